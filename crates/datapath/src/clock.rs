@@ -3,7 +3,6 @@
 //! The kernel stamps datagrams with CLOCK_REALTIME. NTP and PTP slew both clocks alike, so their offset changes only in
 //! *steps*: a set clock, a leap second, a suspended machine. An [`ArrivalClock`] reads both clocks for every burst. It
 //! detects and follows steps, and does not convert stamps that may precede one.
-//! into instants.
 
 use isolane_wire::time::Instant;
 

@@ -3,7 +3,6 @@
 //! The ring answers which job ran at an instant, and which lower-priority activations came between an arrival and
 //! now. For most arrivals the latter needs no search: no activation has ended since, which one comparison
 //! shows, or none of lower priority, which the latest activation of each priority shows.
-//! has something to count.
 
 use core::num::NonZeroU64;
 

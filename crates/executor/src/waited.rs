@@ -12,7 +12,6 @@
 //!
 //! An event inside the process (a callback whose sample is in the cache, a due timer) needs no poll: every
 //! lower-priority activation that begins afterwards is an inversion.
-//! look: every lower activation that begins from then on is an inversion.
 
 use core::ops::AddAssign;
 

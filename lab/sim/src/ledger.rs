@@ -19,7 +19,7 @@ pub struct LinkLedger {
     pub node_down: u64,
     /// Arrived at a full lane.
     pub lane_full: u64,
-    /// In flight.
+    /// Scheduled, not arrived yet.
     pub in_flight: u64,
     /// Waiting in a lane.
     pub queued: u64,

@@ -39,8 +39,6 @@
 //! A world opens no socket, reads no clock, starts no thread, and knows no protocol: it decodes datagrams only to print
 //! them. No datagram is lost silently: every ledger must balance when the world is dropped, or it panics
 //! ([`World::imbalance`]).
-//! looks into datagrams only to tell of them. It loses nothing silently: when it is dropped, every
-//! ledger in it must balance, or it panics ([`World::imbalance`]).
 
 #![forbid(unsafe_code)]
 

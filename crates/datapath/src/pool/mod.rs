@@ -395,7 +395,6 @@ impl Pool {
     ///
     /// # Errors
     /// [`NoMemory`]; nothing was leased.
-    /// [`NoMemory`]; nothing was leased then.
     pub fn lease(
         &self,
         class: impl Into<Class>,

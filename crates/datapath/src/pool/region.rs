@@ -4,7 +4,6 @@
 //! Invariant: for each frame of a region there is at most one [`Slot`] at any time, and slots are neither `Clone` nor
 //! `Copy`. The holder of the slot has exclusive access to the frame's bytes. The slot of a frame given to a device
 //! stays with the code that keeps it until the device has completed the frame.
-//! device is done.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
