@@ -8,7 +8,6 @@ use crate::job::{Job, JobId, State};
 use crate::limits::MAX_PRIORITY;
 use crate::waited::Waited;
 
-/// Running activation.
 #[derive(Clone, Copy)]
 pub(crate) struct Running {
     pub(crate) id: JobId,
@@ -17,7 +16,6 @@ pub(crate) struct Running {
     /// Highest priority of the items handled so far, plus one; 0 if none was reported, and the job's priority
     /// applies.
     handled: u8,
-    /// Number of items handled.
     items: u16,
     /// True if chosen by a share, while a job of the next higher priority was ready.
     pub(crate) by_share: bool,

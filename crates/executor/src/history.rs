@@ -35,7 +35,6 @@ impl Look {
     }
 }
 
-/// Completed activation of a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Activation {
     pub(crate) job: JobId,

@@ -182,7 +182,6 @@ impl From<Instant> for Release {
     }
 }
 
-/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Idle,

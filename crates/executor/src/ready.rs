@@ -100,7 +100,6 @@ impl ReadyQueue {
         Some(self.occupied.checked_ilog2()? as usize)
     }
 
-    /// Returns true if the list is not empty.
     #[inline]
     pub(crate) fn is_occupied(&self, list: usize) -> bool {
         self.occupied >> list & 1 == 1
@@ -118,7 +117,6 @@ impl ReadyQueue {
         self.occupied & (1 << priority >> 1) != 0
     }
 
-    /// Removes a job from its list.
     #[inline]
     pub(crate) fn remove(&mut self, index: u16, priority: u8) {
         let list = self.list_of(priority);

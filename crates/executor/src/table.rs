@@ -88,7 +88,6 @@ impl Table {
         self.lines[usize::from(index)].id
     }
 
-    /// Iterates over all jobs, in the order of their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.lines
             .iter()

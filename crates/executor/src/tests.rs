@@ -26,7 +26,6 @@ fn event_job(executor: &mut Executor, name: &str, priority: u8) -> JobId {
     executor.add(JobConfig::event(name, priority)).unwrap()
 }
 
-/// Runs one activation.
 fn run(executor: &mut Executor, id: JobId, begin: u64, finish: u64, again: bool) {
     executor.begin(id, at(begin));
     executor.finish(id, at(finish), again);

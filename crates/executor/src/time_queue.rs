@@ -48,7 +48,6 @@ impl TimeQueue {
         self.rise(place);
     }
 
-    /// Removes the job, if present.
     #[inline]
     pub(crate) fn remove(&mut self, index: u16) {
         let place = self.places[usize::from(index)];

@@ -105,7 +105,6 @@ fn position(offset: u64) -> Option<(usize, u32)> {
     (offset < u64::from(MAX_BITS)).then(|| ((offset / 32) as usize, 1 << (31 - offset % 32)))
 }
 
-/// Iterator of [`Bitmap::offsets`].
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
     words: [u32; WORDS],

@@ -115,7 +115,6 @@ impl<'a> Writer<'a> {
         Self { buffer, length: 0 }
     }
 
-    /// Bytes written so far.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.length

@@ -26,7 +26,7 @@ impl World {
         taken
     }
 
-    /// Reads or takes the samples of a selection, all at the current time.
+    /// Selects samples at the current time, and leaves, reads or takes them.
     pub fn select(
         &mut self,
         reader: ReaderHandle,
@@ -135,7 +135,6 @@ impl World {
         }
     }
 
-    /// Schedules the next visit of a slow user, if a sample is available.
     fn file_visit(&mut self, reader: usize) {
         let record = &self.readers[reader];
         let Take::OneEvery(period) = record.take else {

@@ -11,7 +11,6 @@ use crate::ledger::{Ledger, ReceiveDrop, ReceiveLedger, TransmitLedger};
 use crate::limits::MEMORY_MEMBERS;
 use crate::udp::ports;
 
-/// Index of a participant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemberId(usize);
 

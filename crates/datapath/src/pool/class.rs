@@ -22,7 +22,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// Number of classes.
     pub(super) const COUNT: usize = 3 * Lane::COUNT + MAX_DEVICE_QUEUES;
 
     #[inline]
@@ -38,7 +37,6 @@ impl Class {
         }
     }
 
-    /// Returns the class with an index.
     pub(super) fn of_index(index: usize) -> Class {
         let lane = || Lane::ALL[index % Lane::COUNT];
         match index / Lane::COUNT {
@@ -49,7 +47,6 @@ impl Class {
         }
     }
 
-    /// Iterates over all classes.
     pub(super) fn all() -> impl Iterator<Item = Class> {
         let of_lanes = Lane::ALL.into_iter().flat_map(|lane| {
             [

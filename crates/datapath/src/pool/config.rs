@@ -62,7 +62,6 @@ impl PoolConfig {
         })
     }
 
-    /// Size of a frame of this class in bytes.
     pub(super) fn bytes_of(&self, class: Class) -> usize {
         match self.device {
             Some(device) if self.is_of_device(class) => device.chunk_bytes,

@@ -55,7 +55,6 @@ use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
 
-/// State of one class.
 #[derive(Default)]
 struct ClassState {
     regions: Vec<Arc<Region>>,

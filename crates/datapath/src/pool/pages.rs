@@ -8,7 +8,6 @@
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// Size of a page in bytes.
 pub(super) const PAGE_BYTES: usize = 4_096;
 
 /// The system has no memory left for frames.

@@ -178,7 +178,6 @@ impl Udp {
     }
 }
 
-/// Selected messages of a burst.
 fn selected(burst: &TransmitBurst, which: u64) -> impl Iterator<Item = &Message> {
     let numbered = burst.messages().iter().enumerate();
     numbered

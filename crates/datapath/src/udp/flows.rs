@@ -18,7 +18,6 @@ pub(super) struct FlowSocket {
     pub(super) unicast: Vec<Locator>,
 }
 
-/// Flow sockets of a lane.
 pub(super) struct FlowSockets {
     epoll: OwnedFd,
     /// Flows by number; numbers of closed flows are reused.

@@ -22,7 +22,6 @@ const IP_MULTICAST_ALL: c_int = 49;
 /// Shift of DSCP in the byte of IP_TOS: the upper six bits.
 const DSCP_SHIFT: u32 = 2;
 
-/// Open lane.
 pub(super) struct OpenLane {
     /// Socket that sends, and receives unicast.
     pub(super) own: Source,

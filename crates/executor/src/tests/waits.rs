@@ -5,7 +5,6 @@ use crate::limits::REMEMBERED_ACTIVATIONS;
 use crate::{Executor, JobConfig, JobId, Waited};
 
 const CRITICAL: u8 = 15;
-/// Source of the critical job.
 const SOURCE: u8 = 3;
 
 fn receive_job(executor: &mut Executor) -> JobId {

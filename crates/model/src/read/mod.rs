@@ -40,7 +40,6 @@ pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>
     Ok(system)
 }
 
-/// Reads a file that contains only settings of `[tune]`.
 pub(crate) fn read_tuning(bytes: &[u8], file_name: &str) -> Result<Tuning, Vec<Problem>> {
     let (tuning, _) = read_whole(bytes, file_name, |tree, report| {
         let mut root = Table::root(tree);

@@ -11,7 +11,6 @@ use crate::word::{closest, list};
 use super::report::{Report, Wrong};
 use super::values::{shortened, this_is};
 
-/// Table being read.
 pub(crate) struct Table<'a> {
     /// Name in messages, `[topic.NAME]`; empty for the root.
     path: String,

@@ -132,7 +132,6 @@ pub(super) fn address(value: &DeValue<'_>) -> Result<Ipv4Addr, Wrong> {
     })
 }
 
-/// Reads the first port of a participant.
 pub(super) fn first_port(value: &DeValue<'_>) -> Result<u16, Wrong> {
     let number = whole(value, MIN_FIRST_PORT, MAX_FIRST_PORT)
         .map_err(|wrong| wrong.help("eight ports follow from it, one a level"))?;
@@ -243,7 +242,6 @@ pub(crate) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
     })
 }
 
-/// Reads the name of a network interface.
 pub(super) fn interface(value: &DeValue<'_>) -> Result<String, Wrong> {
     let expected = "must be the name of a network interface, like \"eth0\"";
     match value {
@@ -254,7 +252,6 @@ pub(super) fn interface(value: &DeValue<'_>) -> Result<String, Wrong> {
     }
 }
 
-/// Reads a type name.
 pub(super) fn type_name(value: &DeValue<'_>) -> Result<String, Wrong> {
     let expected = "must be the name of a type, like \"vehicle::BrakePressure\"";
     match value {
@@ -271,7 +268,6 @@ fn positive(value: &DeValue<'_>, most: u32) -> Result<NonZeroU32, Wrong> {
     Ok(NonZeroU32::new(number).expect("whole() keeps to the bounds"))
 }
 
-/// Reads an integer within bounds.
 pub(super) fn whole(value: &DeValue<'_>, least: u32, most: u32) -> Result<u32, Wrong> {
     let expected = format!("must be a whole number from {least} to {most}");
     let DeValue::Integer(number) = value else {

@@ -22,7 +22,6 @@ pub struct Decoder<'a> {
     announced: Option<bool>,
     /// True inside a structure whose extensibility differs from that of the writer's type.
     is_foreign: bool,
-    /// Levels of nesting left.
     depth_left: u8,
     /// Bound of the member being read: elements of its `Vec`s, bytes of its `String`s.
     bound: usize,
@@ -72,7 +71,6 @@ impl<'a> Decoder<'a> {
         self.bytes.len().saturating_sub(self.position)
     }
 
-    /// Byte order of the input.
     #[inline]
     pub(super) const fn order(&self) -> ByteOrder {
         self.order
@@ -272,7 +270,6 @@ impl<'a> Decoder<'a> {
         Ok(inner)
     }
 
-    /// Takes the next `length` bytes.
     #[inline]
     fn take(&mut self, length: usize) -> Result<&'a [u8], CdrError> {
         let rest = self.bytes.get(self.position..).ok_or(CdrError::Truncated)?;

@@ -183,7 +183,6 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Takes the next `length` bytes of the buffer.
     #[inline]
     fn claim(&mut self, length: usize) -> Result<&mut [u8], CdrError> {
         let rest = self

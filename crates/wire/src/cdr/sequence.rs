@@ -16,7 +16,6 @@ pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Res
     })
 }
 
-/// Writes a sequence as part of a key.
 #[inline]
 pub(super) fn encode_as_key<T: CdrType>(
     values: &[T],
@@ -73,7 +72,6 @@ pub(super) fn decode_key<T: CdrType>(
     })
 }
 
-/// Adds the size of a sequence of at most `bound` elements.
 #[inline]
 pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
     size.collection(T::KIND.delimits_sequence());

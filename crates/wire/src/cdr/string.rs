@@ -7,7 +7,6 @@ use super::{
     CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySource, Kind, MaxSize,
 };
 
-/// Writes a string of at most `bound` bytes.
 #[inline]
 pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     if value.len() > bound {

@@ -11,7 +11,6 @@ const PL_CDR_LE: u16 = 0x0003;
 /// Encapsulation identifier and options.
 const HEADER_BYTES: usize = 4;
 
-/// Parses the parameter list of a payload.
 pub(super) fn parse(payload: &[u8]) -> Result<ParameterList<'_>, Error> {
     let (&[a, b, _, _], rest) = payload
         .split_first_chunk::<HEADER_BYTES>()

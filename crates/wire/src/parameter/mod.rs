@@ -15,7 +15,6 @@ pub const MUST_UNDERSTAND: u16 = 0x4000;
 /// Vendor-specific flag: the meaning of the identifier depends on the vendor.
 pub const VENDOR_SPECIFIC: u16 = 0x8000;
 
-/// Size of the sentinel in bytes.
 pub(crate) const SENTINEL_BYTES: usize = 4;
 
 /// Parameter, borrowed from its list.

@@ -56,7 +56,6 @@ pub struct MessageChecksum {
 }
 
 impl MessageChecksum {
-    /// Size of the longest checksum in bytes.
     const MAX_BYTES: usize = 16;
 
     /// Creates a zero checksum, the field's value during computation.
