@@ -1,5 +1,5 @@
-//! What one call of a datapath moves: up to [`MAX_BURST`] frames, lists of fixed size that the
-//! caller keeps and reuses.
+//! Bursts: fixed-size lists of up to [`MAX_BURST`] frames, the unit of every datapath call. The caller owns and reuses
+//! them.
 
 use isolane_wire::locator::Locator;
 use isolane_wire::time::Instant;
@@ -7,53 +7,53 @@ use isolane_wire::time::Instant;
 use crate::limits::{MAX_BURST, MAX_MESSAGES};
 use crate::pool::Frame;
 
-/// A datagram that arrived: the frame's filled part.
+/// Received datagram: the filled part of its frame.
 #[derive(Debug)]
 pub struct ReceivedFrame {
-    /// Its bytes; dropped, the frame goes home.
+    /// Frame of the datagram; dropping it returns it to its pool.
     pub frame: Frame,
-    /// Who sent it.
+    /// Source locator.
     pub from: Locator,
-    /// When it arrived at this host, on the monotonic clock, where the datapath stamps.
+    /// Arrival time at this host on the monotonic clock, if the datapath has receive stamps.
     pub arrived: Option<Instant>,
 }
 
-/// Datagrams that arrived, in the order of each source.
+/// Received datagrams, in order per source.
 pub type ReceiveBurst = heapless::Vec<ReceivedFrame, MAX_BURST>;
 
-/// The burst has no room for another destination: send it, then go on.
+/// The burst is full: send it, then continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a burst holds {MAX_BURST} frames and {MAX_MESSAGES} destinations: send it first")]
 pub struct BurstFull;
 
-/// What became of a transmit burst. The reasons of refusals are in the ledger.
+/// Result of sending a burst. The reasons of refusals are in the ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendReport {
-    /// Datagrams the datapath accepted.
+    /// Datagrams accepted by the datapath.
     pub sent: u32,
-    /// Datagrams it did not.
+    /// Datagrams refused.
     pub refused: u32,
 }
 
-/// One datagram of a transmit burst.
+/// Datagram of a transmit burst.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
     /// Index of the frame.
     pub frame: u8,
-    /// Where it goes.
+    /// Destination locator.
     pub to: Locator,
 }
 
-/// Frames to be sent, and where each goes. Several destinations of one frame need one frame.
+/// Frames to send with their destinations. One frame can have several destinations.
 #[derive(Debug, Default)]
 pub struct TransmitBurst {
     frames: heapless::Vec<Frame, MAX_BURST>,
-    /// In the order of the frames, each frame's in the order of `address`.
+    /// Destinations, in the order of the frames and of the calls of `address`.
     messages: heapless::Vec<Message, MAX_MESSAGES>,
 }
 
 impl TransmitBurst {
-    /// An empty burst.
+    /// Creates an empty burst.
     #[must_use]
     pub const fn new() -> TransmitBurst {
         TransmitBurst {
@@ -62,22 +62,22 @@ impl TransmitBurst {
         }
     }
 
-    /// Adds a frame, which so far goes nowhere: [`address`](Self::address) follows.
+    /// Adds a frame without destination; [`address`](Self::address) adds one.
     ///
     /// # Errors
-    /// The frame comes back if [`MAX_BURST`] are there.
+    /// The frame, if the burst already holds [`MAX_BURST`].
     #[inline]
     pub fn push(&mut self, frame: Frame) -> Result<(), Frame> {
         self.frames.push(frame)
     }
 
-    /// Adds a destination for the frame pushed last.
+    /// Adds a destination to the last frame.
     ///
     /// # Errors
-    /// [`BurstFull`] if [`MAX_MESSAGES`] are there.
+    /// [`BurstFull`] if the burst already holds [`MAX_MESSAGES`].
     ///
     /// # Panics
-    /// If there is no frame.
+    /// If the burst has no frame.
     #[inline]
     pub fn address(&mut self, to: Locator) -> Result<(), BurstFull> {
         let last = self.frames.len().checked_sub(1);
@@ -87,10 +87,10 @@ impl TransmitBurst {
             .map_err(|_| BurstFull)
     }
 
-    /// Adds a frame and the places it goes to. Places beyond [`MAX_MESSAGES`] are left out.
+    /// Adds a frame with its destinations. Destinations beyond [`MAX_MESSAGES`] are ignored.
     ///
     /// # Panics
-    /// If there is no room for the frame: [`fits`](Self::fits) says so.
+    /// If the burst has no room for the frame, see [`fits`](Self::fits).
     #[inline]
     pub fn push_to(&mut self, frame: Frame, places: &[Locator]) {
         let number = self.frames.len() as u8;
@@ -102,69 +102,69 @@ impl TransmitBurst {
         }
     }
 
-    /// Whether there is room for another frame and so many places.
+    /// Returns true if another frame with `places` destinations fits.
     #[inline]
     #[must_use]
     pub fn fits(&self, places: usize) -> bool {
         places <= self.room() && !self.is_full()
     }
 
-    /// Destinations that still fit.
+    /// Number of destinations that still fit.
     #[inline]
     #[must_use]
     pub fn room(&self) -> usize {
         MAX_MESSAGES - self.messages.len()
     }
 
-    /// Frames in the burst.
+    /// Number of frames.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Nothing is to be sent.
+    /// Returns true if the burst has no frames.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// No further frame fits.
+    /// Returns true if no further frame fits.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.frames.is_full()
     }
 
-    /// Lets all frames go home.
+    /// Returns all frames to their pool.
     #[inline]
     pub fn clear(&mut self) {
         self.messages.clear();
         self.frames.clear();
     }
 
-    /// Each destination of each frame, in the order of the frames: [`MAX_MESSAGES`] at most.
+    /// Messages in the order of the frames, at most [`MAX_MESSAGES`].
     #[inline]
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The frame of a message.
+    /// Returns the frame of a message.
     #[inline]
     #[must_use]
     pub fn frame(&self, message: &Message) -> &Frame {
         &self.frames[usize::from(message.frame)]
     }
 
-    /// The frames, to have headers put in front of them, and what [`messages`](Self::messages) has.
+    /// Returns the frames mutably, to write headers, together with the messages.
     #[inline]
     pub fn parts_mut(&mut self) -> (&mut [Frame], &[Message]) {
         (&mut self.frames, &self.messages)
     }
 
-    /// Takes the last frame out, and forgets its destinations.
+    /// Removes and returns the last frame, and removes its destinations.
     #[inline]
     pub fn pop(&mut self) -> Option<Frame> {
         let frame = self.frames.pop()?;
@@ -177,16 +177,16 @@ impl TransmitBurst {
         Some(frame)
     }
 
-    /// Takes all frames out, and forgets their destinations.
+    /// Removes all frames and destinations, and iterates over the frames.
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.messages.clear();
-        // From the end, so that none is moved.
+        // Last first, so that no frame is moved.
         std::iter::from_fn(|| self.frames.pop())
     }
 
-    /// Takes the messages out that are not to be kept; a frame that thereby has none left goes
-    /// home. Frames that never had one stay.
+    /// Removes the messages that `keep` rejects. A frame that thereby loses its last message returns to its pool;
+    /// frames without any message stay.
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
         let before = self.addressed();
         self.messages.retain(keep);
@@ -208,7 +208,7 @@ impl TransmitBurst {
         frames.fold(0, |set, frame| set | 1 << frame)
     }
 
-    /// Frames without any destination. Messages lie in the order of their frames.
+    /// Number of frames without destination. Messages are in the order of their frames.
     #[inline]
     #[must_use]
     pub fn unaddressed(&self) -> u64 {
@@ -231,7 +231,7 @@ mod tests {
 
     const LANE: Lane = Lane::ALL[8];
 
-    /// Frames that hold their number, each with so many destinations, whose ports count through.
+    /// Frames that contain their number, with the given numbers of destinations; ports are consecutive.
     fn burst(pool: &Pool, destinations: &[usize]) -> TransmitBurst {
         let mut burst = TransmitBurst::new();
         let mut port = 0;

@@ -1,17 +1,16 @@
-//! A seeded generator of chances, for what is to go wrong on purpose.
+//! Seeded random generator for injected faults.
 
-/// Out of so many.
+/// Denominator of the probabilities.
 const MILLION: u64 = 1_000_000;
 
-/// Draws repeat with the seed (xorshift, 64 bits).
+/// Generator of reproducible random numbers (xorshift, 64 bits).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Generator(u64);
 
 impl Generator {
-    /// Each pair of seed and stream is a sequence of its own.
+    /// Creates a generator; each pair of seed and stream gives a different sequence.
     pub(crate) fn new(seed: u64, stream: u64) -> Generator {
-        // Neighbouring seeds are spread over all bits (the finaliser of MurmurHash3); the state
-        // must not be 0, which the generator never leaves.
+        // The finaliser of MurmurHash3 spreads neighbouring seeds over all bits. A state of 0 would be a fixed point.
         let mut mixed = seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -25,17 +24,17 @@ impl Generator {
         self.0
     }
 
-    /// Of a million calls, so many are true on average. Nothing is drawn where nothing can
-    /// happen, so that what is not asked for does not change what is.
+    /// Returns true with a probability of `per_million` in a million. A probability of zero draws no number, so
+    /// disabled faults do not change the sequence of others.
     pub(crate) fn happens(&mut self, per_million: u32) -> bool {
         per_million > 0 && self.next() % MILLION < u64::from(per_million)
     }
 
-    /// A number below `bound`; 0 if there is none.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         match bound {
             0 => 0,
-            // The bounds in use are tiny against 2^64: the remainder is as good as even.
+            // Bounds are tiny against 2^64, so the bias of the remainder is negligible.
             _ => (self.next() % bound as u64) as usize,
         }
     }

@@ -1,29 +1,27 @@
-//! The clock that instants of this crate belong to: CLOCK_MONOTONIC.
+//! CLOCK_MONOTONIC, and conversion of the kernel's receive stamps to it.
 //!
-//! The kernel stamps arriving datagrams with the wall clock. What NTP and PTP slew, they slew for
-//! both clocks, so their distance is constant but for *steps*: somebody sets the wall clock, a
-//! leap second, a suspended machine. An [`ArrivalClock`] reads both clocks for every burst, so it
-//! follows a step, and it notices one: stamps that may be from before the step are not turned
-//! into instants.
+//! The kernel stamps datagrams with CLOCK_REALTIME. NTP and PTP slew both clocks alike, so their offset changes only in
+//! *steps*: a set clock, a leap second, a suspended machine. An [`ArrivalClock`] reads both clocks for every burst. It
+//! detects and follows steps, and does not convert stamps that may precede one.
 
 use isolane_wire::time::Instant;
 
 use crate::limits::{CLOCK_READINGS, CLOCK_STEP_NS};
 
-/// Now, on the monotonic clock. Two calls never go backwards.
+/// Current time of the monotonic clock.
 #[must_use]
 pub fn monotonic_now() -> Instant {
     Instant::new(read(libc::CLOCK_MONOTONIC))
 }
 
-/// Now, on the wall clock, in nanoseconds since 1970-01-01.
+/// Current wall-clock time in nanoseconds since 1970-01-01.
 #[must_use]
 pub fn wall_now_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Offset of the wall clock from the monotonic one, in nanoseconds modulo 2^64. Each try reads the wall clock between two
-/// readings of the monotonic one; the try that took least counts, so an interrupt does not shift the offset.
+/// Offset of the wall clock from the monotonic clock, in nanoseconds modulo 2^64. Each try reads the wall clock between
+/// two readings of the monotonic one. The shortest try is used, so an interrupt does not shift the offset.
 #[must_use]
 pub fn wall_offset_ns() -> u64 {
     let tries = (0..CLOCK_READINGS).map(|_| {
@@ -37,7 +35,7 @@ pub fn wall_offset_ns() -> u64 {
         .map_or(0, |(_, offset)| offset)
 }
 
-/// Both clocks, read one directly after the other.
+/// Both clocks, read in immediate succession.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     monotonic_ns: u64,
@@ -52,13 +50,13 @@ impl Reading {
         }
     }
 
-    /// How far the wall clock is ahead. Negative where nobody ever set it.
+    /// Offset of the wall clock; negative if it was never set.
     fn distance_ns(&self) -> i64 {
         self.wall_ns.wrapping_sub(self.monotonic_ns) as i64
     }
 }
 
-/// Turns stamps of the wall clock, taken a short while ago, into instants.
+/// Converter from recent wall-clock stamps to instants.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrivalClock {
     last: Reading,
@@ -72,7 +70,7 @@ impl Default for ArrivalClock {
 }
 
 impl ArrivalClock {
-    /// Reads both clocks; steps are noticed from now on.
+    /// Reads both clocks; detects steps from now on.
     #[must_use]
     pub fn new() -> ArrivalClock {
         ArrivalClock {
@@ -81,13 +79,13 @@ impl ArrivalClock {
         }
     }
 
-    /// Reads both clocks again, by the vDSO: no system call on the usual clock sources.
+    /// Reads both clocks again, through the vDSO: no system call with the usual clock sources.
     pub fn look(&mut self) {
         self.take(Reading::now);
     }
 
-    /// A thread that was interrupted between the two clocks also reads another distance, but not
-    /// again and again: only what repeats is a step.
+    /// Detects a step. An interrupt between the two readings also changes the offset, but not repeatedly, so a step
+    /// must show in several readings.
     fn take(&mut self, mut read: impl FnMut() -> Reading) {
         let known = self.last.distance_ns();
         for _ in 0..CLOCK_READINGS {
@@ -99,14 +97,13 @@ impl ArrivalClock {
         self.steps = self.steps.wrapping_add(1);
     }
 
-    /// How often the wall clock was stepped, as far as was noticed, modulo 2^32. A stamp from
-    /// before a step that was noticed later means nothing.
+    /// Number of detected steps, modulo 2^32. A stamp from before a step is meaningless after the step.
     #[must_use]
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// The instant at which the wall clock showed `wall_ns`, never later than the last look.
+    /// Converts a wall-clock time to an instant, never later than the last reading.
     #[must_use]
     pub fn instant_of(&self, wall_ns: u64) -> Instant {
         let age_ns = self.last.wall_ns.saturating_sub(wall_ns);
@@ -124,8 +121,8 @@ fn read(clock: libc::clockid_t) -> u64 {
     nanos_of(&time)
 }
 
-/// A timespec in nanoseconds; seconds from before the clock's start count as none. The kernel's
-/// nanoseconds are below a second, and its seconds fit until the year 2554.
+/// Converts a timespec to nanoseconds; negative seconds count as zero. The kernel's nanoseconds are below a second, and
+/// its seconds fit until 2554.
 #[inline]
 pub(crate) fn nanos_of(time: &libc::timespec) -> u64 {
     let seconds = time.tv_sec.max(0) as u64;

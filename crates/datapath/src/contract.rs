@@ -1,23 +1,20 @@
-//! The contract of every datapath.
+//! Contract of all datapaths.
 //!
-//! One call moves one burst of one lane; nothing waits. The caller decides which lane is looked
-//! at, in which order and how often, so a datapath needs no thread and no policy of its own.
-//! What an implementation can do, it says in its [`Capabilities`]; what it had to do without on
-//! this machine, in its [`Note`]s; what became of every datagram, in its ledger.
+//! A call moves one burst of one lane and never waits. The caller chooses lanes, order and frequency, so a datapath has
+//! neither threads nor policies. An implementation describes its abilities in [`Capabilities`], degradations on this
+//! machine in [`Note`]s, and the outcome of every datagram in its ledger.
 //!
 //! Every implementation passes [`conformance`](mod@crate::conformance).
 //!
-//! # What an implementation with rings has to fit in here
+//! # Implementations with rings
 //!
-//! * A lane may have several sources (a ring, and the kernel socket that reserved the port):
-//!   `receive_burst` serves them in turn.
-//! * Frames handed to a device come home when it is done with them, not when `send_burst`
-//!   returns: the datapath keeps them until then, and they count as outstanding. Sending takes home
-//!   what is done, and so does `recycle`.
-//! * Transmit frames may be smaller than the largest datagram: what does not fit is filled into an
-//!   oversize frame of the lane ([`Pool::take_for`]).
-//! * Only receiving descriptors go into epoll: polling a socket with a transmit ring may
-//!   transmit.
+//! * A lane may have several sources (a ring, and the kernel socket that reserved the port): `receive_burst` serves
+//!   them in turn.
+//! * Frames given to a device return to the pool when the device has completed them, not when `send_burst` returns.
+//!   Until then the datapath owns them, and they count as outstanding. Sending and `recycle` reap completed frames.
+//! * Transmit frames may be smaller than the largest datagram: a larger one uses an oversize frame of the lane
+//!   ([`Pool::take_for`]).
+//! * Only receiving descriptors are registered in epoll: polling a socket with a transmit ring may transmit.
 
 use std::os::fd::BorrowedFd;
 
@@ -30,79 +27,75 @@ use crate::ledger::Ledger;
 use crate::pool::Pool;
 pub use crate::trouble::{Note, OpenError};
 
-/// What the runtime can wait for when every lane is empty.
+/// Wake-up mechanism of idle lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
-    /// Descriptors that become readable: epoll.
+    /// Descriptors that become readable, for epoll.
     Descriptors,
-    /// Nothing wakes anybody; lanes are looked at.
+    /// None: lanes must be polled.
     Poll,
 }
 
-/// What a datapath can do, on this machine as it is now.
+/// Abilities of a datapath on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Bytes of the largest datagram, either way.
+    /// Size of the largest datagram in either direction, in bytes.
     pub max_frame_bytes: usize,
-    /// Head room it wants in front of each transmitted datagram.
+    /// Head room needed in transmit frames, in bytes.
     pub head_room_bytes: usize,
-    /// Copies of a received payload in user space, by the datapath.
+    /// User-space copies of a received payload.
     pub receive_copies: u32,
-    /// Copies of a transmitted payload in user space, by the datapath.
+    /// User-space copies of a transmitted payload.
     pub transmit_copies: u32,
-    /// Copies that the kernel makes, each way.
+    /// Kernel copies in each direction.
     pub kernel_copies: u32,
-    /// The device reads and writes frames itself, as read back from the kernel.
+    /// True if the device accesses frames directly (AF_XDP zero-copy), as the kernel reports.
     pub zero_copy: bool,
-    /// Groups can be sent to and received from.
+    /// True if multicast works.
     pub multicast: bool,
-    /// What to wait for.
+    /// Wake-up mechanism.
     pub wakeup: Wakeup,
-    /// Received frames carry their instant of arrival.
+    /// True if received frames have an arrival time.
     pub timestamps: bool,
-    /// Lanes are told apart below this datapath (by the kernel's queues, or the device's).
+    /// True if lower layers prioritise lanes (kernel queues, or the device's).
     pub priorities: bool,
-    /// Lanes can be limited in rate.
+    /// True if lanes support rate limits.
     pub shaping: bool,
 }
 
-/// A way of moving frames.
+/// Transport of frames between this host's memory and the network.
 pub trait Datapath {
-    /// As it is chosen by: "udp", "memory".
+    /// Name in configurations: "udp", "memory".
     fn name(&self) -> &'static str;
 
-    /// What it can do.
+    /// Abilities on this machine.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Where its frames come from.
+    /// Pool of the frames.
     fn pool(&self) -> &Pool;
 
-    /// Reserves what a lane needs: sockets or rings, and frames. Opening an open lane does
-    /// nothing. All memory is taken here.
+    /// Opens a lane: sockets or rings, and frames. Allocates all memory of the lane. No effect on an open lane.
     ///
     /// # Errors
-    /// [`OpenError`]; the lane is closed then, and others are as they were.
+    /// [`OpenError`]; the lane is then closed, and others are unchanged.
     fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError>;
 
-    /// Where the lane is reached by unicast, to be announced. Empty if it is not open.
+    /// Unicast locators of the lane, for announcements. Empty if closed.
     fn unicast(&self, lane: Lane) -> &[Locator];
 
-    /// The groups the lane has joined, to be announced. Empty where multicast does not work.
+    /// Multicast locators that the lane has joined, for announcements. Empty without multicast.
     fn multicast(&self, lane: Lane) -> &[Locator];
 
-    /// Takes at most `limit` datagrams off the lane, no more than the burst has room for, and
-    /// appends them. Returns how many it took off: fewer than asked for means that the lane is
-    /// empty now, or that no frame was free. Datagrams that were dropped by name are counted
-    /// among them, so a call is bounded whatever arrives.
+    /// Takes at most `limit` datagrams from the lane, no more than the burst has room for, and appends them to `burst`.
+    /// Returns the number taken, including dropped ones, so each call is bounded. Fewer than `limit` means that the
+    /// lane is empty, or that no frame was free.
     fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize;
 
-    /// Sends what it can of the burst, in order, and empties it. What is refused is named in the
-    /// ledger; nothing is tried again later.
+    /// Sends the burst in order and empties it. Refused datagrams are counted in the ledger by reason, and not retried.
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport;
 
-    /// What a look at [`descriptors`](Self::descriptors) has just shown: bit *i* of `readable` is
-    /// the *i*-th of the lane's. The next `receive_burst` of the lane may leave out sources that
-    /// were not readable; one without a look before it leaves out none.
+    /// Records which [`descriptors`](Self::descriptors) of the lane a poll has found readable: bit *i* is the *i*-th.
+    /// The next `receive_burst` may skip the others. Without a preceding call it skips none.
     fn seen_readable(&mut self, _lane: Lane, _readable: u8) {}
 
     /// Networks that this host is on by the interfaces in use: address and prefix length in bits.
@@ -121,93 +114,90 @@ pub trait Datapath {
         None
     }
 
-    /// Descriptors of open lanes that are readable when a datagram waits, or something else that the
-    /// lane's `receive_burst` takes in: what changes routes, of discovery's. Empty if there are none.
+    /// Descriptors of open lanes, readable when a datagram waits, or another event that `receive_burst` handles: route
+    /// changes, for discovery. Empty if there are none.
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)>;
 
-    /// A set of lanes ([`Lane::bit`]) where a datagram may wait: exact where the datapath can
-    /// see its queues, otherwise all open ones.
+    /// Lanes ([`Lane::bit`]) in which a datagram may wait: exact if the datapath can inspect its queues, otherwise all
+    /// open lanes.
     fn ready_lanes(&mut self) -> u16;
 
-    /// Lanes ([`Lane::bit`]) whose first descriptor has something, seen in memory instead of by a
-    /// system call (but for one that drives the device, where busy polling was asked for). Who spins
-    /// looks here, and at all [`descriptors`](Self::descriptors) now and then. `None`: this
-    /// datapath sees nothing so.
+    /// Lanes ([`Lane::bit`]) whose first descriptor is readable, found in shared memory without a system call (except
+    /// one that drives the device, with busy polling). A spinning loop calls this, and occasionally checks all
+    /// [`descriptors`](Self::descriptors). `None` if unsupported.
     fn peek_lanes(&mut self) -> Option<u16> {
         None
     }
 
-    /// Takes back frames that devices are done with and, where few are left to receive into, those of
-    /// datagrams that wait in less critical lanes, which are dropped by name. Bounded; true if there
-    /// is more to do at once. To be called at the highest priority when [`wants_recycling`] says so.
+    /// Reaps frames that devices have completed. If few receive frames are left, also drops datagrams that wait in less
+    /// critical lanes, counted by reason. Bounded; returns true if more work remains. Call at the highest priority when
+    /// [`wants_recycling`] returns true.
     ///
     /// [`wants_recycling`]: Self::wants_recycling
     fn recycle(&mut self) -> bool {
         false
     }
 
-    /// Whether [`recycle`](Self::recycle) has something to do that does not wait well. No system call.
+    /// Returns true if [`recycle`](Self::recycle) has urgent work. No system call.
     fn wants_recycling(&mut self) -> bool {
         false
     }
 
-    /// Finds out whether interfaces have gone or come back, or have other addresses, and does what
-    /// that needs. Returns whether the addresses of lanes have changed: [`unicast`](Self::unicast)
-    /// and [`flow_unicast`](Self::flow_unicast) are to be announced again. To be called at leisure,
-    /// about once a second; a few system calls, and none where there is nothing to find out.
+    /// Checks for removed, returned and readdressed interfaces, and adapts. Returns true if lanes have new addresses,
+    /// and [`unicast`](Self::unicast) and [`flow_unicast`](Self::flow_unicast) must be announced again. Call when idle,
+    /// about once a second; takes a few system calls, or none if nothing can change.
     fn look_after_interfaces(&mut self) -> bool {
         false
     }
 
-    /// Reserves a flow of its own within an open lane: a port for one topic's reader. What
-    /// arrives there comes with the lane's bursts.
+    /// Opens a flow in an open lane: a separate port for one topic's reader. Its datagrams arrive in the lane's bursts.
     ///
     /// # Errors
-    /// [`OpenError::NoFlows`] where the datapath knows none, and the lane's own flows serve.
+    /// [`OpenError::NoFlows`] if unsupported; the lane's own flows then serve.
     fn open_flow(&mut self, _lane: Lane) -> Result<FlowId, OpenError> {
         Err(OpenError::NoFlows {
             datapath: self.name(),
         })
     }
 
-    /// Where a flow is reached by unicast, to be announced. Empty if there is no such flow.
+    /// Unicast locators of a flow, for announcements. Empty if the flow does not exist.
     fn flow_unicast(&self, _flow: FlowId) -> &[Locator] {
         &[]
     }
 
-    /// Gives a flow back. What still arrives there is nobody's.
+    /// Closes a flow. Datagrams that still arrive there are not received.
     fn close_flow(&mut self, _flow: FlowId) {}
 
-    /// Protects the receivers of a lane or a flow, or, with `None`, no longer. Takes effect at
-    /// once, with a full budget; of a lane that is not open yet, when it is opened.
+    /// Sets or, with `None`, removes the protection of a lane's or flow's receivers. Takes effect at once with a full
+    /// budget, or when the lane is opened.
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was.
+    /// [`ProtectError`]; nothing is changed.
     fn protect(&mut self, _what: Protected, _with: Option<Protection>) -> Result<(), ProtectError> {
         Err(ProtectError::Unsupported {
             datapath: self.name(),
         })
     }
 
-    /// Protects all receivers of the interfaces in use, those of lanes that are opened later too.
+    /// Protects all receivers of the interfaces in use, including those of lanes opened later.
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was.
+    /// [`ProtectError`]; nothing is changed.
     fn protect_interface(&mut self, _with: InterfaceProtection) -> Result<(), ProtectError> {
         Err(ProtectError::Unsupported {
             datapath: self.name(),
         })
     }
 
-    /// What it does at this moment. Made at leisure: it allocates and calls the system.
+    /// Returns the current state. Allocates and makes system calls: call when idle.
     fn observe(&self) -> Observation {
         Observation::default()
     }
 
-    /// What became of every datagram so far.
+    /// Outcome of every datagram so far.
     fn ledger(&self) -> Ledger;
 
-    /// What it had to do without on this machine.
+    /// Degradations on this machine.
     fn notes(&self) -> &[Note] {
         &[]
     }
@@ -217,7 +207,7 @@ pub trait Datapath {
 mod tests {
     use super::*;
 
-    /// The runtime holds one of several implementations.
+    /// The runtime selects an implementation dynamically.
     #[test]
     fn a_datapath_can_be_chosen_when_the_program_runs() {
         let memory = crate::Network::new(1).attach([10, 0, 0, 1]);

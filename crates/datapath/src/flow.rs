@@ -1,12 +1,11 @@
-//! Flows, and what protects their receivers.
+//! Flows and their receive budgets.
 //!
-//! A *flow* is what arrives at one port (or one group and port) of this host. Each lane has the
-//! flows of its level; a topic that is to have a budget of its own gets a flow of its own within
-//! the lane: a port, which its reader announces.
+//! A *flow* is the traffic to one port (or one group and port) of this host. Each lane has the flows of its level. A
+//! topic with a separate budget has a separate flow in the lane: a port, which its reader announces.
 //!
-//! A *budget* is a deferrable server (Strosnider, Lehoczky, Sha 1995): `capacity` datagrams are
-//! served at any time within each `period`, which is when it is filled up again, whatever is left.
-//! What comes beyond that is dropped or demoted before it costs a buffer or a wake-up.
+//! A *budget* is a deferrable server (Strosnider, Lehoczky, Sha 1995): it serves `capacity` datagrams at any time
+//! within each `period`, and is then replenished completely. Excess datagrams are dropped or demoted before they cost a
+//! buffer or a wake-up.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,153 +14,150 @@ use isolane_wire::locator::Locator;
 
 use crate::lane::Lane;
 
-/// A deferrable server: so many datagrams in each period.
+/// Deferrable server of a number of datagrams per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Datagrams served in each period.
     pub capacity: NonZeroU32,
-    /// When it is filled up again.
+    /// Replenishment period.
     pub period: Duration,
 }
 
-/// What becomes of datagrams beyond a budget.
+/// Treatment of datagrams beyond a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Over {
-    /// They are dropped where they are counted: at the driver.
+    /// Drop at the driver, where they are counted.
     #[default]
     Drop,
-    /// They take the lowest lane there is, behind everything else.
+    /// Demote to the lowest lane.
     Demote,
 }
 
-/// What a flow's receiver is protected with.
+/// Protection of a flow's receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
-    /// How much it takes.
+    /// Receive budget.
     pub budget: Budget,
-    /// What becomes of the rest.
+    /// Treatment of excess datagrams.
     pub over: Over,
 }
 
-/// What all receivers of one interface are protected with together.
+/// Protection of all receivers of an interface together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceProtection {
-    /// The budget of all registered flows, and how much of it only flows of the highest level in
-    /// use may have.
+    /// Budget of all registered flows, and the part of it reserved for flows of the highest level in use.
     pub flows: Option<(Budget, u32)>,
-    /// The budget of everything that is not ours: the rest of the host's traffic. Off unless asked
-    /// for, since it drops what others sent.
+    /// Budget of all other traffic of the host. Optional, because it drops datagrams of other programs.
     pub others: Option<Budget>,
 }
 
-/// A flow of its own within a lane, as [`Datapath::open_flow`](crate::Datapath::open_flow) gave it.
+/// Flow within a lane, opened by [`Datapath::open_flow`](crate::Datapath::open_flow).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u8);
 
-/// What a protection is for.
+/// Target of a protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protected {
-    /// All flows of a lane together have none: each has its own server. This sets those of the
-    /// lane's port and group.
+    /// Flows of the lane's port and group. Each has its own server; there is none of the whole lane.
     Lane(Lane),
-    /// One flow of its own.
+    /// Single flow.
     Flow(FlowId),
 }
 
-/// Why a flow is not protected, and what to do about it.
+/// Error of setting a protection, with a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtectError {
-    /// The datapath has nothing between the wire and its queues that could count.
+    /// The datapath has no point before its queues at which it could count.
     #[error(
         "the datapath {datapath} enforces no budgets: choose xdp, or leave the budget out. \
          Datagrams beyond it would be received"
     )]
     Unsupported {
-        /// Its name.
+        /// Name of the datapath.
         datapath: &'static str,
     },
-    /// It enforces budgets where it has lanes, and can have none.
+    /// The datapath enforces budgets in lanes, but could open none.
     #[error(
         "no budgets are enforced here: there are no lanes, whose reason the participant's notes say. \
          Put that right, or leave the budget out"
     )]
     NoLanes,
-    /// No such flow, or an open lane that has none on a device.
+    /// The flow does not exist, or the open lane has no device.
     #[error(
         "there is no such flow: it was closed, or its level has no lane (the participant's notes say \
          why)"
     )]
     NoFlow,
-    /// A period that cannot be kept.
+    /// The period is out of bounds.
     #[error("a budget's period of {period:?} cannot be kept: choose one from 100 us to 10 s")]
     Period {
-        /// What was asked for.
+        /// Requested period.
         period: Duration,
     },
-    /// More is reserved than there is.
+    /// The reserve exceeds the capacity.
     #[error("{reserved} datagrams are reserved of {capacity}: reserve less than the capacity")]
     Reserve {
-        /// Datagrams reserved.
+        /// Reserved datagrams.
         reserved: u32,
-        /// Datagrams of the budget.
+        /// Capacity of the budget in datagrams.
         capacity: u32,
     },
 }
 
-/// What a datapath does at this moment, for people: made at leisure, it allocates.
+/// State of a datapath, for reports; it allocates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// Each interface with a classifier.
+    /// Interfaces with a classifier.
     pub interfaces: Vec<InterfaceObservation>,
-    /// Each flow.
+    /// Flows.
     pub flows: Vec<FlowObservation>,
-    /// Each ring.
+    /// Rings.
     pub rings: Vec<RingObservation>,
 }
 
-/// An interface with lanes.
+/// Interface with lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterfaceObservation {
-    /// Its name.
+    /// Interface name.
     pub name: String,
-    /// "native, copy", "native, zero copy", "generic": as read back from the kernel.
+    /// "native, copy", "native, zero copy" or "generic", as the kernel reports.
     pub mode: String,
-    /// The program's tag, as the kernel computes it.
+    /// BPF program tag computed by the kernel.
     pub program_tag: String,
-    /// What was decided of frames of no flow, by reason: name and count.
+    /// Classifier decisions on frames outside of flows: reason and count.
     pub decisions: Vec<(&'static str, u64)>,
 }
 
-/// A flow.
+/// Flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowObservation {
-    /// Its lane.
+    /// Lane of the flow.
     pub lane: Lane,
-    /// A flow of its own, or one of the lane's.
+    /// Id of a separate flow; `None` for the lane's own flows.
     pub flow: Option<FlowId>,
-    /// Where it arrives.
+    /// Destination locator.
     pub destination: Locator,
-    /// What protects it.
+    /// Protection, if any.
     pub protection: Option<Protection>,
     /// Datagrams left of the budget in this period.
     pub left: Option<u32>,
-    /// What was decided of its frames, by reason: name and count.
+    /// Classifier decisions on the flow's frames: reason and count.
     pub decisions: Vec<(&'static str, u64)>,
 }
 
-/// A ring that this program shares with the kernel.
+/// Ring shared with the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RingObservation {
     /// "fill", "completion", "receive", "transmit".
     pub kind: &'static str,
-    /// The device's queue.
+    /// Device queue.
     pub queue: u32,
-    /// Whose; fill and completion rings are a queue's.
+    /// Lane of a receive or transmit ring; fill and completion rings belong to a queue.
     pub lane: Option<Lane>,
-    /// Entries it has.
+    /// Size in entries.
     pub entries: u32,
-    /// Entries in use now.
+    /// Entries in use.
     pub used: u32,
-    /// How often the kernel found it full (receive) or empty (fill), or an entry invalid.
+    /// Number of times the kernel found the ring full (receive) or empty (fill), or an entry invalid.
     pub missed: u64,
 }

@@ -1,20 +1,20 @@
-//! The ways through a host that do not share anything.
+//! Lanes: independent paths through the host.
 
 use core::fmt;
 
 use isolane_wire::level::Level;
 
-/// One way through the host: discovery, or a level's user traffic.
+/// Path through the host: discovery, or user traffic of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// Participants and endpoints announce themselves (RTPS 2.5 §8.5).
+    /// Discovery announcements (RTPS 2.5 §8.5).
     Discovery,
-    /// User data of one level, and the heartbeats, ACKNACKs and repairs that belong to it.
+    /// User data of a level, with its HEARTBEATs, ACKNACKs and repairs.
     Level(Level),
 }
 
 impl Lane {
-    /// How many lanes there are.
+    /// Number of lanes.
     pub const COUNT: usize = 9;
 
     /// All lanes by index.
@@ -30,7 +30,7 @@ impl Lane {
         Lane::Level(Level::ALL[7]),
     ];
 
-    /// 0 for discovery, level + 1 otherwise: for tables and bit sets.
+    /// Index in tables and bit sets: 0 for discovery, otherwise level + 1.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
@@ -40,29 +40,28 @@ impl Lane {
         }
     }
 
-    /// The lane of an index, if there is one.
+    /// Returns the lane with an index, if any.
     #[must_use]
     pub fn from_index(index: usize) -> Option<Lane> {
         Lane::ALL.get(index).copied()
     }
 
-    /// The lane's bit in a set of lanes, as [`ready_lanes`](crate::Datapath::ready_lanes)
-    /// returns it.
+    /// Bit of the lane in a set of lanes, as in [`ready_lanes`](crate::Datapath::ready_lanes).
     #[inline]
     #[must_use]
     pub const fn bit(self) -> u16 {
         1 << self.index()
     }
 
-    /// The bits of the lanes of levels, of which bit *l* is level *l*.
+    /// Converts a set of levels, bit *l* for level *l*, to a set of lanes.
     #[inline]
     #[must_use]
     pub const fn of_levels(levels: u8) -> u16 {
-        // Their indexes are one more.
+        // Lane indices are one more than levels.
         (levels as u16) << 1
     }
 
-    /// The level of user data.
+    /// Level of user traffic; `None` for discovery.
     #[inline]
     #[must_use]
     pub const fn level(self) -> Option<Level> {

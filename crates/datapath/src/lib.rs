@@ -1,32 +1,28 @@
-//! The contract of every way of moving frames, its conformance suite, and the plain datapaths.
+//! Datapath contract, its conformance suite, and the datapaths over sockets and memory.
 //!
-//! A *datapath* moves datagrams between this host's memory and other participants. It knows
-//! lanes and bytes, nothing of RTPS: what is in a datagram is the engine's business, when to
-//! move one is the executor's.
+//! A *datapath* moves datagrams between this host's memory and other participants. It knows lanes and bytes, but no
+//! RTPS: the engine interprets datagrams, and the executor decides when to move them.
 //!
-//! # The way of a frame
+//! # Path of a frame
 //!
 //! ```text
 //!  receive:  pool ─> armed in the datapath ─> ReceiveBurst ─> read by the engine ─> pool
 //!  send:     pool ─> filled by a writer ─> TransmitBurst ─> datapath ─> pool
 //! ```
 //!
-//! A [`Frame`] is owned by exactly one holder, cannot be cloned, and goes home to the class of
-//! the [`Pool`] it came from when it is dropped. Classes are per lane and direction, so that a
-//! lane which holds on to its frames takes none from a more critical one.
+//! A [`Frame`] has exactly one owner, cannot be cloned, and returns to its class in the [`Pool`] when dropped. Classes
+//! are per lane and direction, so a lane that holds its frames takes none from a more critical one.
 //!
 //! # Lanes
 //!
-//! A [`Lane`] is a way of its own through the host: own sockets (or rings), own frames, own
-//! counters. There is one a level, and one for discovery. Lanes meet nowhere in this crate: a
-//! flooded lane costs the others nothing but the processor time that somebody chose to spend
-//! on it.
+//! A [`Lane`] is an independent path through the host with its own sockets (or rings), frames and counters. There is
+//! one for each level, and one for discovery. Lanes share nothing in this crate: flooding a lane costs the others only
+//! the processor time that the caller spends on it.
 //!
-//! # What never happens here
+//! # Guarantees
 //!
-//! No lock is taken and nothing waits (`tests/no_locks.rs`); nothing is allocated after a lane
-//! is open (`tests/no_allocation.rs`); no datagram is lost without a counter that names the
-//! reason ([`ledger`]).
+//! No locks and no waiting (`tests/no_locks.rs`); no allocation after a lane is open (`tests/no_allocation.rs`); no
+//! datagram is lost without a counter for the reason ([`ledger`]).
 
 pub mod burst;
 mod chance;

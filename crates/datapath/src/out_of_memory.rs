@@ -5,14 +5,14 @@ use std::io::Write as _;
 
 /// Failed requests for zeroed memory return null from this size on.
 const LARGE_BYTES: usize = 128 << 10;
-/// Exit code where the machine lacks something.
+/// Exit code for a missing resource of the machine.
 const NOT_ALLOWED: i32 = 3;
-/// The longest message.
+/// Maximum length of the message in bytes.
 const MESSAGE_BYTES: usize = 200;
 
-/// The system's allocator, for `#[global_allocator]` of a program. A failed allocation ends the program with exit code 3
-/// and names its size on standard error, where Rust's default aborts. Failed requests for 128 KiB and more of zeroed memory
-/// return null ([`zeroed`](crate::zeroed)); a failing `try_reserve` ends the program.
+/// System allocator for `#[global_allocator]`. A failed allocation prints its size to standard error and exits with
+/// code 3, where Rust's default aborts. Failed requests for 128 KiB and more of zeroed memory return null
+/// ([`zeroed`](crate::zeroed)); a failing `try_reserve` exits.
 #[derive(Debug)]
 pub struct ExitWithoutMemory;
 
@@ -65,7 +65,7 @@ fn end(bytes: usize) -> ! {
     let length = MESSAGE_BYTES - room.len();
     // SAFETY: `length` bytes of `message` are initialised. If standard error is closed, the message is lost.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), length) };
-    // No destructor runs: one could allocate, or wait for what this thread holds.
+    // No destructors: one could allocate, or wait for a lock of this thread.
     // SAFETY: it touches no memory of the program.
     unsafe { libc::_exit(NOT_ALLOWED) }
 }

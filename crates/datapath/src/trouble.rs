@@ -1,5 +1,4 @@
-//! What a datapath had to do without, and why a lane could not be opened: in sentences that say what
-//! happened, why, and what to do.
+//! Degradations of a datapath, and errors of opening lanes. Each message says what happened, why, and what to do.
 
 use std::io;
 
@@ -7,105 +6,104 @@ use crate::lane::Lane;
 use crate::limits::MAX_DOMAIN;
 use crate::pool::NoMemory;
 
-/// Something that works less well than asked for, but works. Each says what, why, and what to
-/// do about it.
+/// Degradation of a datapath that otherwise works. The message says what, why, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Note {
-    /// An interface does not take part in multicast.
+    /// The interface does not support multicast.
     #[error(
         "no multicast on interface {interface}: {reason}. Unicast goes on; peers there must be \
          named, or the interface given multicast: ip link set {interface} multicast on"
     )]
     NoMulticast {
-        /// Its name.
+        /// Interface name.
         interface: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// More interfaces than can be used.
+    /// The host has more interfaces than the limit.
     #[error("interface {interface} is not used, {limit} others are: name those that are meant")]
     TooManyInterfaces {
-        /// The one left out.
+        /// Unused interface.
         interface: String,
-        /// How many can be used.
+        /// Maximum number of interfaces.
         limit: usize,
     },
-    /// The kernel gave a smaller receive buffer.
+    /// The kernel granted a smaller receive buffer.
     #[error(
         "the receive buffer of {lane} has {got} bytes instead of {wanted}: raise \
          net.core.rmem_max, or give the program CAP_NET_ADMIN"
     )]
     SmallReceiveBuffer {
-        /// Whose.
+        /// Lane.
         lane: Lane,
-        /// Bytes asked for.
+        /// Requested bytes.
         wanted: usize,
-        /// Bytes granted.
+        /// Granted bytes.
         got: usize,
     },
-    /// The kernel did not take the lane's priority.
+    /// The kernel refused the lane's SO_PRIORITY.
     #[error(
         "datagrams of {lane} leave without SO_PRIORITY {priority} ({reason}): queues of this \
          host do not prefer them. Give the program CAP_NET_ADMIN. Their DSCP is set"
     )]
     NoPriority {
-        /// Whose.
+        /// Lane.
         lane: Lane,
-        /// The priority wanted.
+        /// Requested priority.
         priority: u8,
-        /// What the kernel said.
+        /// Error of the kernel.
         reason: String,
     },
-    /// No port of the formula (RTPS 2.5 §9.6.2.3) is free for discovery.
+    /// No discovery port of the RTPS formula (RTPS 2.5 §9.6.2.3) is free.
     #[error(
         "all {tried} participant ports of domain {domain} are taken on this host: discovery uses port {port}. \
          Participants that only name this host as a peer do not find this one; multicast, or naming them here, does"
     )]
     KernelPort {
-        /// The domain.
+        /// Domain.
         domain: u32,
-        /// How many ports were tried.
+        /// Number of ports tried.
         tried: u32,
-        /// The port that the kernel chose.
+        /// Port chosen by the kernel.
         port: u16,
     },
-    /// Levels that were to have lanes of a device go by kernel sockets.
+    /// Levels configured for device lanes use kernel sockets.
     #[error("interface {interface} gets no lanes, kernel sockets are used instead: {reason}")]
     NoDeviceLanes {
-        /// The device.
+        /// Device.
         interface: String,
-        /// Why, and what to do about it.
+        /// Reason and remedy.
         reason: String,
     },
-    /// Something about a device that costs something.
+    /// A property of the device has a cost.
     #[error("interface {interface}: {what}")]
     Device {
-        /// Its name.
+        /// Interface name.
         interface: String,
-        /// What, why, and what to do about it.
+        /// Property, reason and remedy.
         what: String,
     },
-    /// A datapath that was asked for if it works does not.
+    /// The preferred datapath is not available.
     #[error("the datapath {wanted} is not used: {reason}")]
     NotUsed {
-        /// Its name.
+        /// Name of the datapath.
         wanted: &'static str,
-        /// Why, and what to do about it.
+        /// Reason and remedy.
         reason: String,
     },
-    /// A socket option that only improves things was not taken.
+    /// The kernel refused an optional socket option.
     #[error("{lane} goes without {option} ({reason})")]
     OptionRefused {
-        /// Whose.
+        /// Lane.
         lane: Lane,
-        /// The option's name.
+        /// Name of the option.
         option: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         reason: String,
     },
 }
 
-/// Interfaces that would do, and what to try.
+/// Suggests usable interfaces, or a remedy.
 fn others(present: &str) -> String {
     match present {
         "" => String::from("none is. Bring"),
@@ -113,126 +111,126 @@ fn others(present: &str) -> String {
     }
 }
 
-/// Why a lane could not be opened, and what to do about it.
+/// Error of opening a datapath or lane, with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A domain without ports.
+    /// The domain has no ports.
     #[error(
         "domain {domain} has no ports: they end at 65,535. Choose a domain from 0 to {MAX_DOMAIN}"
     )]
     Domain {
-        /// The domain asked for.
+        /// Requested domain.
         domain: u32,
     },
-    /// A participant id without a port.
+    /// The participant id has no port in the domain.
     #[error(
         "participant id {participant_id} has no port in domain {domain}: choose one from 0 to \
          {limit}, or none, to take the first that is free"
     )]
     ParticipantId {
-        /// The id asked for.
+        /// Requested participant id.
         participant_id: u32,
-        /// In which domain.
+        /// Domain.
         domain: u32,
-        /// The last id there.
+        /// Last participant id of the domain.
         limit: u32,
     },
-    /// An interface that is not there, is down, or has no IPv4 address.
+    /// The interface does not exist, is down, or has no IPv4 address.
     #[error(
         "there is no interface {wanted} that is up with an IPv4 address; {} it up: ip link set {wanted} up",
         others(present)
     )]
     NoInterface {
-        /// The name asked for.
+        /// Requested interface.
         wanted: String,
-        /// Names of those that would do.
+        /// Usable interfaces.
         present: String,
     },
-    /// No interface at all.
+    /// No interface is usable.
     #[error(
         "no interface is up with an IPv4 address: at least loopback is needed (ip link set lo up)"
     )]
     NoInterfaces,
-    /// The system refused a port that was asked for.
+    /// The requested port is in use.
     #[error(
         "port {port}, for {purpose}, is taken by another socket: choose another one, or end the \
          program that has it (ss -ulpn 'sport = :{port}')"
     )]
     PortInUse {
-        /// The UDP port.
+        /// UDP port.
         port: u16,
-        /// What it is for.
+        /// Purpose of the port.
         purpose: &'static str,
     },
-    /// The system does not allow it.
+    /// The system denied an operation.
     #[error(
         "the system does not let this program {action}: {source}. Run it with the rights it \
          needs, or outside of the sandbox that forbids it"
     )]
     Denied {
-        /// What was tried.
+        /// Operation.
         action: &'static str,
         /// EACCES or EPERM.
         source: io::Error,
     },
-    /// No descriptor was left.
+    /// The process or system has no file descriptors left.
     #[error(
         "no file descriptor is left to {action}: {source}. Raise the limit (ulimit -n) or use \
          fewer levels"
     )]
     TooManyFiles {
-        /// What was tried.
+        /// Operation.
         action: &'static str,
         /// EMFILE or ENFILE.
         source: io::Error,
     },
-    /// The datapath has no flows beside those of its lanes.
+    /// The datapath does not support separate flows.
     #[error(
         "the datapath {datapath} gives no topic a port of its own: it shares its level's. Choose \
          xdp if the topic needs a budget of its own"
     )]
     NoFlows {
-        /// Its name.
+        /// Name of the datapath.
         datapath: &'static str,
     },
-    /// All flows beside those of lanes are in use.
+    /// All separate flows are in use.
     #[error(
         "all {limit} ports for topics of their own are in use: give fewer topics a budget of their \
          own, or let them share their level's"
     )]
     TooManyFlows {
-        /// How many there can be.
+        /// Maximum number of flows.
         limit: usize,
     },
-    /// A lane of a device could not be made.
+    /// A device lane could not be created.
     #[error("interface {interface} gets no lanes: {source}")]
     Device {
-        /// The device.
+        /// Device.
         interface: String,
-        /// What happened, and what to do about it.
+        /// Error with its remedy.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The system has no memory left for the lane's frames.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
-    /// The network is full.
+    /// The memory network is full.
     #[error("the memory network has no room for another participant: {limit} are attached")]
     NetworkFull {
-        /// How many it holds.
+        /// Maximum number of participants.
         limit: usize,
     },
-    /// Anything else the system said.
+    /// Other error of the system.
     #[error("could not {action}: {source}. If the cause is not plain, strace shows the call")]
     System {
-        /// What was tried.
+        /// Operation.
         action: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// The error of a system call, by what can be done about it.
+    /// Classifies the error of a system call by its remedy.
     #[must_use]
     pub fn of(action: &'static str, source: io::Error) -> OpenError {
         match source.raw_os_error() {

@@ -1,10 +1,10 @@
-//! Zeroed memory whose lack is no panic.
+//! Fallible allocation of zeroed memory.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr;
 
-/// Zeroed memory of so many bytes; `None`: the system has none left. Large pieces take memory page by page, when they are
-/// written.
+/// Allocates `bytes` bytes of zeroed memory; `None` if the system has none left. Large blocks take memory page by page,
+/// at the first write.
 #[must_use]
 pub fn zeroed(bytes: usize) -> Option<Box<[u8]>> {
     if bytes == 0 {
@@ -17,8 +17,8 @@ pub fn zeroed(bytes: usize) -> Option<Box<[u8]>> {
         return None;
     }
     let memory = ptr::slice_from_raw_parts_mut(start, bytes);
-    // SAFETY: the allocator of boxes gave `bytes` bytes with the layout of such a slice; all are zero, and nobody else
-    // has them.
+    // SAFETY: the global allocator returned `bytes` zeroed bytes with the layout of such a slice, and they have no
+    // other owner.
     Some(unsafe { Box::from_raw(memory) })
 }
 

@@ -1,4 +1,4 @@
-//! `#[topic(...)]` on types and members, as values.
+//! Parser of the `#[topic(...)]` attributes.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,21 +6,20 @@ use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, LitStr, Path};
 
-/// The longest type name that discovery carries, in bytes.
+/// Maximum length of a type name in discovery, in bytes.
 const MAX_TYPE_NAME_BYTES: usize = 255;
 
-/// Where an attribute stands; each place has its own words.
+/// Item that carries an attribute; the allowed keys depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Struct,
     Enum,
 }
 
-/// What `#[topic(...)]` on a type says.
 pub(crate) struct TypeAttributes {
     /// `name = "..."`.
     pub(crate) name: Option<String>,
-    /// Final, the default; otherwise the type is `appendable`.
+    /// True for final, the default; false for `appendable`.
     pub(crate) is_final: bool,
     /// Path of the traits.
     pub(crate) types: TokenStream,
@@ -61,7 +60,6 @@ impl TypeAttributes {
     }
 }
 
-/// What `#[topic(...)]` on a member says.
 #[derive(Default)]
 pub(crate) struct MemberAttributes {
     /// `key`.
@@ -93,7 +91,7 @@ impl MemberAttributes {
     }
 }
 
-/// Enumerators have no attributes: says so at the first.
+/// Refuses the first attribute: enumerators have none.
 pub(crate) fn refuse(attributes: &[Attribute], message: &str) -> syn::Result<()> {
     match topic(attributes).next() {
         Some(attribute) => Err(syn::Error::new(attribute.span(), message)),

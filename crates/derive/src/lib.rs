@@ -1,10 +1,8 @@
-//! `#[derive(TopicType)]`: a Rust type becomes the type of a DDS topic.
+//! `#[derive(TopicType)]`: implements the traits of DDS topic types for Rust types.
 //!
-//! The macro reads the declaration and writes the list of its members; what each member does with
-//! its bytes is in the traits it calls (`isolane::types::CdrType`). So what it generates is short, and a
-//! member that has no form in DDS is an error of the compiler at that member's type.
-//!
-//! It never looks at more than one declaration, reads no file and no environment.
+//! The macro generates the list of a declaration's members; the traits it calls
+//! (`isolane::types::CdrType`) encode them. So the generated code is short, and an unsupported member type
+//! is a compiler error at that type. The macro sees a single declaration, and reads no files or environment.
 
 use proc_macro::TokenStream;
 use syn::{Data, DeriveInput, parse_macro_input};
@@ -16,11 +14,11 @@ mod structure;
 mod tests;
 mod unsupported;
 
-/// Makes a struct the type of a topic, and a struct or an enumeration a member of such types.
+/// Implements `TopicType` for a struct, or `CdrType` for an enumeration used as a member.
 ///
 /// # Structs
 /// Members are numbers (`u8` to `u64`, `i8` to `i64`, `f32`, `f64`), `bool`, `Char8`, strings,
-/// sequences and arrays of all these, and other types with this derive. They travel in the order of
+/// sequences and arrays of all these, and other types with this derive. They are encoded in the order of
 /// declaration, which is also the order of their member ids.
 ///
 /// ```
@@ -29,16 +27,16 @@ mod unsupported;
 ///     BoundedSequence, BoundedString, Representation, key_hash, view_payload, write_payload,
 /// };
 ///
-/// /// What a wheel's brake reports.
+/// /// Brake pressure at one wheel.
 /// #[derive(TopicType)]
 /// #[topic(name = "vehicle::BrakePressure", crate = "isolane_wire::cdr")]
 /// pub struct BrakePressure {
-///     /// Which wheel; each is an instance of its own.
+///     /// Wheel; each one is an instance.
 ///     #[topic(key)]
 ///     pub wheel: BoundedString<16>,
-///     /// In pascals.
+///     /// Pressure in pascals.
 ///     pub pressure: f32,
-///     /// The last samples of the sensor.
+///     /// Latest raw samples of the sensor.
 ///     pub raw: BoundedSequence<u16, 8>,
 /// }
 ///
@@ -56,13 +54,12 @@ mod unsupported;
 /// assert_ne!(key_hash(&sample).unwrap(), [0; 16]);
 /// ```
 ///
-/// Beside the traits the macro generates `BrakePressureView<'a>`, the form in which a received sample
-/// is read without copying: the same members, numbers by value, strings as `&'a str`, sequences and
-/// arrays as views.
+/// The macro also generates `BrakePressureView<'a>`, which reads a received sample without copying: the same
+/// members, numbers by value, strings as `&'a str`, sequences and arrays as views.
 ///
 /// # Enumerations
-/// An enum without fields travels as `i32`. It must be `Clone`, `Copy` and `Debug`, because views
-/// hold it by value. The first enumerator is its initial value.
+/// An enum without fields is encoded as `i32`. It must be `Clone`, `Copy` and `Debug`, because views hold it
+/// by value. The first enumerator is its initial value.
 ///
 /// ```
 /// # use isolane_derive::TopicType;
@@ -87,26 +84,26 @@ mod unsupported;
 ///
 /// | attribute | meaning |
 /// | --- | --- |
-/// | `#[topic(name = "module::Type")]` | the name that peers compare; default: the struct's own |
-/// | `#[topic(final_)]` | members are never added; the default, `@final` in IDL |
-/// | `#[topic(appendable)]` | members may be added at the end later; `@appendable` in IDL, where nothing said means this |
-/// | `#[topic(crate = "path")]` | where the traits are; default `::isolane::types` |
+/// | `#[topic(name = "module::Type")]` | type name that peers compare; default: the struct's name |
+/// | `#[topic(final_)]` | no members can be added; the default, `@final` in IDL |
+/// | `#[topic(appendable)]` | members may be added at the end; `@appendable`, the default in IDL |
+/// | `#[topic(crate = "path")]` | path of the traits; default `::isolane::types` |
 ///
 /// On a member:
 ///
 /// | attribute | meaning |
 /// | --- | --- |
-/// | `#[topic(key)]` | part of the key: one instance for each value. Of a nested struct its key members count, or all if it has none |
-/// | `#[topic(bound = N)]` | a `String` holds at most N bytes, a `Vec` at most N elements; default 65,536. Applies to the strings and sequences inside a `Vec` too, but not to those in nested structs |
+/// | `#[topic(key)]` | part of the key: one instance for each value. For a nested struct its key members, or all if it has none |
+/// | `#[topic(bound = N)]` | maximum bytes of a `String` or elements of a `Vec`; default: no bound. Also applies to strings and sequences inside a `Vec`, but not to those in nested structs |
 ///
-/// # What is refused
-/// Type parameters and lifetimes: a topic has one form on the wire.
+/// # Refused types
+/// Type parameters and lifetimes: a topic has a single wire format.
 /// ```compile_fail
 /// #[derive(isolane_derive::TopicType)]
 /// #[topic(crate = "isolane_wire::cdr")]
 /// struct Generic<T> { value: T }
 /// ```
-/// Members that DDS has no form for:
+/// Members without a DDS type:
 /// ```compile_fail
 /// #[derive(isolane_derive::TopicType)]
 /// #[topic(crate = "isolane_wire::cdr")]
@@ -119,7 +116,7 @@ mod unsupported;
 /// #[topic(crate = "isolane_wire::cdr")]
 /// struct Outer { inner: Plain }
 /// ```
-/// A bound on what has its own, or none:
+/// A bound on a type with its own bound, or without a length:
 /// ```compile_fail,E0277
 /// #[derive(isolane_derive::TopicType)]
 /// #[topic(crate = "isolane_wire::cdr")]
@@ -134,7 +131,7 @@ mod unsupported;
 /// fn topic<T: isolane_wire::cdr::TopicType>() {}
 /// topic::<Gear>();
 /// ```
-/// And unions, enums with fields, tuple structs, and structs without members.
+/// Also refused: unions, enums with fields, tuple structs, and structs without members.
 #[proc_macro_derive(TopicType, attributes(topic))]
 pub fn derive_topic_type(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,12 +1,12 @@
-//! Types of Rust that have no form in DDS, and what to use for them.
+//! Rust types without a DDS type, and their replacements.
 //!
-//! The compiler refuses whatever lacks the trait `CdrType`, but once for each use in the generated
-//! code. For types that people try, one error that names the remedy is kinder.
+//! The compiler refuses every type without `CdrType`, but reports an error for each use in the generated code.
+//! For commonly tried types, this module reports a single error that names the replacement.
 
 use syn::Type;
 
-/// Why a member cannot have this type, if that can be told from how it is written. Types inside
-/// arrays and collections are looked at as well.
+/// Returns the error message for an unsupported type recognizable by its syntax. Also checks element types of
+/// arrays and collections.
 pub(crate) fn unsupported(ty: &Type) -> Option<&'static str> {
     match ty {
         Type::Reference(_) => Some(

@@ -1,4 +1,4 @@
-//! An activation's way: begun behind a look, told what it handles, finished and observed.
+//! Activations: begin, handled items, finish and observation.
 
 use isolane_wire::time::Instant;
 
@@ -8,36 +8,33 @@ use crate::job::{Job, JobId, State};
 use crate::limits::MAX_PRIORITY;
 use crate::waited::Waited;
 
-/// The activation that runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Running {
     pub(crate) id: JobId,
     begin: Instant,
     look: Option<Look>,
-    /// One more than the priority of the most urgent thing it has handled so far; 0: it was told of
-    /// none, and the job's own counts.
+    /// Highest priority of the items handled so far, plus one; 0 if none was reported, and the job's priority
+    /// applies.
     handled: u8,
-    /// How many items it has handled.
     items: u16,
-    /// It was chosen by a share, while a job of the priority right above it was ready.
+    /// True if chosen by a share, while a job of the next higher priority was ready.
     pub(crate) by_share: bool,
 }
 
 impl Executor {
-    /// The loop has looked at its sources: `readable` has the bits of those that had something
-    /// ([`source`](crate::JobConfig::source)), and `now` is the clock as it was read right behind.
-    /// It belongs to the activation that begins next.
+    /// Records that the loop has polled its sources. `readable` has the bits of the readable ones
+    /// ([`source`](crate::JobConfig::source)); `now` was read directly after the poll. The poll belongs to the next
+    /// activation.
     #[inline]
     pub fn looked(&mut self, now: Instant, readable: u32) {
         self.look = Some(Look::new(now, readable));
     }
 
-    /// The job runs from `now` on, until [`finish`](Self::finish). A job that was not ready
-    /// counts as released now. Returns what it waited for, unless that is told by
-    /// [`arrived`](Self::arrived).
+    /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts
+    /// as released now. Returns what the job waited for, unless [`arrived`](Self::arrived) reports its arrivals.
     ///
     /// # Panics
-    /// If a job is running already, or the id names nobody: the loop is at fault.
+    /// If a job is already running, or the id is stale: an error in the loop.
     #[inline]
     pub fn begin(&mut self, id: JobId, now: Instant) -> Waited {
         assert!(
@@ -61,7 +58,7 @@ impl Executor {
             id,
             begin: now,
             look: self.look.take(),
-            // It stands in for one of the upper priority.
+            // It runs in place of a job of the higher priority.
             handled: if by_share { priority + 2 } else { 0 },
             items: 1,
             by_share,
@@ -83,11 +80,11 @@ impl Executor {
         )
     }
 
-    /// Something that the running job handles arrived at `at`, as its stamp says, and is of this
-    /// priority: the job's own, or, where one source serves several, that of the item. The job
-    /// counts as released then, if that is earlier. Returns what it waited for.
+    /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority
+    /// is the job's, or the item's if one source serves several. The release is moved back to `at` if that is
+    /// earlier. Returns what the item waited for.
     ///
-    /// An activation that was told of items is remembered with the priority of the most urgent.
+    /// The history records the activation with the highest priority of its items.
     #[inline]
     pub fn arrived(&mut self, priority: u8, at: Instant) -> Waited {
         let Some(running) = &mut self.running else {
@@ -119,7 +116,7 @@ impl Executor {
         )
     }
 
-    /// The running job has handled so many items; one, if it is not told.
+    /// Sets the number of items that the running job has handled; the default is one.
     #[inline]
     pub fn handled(&mut self, items: u16) {
         if let Some(running) = &mut self.running {
@@ -127,8 +124,7 @@ impl Executor {
         }
     }
 
-    /// A job that is begun without having been ready. One that was deferred no longer waits for its
-    /// release.
+    /// Releases a job that begins without being ready. A deferred release is cancelled.
     #[cold]
     fn release_by_hand(&mut self, id: JobId, now: Instant) -> &mut Job {
         let Some(job) = self.table.get_mut(id) else {
@@ -141,7 +137,7 @@ impl Executor {
         job
     }
 
-    /// What lower priorities did between an arrival and now.
+    /// Accounts for lower-priority activations between an arrival and now.
     #[cold]
     fn search_wait(&mut self, index: u16, arrival: &Arrival) -> Waited {
         let wait = self.history.wait_of(arrival);
@@ -159,13 +155,13 @@ impl Executor {
         wait.waited
     }
 
-    /// The job that runs has ended at `now`. With `again` it stopped at its item limit, or its
-    /// source was not empty: it is ready once more, behind its equals, released now (or when
-    /// an event arrived meanwhile).
+    /// Ends the running activation at `now`. With `again`, the job stopped at its item limit or its source is not
+    /// empty: it becomes ready after the others of its priority, released now (or at the stamp of an event that
+    /// arrived meanwhile).
     ///
     /// # Panics
-    /// If that job is not the one that runs: the loop is at fault.
-    // Always, since a call costs a tenth of what is done here, and this is done behind every activation.
+    /// If that job is not the running one: an error in the loop.
+    // Inlined because the call costs a tenth of the work here, after every activation.
     #[inline(always)]
     pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
         let running = match &self.running {
@@ -206,8 +202,8 @@ impl Executor {
         }
     }
 
-    /// The job that ran at an instant, of now or of the past. `None`: no job ran (the loop slept, or looked at
-    /// its sources), or it is more than [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS) ago.
+    /// Returns the job that ran at an instant, current or past. `None` if no job ran (the loop slept or polled), or it
+    /// was more than [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS) activations ago.
     #[must_use]
     pub fn running_at(&self, instant: Instant) -> Option<JobId> {
         match &self.running {
@@ -227,7 +223,7 @@ fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: 
     raise(&mut observed.response_max_ns, response_ns);
 }
 
-/// A maximum is kept. Mostly it stands.
+/// Raises a maximum; writes only if it changes, which is rare.
 #[inline]
 fn raise(maximum: &mut u64, value: u64) {
     if value > *maximum {
@@ -235,7 +231,7 @@ fn raise(maximum: &mut u64, value: u64) {
     }
 }
 
-/// 0 if `end` is before `start`: stamps of different clocks may disagree by a little.
+/// Nanoseconds from `start` to `end`; 0 if reversed, as stamps of different clocks can be by a little.
 fn nanos_between(start: Instant, end: Instant) -> u64 {
     end.as_nanos().saturating_sub(start.as_nanos())
 }

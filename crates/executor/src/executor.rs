@@ -1,4 +1,4 @@
-//! The table of jobs, and a job's way through it.
+//! Executor: job table, release and choice of the next job.
 
 use core::fmt;
 
@@ -13,13 +13,12 @@ use crate::ready::Order;
 use crate::share::Shares;
 use crate::table::Table;
 
-/// How an executor is made.
+/// Configuration of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutorConfig {
-    /// Which of the ready jobs is chosen.
+    /// Order in which ready jobs are chosen.
     pub order: Order,
-    /// Lines of the table; memory for all of them is taken at once. More than
-    /// [`MAX_JOBS`] is taken as that.
+    /// Size of the job table, allocated at once; at most [`MAX_JOBS`].
     pub max_jobs: usize,
 }
 
@@ -32,27 +31,28 @@ impl Default for ExecutorConfig {
     }
 }
 
-/// Every line of the table is taken: remove a job, or make the executor with more `max_jobs`.
+/// The job table is full. Remove a job, or raise `max_jobs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the executor's table of {max_jobs} jobs is full: raise max_jobs, or remove a job")]
 pub struct TableFull {
-    /// Lines of the table.
+    /// Size of the job table.
     pub max_jobs: usize,
 }
 
-/// One table of jobs, of which one at a time runs. See the crate's head.
+/// Non-preemptive fixed-priority executor: a table of jobs, one of which runs at a time. See the crate
+/// documentation.
 pub struct Executor {
     pub(crate) table: Table,
     pub(crate) queues: Queues,
     pub(crate) running: Option<Running>,
-    /// The last look at the sources, until an activation begins.
+    /// Last poll of the sources, until the next activation begins.
     pub(crate) look: Option<Look>,
     pub(crate) history: History,
     pub(crate) shares: Shares,
 }
 
 impl Executor {
-    /// An empty table. All memory it will ever use is taken here.
+    /// Creates an executor without jobs. Allocates all the memory it ever uses.
     #[must_use]
     pub fn new(config: ExecutorConfig) -> Executor {
         let max_jobs = config.max_jobs.min(MAX_JOBS);
@@ -66,24 +66,23 @@ impl Executor {
         }
     }
 
-    /// Adds a job, idle. A periodic one is released from the next [`release`](Self::release) on.
+    /// Adds an idle job. A periodic one is released from the next [`release`](Self::release) on.
     ///
     /// # Errors
-    /// [`TableFull`], and the table is as it was.
+    /// [`TableFull`]; the table is unchanged.
     pub fn add(&mut self, mut config: JobConfig) -> Result<JobId, TableFull> {
         config.priority = config.priority.min(MAX_PRIORITY);
         let is_periodic = matches!(config.trigger, Trigger::Periodic { .. });
         let max_jobs = self.table.len();
         let id = self.table.add(config).ok_or(TableFull { max_jobs })?;
         if is_periodic {
-            // Due at once: the first look at the clock finds the phase.
+            // Due at once: the next call of `release` computes the phase.
             self.queues.releases.insert(id.line(), Instant::new(0));
         }
         Ok(id)
     }
 
-    /// Removes a job, ready or not; the one that runs is removed when it finishes. False if the
-    /// id names nobody.
+    /// Removes a job, ready or not; a running one is removed when it finishes. Returns false if the id is stale.
     pub fn remove(&mut self, id: JobId) -> bool {
         let Some(job) = self.table.get_mut(id) else {
             return false;
@@ -99,33 +98,30 @@ impl Executor {
         true
     }
 
-    /// Changes how many items an activation of the job may handle.
+    /// Sets the item limit of the job's activations.
     pub fn set_items(&mut self, id: JobId, items: u16) {
         if let Some(job) = self.table.get_mut(id) {
             job.config.items = items;
         }
     }
 
-    /// Gives a priority a share of the one right above it: after each `items` items that jobs of the
-    /// upper one have handled while a job of the lower one was ready, one activation of the lower one
-    /// runs before the next of the upper one. Those in between are not touched, there are none; more
-    /// urgent ones come first as ever. It means nothing in the order of arrival.
+    /// Grants a priority a share of the next higher one. After every `items` items that jobs of the higher priority
+    /// handle while a job of the lower one is ready, one activation of the lower one runs first. Still higher
+    /// priorities are unaffected. No effect in FIFO order.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
         self.shares.grant(lower, items);
     }
 
-    /// An event of the job arrived at `at`: when it happened if that is known (a frame's time
-    /// stamp), otherwise now. Nothing changes while the job is ready: the first stamp counts.
-    /// An event that arrives while the job runs makes it ready when it finishes. Ids that name
-    /// nobody are ignored: the event was on its way when the job was removed.
+    /// Activates a job for an event at `at`: the event's own stamp if known (that of a frame), otherwise now. A ready
+    /// job keeps its first stamp. A running job becomes ready when it finishes. Stale ids are ignored: the job was
+    /// removed while its event was pending.
     #[inline]
     pub fn activate(&mut self, id: JobId, at: Instant) {
         self.file(id, at.into());
     }
 
-    /// The same for an event that follows from another job's: what happened at `at` is this job's
-    /// from `ready` on. Responses count from `at`; what came before `ready` is accounted for by the
-    /// job that handled it until then.
+    /// Activates a job for an event that another job passed on at `ready`. The response time counts from `at`;
+    /// waiting before `ready` is accounted for by the other job.
     pub fn activate_since(&mut self, id: JobId, at: Instant, ready: Instant) {
         self.file(id, Release { at, ready });
     }
@@ -144,11 +140,10 @@ impl Executor {
         }
     }
 
-    /// Releases what time has made due: to be called with the clock before each
-    /// [`next`](Self::next).
+    /// Releases the jobs that are due at `now`; called before each [`next`](Self::next).
     ///
-    /// A periodic job is released as of the instant of its period. If several have passed, it is
-    /// released once, as of the first, and the others are counted as missed.
+    /// A periodic job is released at the instant of its period. If several periods have passed, the job is released
+    /// once, for the first, and the others are counted as missed.
     pub fn release(&mut self, now: Instant) {
         while let Some((at, index)) = self.queues.releases.pop_if(|at| at <= now) {
             let job = self.table.at_mut(index);
@@ -175,7 +170,7 @@ impl Executor {
 
     fn release_periodic(&mut self, index: u16, at: Instant, now: Instant, period_ns: u64) {
         let passed = (now.as_nanos() - at.as_nanos()) / period_ns;
-        // `passed + 1` periods after `at` is later than now, so each job is released once a call.
+        // `passed + 1` periods after `at` is later than now, so each job is released at most once per call.
         let next = after(at, period_ns.saturating_mul(passed + 1));
         self.queues.releases.insert(index, next);
         let job = self.table.at_mut(index);
@@ -189,15 +184,15 @@ impl Executor {
         }
     }
 
-    /// When [`release`](Self::release) has something to do: the loop sleeps no longer. An
-    /// instant of the past if a periodic job was added since.
+    /// Next instant at which [`release`](Self::release) has work: the limit of the loop's sleep. In the past if a
+    /// periodic job was added since.
     #[inline]
     #[must_use]
     pub fn next_release(&self) -> Option<Instant> {
         self.queues.releases.first().map(|(at, _)| at)
     }
 
-    /// The job to begin now; it stays ready until it has begun.
+    /// Returns the job to begin now. It stays ready until [`begin`](Self::begin).
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<JobId> {
@@ -211,10 +206,10 @@ impl Executor {
         first.map(|index| self.table.id_at(index))
     }
 
-    /// The job of an id.
+    /// Returns the job with an id.
     ///
     /// # Panics
-    /// If the id names nobody; [`get`](Self::get) does not.
+    /// If the id is stale; [`get`](Self::get) returns `None` instead.
     #[inline]
     #[must_use]
     pub fn job(&self, id: JobId) -> &Job {
@@ -224,37 +219,37 @@ impl Executor {
         }
     }
 
-    /// The job of an id, unless it was removed.
+    /// Returns the job with an id; `None` if it was removed.
     #[inline]
     #[must_use]
     pub fn get(&self, id: JobId) -> Option<&Job> {
         self.table.get(id)
     }
 
-    /// All jobs, in the order of their lines.
+    /// Iterates over all jobs, in the order of their indices.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.table.iter()
     }
 
-    /// Jobs released and not yet begun.
+    /// Number of ready jobs.
     #[must_use]
     pub fn ready_count(&self) -> usize {
         self.queues.ready.len()
     }
 
-    /// The job that runs.
+    /// Running job.
     #[must_use]
     pub fn running(&self) -> Option<JobId> {
         self.running.map(|running| running.id)
     }
 
-    /// Whether the job that runs was chosen by its share, in front of more urgent ones that wait.
+    /// Returns true if the running job was chosen by its share, before ready jobs of a higher priority.
     #[must_use]
     pub fn runs_by_share(&self) -> bool {
         self.running.is_some_and(|running| running.by_share)
     }
 
-    /// Forgets what was observed of every job: a measurement begins.
+    /// Resets the observations of all jobs, to begin a measurement.
     pub fn reset_observed(&mut self) {
         for job in self.table.iter_mut() {
             job.observed = Observed::default();
@@ -272,7 +267,7 @@ impl fmt::Debug for Executor {
     }
 }
 
-/// The first instant from `now` on that is `offset_ns` modulo `period_ns`.
+/// First instant from `now` on that equals `offset_ns` modulo `period_ns`.
 fn first_release(now: Instant, period_ns: u64, offset_ns: u64) -> Instant {
     let phase_ns = offset_ns % period_ns;
     let now_ns = now.as_nanos() % period_ns;

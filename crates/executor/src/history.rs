@@ -1,11 +1,8 @@
-//! The last activations, to answer questions about the past: arrivals and deadlines are often
-//! learnt of after the activation during which they fell.
+//! Ring of past activations, because arrivals and deadlines are often learnt of later.
 //!
-//! Two questions are asked. *Who was running then*, of the ring of the last activations. *What of
-//! lower priority came between*, for each arrival: nearly always nothing has ended since it, which
-//! one comparison says; or nothing lower has, which the last activation of all that are lower says.
-//! Only where there was something is the ring searched, so a busy loop pays for the search when it
-//! has something to count.
+//! The ring answers which job ran at an instant, and which lower-priority activations came between an arrival and
+//! now. For most arrivals the latter needs no search: no activation has ended since, which one comparison
+//! shows, or none of lower priority, which the latest activation of each priority shows.
 
 use core::num::NonZeroU64;
 
@@ -15,18 +12,18 @@ use crate::job::JobId;
 use crate::limits::{PRIORITIES, REMEMBERED_ACTIVATIONS};
 use crate::waited::Waited;
 
-/// A look at the sources.
+/// Poll of the sources.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
-    /// The clock, read right behind it.
+    /// Time read directly after the poll.
     at: Instant,
-    /// Bit *s + 1*: source *s* had something. Bit 0 is always set, so that having no look takes no
-    /// room: it is kept with each activation.
+    /// Bit *s + 1*: source *s* was readable. Bit 0 is always set, so that `Option<Look>` needs no extra space in each
+    /// activation.
     readable: NonZeroU64,
 }
 
 impl Look {
-    /// `readable`, bit *s*: source *s* had something.
+    /// Creates a poll result; bit *s* of `readable`: source *s* was readable.
     #[inline]
     pub(crate) fn new(at: Instant, readable: u32) -> Look {
         let readable = NonZeroU64::MIN | u64::from(readable) << 1;
@@ -38,19 +35,18 @@ impl Look {
     }
 }
 
-/// One run of one job, to its end.
 #[derive(Clone, Copy)]
 pub(crate) struct Activation {
     pub(crate) job: JobId,
     pub(crate) priority: u8,
     pub(crate) begin: Instant,
     pub(crate) finish: Instant,
-    /// The look between it and the activation before it; `None` if there was none.
+    /// Poll between the preceding activation and this one, if any.
     pub(crate) look: Option<Look>,
 }
 
 impl Activation {
-    /// None: it ended before anything could have come.
+    /// Placeholder that ended before any arrival.
     const NEVER: Activation = Activation {
         job: JobId::new(0, 0),
         priority: 0,
@@ -63,13 +59,13 @@ impl Activation {
         self.begin <= instant && instant < self.finish
     }
 
-    /// Whether the look before it showed the source of an arrival.
+    /// Returns true if the poll before this activation showed the arrival's source as readable.
     fn was_shown(&self, arrival: &Arrival) -> bool {
         let shown = arrival.source.zip(self.look);
         shown.is_some_and(|(source, look)| look.has_shown(source))
     }
 
-    /// Whose doing it was that this one began after something more urgent had arrived.
+    /// Classifies an activation that began after a more urgent arrival: loop or kernel at fault.
     fn judge(&self, arrival: &Arrival) -> Waited {
         match (arrival.source, self.look) {
             (Some(source), Some(look)) if !look.has_shown(source) => Waited {
@@ -85,30 +81,29 @@ impl Activation {
     }
 }
 
-/// Something that waited for the activation that runs now.
+/// Arrival handled by the running activation.
 pub(crate) struct Arrival {
     pub(crate) priority: u8,
-    /// When it came into being.
+    /// Time stamp.
     pub(crate) at: Instant,
-    /// From when on activations that begin are counted: `at`, or later where what came before was
-    /// counted already.
+    /// Start of the interval in which activations count: `at`, or later if an earlier job accounted for them.
     pub(crate) counted_from: Instant,
-    /// The source whose look tells whether it could be known; `None`: it was inside.
+    /// Source whose poll shows if the arrival could be known; `None` for events inside the process.
     pub(crate) source: Option<u8>,
 }
 
-/// What it waited for.
+/// Delays of an arrival.
 #[derive(Default)]
 pub(crate) struct Wait {
     pub(crate) waited: Waited,
-    /// The rest of the lower activation that ran when it came, and whose that was.
+    /// Blocking: remaining time in ns of the lower-priority activation that ran at the arrival, and its job.
     pub(crate) blocking: Option<(u64, JobId)>,
 }
 
 impl Wait {
     fn add(&mut self, arrival: &Arrival, activation: &Activation) {
-        // Where nothing stamps, an arrival is as old as the look that showed it, and so may the
-        // activation behind that look be.
+        // Without stamps an arrival is as old as the poll that showed it, and so may the activation after that
+        // poll be.
         let is_tie = activation.begin == arrival.counted_from && activation.was_shown(arrival);
         if activation.begin > arrival.counted_from || is_tie {
             self.waited += activation.judge(arrival);
@@ -119,17 +114,17 @@ impl Wait {
     }
 }
 
-/// A ring of the last [`REMEMBERED_ACTIVATIONS`], and the last one of each priority.
+/// Ring of the last [`REMEMBERED_ACTIVATIONS`], and the latest activation of each priority.
 pub(crate) struct History {
     ring: [Activation; REMEMBERED_ACTIVATIONS],
     next: usize,
     newest_finish: Instant,
-    /// Of the priorities that `occurred`.
+    /// Latest activation of each priority in `occurred`.
     latest: [Activation; PRIORITIES],
-    /// Bit *p*: there is a latest of priority *p*.
+    /// Bit *p*: `latest` of priority *p* is valid.
     occurred: u32,
-    /// The same, if none of lower priority came after it. So the highest bit below a priority is the
-    /// last activation of all that are lower.
+    /// Bit *p*: also, no lower priority has run since. The highest bit below a priority is therefore the last
+    /// activation of all lower priorities.
     last_lower: u32,
 }
 
@@ -157,7 +152,7 @@ impl History {
         self.next = (place + 1) % REMEMBERED_ACTIVATIONS;
     }
 
-    /// Activations that ended after `instant`, the last one first.
+    /// Activations that ended after `instant`, latest first.
     fn ended_after(&self, instant: Instant) -> impl Iterator<Item = &Activation> {
         let (newer, older) = self.ring.split_at(self.next);
         newer
@@ -167,14 +162,14 @@ impl History {
             .take_while(move |activation| activation.finish > instant)
     }
 
-    /// Who was running at an instant of the past.
+    /// Activation that was running at a past instant.
     pub(crate) fn running_at(&self, instant: Instant) -> Option<&Activation> {
         self.ended_after(instant)
             .find(|activation| activation.was_running_at(instant))
     }
 
-    /// Whether it is plain, without a search, that nothing of lower priority ran between an arrival
-    /// and now.
+    /// Returns true if the summary shows that no lower priority ran between an arrival and now. False means that a
+    /// search is needed.
     #[inline]
     pub(crate) fn is_known_not_to_have_waited(&self, priority: u8, at: Instant) -> bool {
         self.newest_finish <= at || !self.lower_ended_after(priority, at)
@@ -195,7 +190,7 @@ impl History {
         last.is_some_and(|priority| self.latest[priority as usize].finish > at)
     }
 
-    /// What of lower priority ran between an arrival and now.
+    /// Lower-priority activations between an arrival and now.
     pub(crate) fn wait_of(&self, arrival: &Arrival) -> Wait {
         let mut wait = Wait::default();
         let mut oldest = Instant::new(u64::MAX);
@@ -205,7 +200,7 @@ impl History {
                 wait.add(arrival, activation);
             }
         }
-        // Those that the ring has forgotten count once a priority: that there was one is never lost.
+        // Activations that left the ring count once per priority, so no inversion is lost entirely.
         let forgotten = self
             .lower(arrival.priority)
             .filter(|latest| latest.finish > arrival.at && latest.begin < oldest);

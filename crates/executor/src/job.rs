@@ -1,4 +1,4 @@
-//! What a job is: what it was configured to be, and what was observed of it.
+//! Jobs: configuration and observations.
 
 use core::fmt;
 
@@ -7,14 +7,13 @@ use isolane_wire::time::Instant;
 
 use crate::limits::MAX_NAME_BYTES;
 
-/// A job's name, for people.
+/// Job name for display.
 pub type Name = String<MAX_NAME_BYTES>;
 
-/// Names a job for as long as it is in the table. The place of a removed job may be given to a
-/// new one; the old id then names nobody.
+/// Identifies a job in the table. After removal its index can be reused; the old id is then stale.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(
-    /// The line in the upper half, its generation in the lower: compared and copied as one.
+    /// Index in the upper half, generation in the lower: compared and copied as one word.
     u32,
 );
 
@@ -28,12 +27,12 @@ impl JobId {
         (self.0 >> 16) as u16
     }
 
-    /// How often the line was given away before, modulo 2^16.
+    /// Number of earlier uses of the index, modulo 2^16.
     pub(crate) const fn generation(self) -> u16 {
         self.0 as u16
     }
 
-    /// The place in the table, below `max_jobs`: for tables that run beside this one.
+    /// Index in the table, below `max_jobs`; usable for parallel tables.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
@@ -53,51 +52,49 @@ impl fmt::Display for JobId {
     }
 }
 
-/// What releases a job.
+/// Release condition of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Trigger {
-    /// An event: the job is released when it is activated.
+    /// Event: the job is released when it is activated.
     #[default]
     Event,
     /// Time: the job is released at every instant `t` of the monotonic clock with
-    /// `t = offset_ns (mod period_ns)`, from the first [`release`](crate::Executor::release)
-    /// after it was added. Offsets of several jobs are therefore relative to one another,
-    /// whenever they were added.
+    /// `t = offset_ns (mod period_ns)`, from the first [`release`](crate::Executor::release) after it was added.
+    /// The offsets of jobs are therefore relative to one another, whenever the jobs were added.
     Periodic {
-        /// Between two releases; 0 is taken as 1.
+        /// Time between releases; 0 is taken as 1.
         period_ns: u64,
         /// Phase of the releases.
         offset_ns: u64,
     },
-    /// An event, but two releases are never closer than this: an event that comes earlier is
-    /// deferred, so that a storm of events costs lower priorities no more than was analysed.
+    /// Event with a minimum inter-arrival time: an earlier event is deferred, so an event storm costs lower
+    /// priorities no more than analysed.
     Sporadic {
-        /// Between two releases at least.
+        /// Minimum time between releases.
         min_interarrival_ns: u64,
     },
 }
 
-/// A job as it is added to the table.
+/// Job configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobConfig {
-    /// For people; reports quote it.
+    /// Name for display and reports.
     pub name: Name,
-    /// 0 to 31, higher is more urgent; above 31 is taken as 31.
+    /// Priority 0 to 31, higher is more urgent; greater values are taken as 31.
     pub priority: u8,
-    /// What releases it.
+    /// Release condition.
     pub trigger: Trigger,
-    /// Items one activation may handle: the code of the job keeps to it, and finishes with
-    /// `again` when it stopped at the limit.
+    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `again` when it
+    /// reaches it.
     pub items: u16,
-    /// The source it serves, 0 to 31: its bit in what [`looked`](crate::Executor::looked) is told. Of
-    /// such a job the waits are observed by the stamps of what it handles, which
-    /// [`arrived`](crate::Executor::arrived) is told; of others by their releases.
+    /// Source that the job serves, 0 to 31: its bit in [`looked`](crate::Executor::looked). The waits of such a job are
+    /// measured from the stamps given to [`arrived`](crate::Executor::arrived); those of others from their releases.
     pub source: Option<u8>,
 }
 
 impl JobConfig {
-    /// A job released by events, one item an activation. A name too long for
-    /// [`MAX_NAME_BYTES`] is cut.
+    /// Creates a configuration for a job released by events, one item per activation. The name is cut to
+    /// [`MAX_NAME_BYTES`].
     #[must_use]
     pub fn event(name: &str, priority: u8) -> JobConfig {
         let mut short = Name::new();
@@ -115,7 +112,7 @@ impl JobConfig {
         }
     }
 
-    /// The same, released by time.
+    /// Creates a configuration for a periodic job, one item per activation.
     #[must_use]
     pub fn periodic(name: &str, priority: u8, period_ns: u64, offset_ns: u64) -> JobConfig {
         let trigger = Trigger::Periodic {
@@ -129,54 +126,53 @@ impl JobConfig {
     }
 }
 
-/// What was observed of a job since it was added, or since
-/// [`reset_observed`](crate::Executor::reset_observed). Nothing is trimmed.
+/// Observations of a job since it was added, or since [`reset_observed`](crate::Executor::reset_observed). No
+/// outliers are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Activations begun.
+    /// Number of activations.
     pub activations: u64,
     /// Activations that stopped at the item limit and were continued.
     pub continued: u64,
-    /// Longest activation, begin to finish.
+    /// Maximum execution time of an activation, begin to finish.
     pub execution_max_ns: u64,
-    /// Sum over all activations.
+    /// Total execution time.
     pub execution_total_ns: u64,
-    /// Longest from release to finish of one activation. What `again` continues counts as
-    /// released when the activation before it finished; see `drain_max_ns`.
+    /// Maximum response time of an activation, release to finish. A continuation counts as released when the
+    /// previous activation finished; see `drain_max_ns`.
     pub response_max_ns: u64,
-    /// Longest from a first release to the finish after which nothing was left.
+    /// Maximum time from a first release to the finish of its last continuation.
     pub drain_max_ns: u64,
-    /// Longest wait for an activation of lower priority that had begun before the release.
+    /// Maximum blocking: wait for a lower-priority activation that began before the release.
     pub blocking_max_ns: u64,
-    /// Whose activation that was.
+    /// Job of that activation.
     pub blocked_by: Option<JobId>,
-    /// Priority inversions: activations of lower priority that began after what this job handles
-    /// had arrived and before it began, although the source was readable at the look before them,
-    /// or without a look. A job of a source counts for each arrival it is told of
-    /// ([`arrived`](crate::Executor::arrived)), any other for each activation, from the moment it
-    /// was ready. An arrival counts each activation of the last
-    /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the last one of each
-    /// priority. See [`Waited`](crate::Waited).
+    /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling,
+    /// although the poll before them showed the source as readable, or without such a poll. A job with a source
+    /// counts them for each reported arrival ([`arrived`](crate::Executor::arrived)), any other for each activation
+    /// since its release. The search covers the last
+    /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the latest of each priority. See
+    /// [`Waited`](crate::Waited).
     pub inversions: u64,
-    /// Activations of lower priority that began after an arrival by its stamp, when the look before
-    /// them did not show the source readable yet: the kernel's part, counted like `inversions`.
+    /// Lower-priority activations that began after an arrival's stamp, when the poll before them did not show the
+    /// source as readable: kernel latency, counted like `inversions`.
     pub kernel_late: u64,
-    /// The longest from a stamp to the look that did not show it yet.
+    /// Maximum time from a stamp to a poll that did not show the source as readable.
     pub kernel_late_max_ns: u64,
-    /// Periodic releases that found the job still ready, or were passed by before anybody
-    /// looked at the clock.
+    /// Periodic releases that found the job still ready, or passed before the next call of
+    /// [`release`](crate::Executor::release).
     pub releases_missed: u64,
-    /// Sporadic events that came before the minimum inter-arrival time was over.
+    /// Sporadic events earlier than the minimum inter-arrival time.
     pub releases_deferred: u64,
 }
 
-/// A job's event, or a point of its period.
+/// Event of a job, or an instant of its period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
-    /// When it happened: the response time counts from here.
+    /// Time of the event: the response time counts from here.
     pub(crate) at: Instant,
-    /// From when on nothing less urgent should have begun: the same, unless its way to this job is
-    /// accounted for elsewhere.
+    /// Start of the interval in which lower-priority activations count: `at`, or later if another job accounts for
+    /// the time before.
     pub(crate) ready: Instant,
 }
 
@@ -186,11 +182,10 @@ impl From<Instant> for Release {
     }
 }
 
-/// Where a job is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Idle,
-    /// An event has arrived, its release is in the queue of releases (sporadic only).
+    /// An event has arrived; its release is in the time queue (sporadic only).
     Deferred,
     /// Released, not begun.
     Ready(Release),
@@ -198,22 +193,22 @@ pub(crate) enum State {
     Running(Release),
 }
 
-/// One line of the table.
+/// Job in the table.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// As it was added.
+    /// Configuration.
     pub config: JobConfig,
-    /// What was seen since.
+    /// Observations.
     pub observed: Observed,
     pub(crate) state: State,
-    /// The phase of a periodic job is known.
+    /// True once the phase of a periodic job is known.
     pub(crate) anchored: bool,
     pub(crate) last_release: Option<Instant>,
-    /// An event that arrived while the job ran.
+    /// Event that arrived while the job ran.
     pub(crate) pending: Option<Release>,
-    /// Release of the first activation of a row, from its first `again` on.
+    /// Release of the first activation of a series continued with `again`.
     pub(crate) row_began: Option<Instant>,
-    /// Removed while it ran: its place is free at its finish.
+    /// True if removed while running: its index is freed at the finish.
     pub(crate) condemned: bool,
 }
 
@@ -231,8 +226,8 @@ impl Job {
         }
     }
 
-    /// When the job that is ready or running was released; for a periodic job the instant of
-    /// its period, however late the loop looked.
+    /// Release time of a ready or running job; for a periodic job, the instant of its period, even if the loop was
+    /// late.
     #[inline]
     #[must_use]
     pub fn released_at(&self) -> Option<Instant> {
@@ -247,7 +242,7 @@ impl Job {
         }
     }
 
-    /// Released, and not yet begun.
+    /// Returns true if the job is released and not begun.
     #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -1,56 +1,46 @@
-//! Non-preemptive fixed-priority jobs.
+//! Non-preemptive fixed-priority executor.
 //!
-//! Every operation of the middleware is a *job*: receive from a lane, send a heartbeat, answer
-//! an ACKNACK, repair, announce, a user's callback. This crate holds the one table that says
-//! which jobs exist and at what priority, chooses which of the ready ones runs next, and keeps
-//! what was observed about each. It runs nothing itself: the loop that looks at sources, calls
-//! the code of a job, sleeps or spins is `dds::runtime`, and the clock comes in as a parameter.
+//! Every operation of the middleware is a *job*: receive from a lane, send a HEARTBEAT, answer an ACKNACK, repair,
+//! announce, a user's callback. The executor holds the table of jobs with their priorities, chooses which ready
+//! job runs next, and records observations. It runs no code itself: the loop in `dds::runtime` polls the sources,
+//! calls the jobs, and sleeps or spins. The clock is a parameter.
 //!
-//! # The way of a job
+//! # States of a job
 //!
 //! ```text
-//!   activate (event)  ─┐                          ┌─ again: behind its equals
+//!   activate (event)  ─┐                          ┌─ again: after its equals
 //!   release  (time)   ─┴─> ready ─ next ─> begin ─┴─> finish ─> idle
 //! ```
 //!
-//! A job is *released* at an instant: the arrival of its event, or a point of its period. From
-//! then on it is ready until it has begun; from release to finish is its *response time*; from
-//! begin to finish its *execution time*. One run, from begin to finish, is an *activation*. It
-//! handles at most [`JobConfig::items`] items and is never interrupted.
+//! A job is *released* at the arrival of its event or an instant of its period, and then ready until it begins.
+//! Its *response time* is from release to finish, its *execution time* from begin to finish. One run is an
+//! *activation*; it handles at most [`JobConfig::items`] items and is never interrupted.
 //!
 //! # Why non-preemptive
 //!
-//! Preemption needs either threads and locks between them, whose blocking is the sum of all
-//! critical sections a job may meet, or a second stack and data that is consistent at every
-//! instruction. Activations of the middleware are short, a few microseconds, since their items
-//! are limited. Letting one run to its end costs the most critical job one such activation, and
-//! buys that no data of the engine is ever shared: no locks, no priority inversion by a lock,
-//! the caches stay warm, and the order of everything is reproducible.
+//! Preemption needs threads with locks, whose blocking is the sum of all critical sections a job may meet, or data
+//! that is consistent at every instruction. Activations are short, a few microseconds, because their items are
+//! limited. Running one to its end delays the most critical job by one such activation. In return no engine data is
+//! shared: no locks, no priority inversion by locks, warm caches, and a reproducible order.
 //!
-//! # What is bounded by what
+//! # Bounds
 //!
-//! * The choice of the next job takes constant time: a bit a priority says where jobs are
-//!   ready, a list a priority holds them in the order of their release.
+//! * Choosing the next job takes constant time: a bit and a FIFO list per priority.
 //! * Releasing a job by time takes time logarithmic in the number of jobs.
-//! * A job waits for at most **one** activation of lower priority (*blocking*), the one that
-//!   had begun when it was released: bounded by the longest activation below it, hence by the
-//!   item limits. It waits for every activation of higher priority released meanwhile
-//!   (*interference*), and for those of its own priority that were ready before it.
-//! * Where a priority was granted a *share* of the one right above it
-//!   ([`Executor::grant_share`]), a job of the upper one waits besides for one activation of the
-//!   lower one for each so many items that jobs of the upper one have handled, if something waits
-//!   there. It is judged as one of the upper priority: nobody more urgent waits for it longer than
-//!   for any other activation of that.
-//! * `again` puts a job behind the others of its priority, so that two equals share the
-//!   processor by turns, and never in front of a more critical one.
-//! * Memory is bounded by [`ExecutorConfig::max_jobs`] and taken in [`Executor::new`].
+//! * A job waits for at most **one** activation of lower priority (*blocking*), which began before the release: the
+//!   longest activation of lower priority, bounded by the item limits. It also waits for every activation of higher
+//!   priority released meanwhile (*interference*), and for those of the same priority that were ready before.
+//! * If a priority has a *share* of the next higher one ([`Executor::grant_share`]), jobs of the higher one also wait
+//!   for one activation of the lower one per granted number of items, if one is ready. It counts as an activation of
+//!   the higher priority.
+//! * `again` puts a job after the others of its priority, so equals take turns, and never before a more critical one.
+//! * Memory is bounded by [`ExecutorConfig::max_jobs`] and allocated in [`Executor::new`].
 //!
-//! The bounds themselves will be computed in `model`, by the analysis for non-preemptive fixed
-//! priority with all instances of the busy period (Davis, Burns, Bril, Lukkien 2007); this
-//! crate observes: maxima, blocking, priority inversions, and which job ran at an instant of the past.
+//! The response time bounds will be computed in `model`, by the analysis of non-preemptive fixed priorities over the
+//! whole busy period (Davis, Burns, Bril, Lukkien 2007). This crate observes maxima, blocking and priority
+//! inversions.
 //!
-//! [`Order::Fifo`] is the baseline of the comparison: the same jobs, begun in the order in
-//! which they became ready.
+//! [`Order::Fifo`] is the baseline for comparisons: the same jobs in the order of their release.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,23 +1,22 @@
-//! Every bound of this crate, with its reason.
+//! Bounds of this crate, each with its reason.
 
-/// Priorities: 0 to 31. Data, protocol, discovery and statistics take 16; callbacks of a user
-/// may be placed around them; and the ready set is one word.
+/// Number of priorities. Data, protocol, discovery and statistics use 16, which leaves room for user callbacks;
+/// the ready set fits one word.
 pub const PRIORITIES: usize = 32;
 
-/// The most urgent priority.
+/// Highest priority.
 pub const MAX_PRIORITY: u8 = PRIORITIES as u8 - 1;
 
-/// Bytes of a job's name: "receive level 7" or a topic's name, shortened.
+/// Maximum length of a job name in bytes: "receive level 7", or a shortened topic name.
 pub const MAX_NAME_BYTES: usize = 48;
 
-/// Jobs in one table at most: lists are linked by 16-bit indexes, one value means "none".
+/// Maximum number of jobs in a table: lists use 16-bit indices, one of which means "none".
 pub const MAX_JOBS: usize = u16::MAX as usize;
 
-/// Jobs of a default table: 16 levels of receiving and sending, and some 200 topics.
+/// Default number of jobs: 16 levels of receiving and sending, and about 200 topics.
 pub const DEFAULT_JOBS: usize = 256;
 
-/// Past activations remembered, to say who was running at an instant that is learnt of late (an
-/// arrival stamped by the kernel, a deadline), and how many of lower priority began since. More
-/// than any burst of activations between two looks at the sources, and few enough to be searched
-/// where there is something to count.
+/// Number of past activations kept, to find the job that ran at an instant learnt of late (a kernel's receive stamp,
+/// a deadline) and the lower-priority activations since. More than a burst of activations between two polls, and
+/// few enough to search.
 pub const REMEMBERED_ACTIVATIONS: usize = 64;

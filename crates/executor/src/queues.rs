@@ -1,4 +1,4 @@
-//! Where jobs wait: for their release, and for their turn.
+//! Queues of jobs: ready jobs, and jobs that wait for a release time.
 
 use isolane_wire::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::time_queue::TimeQueue;
 
 pub(crate) struct Queues {
     pub(crate) ready: ReadyQueue,
-    /// Periodic jobs by their next release, sporadic ones deferred.
+    /// Periodic jobs by next release, and deferred sporadic ones.
     pub(crate) releases: TimeQueue,
 }
 
@@ -20,7 +20,7 @@ impl Queues {
         }
     }
 
-    /// An idle job's event: ready at once, or later if it is sporadic and too early.
+    /// Handles an event of an idle job: ready at once, or deferred if it is sporadic and too early.
     #[inline]
     pub(crate) fn arrive(&mut self, index: u16, job: &mut Job, release: Release) {
         if let Trigger::Sporadic {
@@ -46,7 +46,7 @@ impl Queues {
     }
 }
 
-/// Saturating: 2^64 ns is never.
+/// Saturating addition.
 pub(crate) fn after(instant: Instant, nanos: u64) -> Instant {
     Instant::new(instant.as_nanos().saturating_add(nanos))
 }

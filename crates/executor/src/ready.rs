@@ -1,25 +1,24 @@
-//! The ready jobs: a bit a priority, and a doubly linked list a priority in the order in which
-//! jobs became ready. The links lie in one table beside the jobs (the lists are intrusive), so
-//! filing, choosing and withdrawing a job each take constant time and no memory.
+//! Queue of ready jobs: an occupancy bit and an intrusive doubly linked list per priority, in the order of release.
+//! Inserting, choosing and removing a job take constant time and no allocation.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use crate::limits::PRIORITIES;
 
-/// Which of the ready jobs is chosen.
+/// Order in which ready jobs are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Order {
-    /// The highest priority; the first released within one priority.
+    /// Highest priority first; in order of release within a priority.
     #[default]
     Priority,
-    /// The one that became ready first, whatever its priority: the baseline of comparisons.
+    /// Order of release, ignoring priorities: the baseline for comparisons.
     Fifo,
 }
 
 const NONE: u16 = u16::MAX;
 
-/// Of a list that somebody is in.
+/// Head and tail of a non-empty list.
 #[derive(Clone, Copy)]
 struct List {
     head: u16,
@@ -60,7 +59,7 @@ impl ReadyQueue {
         }
     }
 
-    /// Fifo is one list for all.
+    /// List of a priority; FIFO order uses a single list.
     #[inline]
     fn list_of(&self, priority: u8) -> usize {
         match self.order {
@@ -73,7 +72,7 @@ impl ReadyQueue {
         self.count
     }
 
-    /// Files a job that is in no list behind its equals.
+    /// Appends a job that is in no list.
     #[inline]
     pub(crate) fn push(&mut self, index: u16, priority: u8) {
         let list = self.list_of(priority);
@@ -95,31 +94,29 @@ impl ReadyQueue {
         self.count += 1;
     }
 
-    /// The list that comes next: the highest priority there is.
+    /// Highest non-empty list.
     #[inline]
     pub(crate) fn highest(&self) -> Option<usize> {
         Some(self.occupied.checked_ilog2()? as usize)
     }
 
-    /// Whether a list has somebody.
     #[inline]
     pub(crate) fn is_occupied(&self, list: usize) -> bool {
         self.occupied >> list & 1 == 1
     }
 
-    /// The first of a list; `None` if it is empty.
+    /// First job of a list; `None` if empty.
     #[inline]
     pub(crate) fn first_of(&self, list: usize) -> Option<u16> {
         self.is_occupied(list).then(|| self.lists[list].head)
     }
 
-    /// Whether a job of the priority right below waits.
+    /// Returns true if a job of the next lower priority is ready.
     #[inline]
     pub(crate) fn is_occupied_below(&self, priority: u8) -> bool {
         self.occupied & (1 << priority >> 1) != 0
     }
 
-    /// Takes a job out of the list it is in.
     #[inline]
     pub(crate) fn remove(&mut self, index: u16, priority: u8) {
         let list = self.list_of(priority);

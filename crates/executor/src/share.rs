@@ -1,26 +1,24 @@
-//! A bounded share for what serves a more urgent priority.
+//! Bounded share of a priority for the next lower one.
 //!
-//! What keeps samples reliable is less urgent than the samples, and yet they wait for it: a writer
-//! whose history is full stands still until its reader has acknowledged, and the reader, which
-//! has samples to hand out, does not get to it before it has handed out all. So a priority can be
-//! granted a share of the one right above it: of the items that jobs of the upper one handle while
-//! a job of the lower one waits, so many pass, and then one activation of the lower one runs in
-//! between. More urgent priorities know nothing of it: an activation by share is chosen only where
-//! the upper priority would have been.
+//! Protocol work is less urgent than samples, and yet samples can depend on it: a writer with a full history waits for
+//! its reader's acknowledgment, which the reader does not send while it has samples to deliver. A share bounds that
+//! wait: after a number of items of the higher priority, handled while a job of the lower one is ready, one activation
+//! of the lower one runs. Higher priorities are unaffected, because a share is used only when a job of the higher
+//! priority would be chosen.
 
 use crate::limits::PRIORITIES;
 
-/// The shares there are, by the upper priority.
+/// Granted shares, indexed by the higher priority.
 pub(crate) struct Shares {
-    /// Bit *p*: the priority below *p* has a share of it.
+    /// Bit *p*: the priority below *p* has a share of *p*.
     granted: u32,
-    /// Bit *p*: so many items have passed that it is the lower one's turn.
+    /// Bit *p*: enough items were handled; the lower priority is next.
     due: u32,
-    /// Items after which that is so.
+    /// Items after which a share becomes due.
     after: [u16; PRIORITIES],
-    /// Items handled while the lower one waited.
+    /// Items handled while the lower priority was ready.
     passed: [u16; PRIORITIES],
-    /// Bit *p*: some have passed.
+    /// Bit *p*: `passed` of *p* is not zero.
     counting: u32,
 }
 
@@ -43,22 +41,22 @@ impl Shares {
         }
     }
 
-    /// Whether it is the turn of the priority below `upper`.
+    /// Returns true if the priority below `upper` is due.
     pub(crate) fn is_due(&self, upper: usize) -> bool {
         self.due >> upper & 1 == 1
     }
 
-    /// Whether an activation of this priority may be one of a share.
+    /// Returns true if the next activation of priority `lower` may use a share.
     #[inline]
     pub(crate) fn is_due_to(&self, lower: u8) -> bool {
         self.due & 2 << lower != 0
     }
 
-    /// An activation of this priority has handled so many items, and a job of the priority below
-    /// waits, or does not.
+    /// Records an activation of `priority` with `items` items; `lower_waits` if a job of the next lower priority is
+    /// ready.
     #[inline]
     pub(crate) fn note(&mut self, priority: u8, items: u16, lower_waits: bool) {
-        // Mostly nobody waits, and there is no count that this would end.
+        // Fast path: no job waits and no count is pending.
         let (own, upper) = (1_u32 << priority, 2_u32 << priority);
         if lower_waits || (self.counting | self.due) & (own | upper) != 0 {
             self.count(usize::from(priority), items, lower_waits);
@@ -67,7 +65,7 @@ impl Shares {
 
     fn count(&mut self, own: usize, items: u16, lower_waits: bool) {
         if own + 1 < PRIORITIES {
-            // Whatever has run of it: what was passed over is settled.
+            // An activation of the lower priority settles the count, whether by share or not.
             self.forget(own + 1);
             self.due &= !(1 << (own + 1));
         }

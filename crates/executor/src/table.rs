@@ -1,21 +1,20 @@
-//! The lines of the table, and the jobs in them by their ids.
+//! Job table with generation-checked ids.
 
 use alloc::vec::Vec;
 
 use crate::job::{Job, JobConfig, JobId};
 
 struct Line {
-    /// Of the job that is there, or of the next one: another each time, so that an old id names
-    /// nobody.
+    /// Id of the current or the next job; changes with each use, so that old ids are stale.
     id: JobId,
     job: Option<Job>,
 }
 
 pub(crate) struct Table {
-    /// The lines used so far. The capacity suffices for all; memory is written at first use, because most participants have
-    /// few jobs.
+    /// Entries used so far. The capacity suffices for all, but memory is written at first use, because most
+    /// participants have few jobs.
     lines: Vec<Line>,
-    /// Free lines among them; the last one is used next.
+    /// Free entries; the last one is used next.
     free: Vec<u16>,
     max_jobs: usize,
 }
@@ -29,12 +28,12 @@ impl Table {
         }
     }
 
-    /// How many lines there can be.
+    /// Maximum number of jobs.
     pub(crate) fn len(&self) -> usize {
         self.max_jobs
     }
 
-    /// Gives a job a line; `None` if all are taken.
+    /// Adds a job; `None` if the table is full.
     pub(crate) fn add(&mut self, config: JobConfig) -> Option<JobId> {
         let job = Some(Job::new(config));
         if let Some(index) = self.free.pop() {
@@ -75,8 +74,7 @@ impl Table {
         }
     }
 
-    /// The job of a line that some queue names: it is there, since `remove` withdraws a job from
-    /// every queue.
+    /// Returns the job at an index taken from a queue. The job exists, because `remove` takes it out of every queue.
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u16) -> &mut Job {
         match &mut self.lines[usize::from(index)].job {
@@ -90,7 +88,6 @@ impl Table {
         self.lines[usize::from(index)].id
     }
 
-    /// All jobs, in the order of their lines.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.lines
             .iter()

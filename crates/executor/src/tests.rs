@@ -1,4 +1,4 @@
-//! Statements about the executor, here about the order in which jobs run. Times are in nanoseconds.
+//! Tests of the executor, here of the order in which jobs run. Times are in nanoseconds.
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -26,13 +26,12 @@ fn event_job(executor: &mut Executor, name: &str, priority: u8) -> JobId {
     executor.add(JobConfig::event(name, priority)).unwrap()
 }
 
-/// Runs one activation.
 fn run(executor: &mut Executor, id: JobId, begin: u64, finish: u64, again: bool) {
     executor.begin(id, at(begin));
     executor.finish(id, at(finish), again);
 }
 
-/// Runs whatever is ready, a nanosecond each, and says in which order.
+/// Runs all ready jobs, a nanosecond each, and returns their order.
 fn drain(executor: &mut Executor) -> Vec<JobId> {
     let mut order = Vec::new();
     while let Some(id) = executor.next() {
@@ -154,7 +153,7 @@ fn a_full_table_says_so_and_a_removed_job_makes_room() {
     assert!(executor.remove(first));
     let third = event_job(&mut executor, "third", 1);
     assert_eq!(third.index(), first.index());
-    // The old id names nobody, not the new job in its place.
+    // The old id is stale; it does not name the new job.
     assert!(executor.get(first).is_none());
     executor.activate(first, at(0));
     assert_eq!(executor.ready_count(), 0);

@@ -1,5 +1,5 @@
-//! Jobs by an instant each, the earliest first: a binary heap that knows where each job stands,
-//! so that a job can be withdrawn. Each job is in it at most once, hence it never grows.
+//! Queue of jobs by time: a binary heap that records the position of each job, so that jobs can be removed. Each job
+//! is in the heap at most once, so the heap never grows.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -10,9 +10,9 @@ use isolane_wire::time::Instant;
 const ABSENT: u16 = u16::MAX;
 
 pub(crate) struct TimeQueue {
-    /// The earlier the nearer to the front; equal instants by index, so that runs repeat.
+    /// Heap by time; equal instants by index, so that runs are reproducible.
     heap: Vec<(Instant, u16)>,
-    /// Where each job stands in `heap`.
+    /// Position of each job in `heap`.
     places: Box<[u16]>,
 }
 
@@ -29,7 +29,7 @@ impl TimeQueue {
         self.heap.first().copied()
     }
 
-    /// Takes the earliest job out if it is due.
+    /// Removes and returns the earliest job if it is due.
     pub(crate) fn pop_if(&mut self, due: impl Fn(Instant) -> bool) -> Option<(Instant, u16)> {
         let (at, index) = self.first()?;
         if !due(at) {
@@ -39,7 +39,7 @@ impl TimeQueue {
         Some((at, index))
     }
 
-    /// Sets the job's instant, whether or not it had one.
+    /// Sets or replaces the job's instant.
     pub(crate) fn insert(&mut self, index: u16, at: Instant) {
         self.remove(index);
         let place = self.heap.len();
@@ -48,7 +48,6 @@ impl TimeQueue {
         self.rise(place);
     }
 
-    /// Forgets the job, if it is there.
     #[inline]
     pub(crate) fn remove(&mut self, index: u16) {
         let place = self.places[usize::from(index)];

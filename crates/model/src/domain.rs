@@ -5,12 +5,12 @@ use core::str::FromStr;
 
 use crate::limits::MAX_DOMAIN;
 
-/// A DDS domain, 0 to [`MAX_DOMAIN`]: participants of different domains do not see each other.
+/// DDS domain, 0 to [`MAX_DOMAIN`]: participants of different domains do not discover each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Domain(u32);
 
 impl Domain {
-    /// A domain, if its ports exist.
+    /// Creates a domain; `None` above [`MAX_DOMAIN`].
     pub const fn new(domain: u32) -> Option<Self> {
         if domain <= MAX_DOMAIN {
             Some(Self(domain))
@@ -19,19 +19,19 @@ impl Domain {
         }
     }
 
-    /// The UDP ports that RTPS gives to its participants (2.5 §9.6.2.3), 250 a domain.
+    /// UDP port range of the domain (RTPS 2.5 §9.6.2.3), 250 ports.
     pub const fn ports(self) -> core::ops::Range<u32> {
         let first = 7_400 + 250 * self.0;
         first..first + 250
     }
 
-    /// Its number.
+    /// Domain id.
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// The text is no number from 0 to [`MAX_DOMAIN`].
+/// The text is not a number from 0 to [`MAX_DOMAIN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainError;
 

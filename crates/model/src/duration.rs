@@ -1,6 +1,5 @@
-//! Durations as they are written in a description and on the command line: a whole number and a
-//! unit, `"500us"`, `"10ms"`, `"1s"`. Fractions are written in the next smaller unit, so that what
-//! is written is exact and is printed back as it was meant.
+//! Durations in descriptions and on the command line: a whole number and a unit, `"500us"`, `"10ms"`, `"1s"`.
+//! Fractions are written in a smaller unit, so that values are exact and printed back unchanged.
 
 use core::fmt;
 use core::time::Duration;
@@ -8,7 +7,7 @@ use core::time::Duration;
 use crate::limits::MAX_DURATION;
 use crate::word::closest;
 
-/// Units and their nanoseconds, largest first.
+/// Units in nanoseconds, largest first.
 const UNITS: [(&str, u64); 4] = [
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
@@ -16,31 +15,31 @@ const UNITS: [(&str, u64); 4] = [
     ("ns", 1),
 ];
 
-/// Why a text is no duration. `Display` says what is wrong; [`DurationError::help`] what to write.
+/// Error of parsing a duration; [`DurationError::help`] suggests a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DurationError {
-    /// No digits in front.
+    /// The text does not begin with a digit.
     NoNumber,
-    /// A number alone.
+    /// The unit is missing.
     NoUnit {
-        /// The number.
+        /// Parsed number.
         number: String,
     },
-    /// Something that is no unit follows the number.
+    /// The unit is unknown.
     UnknownUnit {
-        /// What follows.
+        /// Text after the number.
         unit: String,
     },
-    /// A fraction.
+    /// The number has a fraction.
     Fraction,
-    /// Zero: a period or deadline of nothing is none.
+    /// Zero, which is no valid period or deadline.
     Zero,
-    /// More than [`MAX_DURATION`].
+    /// Longer than [`MAX_DURATION`].
     TooLong,
 }
 
 impl DurationError {
-    /// What to write instead.
+    /// Suggests what to write instead.
     pub fn help(&self) -> String {
         match self {
             Self::NoNumber => {
@@ -82,10 +81,10 @@ impl fmt::Display for DurationError {
 
 impl core::error::Error for DurationError {}
 
-/// Reads a duration. It is above zero and at most [`MAX_DURATION`].
+/// Parses a duration above zero and at most [`MAX_DURATION`].
 ///
 /// # Errors
-/// What is wrong with the text, and with [`DurationError::help`] what to write.
+/// A [`DurationError`], which suggests a correction.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
@@ -99,7 +98,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if unit.is_empty() {
         let is_zero = number.bytes().all(|digit| digit == b'0');
         return Err(match is_zero {
-            // No unit would help.
+            // A unit would not help.
             true => DurationError::Zero,
             false => DurationError::NoUnit {
                 number: number.to_owned(),
@@ -111,7 +110,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
             unit: unit.to_owned(),
         });
     };
-    // Only digits: what does not fit in 64 bits is too long.
+    // Only digits, so a parse error means overflow.
     let count: u64 = number.parse().map_err(|_| DurationError::TooLong)?;
     let nanoseconds = count.checked_mul(*unit_ns).ok_or(DurationError::TooLong)?;
     match Duration::from_nanos(nanoseconds) {
@@ -121,7 +120,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Writes a duration as [`parse_duration`] reads it, in the largest unit that is exact.
+/// Formats a duration as [`parse_duration`] reads it, in the largest exact unit.
 pub fn format_duration(duration: Duration) -> String {
     let nanoseconds = duration.as_nanos();
     let (unit, unit_ns) = UNITS

@@ -1,4 +1,4 @@
-//! Files that a user names, opened so that no path makes the program wait for ever or fill its memory.
+//! Files named by users, opened so that no path can block the program or exhaust its memory.
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};
@@ -9,8 +9,8 @@ use rustix::fs::{Mode, OFlags};
 
 /// Opens a regular file for reading, close-on-exec.
 ///
-/// A FIFO, device, socket or directory is refused before it is opened (opening some devices has effects), and again by
-/// its descriptor. Opening never waits for another process (`O_NONBLOCK`, open(2)).
+/// FIFOs, devices, sockets and directories are refused before opening (which can have side effects on some devices),
+/// and again by the descriptor. Opening never waits for another process (`O_NONBLOCK`, open(2)).
 ///
 /// # Errors
 /// The file cannot be opened, or is not a regular file.
@@ -37,7 +37,7 @@ pub fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 pub fn read_opened(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
-    // A file may grow, and files of procfs say that their length is 0.
+    // The file may grow, and procfs files report length 0.
     if length <= max_bytes {
         file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     }
@@ -53,7 +53,7 @@ pub fn read_opened(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a regular file of at most `max_bytes` bytes as text.
 ///
 /// # Errors
-/// As [`read_regular`], or the file is not UTF-8.
+/// Those of [`read_regular`], or the file is not UTF-8.
 pub fn read_regular_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let bytes = read_regular(path, max_bytes)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

@@ -1,4 +1,4 @@
-//! A host of the system: the name topics refer to, and what of the machine isolane uses there.
+//! Host settings, `[host.NAME]`.
 
 use core::num::NonZeroU32;
 
@@ -10,48 +10,46 @@ use crate::source::Sourced;
 use crate::word::Word;
 use crate::xdp::Xdp;
 
-/// A host, `[host.NAME]`.
+/// Host, `[host.NAME]`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Host {
-    /// Its name, which topics refer to. Unique in the system.
+    /// Name used in topics; unique in the system.
     pub name: Sourced<String>,
-    /// The network interface that carries the topics.
+    /// Network interface of the topics.
     pub interface: Sourced<String>,
-    /// The executor's core; `None` leaves it to the scheduler.
+    /// Core of the executor; `None` leaves it to the scheduler.
     pub core: Sourced<Option<u16>>,
-    /// Priority of the loop's thread under SCHED_FIFO, 1 to 98; `None`: the ordinary class.
+    /// SCHED_FIFO priority of the loop's thread, 1 to 98; `None` for the ordinary scheduling class.
     pub priority: Sourced<Option<u8>>,
-    /// The process' memory is kept from being paged out.
+    /// True to lock the process' memory (mlockall).
     pub lock_memory: Sourced<bool>,
-    /// What becomes of a core, priority or locked memory that the system refuses.
+    /// Reaction to a core, priority or memory lock that the system refuses.
     pub scheduling: Sourced<Scheduling>,
-    /// Participants of others that each participant here knows at most, with ten endpoints each; `None` leaves the library's
-    /// default.
+    /// Maximum number of remote participants that each participant here knows, with ten endpoints each; `None` for the
+    /// library's default.
     pub max_participants: Sourced<Option<NonZeroU32>>,
-    /// Whether the memory for them is taken at the start.
+    /// True to allocate the memory for them at the start.
     pub fixed_memory: Sourced<bool>,
-    /// Bytes of memory that the samples of each participant's endpoints have, 1 to
-    /// [`MAX_SAMPLE_MEMORY`](crate::limits::MAX_SAMPLE_MEMORY).
+    /// Sample memory of each participant in bytes, 1 to [`MAX_SAMPLE_MEMORY`](crate::limits::MAX_SAMPLE_MEMORY).
     pub sample_memory: Sourced<NonZeroU32>,
-    /// How frames move.
+    /// Datapath.
     pub datapath: Sourced<Datapath>,
-    /// Wire class of discovery's datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in
-    /// use, and at least 1.
+    /// Level of discovery datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in use, at least 1.
     pub discovery_level: Sourced<Option<Level>>,
-    /// What all its receivers are protected with together.
+    /// Budgets of all receivers together.
     pub protect: HostProtection,
-    /// How the datapath `xdp` is set up.
+    /// Settings of the datapath `xdp`.
     pub xdp: Xdp,
 }
 
-/// What becomes of a core, a priority or locked memory that the system refuses.
+/// Reaction to a core, priority or memory lock that the system refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The program goes without, and says so.
+    /// Continue without, with a warning.
     #[default]
     Auto,
-    /// The program does not start.
+    /// Refuse to start.
     Required,
 }
 
@@ -60,11 +58,10 @@ impl Word for Scheduling {
         &[("auto", Self::Auto), ("required", Self::Required)];
 }
 
-/// How frames move between the network and the engine: the datapaths between processes that isolane has.
-/// Whether the machine has what one needs is found out when it is opened.
+/// Datapath between the network and the engine. Its availability on the machine is checked when it is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Datapath {
-    /// AF_XDP where it works, else kernel sockets.
+    /// AF_XDP if available, otherwise kernel sockets.
     #[default]
     Auto,
     /// Kernel sockets.
@@ -78,8 +75,8 @@ impl Word for Datapath {
         &[("auto", Self::Auto), ("udp", Self::Udp), ("xdp", Self::Xdp)];
 }
 
-/// Whether Linux can call an interface so: 1 to [`MAX_INTERFACE_NAME_BYTES`] visible characters,
-/// none of them `/` or `:`.
+/// Returns true for a valid Linux interface name: 1 to [`MAX_INTERFACE_NAME_BYTES`] visible characters without `/`
+/// and `:`.
 pub fn is_interface_name(name: &str) -> bool {
     let letter = |c: u8| c.is_ascii_graphic() && c != b'/' && c != b':';
     (1..=MAX_INTERFACE_NAME_BYTES).contains(&name.len()) && name.bytes().all(letter)

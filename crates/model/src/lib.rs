@@ -1,9 +1,8 @@
-//! The system description `isolane.toml`: hosts, topics, and what each topic needs.
+//! System description `isolane.toml`: hosts, topics, and the requirements of each topic.
 //!
-//! A description is read once, at the edge, into a [`System`] that is complete (defaults filled
-//! in), consistent (every host a topic names exists) and remembers for each value where it comes
-//! from. Everything isolane does for a system starts from one. What is wrong with a description
-//! comes out as [`Problem`]s, all of them at once, each with its place and what to do about it.
+//! A description is read once into a [`System`], which is complete (defaults filled in), consistent (every host that a
+//! topic names exists), and knows the source of each value. All errors of a description are returned together as
+//! [`Problem`]s, each with its location and a suggestion.
 //!
 //! ```
 //! use isolane_model::System;
@@ -31,8 +30,7 @@
 //! assert_eq!(topic.history.source.to_string(), "default");
 //! ```
 //!
-//! This crate touches no network and no machine: whether a host has the interface that is named
-//! is not its question.
+//! This crate accesses no network or machine; it does not check that an interface exists.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The ways to a system: from a text, from bytes, from a file; and the example.
+//! Loading of a system from text, bytes or a file, and the example description.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,25 +10,24 @@ use crate::read::{read, read_tuning};
 use crate::system::System;
 use crate::tuning::Tuning;
 
-/// A commented description that shows every setting.
+/// Returns a commented description with every setting.
 pub fn example() -> &'static str {
     include_str!("example.toml")
 }
 
 impl System {
-    /// Reads a description. `file_name` is what sources and problems call it.
+    /// Parses a description. `file_name` identifies it in sources and problems.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in the order of the file; at least one is an error, there
-    /// may be warnings among them.
+    /// All errors in the order of the file, together with the warnings.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Vec<Problem>> {
         read(text.as_bytes(), file_name)
     }
 
-    /// Reads a description that may not even be text.
+    /// Parses a description from bytes that may not be UTF-8.
     ///
     /// # Errors
-    /// As [`System::from_toml`].
+    /// Those of [`System::from_toml`].
     pub fn from_bytes(bytes: &[u8], file_name: &str) -> Result<Self, Vec<Problem>> {
         read(bytes, file_name)
     }
@@ -36,7 +35,7 @@ impl System {
     /// Reads a description file.
     ///
     /// # Errors
-    /// One problem if the file cannot be read, otherwise as [`System::from_toml`].
+    /// One problem if the file cannot be read, otherwise those of [`System::from_toml`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<Problem>> {
         let path = path.as_ref();
         let bytes = read_bounded(path).map_err(|error| vec![unreadable(path, &error)])?;
@@ -45,26 +44,26 @@ impl System {
 }
 
 impl Tuning {
-    /// Reads a file with the switches of `[tune]` and nothing else.
+    /// Reads a file that contains only settings of `[tune]`.
     ///
     /// # Errors
-    /// As [`System::load`].
+    /// Those of [`System::load`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<Problem>> {
         let path = path.as_ref();
         let bytes = read_bounded(path).map_err(|error| vec![unreadable(path, &error)])?;
         read_tuning(&bytes, &path.display().to_string())
     }
 
-    /// Reads the same from a text; `file_name` is what sources and problems call it.
+    /// Parses text that contains only settings of `[tune]`; `file_name` identifies it in sources and problems.
     ///
     /// # Errors
-    /// As [`System::from_toml`].
+    /// Those of [`System::from_toml`].
     pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Vec<Problem>> {
         read_tuning(text.as_bytes(), file_name)
     }
 }
 
-/// Reads one byte more than a description may have at most, which is how too long is noticed.
+/// Reads at most one byte more than the maximum, so that a longer file is detected.
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?

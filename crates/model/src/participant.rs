@@ -1,50 +1,49 @@
-//! A participant that its peers know by the description, without discovering it: where it is reached, and which topics
-//! it writes and reads.
+//! Participants that peers know from the description, without discovery.
 
 use std::net::Ipv4Addr;
 
 use crate::source::Sourced;
 use crate::word::Word;
 
-/// A described participant, `[participant.NAME]`: one program on one host.
+/// Described participant, `[participant.NAME]`: one program on one host.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Participant {
-    /// Its name, from which its GUID follows.
+    /// Name, from which the GUID is derived.
     pub name: Sourced<String>,
-    /// The host it runs on.
+    /// Host on which the participant runs.
     pub host: Sourced<String>,
-    /// Where it is reached, and where its datagrams come from.
+    /// Address to which it receives and from which it sends.
     pub address: Sourced<Ipv4Addr>,
-    /// The UDP port of level 0; level *l* is at the port + *l*.
+    /// UDP port of level 0; level *l* uses the port + *l*.
     pub port: Sourced<u16>,
-    /// What it says of itself.
+    /// Discovery announcements that it sends.
     pub announces: Sourced<Announces>,
-    /// The topics it writes, each once, each described.
+    /// Topics that it writes, each once, each described.
     pub writes: Sourced<Vec<String>>,
-    /// The topics it reads, likewise. It reads or writes one at least.
+    /// Topics that it reads, each once, each described. At least one topic is written or read.
     pub reads: Sourced<Vec<String>>,
 }
 
 impl Participant {
-    /// How many ports from [`port`](Self::port) on are its own, one a level.
+    /// Number of ports from [`port`](Self::port) on, one a level.
     pub const PORTS: u16 = 8;
 
-    /// The ports that it takes.
+    /// Port range of the participant.
     pub fn ports(&self) -> core::ops::Range<u16> {
         self.port.value..self.port.value + Self::PORTS
     }
 }
 
-/// What a described participant says of itself.
+/// Discovery announcements of a described participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Announces {
-    /// Itself, and what is not described (SPDP and SEDP).
+    /// The participant and its endpoints that are not described (SPDP and SEDP).
     #[default]
     All,
-    /// Itself (SPDP), so that it can be seen to be gone.
+    /// The participant only (SPDP), so that its lease can expire.
     Itself,
-    /// Nothing: it is taken to be alive.
+    /// None: it is assumed to be alive.
     Nothing,
 }
 

@@ -1,5 +1,5 @@
-//! A system written back as a description: complete, defaults included, if wanted with the source
-//! of each value beside it. What is written reads back as the same system.
+//! Output of a system as a description, complete with defaults and optionally with the source of each value. The
+//! output parses to the same system.
 
 use core::fmt::{self, Write};
 
@@ -14,17 +14,16 @@ use crate::tuning::Tuning;
 use crate::word::Word;
 use crate::xdp::Xdp;
 
-/// The column the sources stand in, unless a line is longer.
+/// Column of the sources; longer lines push them to the right.
 const SOURCE_COLUMN: usize = 44;
 
 impl System {
-    /// The description, complete, without sources.
+    /// Formats the complete description without sources.
     pub fn to_toml(&self) -> String {
         self.print(false)
     }
 
-    /// The description, complete, with a comment on each line that says where its value comes
-    /// from.
+    /// Formats the complete description with the source of each value as a comment.
     pub fn to_toml_with_sources(&self) -> String {
         self.print(true)
     }
@@ -64,7 +63,7 @@ impl Printer {
     }
 
     fn tuning(&mut self, tuning: &Tuning) -> fmt::Result {
-        // Dotted keys, for a table's header would have no source of its own.
+        // Dotted keys, because a table header would have no source.
         for (key, value, source) in tuning.entries() {
             self.value(&format!("tune.{key}"), &value, source)?;
         }
@@ -275,7 +274,7 @@ impl Printer {
     }
 
     fn budget(&mut self, budget: &Budget) -> fmt::Result {
-        // Dotted keys and no inline table: each value has a line for its source.
+        // Dotted keys, not an inline table, because each value needs a line for its source.
         let capacity = budget.capacity.value.to_string();
         self.value("budget.capacity", &capacity, &budget.capacity.source)?;
         self.duration("budget.period", budget.period.value, &budget.period.source)?;
@@ -313,7 +312,7 @@ impl Printer {
         self.line(&format!("{key} = {value}"), source)
     }
 
-    /// A setting without a value is a comment: TOML has no word for "none".
+    /// Writes an unset value as a comment: TOML has no null.
     fn absent(&mut self, what: &str, source: &Source) -> fmt::Result {
         if self.with_sources {
             self.line(&format!("# {what}"), source)
@@ -324,7 +323,7 @@ impl Printer {
 
     fn line(&mut self, line: &str, source: &Source) -> fmt::Result {
         if self.with_sources {
-            // A file's name may hold anything but must not end the comment.
+            // Escaped, because a file name could contain a line break and end the comment.
             let source = source.to_string().escape_debug().to_string();
             writeln!(self.out, "{line:SOURCE_COLUMN$} # {source}")
         } else {
@@ -333,7 +332,7 @@ impl Printer {
     }
 }
 
-/// A TOML basic string. Names hold no control characters, so that two escapes do.
+/// Formats a TOML basic string. Names contain no control characters, so two escapes suffice.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,7 +1,7 @@
-//! What is wrong with a description, told to the person who wrote it: what, where, and what to do.
+//! Problems of a description, with location and suggestion.
 //!
-//! A [`Problem`] is a miette [`Diagnostic`], which a command may draw with its fancy handler; a
-//! program without one prints it with `{:#}`, which says line, column and the line itself.
+//! A [`Problem`] is a miette [`Diagnostic`] for the fancy handler; without it, `{:#}` prints line, column and the line
+//! itself.
 
 use core::fmt;
 use core::ops::Range;
@@ -13,7 +13,7 @@ pub use miette::Severity;
 
 use crate::limits::{MAX_DRAWN_BYTES, MAX_EXCERPT_BYTES};
 
-/// Something wrong with a description.
+/// Error or warning about a description.
 #[derive(Clone)]
 pub struct Problem {
     severity: Severity,
@@ -22,7 +22,7 @@ pub struct Problem {
     place: Option<Place>,
 }
 
-/// Where in which text.
+/// Location in a text.
 #[derive(Clone)]
 struct Place {
     text: Arc<Text>,
@@ -31,7 +31,7 @@ struct Place {
 }
 
 impl Problem {
-    /// A problem of the file as a whole: it cannot be read, or is none.
+    /// Creates a problem of the whole file: unreadable, or not a description.
     pub(crate) fn of_file(what: String, help: Option<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -41,8 +41,7 @@ impl Problem {
         }
     }
 
-    /// A problem of a place in a text. A span that leaves the text or cuts a character is moved to
-    /// what lies inside.
+    /// Creates a problem at a location. The span is clamped to the text and to character boundaries.
     pub(crate) fn at(
         severity: Severity,
         text: &Arc<Text>,
@@ -52,7 +51,7 @@ impl Problem {
         help: Option<String>,
     ) -> Self {
         let content = &*text.content;
-        // A mark needs something to stand under: what is missing at the end is marked before it.
+        // A mark needs a character above it: a problem at the end is marked before the end.
         let last = content.len().saturating_sub(1);
         let start = content.floor_char_boundary(span.start.min(last));
         let end = content.ceil_char_boundary(span.end.max(start));
@@ -69,24 +68,24 @@ impl Problem {
         }
     }
 
-    /// An error makes the description unusable; a warning does not.
+    /// Severity: an error makes the description unusable, a warning does not.
     pub fn severity(&self) -> Severity {
         self.severity
     }
 
-    /// What is wrong, without the place.
+    /// Message without the location.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// What to do about it.
+    /// Suggested correction.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// Whether the lines around its place are short enough to be drawn.
+    /// Returns true if the lines around the location are short enough to be drawn.
     ///
-    /// A drawing repeats the lines of the place and one line on each side. miette panics beyond 65,535 columns.
+    /// A drawing repeats the lines of the location and one line on each side. miette panics beyond 65,535 columns.
     pub fn is_drawable(&self) -> bool {
         self.place.as_ref().is_none_or(|Place { text, span, .. }| {
             let last = (text.line_of(span.end) + 1).min(text.line_starts.len());
@@ -100,20 +99,19 @@ impl Problem {
         })
     }
 
-    /// The bytes of the file it is about, on character boundaries; `None` if it is about the file
-    /// as a whole.
+    /// Byte range in the file, on character boundaries; `None` for a problem of the whole file.
     pub fn span(&self) -> Option<Range<usize>> {
         self.place.as_ref().map(|place| place.span.clone())
     }
 
-    /// The line, from 1.
+    /// Line, from 1.
     pub fn line(&self) -> Option<usize> {
         self.place
             .as_ref()
             .map(|place| place.text.line_of(place.span.start))
     }
 
-    /// The column in characters, from 1.
+    /// Column in characters, from 1.
     pub fn column(&self) -> Option<usize> {
         self.place
             .as_ref()
@@ -122,7 +120,7 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `{}` writes what is wrong, `{:#}` also the place, an excerpt of the line and the help, each on a line.
+    /// `{}` formats the message; `{:#}` adds location, excerpt of the line and suggestion, each on a line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !formatter.alternate() {
             return formatter.write_str(&self.what);
@@ -181,13 +179,13 @@ impl Diagnostic for Problem {
     }
 }
 
-/// A file's text with the places of its lines.
+/// Text of a file with its line index.
 pub(crate) struct Text {
     pub(crate) name: Arc<str>,
     content: Arc<str>,
-    /// The same content, as miette wants it.
+    /// Same content in miette's type.
     named: NamedSource<Arc<str>>,
-    /// Byte offset of the first character of each line.
+    /// Byte offset of the start of each line.
     line_starts: Vec<usize>,
 }
 
@@ -207,7 +205,7 @@ impl Text {
 
     /// Line of a byte offset, from 1.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
-        // The first line starts at 0, so that there is always one at or before the offset.
+        // The first line starts at 0, so a start at or before the offset exists.
         self.line_starts.partition_point(|start| *start <= offset)
     }
 
@@ -217,7 +215,7 @@ impl Text {
         self.content[start..offset].chars().count() + 1
     }
 
-    /// The line of a byte offset, without the blanks around it; of a long line, what stands around the offset.
+    /// Trimmed line at a byte offset; for a long line, the part around the offset.
     fn excerpt(&self, offset: usize) -> String {
         let number = self.line_of(offset);
         let line = self.line(number);
@@ -236,7 +234,7 @@ impl Text {
         )
     }
 
-    /// A line, from 1, without its end.
+    /// Line number `line`, from 1, without its line break.
     fn line(&self, line: usize) -> &str {
         let end = self
             .line_starts

@@ -1,38 +1,38 @@
-//! What all receivers of a host are protected with together, `[host.NAME.protect]`.
+//! Budgets of all receivers of a host together, `[host.NAME.protect]`.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::source::Sourced;
 
-/// The budgets of a host's interface. Both absent: nothing is counted.
+/// Budgets of a host's interface. If both are absent, no frames are counted.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HostProtection {
-    /// Of all topics together.
+    /// Budget of all topics together.
     pub topics: Option<InterfaceBudget>,
-    /// Of everything that is not isolane's: the rest of the host's traffic.
+    /// Budget of all other traffic of the host.
     pub others: Option<OthersBudget>,
 }
 
-/// So many frames a period, of which the most critical level has a share of its own.
+/// Budget in frames per period, partly reserved for the most critical level.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InterfaceBudget {
     /// Frames let through in one period.
     pub capacity: Sourced<NonZeroU32>,
-    /// When it is filled up again.
+    /// Replenishment period.
     pub period: Sourced<Duration>,
-    /// Frames of the capacity that only the highest level in use may have; never more than it.
+    /// Frames of the capacity reserved for the highest level in use; at most the capacity.
     pub reserved: Sourced<u32>,
 }
 
-/// So many frames a period.
+/// Budget in frames per period.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OthersBudget {
     /// Frames let through in one period.
     pub capacity: Sourced<NonZeroU32>,
-    /// When it is filled up again.
+    /// Replenishment period.
     pub period: Sourced<Duration>,
 }

@@ -1,26 +1,25 @@
-//! Where a value comes from. Every setting carries it, so that a configuration can be printed back
-//! complete, with the reason for each line of it.
+//! Sources of setting values, so that a configuration can be printed back with the origin of each value.
 
 use core::fmt;
 use std::sync::Arc;
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A line of a description file.
+    /// Line of a description file.
     File {
-        /// The file's name as it was given.
+        /// File name as given.
         name: Arc<str>,
-        /// Its line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// Nobody said anything.
+    /// Default.
     Default,
-    /// Nobody said anything, and the default depends on another setting, named here.
+    /// Default that depends on another setting, named here.
     DefaultFor(&'static str),
-    /// An environment variable, named here.
+    /// Environment variable.
     Environment(&'static str),
-    /// An option of the command line, named here as it is written (`--domain`).
+    /// Command line option as written (`--domain`).
     CommandLine(&'static str),
 }
 
@@ -36,27 +35,27 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value and where it comes from.
+/// Value with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// Where it comes from.
+    /// Source of the value.
     pub source: Source,
 }
 
 impl<T> Sourced<T> {
-    /// A value with its source.
+    /// Creates a value with its source.
     pub fn new(value: T, source: Source) -> Self {
         Self { value, source }
     }
 
-    /// A value nobody gave.
+    /// Creates a default value.
     pub fn default_value(value: T) -> Self {
         Self::new(value, Source::Default)
     }
 
-    /// The same source, another value.
+    /// Converts the value, keeping the source.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
         Sourced::new(change(self.value), self.source)
     }

@@ -1,4 +1,4 @@
-//! The system: what a description says, complete and consistent.
+//! Validated system description.
 
 use crate::domain::Domain;
 use crate::host::Host;
@@ -8,8 +8,8 @@ use crate::source::Sourced;
 use crate::topic::Topic;
 use crate::tuning::Tuning;
 
-/// A described system. There is no way to make one but to read a description, and reading refuses
-/// everything that is incomplete or contradicts itself: whoever holds one need not check it again.
+/// Described system. Only reading a description creates one, and incomplete or contradictory descriptions are refused,
+/// so its users need no further checks.
 #[derive(Clone, Debug)]
 pub struct System {
     pub(crate) domain: Sourced<Domain>,
@@ -21,67 +21,67 @@ pub struct System {
 }
 
 impl System {
-    /// The DDS domain of all its topics.
+    /// DDS domain of all topics.
     pub fn domain(&self) -> &Sourced<Domain> {
         &self.domain
     }
 
-    /// Replaces the domain, as the command line does.
+    /// Replaces the domain, for a command line option.
     pub fn set_domain(&mut self, domain: Sourced<Domain>) {
         self.domain = domain;
     }
 
-    /// The hosts in the order of the description.
+    /// Hosts in the order of the description.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// The topics in the order of the description.
+    /// Topics in the order of the description.
     pub fn topics(&self) -> &[Topic] {
         &self.topics
     }
 
-    /// The host of that name.
+    /// Returns the host with a name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name.value == name)
     }
 
-    /// The topic of that name.
+    /// Returns the topic with a name.
     pub fn topic(&self, name: &str) -> Option<&Topic> {
         self.topics.iter().find(|topic| topic.name.value == name)
     }
 
-    /// The participants that are known without discovery, in the order of the description.
+    /// Participants known without discovery, in the order of the description.
     pub fn participants(&self) -> &[Participant] {
         &self.participants
     }
 
-    /// The participant of that name.
+    /// Returns the participant with a name.
     pub fn participant(&self, name: &str) -> Option<&Participant> {
         let mut all = self.participants.iter();
         all.find(|participant| participant.name.value == name)
     }
 
-    /// The topics a host sends.
+    /// Topics that a host sends.
     pub fn sends<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Topic> {
         self.topics
             .iter()
             .filter(move |topic| topic.from.value.iter().any(|name| name == host))
     }
 
-    /// The topics a host receives.
+    /// Topics that a host receives.
     pub fn receives<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Topic> {
         self.topics
             .iter()
             .filter(move |topic| topic.to.value.iter().any(|name| name == host))
     }
 
-    /// What `isolane tune` may change on the hosts.
+    /// Settings of `isolane tune`.
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
     }
 
-    /// What is allowed but probably not meant.
+    /// Warnings about the description.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }

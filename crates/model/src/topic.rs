@@ -1,4 +1,4 @@
-//! A topic of the system: who sends it to whom, how urgent it is, and what memory it needs.
+//! Topic settings, `[topic.NAME]`.
 
 use core::fmt;
 use core::num::NonZeroU32;
@@ -14,26 +14,25 @@ use crate::limits::{
 use crate::source::{Source, Sourced};
 use crate::word::Word;
 
-/// A topic, `[topic.NAME]`.
+/// Topic, `[topic.NAME]`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Topic {
-    /// Its name, as discovery announces it. Unique in the system.
+    /// Topic name in discovery; unique in the system.
     pub name: Sourced<String>,
-    /// Its type's name, as discovery announces it.
+    /// Type name in discovery.
     pub type_name: Sourced<String>,
-    /// Whether the type has key members, so that the topic has instances.
+    /// True if the type has key members, so the topic has instances.
     pub keyed: Sourced<bool>,
-    /// How critical it is: TRANSPORT_PRIORITY, executor priority, port, lane, PCP and DSCP.
+    /// Criticality: TRANSPORT_PRIORITY, executor priority, port, lane, PCP and DSCP.
     pub level: Sourced<Level>,
-    /// Shortest time between two samples of one sender; `None` if nothing is known, and then no
-    /// bound can be computed for topics it can delay.
+    /// Minimum time between samples of one sender; `None` if unknown, in which case no bound can be computed for
+    /// topics that it can delay.
     pub period: Sourced<Option<Duration>>,
-    /// Longest time from a sample's arrival at the reader's host to the end of its callback, or until it is
-    /// taken. With a period, QoS DEADLINE of writers and readers is the sum of both. It may exceed the period,
-    /// which earns a warning.
+    /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. With
+    /// a period, QoS DEADLINE of writers and readers is the sum of both. A deadline above the period gives a warning.
     pub deadline: Sourced<Option<Duration>>,
-    /// Largest serialised sample, without the encapsulation header.
+    /// Maximum serialized size of a sample, without the encapsulation header.
     pub max_bytes: Sourced<SampleBytes>,
     /// RELIABILITY (DDS 1.4 §2.2.3.14).
     pub reliability: Sourced<Reliability>,
@@ -41,23 +40,22 @@ pub struct Topic {
     pub durability: Sourced<Durability>,
     /// HISTORY (DDS 1.4 §2.2.3.18).
     pub history: Sourced<History>,
-    /// RESOURCE_LIMITS (DDS 1.4 §2.2.3.19): samples reserved before start, at each end. Never
-    /// below the depth of the history.
+    /// RESOURCE_LIMITS (DDS 1.4 §2.2.3.19): samples reserved before start at each end, at least the history depth.
     pub max_samples: Sourced<NonZeroU32>,
-    /// The hosts that send it: at least one, each once, each described.
+    /// Sending hosts: at least one, each once, each described.
     pub from: Sourced<Vec<String>>,
-    /// The hosts that receive it: at least one, each once, each described.
+    /// Receiving hosts: at least one, each once, each described.
     pub to: Sourced<Vec<String>>,
-    /// What receivers are protected with.
+    /// Receive budget.
     pub budget: Option<Budget>,
 }
 
-/// Bytes of a serialised sample without its encapsulation header, 1 to [`MAX_SAMPLE_BYTES`].
+/// Serialized size of a sample in bytes without its encapsulation header, 1 to [`MAX_SAMPLE_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SampleBytes(NonZeroU32);
 
 impl SampleBytes {
-    /// A sample's size, if a datagram carries it.
+    /// Creates a size; `None` outside the bounds.
     pub const fn new(bytes: u32) -> Option<Self> {
         match NonZeroU32::new(bytes) {
             Some(bytes) if bytes.get() <= MAX_SAMPLE_BYTES => Some(Self(bytes)),
@@ -65,18 +63,18 @@ impl SampleBytes {
         }
     }
 
-    /// The number of bytes.
+    /// Number of bytes.
     pub const fn get(self) -> u32 {
         self.0.get()
     }
 }
 
-/// Whether lost samples are sent again.
+/// RELIABILITY kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reliability {
-    /// A lost sample is lost.
+    /// Lost samples are not sent again.
     BestEffort,
-    /// A lost sample is sent again as long as the history holds it.
+    /// Lost samples are sent again while they are in the history.
     Reliable,
 }
 
@@ -87,13 +85,13 @@ impl Word for Reliability {
     ];
 }
 
-/// Whether readers that join late get what was written before.
+/// DURABILITY kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// They get what is written from then on.
+    /// Late-joining readers receive no earlier samples.
     #[default]
     Volatile,
-    /// They get what the writer's history holds.
+    /// Late-joining readers receive the writer's history.
     TransientLocal,
 }
 
@@ -104,24 +102,24 @@ impl Word for Durability {
     ];
 }
 
-/// How many samples of an instance are kept.
+/// HISTORY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum History {
-    /// The last so many, at most [`MAX_SAMPLES`].
+    /// The last samples of each instance, at most [`MAX_SAMPLES`].
     KeepLast(HistoryDepth),
-    /// All, up to the topic's `max_samples`: beyond it, writing fails.
+    /// All samples, up to the topic's `max_samples`; further writes fail.
     KeepAll,
 }
 
-/// Samples of an instance that are kept, 1 to [`MAX_SAMPLES`].
+/// Number of samples kept of each instance, 1 to [`MAX_SAMPLES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HistoryDepth(NonZeroU32);
 
 impl HistoryDepth {
-    /// The last sample only, the standard's default.
+    /// Depth 1, the standard's default.
     pub const ONE: Self = Self(NonZeroU32::MIN);
 
-    /// A depth, if it is within bounds.
+    /// Creates a depth; `None` outside the bounds.
     pub const fn new(samples: u32) -> Option<Self> {
         match NonZeroU32::new(samples) {
             Some(samples) if samples.get() <= MAX_SAMPLES => Some(Self(samples)),
@@ -129,7 +127,7 @@ impl HistoryDepth {
         }
     }
 
-    /// The number of samples.
+    /// Number of samples.
     pub const fn get(self) -> u32 {
         self.0.get()
     }
@@ -142,7 +140,7 @@ impl Default for History {
 }
 
 impl History {
-    /// The samples to reserve when nobody says how many, and why so many.
+    /// Default number of samples to reserve, with its reason.
     pub fn default_max_samples(self, keyed: bool) -> Sourced<NonZeroU32> {
         let (samples, reason) = match self {
             Self::KeepAll => (DEFAULT_KEEP_ALL_SAMPLES, "history = \"all\""),
@@ -196,26 +194,26 @@ impl fmt::Display for History {
     }
 }
 
-/// What a receiver spends on a topic at most: so many frames a period, whatever arrives. It is
-/// kept by a deferrable server, which fills up again at every period's end.
+/// Receive budget of a topic: a deferrable server of a number of frames per period, replenished at the end of each
+/// period.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Budget {
     /// Frames let through in one period.
     pub capacity: Sourced<NonZeroU32>,
-    /// The server's period.
+    /// Period of the server.
     pub period: Sourced<Duration>,
-    /// What happens to the others.
+    /// Treatment of excess frames.
     pub over: Sourced<OverBudget>,
 }
 
-/// What happens to a frame beyond the budget.
+/// Treatment of a frame beyond the budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OverBudget {
-    /// It is dropped and counted.
+    /// Drop and count.
     #[default]
     Drop,
-    /// It is handled at level 0 and counted.
+    /// Handle at level 0 and count.
     Demote,
 }
 
@@ -224,14 +222,14 @@ impl Word for OverBudget {
         &[("drop", Self::Drop), ("demote", Self::Demote)];
 }
 
-/// Why a text cannot be the name of a topic or type.
+/// Error of a topic or type name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicNameError {
-    /// It is empty.
+    /// The name is empty.
     Empty,
-    /// It is longer than [`MAX_TOPIC_NAME_BYTES`].
+    /// The name is longer than [`MAX_TOPIC_NAME_BYTES`].
     TooLong,
-    /// It has control characters in it.
+    /// The name contains control characters.
     ControlCharacter,
 }
 
@@ -247,10 +245,10 @@ impl fmt::Display for TopicNameError {
 
 impl core::error::Error for TopicNameError {}
 
-/// Whether a text can be the name of a topic or type.
+/// Checks the name of a topic or type.
 ///
 /// # Errors
-/// Why it cannot.
+/// A [`TopicNameError`] for an invalid name.
 pub fn check_topic_name(name: &str) -> Result<(), TopicNameError> {
     if name.is_empty() {
         Err(TopicNameError::Empty)

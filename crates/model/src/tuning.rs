@@ -1,7 +1,6 @@
-//! What `isolane tune` may change on a machine, `[tune]`: a profile, and single switches beside it.
+//! Settings of `isolane tune`, `[tune]`: a profile, and overrides of single switches.
 //!
-//! A profile answers every switch. What a description says of a single switch counts before it, so
-//! that a profile of one's own is a named one with some answers of one's own.
+//! A profile defines every switch. A description may override single switches of a named profile.
 
 use core::fmt;
 
@@ -10,13 +9,12 @@ use isolane_wire::level::Level;
 use crate::source::{Source, Sourced};
 use crate::word::Word;
 
-/// The profiles that have names.
+/// Named profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileName {
-    /// The machine is there for its critical topics: what costs throughput or power is paid.
+    /// Latency of critical topics first, at the cost of throughput and power.
     Latency,
-    /// Critical topics are kept apart from the others, and everything else stays usable: nothing
-    /// that needs another start of the machine or takes processors away from other programs.
+    /// Critical topics are isolated and the machine stays usable: no reboot, and no cores taken from other programs.
     #[default]
     Balanced,
 }
@@ -26,17 +24,17 @@ impl Word for ProfileName {
         &[("latency", Self::Latency), ("balanced", Self::Balanced)];
 }
 
-/// How critical datagrams are brought to their receive queue.
+/// Steering of critical datagrams to their receive queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Steering {
-    /// By rules where the device has them, else by its receive table.
+    /// Flow rules if supported, otherwise the RSS indirection table.
     #[default]
     Auto,
-    /// By rules of the device (ntuple).
+    /// Flow rules of the device (ntuple).
     Rules,
-    /// By its receive hash and table.
+    /// RSS hash and indirection table.
     Table,
-    /// Not at all.
+    /// No steering.
     None,
 }
 
@@ -49,21 +47,21 @@ impl Word for Steering {
     ];
 }
 
-/// How frames wait to be sent.
+/// Queueing discipline of sent frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transmit {
-    /// Critical ones in a queue of the device of their own.
+    /// Hardware queue for critical frames (mqprio).
     #[default]
     Mqprio,
-    /// All in one line, shorter than the kernel's own.
+    /// Single FIFO, shorter than the kernel's default.
     Pfifo,
-    /// By gates that open at given times (IEEE 802.1Qbv).
+    /// Time-aware shaper: gates that open at given times (IEEE 802.1Qbv).
     Taprio,
-    /// Each at its launch time.
+    /// Launch time for each frame (ETF).
     Etf,
-    /// By credits (IEEE 802.1Qav).
+    /// Credit-based shaper (IEEE 802.1Qav).
     Cbs,
-    /// As it is.
+    /// Unchanged.
     Keep,
 }
 
@@ -78,14 +76,14 @@ impl Word for Transmit {
     ];
 }
 
-/// How other programs are kept off the executor's core.
+/// Isolation of the executor's core from other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Isolation {
-    /// By arguments of the kernel (isolcpus, `nohz_full`, `rcu_nocbs`): from the next boot on.
+    /// Kernel arguments (isolcpus, `nohz_full`, `rcu_nocbs`), from the next boot on.
     Boot,
-    /// By systemd, which keeps services and sessions on the other cores.
+    /// systemd keeps services and sessions on the other cores.
     Cpuset,
-    /// Not at all.
+    /// No isolation.
     #[default]
     None,
 }
@@ -98,7 +96,7 @@ impl Word for Isolation {
     ];
 }
 
-/// How a switch's value is written, in a description and to people.
+/// Formatting of a switch's value in descriptions and reports.
 pub(crate) trait Written {
     fn written(&self) -> String;
 }
@@ -115,7 +113,7 @@ impl<W: Word> Written for W {
     }
 }
 
-/// A number, or the machine's own.
+/// A number, or `None` to keep the machine's setting.
 impl Written for Option<u32> {
     fn written(&self) -> String {
         match self {
@@ -125,7 +123,7 @@ impl Written for Option<u32> {
     }
 }
 
-/// A level, or the highest one that the host has topics of.
+/// A level, or `None` for the host's highest level.
 impl Written for Option<Level> {
     fn written(&self) -> String {
         match self {
@@ -135,33 +133,33 @@ impl Written for Option<Level> {
     }
 }
 
-/// A switch, for people.
+/// Description of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Its key in `[tune]`.
+    /// Key in `[tune]`.
     pub key: &'static str,
-    /// What it does.
+    /// Meaning.
     pub meaning: &'static str,
-    /// Its answer in the profile `latency`.
+    /// Value in the profile `latency`.
     pub latency: String,
-    /// Its answer in the profile `balanced`.
+    /// Value in the profile `balanced`.
     pub balanced: String,
 }
 
-/// Declares the switches once: the fields, their keys, meanings, and the answers of both profiles.
+/// Declares the switches: fields, keys, meanings, and the values in both profiles.
 macro_rules! switches {
     ($($key:ident: $type:ty = $latency:expr, $balanced:expr; $meaning:literal)*) => {
-        /// A profile with an answer to every switch, and where each comes from.
+        /// Value of every switch, with its source.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Tuning {
-            /// The profile that answers what is not said otherwise.
+            /// Profile that defines the switches not set explicitly.
             pub profile: Sourced<ProfileName>,
             $(#[doc = $meaning] pub $key: Sourced<$type>,)*
         }
 
         impl Tuning {
-            /// A named profile.
+            /// Creates the settings of a named profile.
             pub fn of(profile: Sourced<ProfileName>) -> Self {
                 let is_latency = profile.value == ProfileName::Latency;
                 Self {
@@ -173,7 +171,7 @@ macro_rules! switches {
                 }
             }
 
-            /// The same switches over another profile: what was said of single ones stays.
+            /// Replaces the profile; explicitly set switches remain.
             #[must_use]
             pub fn over(self, profile: Sourced<ProfileName>) -> Self {
                 let usual = Self::of(profile);
@@ -186,7 +184,7 @@ macro_rules! switches {
                 }
             }
 
-            /// Every switch: its key, how its value is written, where that comes from.
+            /// Every switch: key, formatted value, and source.
             pub fn entries(&self) -> Vec<(&'static str, String, &Source)> {
                 vec![
                     ("profile", self.profile.value.written(), &self.profile.source),
@@ -194,7 +192,7 @@ macro_rules! switches {
                 ]
             }
 
-            /// Reads the switches of a table over the profile it names.
+            /// Reads the switches of a table and fills in its profile.
             pub(crate) fn read(
                 table: &mut crate::read::Table<'_>,
                 report: &mut crate::read::Report,
@@ -212,7 +210,7 @@ macro_rules! switches {
             }
         }
 
-        /// Every switch there is.
+        /// Describes every switch.
         pub fn switches() -> Vec<Switch> {
             vec![$(Switch {
                 key: stringify!($key),
@@ -279,7 +277,7 @@ switches! {
         " irqbalance leaves the executor's core alone."
 }
 
-/// Nobody said anything.
+/// Default profile.
 impl Default for Tuning {
     fn default() -> Self {
         Self::of(Sourced::default_value(ProfileName::default()))
@@ -287,7 +285,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// How people call it: its profile, and that it has answers of its own.
+    /// Name for display: the profile and the number of overridden switches.
     pub fn name(&self) -> String {
         let is_own =
             |(_, _, source): &(&str, String, &Source)| !matches!(source, Source::DefaultFor(_));

@@ -1,9 +1,9 @@
-//! Text from files and from the network, made harmless for a terminal.
+//! Escaping of untrusted text for terminals.
 
 use core::fmt::Write;
 use std::borrow::Cow;
 
-/// Writes each character that a terminal obeys or hides as `\uXXXX`, which JSON and TOML read back.
+/// Escapes terminal control and invisible characters as `\uXXXX`, which JSON and TOML can read back.
 ///
 /// These are the control characters (Unicode category Cc) except line feed and tab, line and paragraph separators, and
 /// invisible characters that change the direction or the joins of text around them.
@@ -11,7 +11,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && c != '\t' && is_obeyed(c))
 }
 
-/// Does the same to line feeds and tabs, so that the text stays on one line.
+/// Also escapes line feeds and tabs, so that the text stays on one line.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }

@@ -1,13 +1,13 @@
-//! Settings that are one word out of a few, and suggestions for words that are none of them.
+//! Keyword settings, and suggestions for misspelled words.
 
 use crate::limits::MAX_SUGGESTION_BYTES;
 
-/// A setting that is one word out of a few.
+/// Setting with a fixed set of keywords.
 pub trait Word: Copy + PartialEq + Sized + 'static {
-    /// Every word with its meaning, in the order in which they are listed to people.
+    /// Keywords and their values, in display order.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The meaning of `word`, if it is one of them.
+    /// Returns the value of a keyword; `None` if unknown.
     fn from_word(word: &str) -> Option<Self> {
         Self::WORDS
             .iter()
@@ -15,7 +15,7 @@ pub trait Word: Copy + PartialEq + Sized + 'static {
             .map(|(_, meaning)| *meaning)
     }
 
-    /// How it is written.
+    /// Returns the keyword of the value.
     fn word(self) -> &'static str {
         Self::WORDS
             .iter()
@@ -25,7 +25,7 @@ pub trait Word: Copy + PartialEq + Sized + 'static {
     }
 }
 
-/// The known words, for people: `a, b or c`, each in the given quotes.
+/// Formats a list of words: `a, b or c`, each in the given quotes.
 pub(crate) fn list(words: &[&str], quote: &str) -> String {
     let quoted: Vec<String> = words
         .iter()
@@ -38,8 +38,8 @@ pub(crate) fn list(words: &[&str], quote: &str) -> String {
     }
 }
 
-/// The known word `written` was probably meant to be: at most a third of its letters differ.
-/// A swap of neighbours counts once, upper and lower case are the same.
+/// Returns the known word closest to `written`, if at most a third of its letters differ. A transposition counts as one
+/// difference; case is ignored.
 pub(crate) fn closest<'w>(
     written: &str,
     known: impl IntoIterator<Item = &'w str>,
@@ -56,7 +56,7 @@ pub(crate) fn closest<'w>(
                 word,
             )
         })
-        // A word of one letter is like every other.
+        // A word of one letter is as close to every other.
         .filter(|(distance, word)| *distance <= (word.len() / 3).max(1) && *distance < word.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)

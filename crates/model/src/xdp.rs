@@ -1,4 +1,4 @@
-//! How the datapath `xdp` is set up on a host, `[host.NAME.xdp]`.
+//! Settings of the datapath `xdp` on a host, `[host.NAME.xdp]`.
 
 use core::num::NonZeroU32;
 
@@ -7,30 +7,29 @@ use isolane_wire::level::Level;
 use crate::source::Sourced;
 use crate::word::Word;
 
-/// The settings of AF_XDP lanes. They have an effect where the host's datapath is `xdp`, or `auto`
-/// becomes it.
+/// Settings of AF_XDP lanes, used if the host's datapath is `xdp`, or `auto` selects it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Xdp {
-    /// The device's queue of every level's lane that [`queues`](Self::queues) does not name.
+    /// Device queue of the levels that [`queues`](Self::queues) does not contain.
     pub queue: Sourced<u32>,
-    /// Queues of single levels, in their order.
+    /// Device queues of single levels, in ascending order of levels.
     pub queues: Vec<(Level, Sourced<u32>)>,
-    /// The levels that get a lane; the others stay on kernel sockets.
+    /// Levels with a lane; the others use kernel sockets.
     pub levels: Sourced<Vec<Level>>,
-    /// Whether the device reads and writes the frames itself.
+    /// Zero-copy or copy mode.
     pub mode: Sourced<XdpMode>,
-    /// Where the classifier runs.
+    /// Attachment of the classifier.
     pub attach: Sourced<XdpAttach>,
-    /// What the loop does with nothing to do.
+    /// Behaviour of an idle loop.
     pub waiting: Sourced<XdpWaiting>,
     /// Entries of each lane's receive ring.
     pub receive_entries: Sourced<RingEntries>,
-    /// Frames of a queue to receive into; `None`: as many as its rings need.
+    /// Receive frames of a queue; `None`: as many as its rings need.
     pub receive_frames: Sourced<Option<NonZeroU32>>,
-    /// Frames of a queue that lanes below the highest cannot take.
+    /// Frames of a queue reserved for the highest lane.
     pub critical_reserve: Sourced<u32>,
-    /// The VLAN of frames sent; `None`: no tag.
+    /// VLAN id of sent frames; `None` for untagged.
     pub vlan: Sourced<Option<u16>>,
 }
 
@@ -43,7 +42,7 @@ impl Xdp {
     }
 }
 
-/// What nobody says anything about.
+/// Default settings.
 impl Default for Xdp {
     fn default() -> Self {
         Self {
@@ -61,15 +60,15 @@ impl Default for Xdp {
     }
 }
 
-/// Whether the device reads and writes the frames itself.
+/// AF_XDP copy mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum XdpMode {
-    /// Where its driver can.
+    /// Zero-copy if the driver supports it.
     #[default]
     Auto,
-    /// The kernel copies.
+    /// Copy by the kernel.
     Copy,
-    /// It does, or there is no lane.
+    /// Zero-copy, or no lane at all.
     ZeroCopy,
 }
 
@@ -81,13 +80,13 @@ impl Word for XdpMode {
     ];
 }
 
-/// Where the classifier runs.
+/// XDP attachment mode of the classifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum XdpAttach {
-    /// In the driver, before a packet costs a buffer.
+    /// Native: in the driver, before a buffer is allocated.
     #[default]
     Native,
-    /// Behind the driver, where it cannot: slower, and no protection of the driver.
+    /// Generic: after the driver, if it has no native mode; slower, and does not relieve the driver.
     Generic,
 }
 
@@ -96,15 +95,15 @@ impl Word for XdpAttach {
         &[("native", Self::Native), ("generic", Self::Generic)];
 }
 
-/// What the loop does with nothing to do.
+/// Behaviour of an idle loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum XdpWaiting {
-    /// It sleeps.
+    /// Sleep.
     #[default]
     Sleep,
-    /// It looks at the rings again at once: for a core of its own.
+    /// Poll the rings continuously; needs a dedicated core.
     Spin,
-    /// It drives the device: for a core of its own.
+    /// Busy-poll the device; needs a dedicated core.
     BusyPoll,
 }
 
@@ -116,16 +115,16 @@ impl Word for XdpWaiting {
     ];
 }
 
-/// Entries of a ring: a power of two within [`MIN_RING_ENTRIES`](crate::limits::MIN_RING_ENTRIES) and
+/// Ring size in entries: a power of two from [`MIN_RING_ENTRIES`](crate::limits::MIN_RING_ENTRIES) to
 /// [`MAX_RING_ENTRIES`](crate::limits::MAX_RING_ENTRIES).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RingEntries(u32);
 
 impl RingEntries {
-    /// What a lane has unless somebody says otherwise.
+    /// Default size of a lane's ring.
     pub const USUAL: Self = Self(256);
 
-    /// A ring's size, if a ring can have it.
+    /// Creates a ring size; `None` outside the bounds or if not a power of two.
     pub const fn new(entries: u32) -> Option<Self> {
         let is_in_bounds = entries >= crate::limits::MIN_RING_ENTRIES
             && entries <= crate::limits::MAX_RING_ENTRIES;
@@ -136,7 +135,7 @@ impl RingEntries {
         }
     }
 
-    /// The number of entries.
+    /// Number of entries.
     pub const fn get(self) -> u32 {
         self.0
     }

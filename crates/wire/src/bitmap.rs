@@ -1,14 +1,14 @@
-//! The bitmap under the sets of sequence and fragment numbers (RTPS 2.5 §9.4.2.6, §9.4.2.8).
+//! Bitmap of the sequence number and fragment number sets (RTPS 2.5 §9.4.2.6, §9.4.2.8).
 //!
-//! Offset 0 is the most significant bit of the first word. Bits at and above `length` are zero in
-//! memory whatever a peer sent there, so that two equal sets compare as equal.
+//! Offset 0 is the most significant bit of the first word. Parsing clears the bits at and above
+//! `length`, so equal sets compare equal.
 
 use crate::{
     Error,
     bytes::{Reader, Writer},
 };
 
-/// Most bits: the standard allows no wider set.
+/// Maximum number of bits, set by the standard.
 pub(crate) const MAX_BITS: u32 = 256;
 
 const WORDS: usize = MAX_BITS as usize / 32;
@@ -20,7 +20,7 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// How many bits travel.
+    /// Number of bits on the wire (`numBits`).
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         u32::from(self.length)
@@ -31,7 +31,7 @@ impl Bitmap {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Sets the bit at `offset`; false if the map is too narrow for it.
+    /// Sets the bit at `offset`; returns false at or above [`MAX_BITS`].
     #[inline]
     pub(crate) fn insert(&mut self, offset: u64) -> bool {
         let Some((word, bit)) = position(offset) else {
@@ -42,7 +42,7 @@ impl Bitmap {
         true
     }
 
-    /// Clears the bit at `offset`; the width stays.
+    /// Clears the bit at `offset`; the length is unchanged.
     #[inline]
     pub(crate) fn remove(&mut self, offset: u64) {
         if let Some((word, bit)) = position(offset) {
@@ -55,7 +55,7 @@ impl Bitmap {
         position(offset).is_some_and(|(word, bit)| self.words[word] & bit != 0)
     }
 
-    /// The offsets of the bits set, in ascending order.
+    /// Returns the offsets of the set bits, in ascending order.
     #[inline]
     pub(crate) fn offsets(&self) -> Offsets {
         Offsets {
@@ -64,7 +64,7 @@ impl Bitmap {
         }
     }
 
-    /// Bytes on the wire: the number of bits and the words that hold them.
+    /// Size on the wire in bytes: `numBits` and the words of the bitmap.
     #[inline]
     pub(crate) fn buffer_len(&self) -> usize {
         4 + 4 * usize::from(self.length.div_ceil(32))
@@ -99,13 +99,12 @@ impl Bitmap {
     }
 }
 
-/// The word that holds `offset`, and its bit there; `None` beyond the map.
+/// Word index and bit mask of `offset`; `None` beyond the bitmap.
 #[inline]
 fn position(offset: u64) -> Option<(usize, u32)> {
     (offset < u64::from(MAX_BITS)).then(|| ((offset / 32) as usize, 1 << (31 - offset % 32)))
 }
 
-/// Iterator of [`Bitmap::offsets`].
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
     words: [u32; WORDS],

@@ -1,8 +1,8 @@
-//! Reading and writing numbers in a slice: the one place where a byte order is turned.
+//! Byte-order-aware reader and writer of integers in a slice.
 
 use crate::{Error, cdr::ByteOrder};
 
-/// The byte order that a submessage's flags state (RTPS 2.5 §9.4.5.1.2).
+/// Byte order given by a submessage's endianness flag (RTPS 2.5 §9.4.5.1.2).
 #[inline]
 pub(crate) const fn order_of(flags: u8) -> ByteOrder {
     if flags & 1 == 0 {
@@ -12,7 +12,7 @@ pub(crate) const fn order_of(flags: u8) -> ByteOrder {
     }
 }
 
-/// Two bytes as a number.
+/// Decodes a 16-bit integer in the given byte order.
 #[inline]
 pub(crate) const fn u16_of(order: ByteOrder, bytes: [u8; 2]) -> u16 {
     match order {
@@ -21,7 +21,7 @@ pub(crate) const fn u16_of(order: ByteOrder, bytes: [u8; 2]) -> u16 {
     }
 }
 
-/// Reads from the front of a slice.
+/// Cursor that reads from the front of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -34,8 +34,8 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, order }
     }
 
-    /// Over exactly the first `N` bytes. The compiler then knows the length, and the reads that
-    /// follow cost no checks.
+    /// Creates a reader of exactly the first `N` bytes. The length is then known at compile time, and the
+    /// reads that follow need no bounds checks.
     #[inline]
     pub(crate) fn fixed<const N: usize>(bytes: &'a [u8], order: ByteOrder) -> Result<Self, Error> {
         let fixed = bytes.first_chunk::<N>().ok_or(Error::Truncated)?;
@@ -47,15 +47,15 @@ impl<'a> Reader<'a> {
         self.order
     }
 
-    /// What has not been read yet.
+    /// Bytes not read yet.
     #[inline]
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// A string as CDR has it: its length with the NUL, its bytes, the NUL. An empty one may also
-    /// come as length 0 without a NUL, as some implementations send it. `None` if it is not UTF-8,
-    /// or has a NUL inside.
+    /// Reads a CDR string: its length including the NUL, its bytes, the NUL. Length 0 without a NUL is
+    /// accepted as an empty string, because some implementations send it. `None` if the string is not
+    /// UTF-8 or contains another NUL.
     pub(crate) fn string(&mut self) -> Option<&'a str> {
         let length = self.u32().ok()? as usize;
         let bytes = match self.take(length).ok()? {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `N` bytes, where they are: a copy would pass through the result, byte by byte.
+    /// Returns the next `N` bytes by reference; returning them by value would copy them byte by byte.
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Error> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Error::Truncated)?;
@@ -102,8 +102,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes little-endian to the front of a slice. That the slice is long enough is the caller's to
-/// see to: it knows the length of what it writes.
+/// Little-endian writer to the front of a slice. The caller provides a long enough slice.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     buffer: &'a mut [u8],
@@ -116,7 +115,6 @@ impl<'a> Writer<'a> {
         Self { buffer, length: 0 }
     }
 
-    /// Bytes written so far.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.length

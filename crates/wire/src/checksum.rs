@@ -1,28 +1,27 @@
-//! The Internet checksum (RFC 1071), of IPv4 headers and of UDP datagrams.
+//! Internet checksum (RFC 1071) of IPv4 headers and UDP datagrams.
 //!
-//! Frames that a virtual interface hands over often have a *partial* checksum: the sender left in
-//! the field the sum over the pseudo header, and counted on hardware to add the rest. Who passes
-//! such a frame on to a real wire, or to a receiver that looks, must finish it: [`complete`].
+//! Frames from a virtual interface often have a *partial* checksum: the field holds only the sum over the
+//! pseudo header, and hardware is expected to add the rest. Code that forwards such a frame to a physical
+//! link, or to a receiver that verifies checksums, must finish it with [`complete`].
 
 use crate::{Error, ipv4::PROTOCOL_UDP};
 
-/// A sum of 16-bit words in ones' complement, while it is made.
+/// Running ones' complement sum of 16-bit words.
 ///
-/// Words four times as wide add up to the same, for 2⁶⁴ is 1 modulo 2¹⁶ - 1; a carry out of them is 1
-/// again. Words with their bytes swapped add up to the sum with its bytes swapped (RFC 1071 §2). So
-/// this is a sum of words of 64 bits, read the little-endian way, of which only the end is turned.
+/// The sum is taken over little-endian 64-bit words. Since 2⁶⁴ is 1 modulo 2¹⁶ - 1, a carry counts as 1, and
+/// the folded result equals the sum of 16-bit words. Swapping the bytes of all words swaps the bytes of the
+/// sum (RFC 1071 §2), so only the result is swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes, padded with a zero to whole words: only the last part of the whole may have an
-    /// odd length.
+    /// Adds bytes, padded with zero to whole 16-bit words: only the last part may have an odd length.
     #[inline]
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
         let (fours, rest) = bytes.as_chunks::<32>();
         let mut sum = fours.iter().fold(self, |sum, four| sum.with_words(four));
-        // What is left is one part each of sixteen, eight and fewer bytes, as many as there are.
+        // The remainder splits into at most one block of 16, one of 8, and fewer than 8 bytes.
         let (pairs, rest) = rest.as_chunks::<16>();
         if let Some(pair) = pairs.first() {
             sum = sum.with_words(pair);
@@ -32,15 +31,15 @@ impl Sum {
             sum = sum.with_words(word);
         }
         let last = match bytes.last_chunk::<8>() {
-            // The last word's bytes in front of the rest were added: they are shifted out. By eight
-            // more than may be shifted at once where there is no rest.
+            // The bytes of the last word that were already added are shifted out. Two shifts, because a shift by 64
+            // (no rest) would overflow.
             Some(last) => u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8,
             None => word_of(rest),
         };
         Self(add(sum.0, last))
     }
 
-    /// Adds whole words. A carry goes into the next word's addition, as processors do it.
+    /// Adds whole 64-bit words with an add-with-carry chain.
     #[inline]
     fn with_words(self, bytes: &[u8]) -> Self {
         let (words, _) = bytes.as_chunks::<8>();
@@ -48,8 +47,7 @@ impl Sum {
         for word in words {
             (sum, carry) = sum.carrying_add(u64::from_le_bytes(*word), carry);
         }
-        // No further carry: all ones and a carry come out only where they went in, and at first no
-        // carry goes in.
+        // Cannot overflow: the sum is all ones with a carry only if a carry went in, and none goes in at first.
         Self(sum + u64::from(carry))
     }
 
@@ -60,18 +58,17 @@ impl Sum {
         Self(add(self.0, word.swap_bytes().into()))
     }
 
-    /// The sum, folded to sixteen bits.
+    /// Returns the sum, folded to 16 bits.
     #[inline]
     #[must_use]
     pub fn fold(self) -> u16 {
-        // Both halves added up, and the carry out of the lower one, are in the upper one.
+        // The upper half now holds the sum of both halves and the carry out of the lower one.
         let sum = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;
         let sum = (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16;
         sum.swap_bytes()
     }
 
-    /// The checksum: the complement of the sum. Over bytes that hold their own valid checksum it is
-    /// zero.
+    /// Returns the checksum: the complement of the sum. Zero over data that includes its own valid checksum.
     #[inline]
     #[must_use]
     pub fn complement(self) -> u16 {
@@ -79,21 +76,21 @@ impl Sum {
     }
 }
 
-/// Of less than eight bytes, padded with zeros.
+/// Little-endian word of fewer than eight bytes, padded with zeros.
 #[inline]
 fn word_of(bytes: &[u8]) -> u64 {
     let place = |(place, byte): (usize, &u8)| u64::from(*byte) << (8 * place);
     bytes.iter().enumerate().map(place).sum()
 }
 
-/// Adds in ones' complement: what is carried out comes in again.
+/// Ones' complement addition: the carry is added back.
 #[inline]
 const fn add(a: u64, b: u64) -> u64 {
     let (sum, carries) = a.overflowing_add(b);
     sum + carries as u64
 }
 
-/// The sum over the pseudo header that a UDP checksum covers besides the datagram (RFC 768).
+/// Sum over the pseudo header of a UDP checksum (RFC 768).
 #[inline]
 #[must_use]
 pub fn udp_pseudo_header(source: [u8; 4], destination: [u8; 4], datagram_len: u16) -> Sum {
@@ -103,10 +100,9 @@ pub fn udp_pseudo_header(source: [u8; 4], destination: [u8; 4], datagram_len: u1
         .with_u16(datagram_len)
 }
 
-/// Finishes a partial checksum: sums `frame` from `start` to its end, with the partial sum in it,
-/// and writes the complement at `start + offset`. Both are in bytes, as in `virtio_net_hdr`; the
-/// frame must have no padding at its end. A result of 0 becomes 0xffff, since 0 would mean "none"
-/// in UDP.
+/// Finishes a partial checksum: sums `frame` from `start` to its end, including the partial sum, and writes the
+/// complement at `start + offset`. Both are in bytes, as in `virtio_net_hdr`; the frame must not have
+/// trailing padding. A result of 0 becomes 0xffff, because 0 means "no checksum" in UDP.
 ///
 /// # Errors
 /// [`Error::MalformedHeader`] if the field lies outside the frame; the frame is unchanged.
@@ -151,7 +147,7 @@ mod tests {
         }
     }
 
-    /// As RFC 1071 §1 has it, word by word.
+    /// Word-by-word sum of RFC 1071 §1.
     fn reference(bytes: &[u8]) -> u16 {
         let words = bytes.chunks(2).map(|word| {
             let [high, low] = [word[0], word.get(1).copied().unwrap_or(0)];
@@ -180,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bytes of all ones among the others make carries, where a mistake would show.
+        /// All-ones bytes produce the carries where a mistake would show.
         #[test]
         fn any_bytes_add_up_as_word_by_word(
             bytes in vec(prop_oneof![Just(0), Just(0xff), any::<u8>()], 0..400),
@@ -190,7 +186,7 @@ mod tests {
             let bytes = bytes.get(start..).unwrap_or_default();
             let sum = Sum::default().with(bytes);
             prop_assert_eq!(sum.fold(), reference(bytes));
-            // In two parts, the first of which is of whole words.
+            // Two parts; the first consists of whole words.
             let (front, behind) = bytes.split_at((2 * before).min(bytes.len() & !1));
             let parts = Sum::default().with(front).with(behind);
             prop_assert_eq!(parts.fold(), sum.fold());

@@ -1,9 +1,7 @@
-//! What the kernel puts in front of a packet when a capture has no link of its own: the headers of
-//! "cooked" captures, versions 1 and 2 (LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2 of the registry of
-//! link types at tcpdump.org), as `tcpdump -i any` writes them.
+//! Link-layer headers of Linux "cooked" captures, versions 1 and 2 (LINKTYPE_LINUX_SLL and
+//! LINKTYPE_LINUX_SLL2 of the tcpdump.org registry), as written by `tcpdump -i any`.
 //!
-//! They stand where an Ethernet header would, and name the ethertype of what follows; VLAN tags may
-//! stand in between, as in a frame.
+//! A cooked header replaces the Ethernet header and gives the ethertype. VLAN tags may follow, as in a frame.
 
 use crate::{
     Error,
@@ -11,13 +9,13 @@ use crate::{
     vlan::{TAG_BYTES, VlanTag, is_tag},
 };
 
-/// Bytes of a header of version 1.
+/// Size of a version 1 header in bytes.
 pub const VERSION_1_BYTES: usize = 16;
 
-/// Bytes of a header of version 2.
+/// Size of a version 2 header in bytes.
 pub const VERSION_2_BYTES: usize = 20;
 
-/// Which header stands in front.
+/// Version of the cooked header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Version {
     /// LINKTYPE_LINUX_SLL.
@@ -34,7 +32,7 @@ impl Version {
         }
     }
 
-    /// Where the ethertype stands.
+    /// Offset of the ethertype.
     const fn protocol(self) -> usize {
         match self {
             Self::One => VERSION_1_BYTES - 2,
@@ -43,19 +41,19 @@ impl Version {
     }
 }
 
-/// A packet behind such a header.
+/// Parsed cooked packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its tags, the outer one first.
+    /// VLAN tags, outermost first.
     pub tags: heapless::Vec<VlanTag, MAX_VLAN_TAGS>,
-    /// What it carries, behind the tags.
+    /// Ethertype of the payload.
     pub ether_type: u16,
-    /// What follows header and tags.
+    /// Bytes after header and tags.
     pub payload: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Reads the header and the tags. A third tag is not looked into: it is then the ethertype.
+    /// Parses the header and up to two tags. The ethertype of a third tag is returned as `ether_type`.
     ///
     /// # Errors
     /// [`Error::Truncated`].
@@ -70,7 +68,7 @@ impl<'a> Packet<'a> {
             let (tag, rest) = payload.split_first_chunk().ok_or(Error::Truncated)?;
             let [control_high, control_low, next_high, next_low] = *tag;
             let written: [u8; TAG_BYTES] = [kind[0], kind[1], control_high, control_low];
-            // The loop's condition has seen to the room.
+            // The loop condition checked the capacity.
             let _ = tags.push(VlanTag::read(&written));
             kind = [next_high, next_low];
             payload = rest;
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
     use crate::ethernet::EtherType;
 
-    /// A header of either version in front of the given bytes.
+    /// Builds a header of either version followed by the given bytes.
     fn cooked<const N: usize>(version: Version, protocol: u16, behind: &[u8]) -> [u8; N] {
         let mut bytes = [0x55; N];
         let at = version.protocol();

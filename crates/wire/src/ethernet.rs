@@ -8,33 +8,33 @@ use crate::{
     vlan::{TAG_BYTES, VlanTag, is_tag},
 };
 
-/// Bytes of a header without tags.
+/// Size of the header without tags in bytes.
 pub const HEADER_BYTES: usize = 14;
 
-/// Where the ethertype, or the first tag, stands.
+/// Offset of the ethertype or the first tag.
 const ETHER_TYPE: usize = 12;
 
-/// Numbers of what a frame carries.
+/// Ethertypes.
 pub struct EtherType;
 
 impl EtherType {
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
-    /// The address resolution protocol.
+    /// ARP.
     pub const ARP: u16 = 0x0806;
     /// IPv6.
     pub const IPV6: u16 = 0x86dd;
 }
 
-/// The address of an interface, or of a group of them.
+/// MAC address of an interface or of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Everybody.
+    /// Broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// The group that carries an IPv4 multicast address; its upper nine bits are lost (RFC 1112
+    /// Returns the group address of an IPv4 multicast group; the group's upper nine bits are lost (RFC 1112
     /// §6.4).
     #[inline]
     #[must_use]
@@ -42,7 +42,7 @@ impl MacAddress {
         Self([0x01, 0x00, 0x5e, group[1] & 0x7f, group[2], group[3]])
     }
 
-    /// Whether it names a group rather than one interface.
+    /// Returns true for a group address.
     #[inline]
     #[must_use]
     pub const fn is_multicast(&self) -> bool {
@@ -57,14 +57,13 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// As displayed.
 impl fmt::Debug for MacAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
 }
 
-/// A frame whose header and tags have been checked to be there whole.
+/// Ethernet frame whose header and tags are checked to be complete.
 #[derive(Debug, Clone)]
 pub struct Frame<T: AsRef<[u8]>> {
     buffer: T,
@@ -72,8 +71,8 @@ pub struct Frame<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Frame<T> {
-    /// Checks a frame, without preamble and check sequence. A third tag is not looked into: it is
-    /// then the ethertype.
+    /// Checks a frame without preamble and frame check sequence. The ethertype of a third tag is returned by
+    /// [`ether_type`](Self::ether_type).
     ///
     /// # Errors
     /// [`Error::Truncated`].
@@ -94,43 +93,43 @@ impl<T: AsRef<[u8]>> Frame<T> {
 
     #[inline]
     fn array<const N: usize>(&self, position: usize) -> [u8; N] {
-        // The check has seen to it that the header is there.
+        // `new_checked` verified that the header is complete.
         self.buffer.as_ref()[position..][..N]
             .try_into()
             .unwrap_or([0; N])
     }
 
-    /// Whom it is for.
+    /// Destination address.
     #[inline]
     pub fn destination(&self) -> MacAddress {
         MacAddress(self.array(0))
     }
 
-    /// Who sent it.
+    /// Source address.
     #[inline]
     pub fn source(&self) -> MacAddress {
         MacAddress(self.array(6))
     }
 
-    /// Its tags, the outer one first.
+    /// VLAN tags, outermost first.
     #[inline]
     pub fn tags(&self) -> impl Iterator<Item = VlanTag> {
         (0..self.tags).map(|index| VlanTag::read(&self.array(ETHER_TYPE + index * TAG_BYTES)))
     }
 
-    /// The priority code point of the outermost tag; `None` if there is no tag.
+    /// Priority code point of the outermost tag; `None` without a tag.
     #[inline]
     pub fn pcp(&self) -> Option<u8> {
         self.tags().next().map(|tag| tag.pcp)
     }
 
-    /// What it carries, behind the tags.
+    /// Ethertype of the payload, after the tags.
     #[inline]
     pub fn ether_type(&self) -> u16 {
         u16::from_be_bytes(self.array(ETHER_TYPE + self.tags * TAG_BYTES))
     }
 
-    /// Bytes of header and tags.
+    /// Size of header and tags in bytes.
     #[inline]
     pub fn header_len(&self) -> usize {
         HEADER_BYTES + self.tags * TAG_BYTES
@@ -138,23 +137,23 @@ impl<T: AsRef<[u8]>> Frame<T> {
 }
 
 impl<'a, T: AsRef<[u8]> + ?Sized> Frame<&'a T> {
-    /// What follows the header, padding included.
+    /// Bytes after the header, including padding.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.buffer.as_ref()[self.header_len()..]
     }
 }
 
-/// A frame's header.
+/// Ethernet header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repr {
-    /// Whom it is for.
+    /// Destination address.
     pub destination: MacAddress,
-    /// Who sends it.
+    /// Source address.
     pub source: MacAddress,
-    /// Its tags, the outer one first.
+    /// VLAN tags, outermost first.
     pub tags: heapless::Vec<VlanTag, MAX_VLAN_TAGS>,
-    /// What it carries.
+    /// Ethertype of the payload.
     pub ether_type: u16,
 }
 
@@ -176,7 +175,7 @@ impl Repr {
         HEADER_BYTES + self.tags.len() * TAG_BYTES
     }
 
-    /// Writes the header at the front of `buffer`; returns its length.
+    /// Writes the header to the front of `buffer` and returns its length.
     ///
     /// # Panics
     /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).

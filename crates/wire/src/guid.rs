@@ -1,65 +1,64 @@
-//! Who sends and who is meant: GUIDs (RTPS 2.5 §9.3.1).
+//! GUIDs of participants and endpoints (RTPS 2.5 §9.3.1).
 
 use core::fmt;
 
-/// The part of a GUID that all entities of a participant share. The bytes have no order: they
-/// travel as they are.
+/// GUID prefix, shared by all entities of a participant. Opaque bytes without a byte order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GuidPrefix(pub [u8; 12]);
 
 impl GuidPrefix {
-    /// Nobody in particular; as a destination, everybody.
+    /// Unknown prefix; as a destination, all participants.
     pub const UNKNOWN: Self = Self([0; 12]);
 }
 
-/// The part of a GUID that names an entity within its participant: three bytes of key, one of kind.
+/// Entity id: identifies an entity within its participant by three bytes of key and one of kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EntityId(pub [u8; 4]);
 
-/// The kinds that an entity identifier's last byte can name, in its lower six bits (RTPS 2.5
-/// §9.3.1.2). [`EntityKind::BUILTIN`] is added for built-in entities.
+/// Entity kinds: the lower six bits of an entity id's last byte (RTPS 2.5 §9.3.1.2). Built-in entities also
+/// have the bits of [`EntityKind::BUILTIN`].
 pub struct EntityKind;
 
 impl EntityKind {
-    /// A writer of a topic with a key.
+    /// Writer of a keyed topic.
     pub const WRITER_WITH_KEY: u8 = 0x02;
-    /// A writer of a topic without a key.
+    /// Writer of a topic without key.
     pub const WRITER_NO_KEY: u8 = 0x03;
-    /// A reader of a topic without a key.
+    /// Reader of a topic without key.
     pub const READER_NO_KEY: u8 = 0x04;
-    /// A reader of a topic with a key.
+    /// Reader of a keyed topic.
     pub const READER_WITH_KEY: u8 = 0x07;
-    /// A publisher.
+    /// Publisher.
     pub const WRITER_GROUP: u8 = 0x08;
-    /// A subscriber.
+    /// Subscriber.
     pub const READER_GROUP: u8 = 0x09;
-    /// The two bits that every built-in entity has set.
+    /// Bits set in every built-in entity.
     pub const BUILTIN: u8 = 0xc0;
 }
 
 impl EntityId {
-    /// No entity in particular; as a destination, all that match.
+    /// Unknown entity; as a destination, all matched endpoints.
     pub const UNKNOWN: Self = Self([0; 4]);
     /// The participant itself.
     pub const PARTICIPANT: Self = Self([0x00, 0x00, 0x01, 0xc1]);
-    /// Announces participants.
+    /// SPDP writer.
     pub const SPDP_WRITER: Self = Self([0x00, 0x01, 0x00, 0xc2]);
-    /// Hears of participants.
+    /// SPDP reader.
     pub const SPDP_READER: Self = Self([0x00, 0x01, 0x00, 0xc7]);
-    /// Announces writers.
+    /// SEDP publications writer.
     pub const SEDP_PUBLICATIONS_WRITER: Self = Self([0x00, 0x00, 0x03, 0xc2]);
-    /// Hears of writers.
+    /// SEDP publications reader.
     pub const SEDP_PUBLICATIONS_READER: Self = Self([0x00, 0x00, 0x03, 0xc7]);
-    /// Announces readers.
+    /// SEDP subscriptions writer.
     pub const SEDP_SUBSCRIPTIONS_WRITER: Self = Self([0x00, 0x00, 0x04, 0xc2]);
-    /// Hears of readers.
+    /// SEDP subscriptions reader.
     pub const SEDP_SUBSCRIPTIONS_READER: Self = Self([0x00, 0x00, 0x04, 0xc7]);
-    /// Says that writers are alive (RTPS 2.5 §8.4.13).
+    /// Participant message writer: sends liveliness assertions (RTPS 2.5 §8.4.13).
     pub const P2P_MESSAGE_WRITER: Self = Self([0x00, 0x02, 0x00, 0xc2]);
-    /// Hears that writers are alive.
+    /// Participant message reader: receives liveliness assertions.
     pub const P2P_MESSAGE_READER: Self = Self([0x00, 0x02, 0x00, 0xc7]);
 
-    /// An entity of a user: the lower 24 bits of `key`, and a kind of [`EntityKind`].
+    /// Creates a user entity id from the lower 24 bits of `key` and a kind of [`EntityKind`].
     #[must_use]
     pub const fn user(key: u32, kind: u8) -> Self {
         let [_, high, middle, low] = key.to_be_bytes();
@@ -70,14 +69,14 @@ impl EntityId {
         self.0[3] & 0x3f
     }
 
-    /// Whether the standard defines this entity, rather than a user or a vendor.
+    /// Returns true for an entity defined by the standard.
     #[inline]
     #[must_use]
     pub const fn is_builtin(self) -> bool {
         self.0[3] & EntityKind::BUILTIN == EntityKind::BUILTIN
     }
 
-    /// Whether it is a writer.
+    /// Returns true for a writer.
     #[inline]
     #[must_use]
     pub const fn is_writer(self) -> bool {
@@ -87,7 +86,7 @@ impl EntityId {
         )
     }
 
-    /// Whether it is a reader.
+    /// Returns true for a reader.
     #[inline]
     #[must_use]
     pub const fn is_reader(self) -> bool {
@@ -97,7 +96,7 @@ impl EntityId {
         )
     }
 
-    /// Whether it is a writer or reader of a topic with a key.
+    /// Returns true for a writer or reader of a keyed topic.
     #[inline]
     #[must_use]
     pub const fn is_keyed(self) -> bool {
@@ -108,23 +107,23 @@ impl EntityId {
     }
 }
 
-/// The name of an entity, unique in its domain.
+/// Globally unique id of an entity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Guid {
-    /// The participant's part.
+    /// Participant part.
     pub prefix: GuidPrefix,
-    /// The entity's part.
+    /// Entity part.
     pub entity: EntityId,
 }
 
 impl Guid {
-    /// No entity.
+    /// Unknown GUID.
     pub const UNKNOWN: Self = Self {
         prefix: GuidPrefix::UNKNOWN,
         entity: EntityId::UNKNOWN,
     };
 
-    /// From the sixteen bytes that travel.
+    /// Decodes the sixteen bytes of the wire form.
     #[inline]
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -135,7 +134,7 @@ impl Guid {
         }
     }
 
-    /// The sixteen bytes that travel; also the key hash of a built-in topic's instance.
+    /// Returns the sixteen bytes of the wire form, which are also the key hash of the built-in topics.
     #[inline]
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
@@ -169,21 +168,19 @@ impl fmt::Display for Guid {
     }
 }
 
-/// As displayed: sixteen decimal numbers would help nobody.
+/// Formats as [`Display`](fmt::Display): hexadecimal is more readable than twelve decimal numbers.
 impl fmt::Debug for GuidPrefix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
 }
 
-/// As displayed.
 impl fmt::Debug for EntityId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
 }
 
-/// As displayed.
 impl fmt::Debug for Guid {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

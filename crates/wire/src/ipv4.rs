@@ -1,28 +1,28 @@
 //! IPv4 packets (RFC 791).
 //!
-//! Fragments are told apart and otherwise left alone: only the kernel puts them together.
+//! Fragments are detected but not reassembled; only the kernel reassembles.
 
 use crate::{Error, checksum::Sum};
 
-/// Bytes of a header without options.
+/// Size of the header without options in bytes.
 pub const HEADER_BYTES: usize = 20;
 
-/// The protocol number of UDP.
+/// IP protocol number of UDP.
 pub const PROTOCOL_UDP: u8 = 17;
 
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
-/// A packet whose header has been checked to be there whole and to agree with the length.
+/// IPv4 packet whose header is checked to be complete and consistent with the length.
 #[derive(Debug, Clone)]
 pub struct Packet<T: AsRef<[u8]>> {
     buffer: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks a packet; what follows its end, such as Ethernet's padding, is ignored. The checksum
-    /// is left to [`has_valid_checksum`](Self::has_valid_checksum).
+    /// Checks a packet; trailing bytes such as Ethernet padding are ignored. The checksum is verified only by
+    /// [`has_valid_checksum`](Self::has_valid_checksum).
     ///
     /// # Errors
     /// [`Error::Truncated`]; [`Error::MalformedHeader`] if the version is not 4 or the lengths
@@ -51,7 +51,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     #[inline]
     fn array<const N: usize>(&self, position: usize) -> [u8; N] {
-        // The check has seen to it that the header is there.
+        // `new_checked` verified that the header is complete.
         self.buffer.as_ref()[position..][..N]
             .try_into()
             .unwrap_or([0; N])
@@ -62,26 +62,26 @@ impl<T: AsRef<[u8]>> Packet<T> {
         u16::from_be_bytes(self.array(position))
     }
 
-    /// Bytes of the header with its options.
+    /// Size of the header including options in bytes.
     #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.byte(0) & 0x0f) * 4
     }
 
-    /// Bytes of the packet, header included.
+    /// Size of the packet including the header in bytes.
     #[inline]
     pub fn total_len(&self) -> usize {
         usize::from(self.u16(2))
     }
 
-    /// The differentiated services code point, six bits.
+    /// Differentiated services code point, six bits.
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.byte(1) >> 2
     }
 
-    /// The class selector, 0 to 7: the upper three bits of the code point, which were the
-    /// precedence once (RFC 2474 §4.2.2).
+    /// Class selector, 0 to 7: the upper three bits of the code point, formerly the IP precedence (RFC 2474
+    /// §4.2.2).
     #[inline]
     pub fn class_selector(&self) -> u8 {
         self.byte(1) >> 5
@@ -93,66 +93,65 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.byte(1) & 3
     }
 
-    /// What fragments of one packet have in common.
+    /// Identification, common to all fragments of a packet.
     #[inline]
     pub fn identification(&self) -> u16 {
         self.u16(4)
     }
 
-    /// Whether it must not be cut.
+    /// DF flag.
     #[inline]
     pub fn dont_fragment(&self) -> bool {
         self.u16(6) & DONT_FRAGMENT != 0
     }
 
-    /// Whether it is part of a larger packet: the first part, which has the UDP header, or a later
-    /// one, which has none.
+    /// Returns true for a fragment: the first one, which contains the UDP header, or a later one.
     #[inline]
     pub fn is_fragment(&self) -> bool {
         self.u16(6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
     }
 
-    /// Whether it is a part of a larger packet, and not the last one.
+    /// MF flag: a fragment that is not the last one.
     #[inline]
     pub fn more_fragments(&self) -> bool {
         self.u16(6) & MORE_FRAGMENTS != 0
     }
 
-    /// Where in the larger packet its payload belongs, in bytes.
+    /// Offset of the payload in the reassembled packet, in bytes.
     #[inline]
     pub fn fragment_offset(&self) -> usize {
         usize::from(self.u16(6) & FRAGMENT_OFFSET) * 8
     }
 
-    /// How many routers it may still pass.
+    /// Remaining hops.
     #[inline]
     pub fn time_to_live(&self) -> u8 {
         self.byte(8)
     }
 
-    /// What it carries.
+    /// IP protocol number of the payload.
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.byte(9)
     }
 
-    /// Who sent it.
+    /// Source address.
     #[inline]
     pub fn source(&self) -> [u8; 4] {
         self.array(12)
     }
 
-    /// Whom it is for.
+    /// Destination address.
     #[inline]
     pub fn destination(&self) -> [u8; 4] {
         self.array(16)
     }
 
-    /// Whether the header's checksum fits it.
+    /// Verifies the header checksum.
     #[inline]
     pub fn has_valid_checksum(&self) -> bool {
-        // A header length beyond the packet was refused by the check. Nearly all have no options: a
-        // length that the compiler knows makes a third of the instructions.
+        // `new_checked` refused header lengths beyond the packet. A length known at compile time, as without
+        // options, takes a third of the instructions.
         let header = &self.buffer.as_ref()[..self.header_len()];
         let sum = match header.as_array::<HEADER_BYTES>() {
             Some(header) => Sum::default().with(header),
@@ -163,39 +162,39 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<'a, T: AsRef<[u8]> + ?Sized> Packet<&'a T> {
-    /// What follows the header, up to the packet's end.
+    /// Bytes after the header, up to the end of the packet.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.buffer.as_ref()[self.header_len()..self.total_len()]
     }
 }
 
-/// A header without options, of a packet that is not a fragment.
+/// IPv4 header without options, of a packet that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// Who sends it.
+    /// Source address.
     pub source: [u8; 4],
-    /// Whom it is for.
+    /// Destination address.
     pub destination: [u8; 4],
-    /// What it carries.
+    /// IP protocol number of the payload.
     pub protocol: u8,
-    /// The differentiated services code point, six bits.
+    /// Differentiated services code point, six bits.
     pub dscp: u8,
-    /// How many routers it may pass.
+    /// Maximum number of hops.
     pub time_to_live: u8,
-    /// Whether it must not be cut.
+    /// DF flag.
     pub dont_fragment: bool,
-    /// What fragments of it would have in common.
+    /// Identification, common to all fragments of a packet.
     pub identification: u16,
-    /// Bytes that follow the header.
+    /// Bytes after the header.
     pub payload_len: usize,
 }
 
 impl Repr {
-    /// The most bytes that can follow the header.
+    /// Maximum number of bytes after the header.
     pub const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize - HEADER_BYTES;
 
-    /// Reads the header of a checked packet; options are skipped.
+    /// Reads the header of a checked packet, skipping options.
     ///
     /// # Errors
     /// [`Error::Checksum`]; [`Error::Fragment`].
@@ -226,7 +225,7 @@ impl Repr {
         HEADER_BYTES
     }
 
-    /// Writes the header, with its checksum, at the front of `buffer`; returns its length.
+    /// Writes the header with its checksum to the front of `buffer` and returns its length.
     ///
     /// # Panics
     /// If the buffer is shorter than [`buffer_len`](Self::buffer_len), or `payload_len` is beyond

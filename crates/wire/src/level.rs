@@ -1,20 +1,20 @@
-//! Levels: the one scale of urgency from a QoS policy down to the queue of a network card.
+//! Criticality levels: one scale from the QoS policy to the queue of the network interface.
 
 use core::fmt;
 
-/// One of eight levels, 0 to 7, 7 the most critical.
+/// Criticality level from 0 to 7, 7 the most critical.
 ///
-/// A level is at once TRANSPORT_PRIORITY (clamped), `SO_PRIORITY`, the priority code point of a
-/// VLAN tag, the class selector in the IP header, and the number of the lane.
+/// A level is the clamped TRANSPORT_PRIORITY, the `SO_PRIORITY`, the priority code point of the VLAN tag, the
+/// class selector in the IP header, and the lane number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Level(u8);
 
 impl Level {
-    /// The least critical level.
+    /// Least critical level.
     pub const MIN: Self = Self(0);
-    /// The most critical level.
+    /// Most critical level.
     pub const MAX: Self = Self(7);
-    /// How many levels there are.
+    /// Number of levels.
     pub const COUNT: usize = 8;
     /// All levels, least critical first; `ALL[n]` is level n.
     pub const ALL: [Self; Self::COUNT] = [
@@ -28,7 +28,7 @@ impl Level {
         Self(7),
     ];
 
-    /// Level `number`; `None` above 7.
+    /// Creates level `number`; `None` above 7.
     #[inline]
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
@@ -39,8 +39,7 @@ impl Level {
         }
     }
 
-    /// The level of a TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15): values outside 0 to 7 count as the
-    /// nearest inside.
+    /// Returns the level of a TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15), clamped to 0 to 7.
     #[inline]
     #[must_use]
     pub const fn clamp(transport_priority: i32) -> Self {
@@ -53,22 +52,22 @@ impl Level {
         }
     }
 
-    /// The number, 0 to 7.
+    /// Number of the level, 0 to 7.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The class selector CS0 to CS7 as a differentiated services code point, six bits (RFC 2474
-    /// §4.2.2). The TOS byte is this, shifted left by two.
+    /// Class selector CS0 to CS7 as a six-bit differentiated services code point (RFC 2474 §4.2.2). The TOS
+    /// byte is this value shifted left by two.
     #[inline]
     #[must_use]
     pub const fn dscp(self) -> u8 {
         self.0 << 3
     }
 
-    /// The priority code point of a VLAN tag, three bits (IEEE 802.1Q §9.6).
+    /// Priority code point of the VLAN tag, three bits (IEEE 802.1Q §9.6).
     #[inline]
     #[must_use]
     pub const fn pcp(self) -> u8 {

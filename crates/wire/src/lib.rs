@@ -1,22 +1,19 @@
-//! Bytes: everything isolane reads from and writes to a wire.
+//! Wire formats that isolane reads and writes.
 //!
-//! This crate turns bytes into checked values and back, and does nothing else: no state, no
-//! allocation, no clock, no socket. Only it decodes; the engine, `spy` and the twin of the
-//! classifier all read through it.
+//! This crate converts between bytes and checked values. It has no state, allocation, clock or socket. It is
+//! the only decoder in isolane: the engine, `spy` and the classifier's software twin use it.
 //!
-//! The way of a frame, from the outside in:
+//! Layers of a frame, from the outside in:
 //! [`ethernet`] (with up to two [`vlan`] tags) → [`ipv4`] → [`udp`] → [`rtps`] message → submessages →
 //! [`cdr`] payloads of users, or [`parameter`] lists of [`discovery`] with the [`qos`] in them.
 //!
-//! Two shapes recur. Frame headers have a *view* (`Frame`, `Packet`, `Datagram`), checked once and
-//! then read by accessors, beside a plain *Repr* with `parse`, `emit` and `buffer_len`. RTPS
-//! submessages are small, so they are parsed straight into plain values; only payloads, inline QoS
-//! and lists stay where they are, borrowed from the frame.
+//! Frame headers have a *view* (`Frame`, `Packet`, `Datagram`), checked once and then read by accessors, and a
+//! plain *Repr* with `parse`, `emit` and `buffer_len`. RTPS submessages are parsed to plain values; payloads,
+//! inline QoS and lists are borrowed from the frame.
 //!
-//! Whatever a peer sends, parsing returns a value or an [`Error`]: it never panics, never loops
-//! longer than the bytes it was given, and keeps nothing beyond the bounds in [`limits`]. Emitting
-//! into a buffer shorter than `buffer_len()` is a mistake of the caller and panics; the functions
-//! that take a buffer of unknown length return [`BufferTooSmall`] instead.
+//! Parsing returns a value or an [`Error`] for any input: it never panics, never loops longer than its input,
+//! and stores nothing beyond the bounds in [`limits`]. Emitting into a buffer shorter than `buffer_len()` is a
+//! programming error and panics; functions that take a buffer of unknown length return [`BufferTooSmall`].
 
 #![no_std]
 #![forbid(unsafe_code)]

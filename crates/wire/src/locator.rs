@@ -1,4 +1,4 @@
-//! Where an endpoint is reached: locators (RTPS 2.5 §9.3.2.4), and lists of them.
+//! Locators (RTPS 2.5 §9.3.2.4) and locator lists.
 
 use core::{
     fmt,
@@ -13,38 +13,38 @@ use crate::{
     limits::MAX_LOCATORS,
 };
 
-/// The locators of one purpose that an entity announces.
+/// Locator list of an entity.
 pub type LocatorList = heapless::Vec<Locator, MAX_LOCATORS>;
 
-/// Bytes of a locator on the wire.
+/// Size of a locator on the wire in bytes.
 pub const LOCATOR_BYTES: usize = 24;
 
-/// An address and a port of some kind of network.
+/// Locator: a transport address and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Locator {
-    /// What network; `KIND_*`, or another number of a vendor.
+    /// Transport kind; `KIND_*`, or a vendor's number.
     pub kind: i32,
-    /// The UDP port, or 0.
+    /// UDP port, or 0.
     pub port: u32,
-    /// The address; that of an IPv4 host stands in the last four bytes.
+    /// Address; an IPv4 address is in the last four bytes.
     pub address: [u8; 16],
 }
 
 impl Locator {
-    /// Not a place.
+    /// Invalid locator kind.
     pub const KIND_INVALID: i32 = -1;
     /// UDP over IPv4.
     pub const KIND_UDPV4: i32 = 1;
     /// UDP over IPv6.
     pub const KIND_UDPV6: i32 = 2;
-    /// Not a place (RTPS 2.5 §9.3.2.4, `LOCATOR_INVALID`).
+    /// Invalid locator (RTPS 2.5 §9.3.2.4, `LOCATOR_INVALID`).
     pub const INVALID: Self = Self {
         kind: Self::KIND_INVALID,
         port: 0,
         address: [0; 16],
     };
 
-    /// A UDP port of an IPv4 address.
+    /// Creates a UDPv4 locator.
     #[inline]
     #[must_use]
     pub const fn udpv4(address: [u8; 4], port: u16) -> Self {
@@ -56,7 +56,7 @@ impl Locator {
         }
     }
 
-    /// The IPv4 address; `None` if the locator is of another kind.
+    /// IPv4 address; `None` for other kinds.
     #[inline]
     #[must_use]
     pub const fn ipv4(&self) -> Option<[u8; 4]> {
@@ -66,7 +66,7 @@ impl Locator {
         }
     }
 
-    /// Whether it names a group rather than one host.
+    /// Returns true for a multicast address.
     #[inline]
     #[must_use]
     pub const fn is_multicast(&self) -> bool {
@@ -77,8 +77,7 @@ impl Locator {
         }
     }
 
-    /// Whether it is of a kind that a datagram can be sent to, rather than of one that only its
-    /// vendor knows.
+    /// Returns true for a UDP locator, which datagrams can be sent to.
     #[inline]
     #[must_use]
     pub const fn is_udp(&self) -> bool {
@@ -123,7 +122,7 @@ impl From<SocketAddrV4> for Locator {
     }
 }
 
-/// The locator is not a UDP port of an IPv4 address.
+/// The locator is not a UDPv4 locator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the locator is not a UDP port of an IPv4 address")]
 pub struct NotUdpV4;
@@ -138,8 +137,7 @@ impl TryFrom<Locator> for SocketAddrV4 {
     }
 }
 
-/// A list of locators as it travels: its length has been compared with the bytes, so iterating
-/// cannot fail.
+/// Locator list in its wire form. Its length is checked against the input, so iteration cannot fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocatorsView<'a> {
     bytes: &'a [u8],
@@ -155,19 +153,19 @@ impl<'a> LocatorsView<'a> {
         Ok(Self { bytes, order })
     }
 
-    /// How many there are.
+    /// Number of locators.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / LOCATOR_BYTES
     }
 
-    /// Whether there are none.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The locators, of whatever kind, in the order sent.
+    /// Iterates over the locators of all kinds, in wire order.
     pub fn iter(&self) -> impl Iterator<Item = Locator> + use<'a> {
         let order = self.order;
         self.bytes

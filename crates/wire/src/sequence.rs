@@ -1,4 +1,4 @@
-//! Sequence numbers, fragment numbers, and the sets of them that acknowledge and announce.
+//! Sequence numbers, fragment numbers, and their sets.
 
 use core::fmt;
 
@@ -8,29 +8,29 @@ use crate::{
     bytes::{Reader, Writer},
 };
 
-/// The number of a change in its writer's history; the first is 1 (RTPS 2.5 §8.3.5.4).
+/// Sequence number of a change in its writer's history; the first is 1 (RTPS 2.5 §8.3.5.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceNumber(pub i64);
 
 impl SequenceNumber {
-    /// No number (RTPS 2.5 §9.3.2.5).
+    /// SEQUENCENUMBER_UNKNOWN (RTPS 2.5 §9.3.2.5).
     pub const UNKNOWN: Self = Self(-1 << 32);
 
-    /// The number after this one.
+    /// Returns the following number, saturating.
     #[inline]
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The bare number.
+    /// Plain number.
     #[inline]
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
     }
 
-    /// High half, low half, each in the byte order of the submessage.
+    /// Reads the high half, then the low half, each in the submessage's byte order.
     #[inline]
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let halves = *reader.array()?;
@@ -40,7 +40,7 @@ impl SequenceNumber {
         }))
     }
 
-    /// As [`read`](Self::read), but only numbers that a change can have.
+    /// Reads a number that must be positive, as those of changes are.
     #[inline]
     pub(crate) fn read_positive(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let read = Self::read(reader)?;
@@ -63,10 +63,10 @@ impl fmt::Display for SequenceNumber {
     }
 }
 
-/// Up to 256 sequence numbers from a base upwards (RTPS 2.5 §8.3.5.5).
+/// Set of sequence numbers from a base to at most 255 above it (RTPS 2.5 §8.3.5.5).
 ///
-/// In an ACKNACK everything below the base is acknowledged and the members are missing; in a GAP
-/// the members are irrelevant.
+/// In an ACKNACK, everything below the base is acknowledged and the members are missing. In a GAP, the
+/// members are irrelevant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SequenceNumberSet {
     base: SequenceNumber,
@@ -74,7 +74,7 @@ pub struct SequenceNumberSet {
 }
 
 impl SequenceNumberSet {
-    /// The empty set at `base`.
+    /// Creates an empty set at `base`.
     #[inline]
     #[must_use]
     pub fn new(base: SequenceNumber) -> Self {
@@ -84,22 +84,21 @@ impl SequenceNumberSet {
         }
     }
 
-    /// The number of the first bit.
+    /// Base: the number of the first bit.
     #[inline]
     #[must_use]
     pub fn base(&self) -> SequenceNumber {
         self.base
     }
 
-    /// The width: one more than the distance of the highest number ever inserted from the base, 0
-    /// to 256.
+    /// Width in bits, 0 to 256: one more than the distance from the base to the highest number ever inserted.
     #[inline]
     #[must_use]
     pub fn num_bits(&self) -> u32 {
         self.bits.len()
     }
 
-    /// Whether it has no members.
+    /// Returns true if the set has no members.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -111,14 +110,14 @@ impl SequenceNumberSet {
         u64::try_from(sequence.0.checked_sub(self.base.0)?).ok()
     }
 
-    /// Adds a number. False, and nothing happens, if it lies below the base or 256 or more above.
+    /// Inserts a number. Returns false without effect if it is below the base, or 256 or more above.
     #[inline]
     pub fn insert(&mut self, sequence: SequenceNumber) -> bool {
         self.offset(sequence)
             .is_some_and(|offset| self.bits.insert(offset))
     }
 
-    /// Takes a number out; its width stays.
+    /// Removes a number; the width is unchanged.
     #[inline]
     pub fn remove(&mut self, sequence: SequenceNumber) {
         if let Some(offset) = self.offset(sequence) {
@@ -126,7 +125,7 @@ impl SequenceNumberSet {
         }
     }
 
-    /// Whether the number is a member.
+    /// Returns true if the number is a member.
     #[inline]
     #[must_use]
     pub fn contains(&self, sequence: SequenceNumber) -> bool {
@@ -134,7 +133,7 @@ impl SequenceNumberSet {
             .is_some_and(|offset| self.bits.contains(offset))
     }
 
-    /// The members in ascending order.
+    /// Iterates over the members in ascending order.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> SequenceNumbers {
@@ -195,8 +194,7 @@ impl Iterator for SequenceNumbers {
     }
 }
 
-/// Up to 256 fragment numbers from a base upwards; the first fragment of a sample is 1 (RTPS 2.5
-/// §8.3.5.7).
+/// Set of fragment numbers from a base to at most 255 above it; fragments count from 1 (RTPS 2.5 §8.3.5.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FragmentNumberSet {
     base: u32,
@@ -204,7 +202,7 @@ pub struct FragmentNumberSet {
 }
 
 impl FragmentNumberSet {
-    /// The empty set at `base`.
+    /// Creates an empty set at `base`.
     #[must_use]
     pub fn new(base: u32) -> Self {
         Self {
@@ -213,19 +211,19 @@ impl FragmentNumberSet {
         }
     }
 
-    /// The number of the first bit.
+    /// Base: the number of the first bit.
     #[must_use]
     pub fn base(&self) -> u32 {
         self.base
     }
 
-    /// The width, 0 to 256.
+    /// Width in bits, 0 to 256.
     #[must_use]
     pub fn num_bits(&self) -> u32 {
         self.bits.len()
     }
 
-    /// Whether it has no members.
+    /// Returns true if the set has no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
@@ -235,27 +233,27 @@ impl FragmentNumberSet {
         fragment.checked_sub(self.base).map(u64::from)
     }
 
-    /// Adds a number. False, and nothing happens, if it lies below the base or 256 or more above.
+    /// Inserts a number. Returns false without effect if it is below the base, or 256 or more above.
     pub fn insert(&mut self, fragment: u32) -> bool {
         self.offset(fragment)
             .is_some_and(|offset| self.bits.insert(offset))
     }
 
-    /// Takes a number out; the width stays.
+    /// Removes a number; the width is unchanged.
     pub fn remove(&mut self, fragment: u32) {
         if let Some(offset) = self.offset(fragment) {
             self.bits.remove(offset);
         }
     }
 
-    /// Whether the number is a member.
+    /// Returns true if the number is a member.
     #[must_use]
     pub fn contains(&self, fragment: u32) -> bool {
         self.offset(fragment)
             .is_some_and(|offset| self.bits.contains(offset))
     }
 
-    /// The members in ascending order.
+    /// Iterates over the members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
         let base = self.base;
         self.bits

@@ -1,9 +1,7 @@
-//! The three kinds of time: [`Instant`], which this machine's monotonic clock shows and which never
-//! travels; [`Timestamp`], which says on the wire when a sample was written; and [`Duration`], the
-//! wire's form of a length of time.
+//! Time types: [`Instant`] of the local monotonic clock, never sent; [`Timestamp`] and [`Duration`] of the wire.
 //!
-//! The wire counts fractions of 2⁻³² s. Nanoseconds become the next larger fraction and fractions
-//! the next smaller nanosecond, so that nanoseconds survive the way there and back.
+//! The wire has fractions of 2⁻³² s. Nanoseconds are rounded up to fractions, and fractions down to nanoseconds,
+//! so a round trip preserves nanoseconds.
 
 use core::fmt;
 
@@ -14,7 +12,7 @@ use crate::{
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Rounds up; `nanos` is below one second, so the result is below 2³².
+/// Converts nanoseconds below one second to a fraction, rounded up; the result is below 2³².
 #[expect(
     clippy::manual_div_ceil,
     reason = "the sum cannot overflow, and div_ceil would look at the remainder as well"
@@ -23,32 +21,31 @@ const fn fraction_of(nanos: u64) -> u32 {
     (((nanos << 32) + (NANOS_PER_SECOND - 1)) / NANOS_PER_SECOND) as u32
 }
 
-/// Rounds down; below one second.
+/// Converts a fraction to nanoseconds below one second, rounded down.
 const fn nanos_of(fraction: u32) -> u64 {
     (fraction as u64 * NANOS_PER_SECOND) >> 32
 }
 
-/// A point in time, in nanoseconds, of a clock that never runs backwards. Its zero means nothing;
-/// only differences do.
+/// Point in time of a monotonic clock, in nanoseconds. The clock's origin is arbitrary; only differences matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The instant `nanos` nanoseconds after the clock's zero.
+    /// Creates the instant `nanos` nanoseconds after the clock's origin.
     #[inline]
     #[must_use]
     pub const fn new(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the clock's zero.
+    /// Nanoseconds since the clock's origin.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to this instant; zero if `earlier` is later.
+    /// Time from `earlier` to this instant; zero if `earlier` is later.
     #[inline]
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> core::time::Duration {
@@ -56,7 +53,7 @@ impl Instant {
     }
 }
 
-/// Saturates at the end of the clock's range, 584 years after its zero.
+/// Saturates at the end of the clock's range, 584 years after its origin.
 impl core::ops::Add<core::time::Duration> for Instant {
     type Output = Self;
 
@@ -67,35 +64,34 @@ impl core::ops::Add<core::time::Duration> for Instant {
     }
 }
 
-/// A point in time on the wire: seconds since 1970-01-01 UTC and fractions of 2⁻³² s (`Time_t`,
-/// RTPS 2.5 §9.3.2.1).
+/// Wall-clock time on the wire: seconds since 1970-01-01 UTC and fractions of 2⁻³² s (`Time_t`, RTPS 2.5
+/// §9.3.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// Whole seconds since the epoch.
     pub seconds: u32,
-    /// Parts of a second, in units of 2⁻³² s.
+    /// Fraction of a second, in units of 2⁻³² s.
     pub fraction: u32,
 }
 
 impl Timestamp {
-    /// The epoch.
+    /// Epoch.
     pub const ZERO: Self = Self {
         seconds: 0,
         fraction: 0,
     };
-    /// No time at all.
+    /// TIME_INVALID.
     pub const INVALID: Self = Self {
         seconds: u32::MAX,
         fraction: u32::MAX,
     };
-    /// Later than every other.
+    /// TIME_INFINITE: later than every other.
     pub const INFINITE: Self = Self {
         seconds: u32::MAX,
         fraction: u32::MAX - 1,
     };
 
-    /// From nanoseconds since the epoch. Beyond the year 2106, where the seconds end, the last
-    /// second's value.
+    /// Converts nanoseconds since the epoch; saturates in 2106, at the end of the range of seconds.
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
@@ -112,8 +108,8 @@ impl Timestamp {
         }
     }
 
-    /// Nanoseconds since the epoch. [`INVALID`](Self::INVALID) and [`INFINITE`](Self::INFINITE) are
-    /// not told apart from other values: compare first.
+    /// Returns nanoseconds since the epoch. [`INVALID`](Self::INVALID) and [`INFINITE`](Self::INFINITE) are
+    /// converted like other values; the caller compares first.
     #[inline]
     #[must_use]
     pub const fn to_nanos(self) -> u64 {
@@ -135,29 +131,29 @@ impl Timestamp {
     }
 }
 
-/// A length of time on the wire: seconds and fractions of 2⁻³² s (`Duration_t`, RTPS 2.5 §9.3.2.2).
-/// Shorter ones compare as less; [`INFINITE`](Self::INFINITE) is greater than all others.
+/// Time span on the wire: seconds and fractions of 2⁻³² s (`Duration_t`, RTPS 2.5 §9.3.2.2).
+/// [`INFINITE`](Self::INFINITE) is greater than all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration {
     /// Whole seconds.
     pub seconds: i32,
-    /// Parts of a second, in units of 2⁻³² s.
+    /// Fraction of a second, in units of 2⁻³² s.
     pub fraction: u32,
 }
 
 impl Duration {
-    /// No time.
+    /// Zero duration.
     pub const ZERO: Self = Self {
         seconds: 0,
         fraction: 0,
     };
-    /// For ever.
+    /// Infinite duration.
     pub const INFINITE: Self = Self {
         seconds: i32::MAX,
         fraction: u32::MAX,
     };
 
-    /// From milliseconds.
+    /// Converts milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u32) -> Self {
         Self {
@@ -166,8 +162,8 @@ impl Duration {
         }
     }
 
-    /// The length as the standard library has it; `None` if it is infinite. A negative one, which
-    /// no policy can hold, counts as zero.
+    /// Converts to a standard duration; `None` if infinite. A negative value, invalid for every policy, counts as
+    /// zero.
     #[must_use]
     pub fn to_core(self) -> Option<core::time::Duration> {
         if self.seconds == i32::MAX {
@@ -182,7 +178,7 @@ impl Duration {
         ))
     }
 
-    /// Reads one. Implementations differ in the fraction of "for ever", so its seconds decide.
+    /// Reads a duration. Implementations differ in the fraction of an infinite one, so only its seconds are compared.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let read = Self {
             seconds: reader.i32()?,
@@ -201,7 +197,7 @@ impl Duration {
     }
 }
 
-/// Lengths of 68 years and more become [`Duration::INFINITE`].
+/// Durations of 68 years and more become [`Duration::INFINITE`].
 impl From<core::time::Duration> for Duration {
     fn from(duration: core::time::Duration) -> Self {
         match i32::try_from(duration.as_secs()) {
@@ -214,7 +210,7 @@ impl From<core::time::Duration> for Duration {
     }
 }
 
-/// `None` for an infinite length; see [`Duration::to_core`].
+/// `None` for an infinite duration; see [`Duration::to_core`].
 impl From<Duration> for Option<core::time::Duration> {
     fn from(duration: Duration) -> Self {
         duration.to_core()

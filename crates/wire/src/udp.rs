@@ -5,21 +5,20 @@ use crate::{
     checksum::{Sum, udp_pseudo_header},
 };
 
-/// Bytes of a header.
+/// Size of the header in bytes.
 pub const HEADER_BYTES: usize = 8;
 
-/// Where the checksum stands in the header; with the header's own position, what
-/// [`complete`](crate::checksum::complete) needs.
+/// Offset of the checksum in the header, for [`complete`](crate::checksum::complete).
 pub const CHECKSUM_OFFSET: usize = 6;
 
-/// A datagram whose header has been checked to be there whole and to agree with the length.
+/// UDP datagram whose header is checked to be complete and consistent with the length.
 #[derive(Debug, Clone)]
 pub struct Datagram<T: AsRef<[u8]>> {
     buffer: T,
 }
 
 impl<T: AsRef<[u8]>> Datagram<T> {
-    /// Checks a datagram; what follows its end is ignored. The checksum is left to
+    /// Checks a datagram; trailing bytes are ignored. The checksum is verified only by
     /// [`has_valid_checksum`](Self::has_valid_checksum).
     ///
     /// # Errors
@@ -44,31 +43,31 @@ impl<T: AsRef<[u8]>> Datagram<T> {
         u16::from_be_bytes([bytes[position], bytes[position + 1]])
     }
 
-    /// The sender's port.
+    /// Source port.
     #[inline]
     pub fn source_port(&self) -> u16 {
         self.u16(0)
     }
 
-    /// The receiver's port.
+    /// Destination port.
     #[inline]
     pub fn destination_port(&self) -> u16 {
         self.u16(2)
     }
 
-    /// Bytes of the datagram, header included.
+    /// Size of the datagram including the header in bytes.
     #[inline]
     pub fn total_len(&self) -> usize {
         usize::from(self.u16(4))
     }
 
-    /// The checksum; 0: there is none.
+    /// Checksum; 0 if there is none.
     #[inline]
     pub fn checksum(&self) -> u16 {
         self.u16(CHECKSUM_OFFSET)
     }
 
-    /// Whether the checksum fits the datagram and the addresses of its packet, or there is none.
+    /// Verifies the checksum with the packet's addresses; true also if there is none.
     pub fn has_valid_checksum(&self, source: [u8; 4], destination: [u8; 4]) -> bool {
         let datagram = &self.buffer.as_ref()[..self.total_len()];
         let sum = udp_pseudo_header(source, destination, self.u16(4)).with(datagram);
@@ -77,26 +76,26 @@ impl<T: AsRef<[u8]>> Datagram<T> {
 }
 
 impl<'a, T: AsRef<[u8]> + ?Sized> Datagram<&'a T> {
-    /// What follows the header, up to the datagram's end.
+    /// Bytes after the header, up to the end of the datagram.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.buffer.as_ref()[HEADER_BYTES..self.total_len()]
     }
 }
 
-/// A datagram's header.
+/// UDP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// The sender's port.
+    /// Source port.
     pub source_port: u16,
-    /// The receiver's port.
+    /// Destination port.
     pub destination_port: u16,
-    /// Bytes that follow the header.
+    /// Bytes after the header.
     pub payload_len: usize,
 }
 
 impl Repr {
-    /// The most bytes that can follow the header in an IPv4 packet without options.
+    /// Maximum number of bytes after the header, in an IPv4 packet without options.
     pub const MAX_PAYLOAD_BYTES: usize = crate::ipv4::Repr::MAX_PAYLOAD_BYTES - HEADER_BYTES;
 
     /// Reads the header of a checked datagram.
@@ -116,7 +115,7 @@ impl Repr {
         HEADER_BYTES
     }
 
-    /// Writes the header, without a checksum, at the front of `buffer`; returns its length.
+    /// Writes the header without checksum to the front of `buffer` and returns its length.
     ///
     /// # Panics
     /// If the buffer is shorter than [`buffer_len`](Self::buffer_len), or `payload_len` is beyond
@@ -132,11 +131,11 @@ impl Repr {
         HEADER_BYTES
     }
 
-    /// Writes the header, with a checksum over it and the payload that already follows it in
-    /// `buffer`; returns the header's length. Costs a pass over the payload.
+    /// Writes the header with a checksum over it and the payload, which is already in `buffer`, and returns the
+    /// header's length. Costs a pass over the payload.
     ///
     /// # Panics
-    /// If the buffer is shorter than header and payload; else as [`emit`](Self::emit).
+    /// If the buffer is shorter than header and payload, and as [`emit`](Self::emit).
     pub fn emit_with_checksum(
         &self,
         buffer: &mut [u8],
@@ -146,7 +145,7 @@ impl Repr {
         self.emit(buffer);
         let datagram = &mut buffer[..HEADER_BYTES + self.payload_len];
         let sum: Sum = udp_pseudo_header(source, destination, self.length()).with(datagram);
-        // Zero would mean "none"; its other form in ones' complement sums up alike.
+        // 0 means "no checksum"; 0xffff is equivalent in ones' complement.
         let checksum = match sum.complement() {
             0 => 0xffff,
             checksum => checksum,

@@ -1,31 +1,31 @@
 //! VLAN tags (IEEE 802.1Q §9.6).
 
-/// Bytes of a tag: the ethertype that announces it, and its control information.
+/// Size of a tag in bytes: its ethertype and its control information.
 pub const TAG_BYTES: usize = 4;
 
-/// The ethertype of a customer tag, the usual one.
+/// Ethertype of a customer tag, the usual one.
 pub const CUSTOMER_TAG: u16 = 0x8100;
 
-/// The ethertype of a service tag, which stands in front of a customer tag.
+/// Ethertype of a service tag, which precedes a customer tag.
 pub const SERVICE_TAG: u16 = 0x88a8;
 
-/// Whether an ethertype announces a tag.
+/// Returns true if the ethertype is that of a tag.
 #[inline]
 #[must_use]
 pub const fn is_tag(ether_type: u16) -> bool {
     matches!(ether_type, CUSTOMER_TAG | SERVICE_TAG)
 }
 
-/// A tag.
+/// VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VlanTag {
     /// [`CUSTOMER_TAG`] or [`SERVICE_TAG`].
     pub kind: u16,
     /// Priority code point, 0 to 7.
     pub pcp: u8,
-    /// Whether the frame may be dropped first.
+    /// Drop eligible indicator.
     pub drop_eligible: bool,
-    /// VLAN identifier, 0 to 4095; 0 is no VLAN, only a priority.
+    /// VLAN identifier, 0 to 4095; 0 for a priority tag without VLAN.
     pub id: u16,
 }
 
@@ -41,7 +41,7 @@ impl VlanTag {
         }
     }
 
-    /// Takes the lower three bits of the priority and the lower twelve of the identifier.
+    /// Encodes the lower three bits of the priority and the lower twelve of the identifier.
     #[inline]
     pub(crate) fn to_bytes(self) -> [u8; TAG_BYTES] {
         let [a, b] = self.kind.to_be_bytes();

@@ -1,4 +1,4 @@
-//! Writers and readers of a world: creating, deleting, and looking at them.
+//! Creation, deletion and observation of a world's writers and readers.
 
 use isolane_engine::{
     ChangeKind, ContentFilter, DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus,
@@ -20,15 +20,15 @@ use crate::{
     world::World,
 };
 
-/// A writer of a world.
+/// Writer of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriterHandle(pub(crate) usize);
 
-/// A reader of a world.
+/// Reader of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderHandle(pub(crate) usize);
 
-/// The end of an instance in a submessage.
+/// Unregistered instance in a submessage.
 fn end_of_instance(submessage: Submessage<'_>) -> Option<Written> {
     let Submessage::Data(data) = submessage else {
         return None;
@@ -85,7 +85,7 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, None)
     }
 
-    /// The same with a content filter on the payload.
+    /// Creates a reader with a content filter on the payload.
     pub fn create_filtered_reader(
         &mut self,
         node: NodeId,
@@ -96,7 +96,7 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, filter)
     }
 
-    /// The same with a filter that writers may be told of.
+    /// Creates a reader with a filter that may be announced to writers.
     pub fn create_reader_with(
         &mut self,
         node: NodeId,
@@ -106,7 +106,7 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, Some(filter))
     }
 
-    /// Creates a best-effort reader on a node that is shown views of frames and keeps nothing.
+    /// Creates a best-effort reader on a node that is shown frames in place and keeps no samples.
     pub fn create_view_reader(&mut self, node: NodeId, topic: &Topic) -> ReaderHandle {
         self.create_reader_of(node, topic, DeliveryMode::View, None)
     }
@@ -157,10 +157,10 @@ impl World {
         ReaderHandle(self.readers.len() - 1)
     }
 
-    /// Changes the policies of a writer.
+    /// Changes the QoS policies of a writer.
     ///
     /// # Errors
-    /// As the engine says; nothing was changed then.
+    /// Those of the engine; nothing was changed.
     pub fn set_writer_qos(
         &mut self,
         writer: WriterHandle,
@@ -176,10 +176,10 @@ impl World {
         changed
     }
 
-    /// Changes the policies of a reader.
+    /// Changes the QoS policies of a reader.
     ///
     /// # Errors
-    /// As the engine says; nothing was changed then.
+    /// Those of the engine; nothing was changed.
     pub fn set_reader_qos(
         &mut self,
         reader: ReaderHandle,
@@ -195,7 +195,7 @@ impl World {
         changed
     }
 
-    /// Does something to the engine of a node that is up, and lets it do what comes of it.
+    /// Calls `act` with the engine of a running node, then processes the consequences.
     pub fn with_engine<T>(
         &mut self,
         node: NodeId,
@@ -239,8 +239,7 @@ impl World {
         self.settle(node);
     }
 
-    /// Lets time pass until each of these writers is matched with as many readers as there are
-    /// here, and each reader with as many writers: both sides know.
+    /// Runs until both sides of every pair of these writers and readers are matched.
     pub fn until_matched(&mut self, writers: &[WriterHandle], readers: &[ReaderHandle]) {
         self.run_until("all are matched", MATCH_PATIENCE, |world| {
             let knows_readers = |&writer: &WriterHandle| world.matched_readers(writer);
@@ -256,71 +255,71 @@ impl World {
         });
     }
 
-    /// Readers that a writer is matched with now.
+    /// Number of matched readers of a writer.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterHandle) -> usize {
         let record = &self.writers[writer.0];
         self.engine(record.node).matched_readers(record.id)
     }
 
-    /// Writers that a reader is matched with now.
+    /// Number of matched writers of a reader.
     #[must_use]
     pub fn matched_writers(&self, reader: ReaderHandle) -> usize {
         let record = &self.readers[reader.0];
         self.engine(record.node).matched_writers(record.id)
     }
 
-    /// Who the readers are that a writer is matched with now.
+    /// GUIDs of the matched readers of a writer.
     pub fn matched_reader_guids(&self, writer: WriterHandle) -> impl Iterator<Item = Guid> + '_ {
         let record = &self.writers[writer.0];
         let progress = self.engine(record.node).matched_reader_progress(record.id);
         progress.map(|(guid, _)| guid)
     }
 
-    /// Who the writers are that a reader is matched with now.
+    /// GUIDs of the matched writers of a reader.
     pub fn matched_writer_guids(&self, reader: ReaderHandle) -> impl Iterator<Item = Guid> + '_ {
         let record = &self.readers[reader.0];
         let progress = self.engine(record.node).matched_writer_progress(record.id);
         progress.map(|(guid, _)| guid)
     }
 
-    /// Every match that a writer was told of, and every end of one, in order.
+    /// Matches reported to a writer, and their ends, in order.
     #[must_use]
     pub fn matches_of_writer(&self, writer: WriterHandle) -> &[MatchChange] {
         &self.writers[writer.0].matches.changes
     }
 
-    /// The same of a reader.
+    /// Matches reported to a reader, and their ends, in order.
     #[must_use]
     pub fn matches_of_reader(&self, reader: ReaderHandle) -> &[MatchChange] {
         &self.readers[reader.0].matches.changes
     }
 
-    /// Who a writer is to its peers.
+    /// GUID of a writer.
     #[must_use]
     pub fn writer_guid(&self, writer: WriterHandle) -> Guid {
         self.writers[writer.0].guid
     }
 
-    /// Who a reader is to its peers.
+    /// GUID of a reader.
     #[must_use]
     pub fn reader_guid(&self, reader: ReaderHandle) -> Guid {
         self.readers[reader.0].guid
     }
 
-    /// A writer's name at its engine.
+    /// Id of a writer in its engine.
     #[must_use]
     pub fn writer_id(&self, writer: WriterHandle) -> WriterId {
         self.writers[writer.0].id
     }
 
-    /// A reader's name at its engine.
+    /// Id of a reader in its engine.
     #[must_use]
     pub fn reader_id(&self, reader: ReaderHandle) -> ReaderId {
         self.readers[reader.0].id
     }
 
-    /// The engine's ledger of a writer that exists.
+    /// Engine's ledger of an existing writer.
     #[must_use]
     pub fn writer_ledger(&self, writer: WriterHandle) -> WriterLedger {
         let record = &self.writers[writer.0];
@@ -328,7 +327,7 @@ impl World {
         ledger.expect("the writer exists")
     }
 
-    /// The engine's ledger of a reader that exists.
+    /// Engine's ledger of an existing reader.
     #[must_use]
     pub fn reader_ledger(&self, reader: ReaderHandle) -> ReaderLedger {
         let record = &self.readers[reader.0];
@@ -336,13 +335,13 @@ impl World {
         ledger.expect("the reader exists")
     }
 
-    /// All that was ever reported of a writer.
+    /// All statuses ever reported of a writer.
     #[must_use]
     pub fn writer_statuses(&self, writer: WriterHandle) -> WriterStatus {
         self.writers[writer.0].statuses
     }
 
-    /// All that was ever reported of a reader.
+    /// All statuses ever reported of a reader.
     #[must_use]
     pub fn reader_statuses(&self, reader: ReaderHandle) -> ReaderStatus {
         self.readers[reader.0].statuses

@@ -1,13 +1,11 @@
-//! One world in virtual time, in which many engines talk over bad links.
+//! Deterministic simulation of many engines over unreliable links, in virtual time.
 //!
-//! # What a world is
+//! # World
 //!
-//! A [`World`] holds *nodes* and the *link* between them. A node is a host with one participant:
-//! an [`Engine`](isolane_engine::Engine), the receive queues of its lanes, and the users of its
-//! writers and readers. The link carries datagrams, as bytes, to addresses that look like those
-//! of UDP and IPv4, multicast groups included. On the way it delays, loses, doubles and overtakes
-//! them, and a [`Partition`] cuts it, between groups of nodes, for a while, in both directions or
-//! in one.
+//! A [`World`] consists of *nodes* and the *link* between them. A node is a host with one participant: an
+//! [`Engine`](isolane_engine::Engine), the receive queues of its lanes, and the users of its writers and readers. The
+//! link carries datagrams to addresses that look like UDPv4, including multicast groups. It delays, loses, duplicates
+//! and reorders them. A [`Partition`] cuts it between groups of nodes, for a time, in one or both directions.
 //!
 //! ```
 //! use std::time::Duration;
@@ -23,28 +21,24 @@
 //! world.run_until("all came", Duration::from_secs(60), |world| world.received(reader).len() == 100);
 //! ```
 //!
-//! # How time goes
+//! # Virtual time
 //!
-//! Nothing waits. The world keeps what is going to happen in a queue ordered by time, and by the
-//! order of its making where times are equal; it takes the first, sets the clock to its time, and
-//! lets it happen. A node works as the executor would: of the frames in its lanes and of the work
-//! its engine has ready it takes what has the highest priority, one step at a time, and each step
-//! takes [`NodeConfig::step`]. So a datagram can arrive between two steps, which is where protocols
-//! go wrong. Timers are advanced when they are due. A second of a small system costs well under a
-//! millisecond.
+//! Nothing waits. Events are in a queue ordered by time, and by creation at equal times. The world takes the first,
+//! sets the clock to its time, and executes it. A node works like the executor: it processes the frame or engine work
+//! of the highest priority, one step at a time, and each step takes [`NodeConfig::step`]. So datagrams can arrive
+//! between two steps, where protocols go wrong. A simulated second of a small system costs well under a millisecond.
 //!
-//! # What follows from the seed
+//! # Reproducibility
 //!
-//! Everything. All chance comes from one seed through [`Random`], nothing is ordered by an address
-//! in memory or by a hash table, so a world with the same seed does the same on every machine.
-//! [`seeds::for_each`] runs a test over many seeds and says how to run the one that failed again;
-//! with `ISOLANE_TRACE=1` each datagram is told.
+//! All randomness comes from one seed through [`Random`], and nothing is ordered by memory addresses or hash tables. A
+//! world with the same seed therefore behaves identically on every machine. [`seeds::for_each`] runs a test over many
+//! seeds and prints how to replay a failing one; `ISOLANE_TRACE=1` prints each datagram.
 //!
-//! # What a world never does
+//! # Restrictions
 //!
-//! It opens no socket, reads no clock, starts no thread, and knows nothing of the protocol: it
-//! looks into datagrams only to tell of them. It loses nothing silently: when it is dropped, every
-//! ledger in it must balance, or it panics ([`World::imbalance`]).
+//! A world opens no socket, reads no clock, starts no thread, and knows no protocol: it decodes datagrams only to print
+//! them. No datagram is lost silently: every ledger must balance when the world is dropped, or it panics
+//! ([`World::imbalance`]).
 
 #![forbid(unsafe_code)]
 

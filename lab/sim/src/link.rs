@@ -1,29 +1,29 @@
-//! What a link does to a datagram.
+//! Link model: delay, loss, duplication and reordering.
 
 use std::time::Duration;
 
 use crate::random::Random;
 
-/// The behaviour of a link in one direction.
+/// Behaviour of a link in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkConfig {
-    /// The least time a datagram takes.
+    /// Minimum delay.
     pub delay: Duration,
-    /// Up to how much more, evenly spread; where it exceeds the time between two datagrams the
-    /// second may overtake the first.
+    /// Maximum additional delay, uniformly distributed. If it exceeds the time between two datagrams, the second may
+    /// overtake the first.
     pub jitter: Duration,
-    /// Probability that a datagram is lost.
+    /// Loss probability.
     pub loss: f64,
-    /// Probability that a datagram arrives a second time, with a delay of its own.
+    /// Duplication probability; the duplicate has a separate delay.
     pub duplication: f64,
-    /// Probability that a datagram is held back by up to [`held_back`](Self::held_back) more.
+    /// Probability of an additional delay up to [`held_back`](Self::held_back).
     pub reordering: f64,
-    /// How long at most one is held back.
+    /// Maximum additional delay of a reordered datagram.
     pub held_back: Duration,
 }
 
 impl Default for LinkConfig {
-    /// Perfect: 50 µs, always, once, in order.
+    /// Perfect link: 50 µs, no loss, no duplicates, in order.
     fn default() -> Self {
         Self {
             delay: Duration::from_micros(50),
@@ -37,8 +37,8 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// A link that loses this part of all datagrams, doubles a tenth, and lets a fifth be
-    /// overtaken by many.
+    /// Creates a link that loses this part of all datagrams, duplicates a tenth, and delays a fifth so that many others
+    /// overtake them.
     #[must_use]
     pub fn lossy(loss: f64) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl LinkConfig {
         }
     }
 
-    /// A link that loses this part of all datagrams, and does nothing else to them.
+    /// Creates a link that only loses this part of all datagrams.
     #[must_use]
     pub fn losing(loss: f64) -> Self {
         Self {
@@ -60,10 +60,9 @@ impl LinkConfig {
         }
     }
 
-    /// Decides over one datagram: when it arrives, and when a second time.
+    /// Draws the outcome of a datagram.
     pub(crate) fn fate(&self, random: &mut Random) -> Fate {
-        // Always the same number of draws, so that a change of one probability changes nothing
-        // else in a world.
+        // Always the same number of draws, so that changing one probability does not affect anything else.
         let is_lost = random.chance(self.loss);
         let is_doubled = random.chance(self.duplication);
         let (first, second) = (self.travel(random), self.travel(random));
@@ -87,12 +86,12 @@ impl LinkConfig {
     }
 }
 
-/// What becomes of a datagram: how long each of its copies travels.
+/// Outcome of a datagram: the delays of its copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// `None`: lost.
+    /// Delay of the original; `None` if lost.
     pub(crate) arrives: Option<Duration>,
-    /// The copy the link made, if it made one; it may arrive where the original is lost.
+    /// Delay of the duplicate, if any; it may arrive although the original is lost.
     pub(crate) arrives_again: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! What is going to happen, ordered by time, and by the order of making where times are equal.
+//! Event queue, ordered by time, and by creation at equal times.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -10,26 +10,26 @@ use isolane_wire::time::Instant;
 
 use crate::node::{Frame, NodeId};
 
-/// Something that is going to happen.
+/// Future event.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A datagram reaches a lane of a node.
+    /// Arrival of a datagram at a node's lane.
     Arrival {
         to: NodeId,
         lane: usize,
         frame: Frame,
     },
-    /// A node does what is most urgent.
+    /// Step of a node: its most urgent action.
     Step(NodeId),
-    /// A node's engine wants to be told the time.
+    /// Timer of a node's engine.
     Timer(NodeId, Instant),
-    /// The user of a reader looks in.
+    /// Visit of a reader's slow user.
     Visit(usize),
-    /// The user of a writer has the next sample planned.
+    /// Next planned sample of a writer's user.
     Publish { writer: usize, period: Duration },
 }
 
-/// An event's place in the queue: by time, then by the order of making.
+/// Event with its order: by time, then by creation.
 #[derive(Debug)]
 struct Scheduled {
     at: Instant,
@@ -63,7 +63,7 @@ impl Ord for Scheduled {
     }
 }
 
-/// The events to come.
+/// Queue of future events.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     events: BinaryHeap<Reverse<Scheduled>>,
@@ -77,7 +77,7 @@ impl Queue {
         self.events.push(Reverse(Scheduled { at, number, event }));
     }
 
-    /// Takes the first event, if it is due by `end`.
+    /// Removes and returns the first event, if it is due by `end`.
     pub(crate) fn take(&mut self, end: Instant) -> Option<(Instant, Event)> {
         if self.events.peek()?.0.at > end {
             return None;

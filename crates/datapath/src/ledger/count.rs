@@ -1,52 +1,51 @@
-//! What a lane of a device did besides receiving, sending, dropping and refusing: each thing has a
-//! name and a count of its own. None of them is a loss.
+//! Counters of a device lane in addition to received, sent, dropped and refused datagrams. None of them counts a loss.
 
-/// A thing that is counted.
+/// Counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counted {
-    /// Datagrams received by the lane's ring; the others of `received` came by a kernel socket.
+    /// Datagrams received through the lane's ring; the others of `received` came through a kernel socket.
     ReceivedByLane,
-    /// Of these, those whose checksum was left unfinished by a virtual interface, and fits so far.
+    /// Datagrams among these with a partial checksum of a virtual interface, correct so far.
     PartialChecksum,
-    /// Of these, those that came without a checksum.
+    /// Datagrams among these without a checksum.
     NoChecksum,
-    /// Datagrams sent by the lane's ring; the others of `sent` left by a kernel socket.
+    /// Datagrams sent through the lane's ring; the others of `sent` left through a kernel socket.
     SentByLane,
-    /// Copies of a frame that were made for further destinations, or because it was no chunk.
+    /// Frames copied for further destinations, or because the frame is not a device chunk.
     DestinationCopy,
-    /// Left by a kernel socket, which makes fragments of it: longer than the interface's frames.
+    /// Sent through a kernel socket, which fragments: longer than the interface's MTU.
     KernelTooLong,
-    /// Left by a kernel socket: the destination is this host.
+    /// Sent through a kernel socket: the destination is this host.
     KernelOwnHost,
-    /// A group's copy for readers on this host, by a kernel socket; the others got it by the lane.
+    /// Multicast copies sent through a kernel socket for readers on this host; the lane sent to the network.
     KernelLocalGroup,
-    /// Left by a kernel socket: the neighbour's address was not known, or not any more.
+    /// Sent through a kernel socket: the neighbour's link-layer address is unknown or stale.
     KernelNeighbour,
-    /// Left by a kernel socket: the route leads to another interface, or is none.
+    /// Sent through a kernel socket: no route, or one through another interface.
     KernelNoRoute,
-    /// Left by a kernel socket: the interface was down or gone.
+    /// Sent through a kernel socket: the interface was down or removed.
     KernelDown,
-    /// Left by a kernel socket: no chunk was free for it, or its frame was none.
+    /// Sent through a kernel socket: the frame is not a device chunk, and none was free for a copy.
     KernelNoChunk,
-    /// Left by a kernel socket: the ring was full of what the device had not taken.
+    /// Sent through a kernel socket: the transmit ring was full.
     KernelRingFull,
-    /// Left by a kernel socket: its route is of a kind that lanes do not take.
+    /// Sent through a kernel socket: its kind of route is not supported by lanes.
     KernelUnsupported,
-    /// System calls that asked the device to send.
+    /// System calls that triggered transmission.
     Kick,
-    /// Of these, those after which something was left in the ring.
+    /// Kicks among these that left entries in the ring.
     KickUnfinished,
-    /// Looks that found fewer chunks free than are reserved for the most critical lane, those not counted that
-    /// it had taken of them itself.
+    /// Checks that found fewer free chunks than the reserve of the most critical lane, not counting those that it had
+    /// taken itself.
     ReserveTouched,
-    /// Descriptors that the kernel gave back without having had them: a fault of somebody's.
+    /// Descriptors returned by the kernel that it did not own: a bug in kernel or program.
     Stray,
 }
 
 impl Counted {
-    /// How many there are.
+    /// Number of counters.
     pub const COUNT: usize = 18;
-    /// All of them, by index.
+    /// All counters, by index.
     pub const ALL: [Counted; Counted::COUNT] = [
         Counted::ReceivedByLane,
         Counted::PartialChecksum,
@@ -68,7 +67,7 @@ impl Counted {
         Counted::Stray,
     ];
 
-    /// As reports print it.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,26 +93,26 @@ impl Counted {
     }
 }
 
-/// How often each thing happened to a lane. All zero where it has no ring of a device.
+/// Counters of a lane. All zero without a device ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     of: [u64; Counted::COUNT],
 }
 
 impl Counts {
-    /// One of them.
+    /// Returns a counter.
     #[must_use]
     pub const fn get(&self, what: Counted) -> u64 {
         self.of[what as usize]
     }
 
-    /// Those that happened, with their counts.
+    /// Iterates over the nonzero counters.
     pub fn named(&self) -> impl Iterator<Item = (Counted, u64)> + '_ {
         let counts = Counted::ALL.into_iter().zip(self.of);
         counts.filter(|(_, count)| *count > 0)
     }
 
-    /// It happened so often more.
+    /// Adds to a counter.
     #[inline]
     pub fn note(&mut self, what: Counted, count: u64) {
         self.of[what as usize] += count;

@@ -1,18 +1,16 @@
-//! What became of every datagram.
+//! Outcome of every datagram.
 //!
-//! A datapath counts each datagram at the one place where its fate is decided. For every lane,
-//! at any time,
+//! A datapath counts each datagram where its outcome is decided. For every lane, at any time,
 //!
 //! ```text
-//!   receive:   arrived = received + every named drop + pending
-//!   transmit:  offered = sent + every named refusal
+//!   receive:   arrived = received + drops by reason + pending
+//!   transmit:  offered = sent + refusals by reason
 //! ```
 //!
-//! which [`Ledger::balance`] checks; and over a hop that we own both ends of,
-//! `sent = arrived + bounced` where a datagram has one receiver. *Arrived* counts what reached
-//! this host's end of the lane as far as the datapath can know: for sockets, what was taken off
-//! them and what the kernel says it dropped. *Pending* datagrams wait in a queue the datapath
-//! can see into; a kernel socket is none.
+//! which [`Ledger::balance`] checks. Over a hop with both ends known, `sent = arrived + bounced` if each datagram has
+//! one receiver. *Arrived* counts what the datapath can know to have reached the host: for sockets, datagrams received
+//! and those that the kernel reports as dropped. *Pending* datagrams wait in a queue that the datapath can inspect,
+//! which a kernel socket is not.
 
 mod count;
 mod reason;
@@ -24,54 +22,53 @@ pub use self::count::{Counted, Counts};
 pub use self::reason::{ReceiveDrop, Refusal};
 use crate::lane::Lane;
 
-/// What came in on a lane.
+/// Receive side of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveLedger {
-    /// Datagrams that reached this end of the lane.
+    /// Datagrams that reached the lane.
     pub arrived: u64,
-    /// Datagrams handed on.
+    /// Datagrams delivered.
     pub received: u64,
-    /// Their bytes.
+    /// Bytes of the delivered datagrams.
     pub received_bytes: u64,
-    /// Datagrams waiting in a queue of the datapath's own.
+    /// Datagrams that wait in a queue of the datapath.
     pub pending: u64,
-    /// Calls that found no free frame to receive into. Nothing was lost by that yet: the
-    /// datagrams wait where they are.
+    /// Calls that found no free receive frame. Nothing is lost by that: the datagrams wait.
     pub starved: u64,
-    /// Datagrams handed on without the instant of arrival that was asked for: the wall clock was
-    /// stepped while they waited, or the kernel had no stamp. They are among `received`.
+    /// Datagrams delivered without the requested arrival time, because the wall clock was stepped while they waited, or
+    /// the kernel had no stamp. Included in `received`.
     pub unstamped: u64,
-    /// Longest row of datagrams found waiting by one call: how far behind the reader was.
+    /// Most datagrams found waiting by a call: the maximum backlog.
     pub largest_burst: u64,
     dropped: [u64; ReceiveDrop::COUNT],
 }
 
 impl ReceiveLedger {
-    /// Datagrams dropped for one reason.
+    /// Datagrams dropped for a reason.
     #[must_use]
     pub const fn dropped(&self, reason: ReceiveDrop) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// Datagrams dropped for any reason.
+    /// Datagrams dropped for all reasons.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
 
-    /// The reasons that occurred, with their counts.
+    /// Iterates over the nonzero drop counters.
     pub fn drops(&self) -> impl Iterator<Item = (ReceiveDrop, u64)> + '_ {
         let counts = ReceiveDrop::ALL.into_iter().zip(self.dropped);
         counts.filter(|(_, count)| *count > 0)
     }
 
-    /// A datagram of so many bytes was handed on.
+    /// Counts a delivered datagram of `bytes` bytes.
     #[inline]
     pub fn note_received(&mut self, bytes: usize) {
         self.note_received_all(1, bytes);
     }
 
-    /// So many datagrams, of so many bytes together, were handed on.
+    /// Counts `count` delivered datagrams of `bytes` bytes in total.
     #[inline]
     pub fn note_received_all(&mut self, count: u64, bytes: usize) {
         self.arrived += count;
@@ -79,7 +76,7 @@ impl ReceiveLedger {
         self.received_bytes += bytes as u64;
     }
 
-    /// So many datagrams arrived and were dropped.
+    /// Counts `count` dropped datagrams.
     #[inline]
     pub fn note_dropped(&mut self, reason: ReceiveDrop, count: u64) {
         self.arrived += count;
@@ -87,44 +84,43 @@ impl ReceiveLedger {
     }
 }
 
-/// What went out on a lane. Counted are datagrams: a frame with three destinations is three, a
-/// multicast one that leaves by two interfaces is two.
+/// Transmit side of a lane, in datagrams: a frame with three destinations counts three, a multicast one sent on two
+/// interfaces counts two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitLedger {
-    /// Datagrams handed in for sending.
+    /// Datagrams offered for sending.
     pub offered: u64,
-    /// Datagrams the datapath accepted.
+    /// Datagrams accepted by the datapath.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the accepted datagrams.
     pub sent_bytes: u64,
-    /// Sent datagrams of which a host reported back that nobody wanted them (ICMP). They are
-    /// among `sent`.
+    /// Sent datagrams reported as undeliverable by a host (ICMP). Included in `sent`.
     pub bounced: u64,
-    /// Number of the last error counted as [`Refusal::Other`]; 0 if none was.
+    /// Last errno counted as [`Refusal::Other`]; 0 if none.
     pub last_error: i32,
     refused: [u64; Refusal::COUNT],
 }
 
 impl TransmitLedger {
-    /// Datagrams refused for one reason.
+    /// Datagrams refused for a reason.
     #[must_use]
     pub const fn refused(&self, reason: Refusal) -> u64 {
         self.refused[reason as usize]
     }
 
-    /// Datagrams refused for any reason.
+    /// Datagrams refused for all reasons.
     #[must_use]
     pub fn refused_total(&self) -> u64 {
         self.refused.iter().sum()
     }
 
-    /// The reasons that occurred, with their counts.
+    /// Iterates over the nonzero refusal counters.
     pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
         let counts = Refusal::ALL.into_iter().zip(self.refused);
         counts.filter(|(_, count)| *count > 0)
     }
 
-    /// A datagram of so many bytes was offered and sent.
+    /// Counts a sent datagram of `bytes` bytes.
     #[inline]
     pub fn note_sent(&mut self, bytes: usize) {
         self.offered += 1;
@@ -132,14 +128,14 @@ impl TransmitLedger {
         self.sent_bytes += bytes as u64;
     }
 
-    /// So many datagrams were offered and refused.
+    /// Counts `count` refused datagrams.
     #[inline]
     pub fn note_refused(&mut self, reason: Refusal, count: u64) {
         self.offered += count;
         self.refused[reason as usize] += count;
     }
 
-    /// Datagrams that were counted as sent, of so many bytes together, turned out not to be.
+    /// Moves `count` datagrams of `bytes` bytes in total from sent to refused.
     pub fn note_unsent(&mut self, reason: Refusal, count: u64, bytes: u64) {
         self.sent -= count;
         self.sent_bytes -= bytes;
@@ -147,22 +143,21 @@ impl TransmitLedger {
     }
 }
 
-/// What a [`Fault`](crate::Fault) datapath did to a lane besides dropping and refusing, which is
-/// counted by [`ReceiveDrop`] and [`Refusal`]. All zero otherwise.
+/// Faults injected by a [`Fault`](crate::Fault) datapath, apart from drops and refusals, which are counted by
+/// [`ReceiveDrop`] and [`Refusal`]. All zero for other datapaths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Injected {
-    /// Copies of received datagrams that were made. They are among `arrived`.
+    /// Duplicates of received datagrams. Included in `arrived`.
     pub duplicated: u64,
-    /// Datagrams that were kept back while later ones passed. Until they are handed on they are
-    /// among `pending`.
+    /// Datagrams held back while later ones passed. Included in `pending` until delivered.
     pub delayed: u64,
-    /// Datagrams handed on with flipped bits.
+    /// Datagrams delivered with flipped bits.
     pub corrupted: u64,
-    /// Datagrams handed on without their end.
+    /// Datagrams delivered truncated.
     pub shortened: u64,
-    /// Calls that received nothing although something may have waited.
+    /// Calls that received nothing although datagrams may have waited.
     pub starved: u64,
-    /// Transmit frames that were wanted, and were not given out although some were free.
+    /// Transmit frames denied although some were free.
     pub exhausted: u64,
 }
 
@@ -180,13 +175,13 @@ impl AddAssign<&Injected> for Injected {
 /// Both directions of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneLedger {
-    /// What came in.
+    /// Receive side.
     pub receive: ReceiveLedger,
-    /// What went out.
+    /// Transmit side.
     pub transmit: TransmitLedger,
-    /// What was done to it on purpose.
+    /// Injected faults.
     pub injected: Injected,
-    /// What its ring did, where it has one.
+    /// Device counters.
     pub counts: Counts,
 }
 
@@ -222,27 +217,27 @@ fn add_each(to: &mut [u64], from: &[u64]) {
     }
 }
 
-/// All lanes of a datapath.
+/// Ledger of all lanes of a datapath.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     lanes: [LaneLedger; Lane::COUNT],
 }
 
 impl Ledger {
-    /// One lane.
+    /// Returns the ledger of a lane.
     #[inline]
     #[must_use]
     pub const fn lane(&self, lane: Lane) -> &LaneLedger {
         &self.lanes[lane.index()]
     }
 
-    /// One lane, to be counted in.
+    /// Returns the ledger of a lane, mutably.
     #[inline]
     pub fn lane_mut(&mut self, lane: Lane) -> &mut LaneLedger {
         &mut self.lanes[lane.index()]
     }
 
-    /// All lanes together.
+    /// Sum over all lanes.
     #[must_use]
     pub fn total(&self) -> LaneLedger {
         let mut total = LaneLedger::default();
@@ -252,11 +247,10 @@ impl Ledger {
         total
     }
 
-    /// Nothing is lost silently: checks both equations of every lane.
+    /// Checks both equations of every lane.
     ///
     /// # Errors
-    /// The first lane and direction whose datagrams are not all accounted for: a fault of the
-    /// datapath.
+    /// First lane and direction with unaccounted datagrams: a bug of the datapath.
     pub fn balance(&self) -> Result<(), Imbalance> {
         for lane in Lane::ALL {
             let LaneLedger {
@@ -271,26 +265,26 @@ impl Ledger {
     }
 }
 
-/// Which half of a ledger.
+/// Direction of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Towards this host.
+    /// Received by this host.
     Receive,
-    /// From this host.
+    /// Sent by this host.
     Transmit,
 }
 
-/// Datagrams whose fate nobody counted, or counted twice.
+/// Datagrams not counted, or counted twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{lane}, {direction:?}: {expected} datagrams came in, {accounted} are accounted for")]
 pub struct Imbalance {
-    /// Where.
+    /// Lane.
     pub lane: Lane,
-    /// In which direction.
+    /// Direction.
     pub direction: Direction,
     /// Datagrams arrived or offered.
     pub expected: u64,
-    /// Datagrams whose fate is known.
+    /// Datagrams with a known outcome.
     pub accounted: u64,
 }
 
@@ -314,7 +308,7 @@ impl Imbalance {
 }
 
 impl fmt::Display for Ledger {
-    /// A line a lane that has seen anything, reasons only where they occurred.
+    /// Writes a line for each active lane, with the reasons that occurred.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for lane in Lane::ALL {
             let LaneLedger {

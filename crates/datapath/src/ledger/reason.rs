@@ -1,41 +1,41 @@
-//! Why a datagram was dropped or refused: each reason has a name and a count of its own.
+//! Reasons of drops and refusals, each with a name and a counter.
 
-/// Why a datagram that arrived was not handed on.
+/// Reason for not delivering a datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReceiveDrop {
     /// Longer than a frame.
     Truncated,
-    /// The kernel dropped it at the socket: receive buffer full, or a wrong checksum.
+    /// Dropped by the kernel at the socket: receive buffer full, or a wrong checksum.
     KernelOverflow,
-    /// The datapath's own queue was full.
+    /// Queue of the datapath full.
     QueueFull,
-    /// Injected: lost on the way, as a test asked for.
+    /// Injected: lost in the network.
     FaultLoss,
-    /// Injected: arrived while the interface was gone.
+    /// Injected: arrived while the interface was removed.
     FaultInterfaceGone,
-    /// The kernel found the lane's receive ring full: its reader was behind.
+    /// Receive ring of the lane full: the reader was too slow.
     RingFull,
-    /// The kernel found no free chunk of the queue to receive into.
+    /// No free chunk of the queue (fill ring empty).
     FillEmpty,
-    /// The UDP checksum was wrong.
+    /// Wrong UDP checksum.
     Checksum,
-    /// Headers that contradict one another or the frame's length.
+    /// Headers contradict each other or the frame's length.
     Malformed,
     /// Beyond the flow's budget, dropped at the driver.
     Budget,
-    /// Beyond what the interface's budget leaves to flows like this, dropped at the driver.
+    /// Beyond the interface budget available to this flow, dropped at the driver.
     InterfaceBudget,
     /// Dropped at the driver, because few free chunks were left for more critical lanes.
     RecycledDriver,
-    /// Taken back out of the lane's ring, because few free chunks were left for more critical lanes.
+    /// Removed from the lane's ring, because few free chunks were left for more critical lanes.
     RecycledQueue,
-    /// A lane's frame with a martian source (RFC 1812 §5.3.7): an address of this host, 0/8, 127/8, the multicast range or
-    /// a broadcast address. For sockets the kernel drops it.
+    /// Martian source address (RFC 1812 §5.3.7): this host's, 0/8, 127/8, multicast or broadcast. On sockets the kernel
+    /// drops these.
     MartianSource,
 }
 
 impl ReceiveDrop {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = 14;
     /// All reasons, by index.
     pub const ALL: [ReceiveDrop; ReceiveDrop::COUNT] = [
@@ -55,7 +55,7 @@ impl ReceiveDrop {
         ReceiveDrop::MartianSource,
     ];
 
-    /// As reports print it.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,47 +77,47 @@ impl ReceiveDrop {
     }
 }
 
-/// Why a datagram that was offered for sending was not sent.
+/// Reason for not sending an offered datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The lane was not opened.
+    /// Lane not open.
     LaneClosed,
-    /// The frame had no destination.
+    /// Frame without destination.
     NoDestination,
-    /// The destination is of a kind this datapath does not reach.
+    /// Locator kind not supported by this datapath.
     UnknownDestination,
-    /// The destination is a group, and no interface in use takes part in multicast.
+    /// Multicast destination, and no interface in use supports multicast.
     NoMulticast,
-    /// Longer than the datapath's maximum, or than the system lets pass (EMSGSIZE).
+    /// Longer than the datapath's or the system's maximum (EMSGSIZE).
     TooLong,
-    /// The socket's send buffer is full (EAGAIN).
+    /// Send buffer of the socket full (EAGAIN).
     WouldBlock,
-    /// The device's queue is full, or the kernel is out of memory (ENOBUFS, ENOMEM).
+    /// Device queue full, or kernel out of memory (ENOBUFS, ENOMEM).
     NoBuffers,
-    /// Nobody listens there (ECONNREFUSED).
+    /// No listener at the destination (ECONNREFUSED).
     ConnectionRefused,
     /// No route or no neighbour (ENETUNREACH, EHOSTUNREACH, ENETDOWN).
     Unreachable,
-    /// A firewall or the system's policy forbids it (EPERM, EACCES).
+    /// Forbidden by a firewall or policy (EPERM, EACCES).
     NotPermitted,
-    /// The interface it was to leave by is not there any more (ENODEV).
+    /// Interface removed (ENODEV).
     InterfaceGone,
-    /// Any other error; its number is in [`TransmitLedger::last_error`](super::TransmitLedger::last_error).
+    /// Other error; its number is in [`TransmitLedger::last_error`](super::TransmitLedger::last_error).
     Other,
-    /// Injected: as if the socket's send buffer were full.
+    /// Injected: send buffer full.
     FaultWouldBlock,
-    /// Injected: as if there were no route.
+    /// Injected: no route.
     FaultUnreachable,
-    /// Injected: as if the interface were gone.
+    /// Injected: interface removed.
     FaultInterfaceGone,
-    /// The device's driver did not take the frame (EBUSY).
+    /// Frame refused by the device driver (EBUSY).
     DeviceRefused,
-    /// Was in the ring to a device that went away before it took the frame.
+    /// Device removed before it transmitted the frame.
     DeviceGone,
 }
 
 impl Refusal {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = 17;
     /// All reasons, by index.
     pub const ALL: [Refusal; Refusal::COUNT] = [
@@ -140,7 +140,7 @@ impl Refusal {
         Refusal::DeviceGone,
     ];
 
-    /// As reports print it.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,16 +1,12 @@
-//! Datagrams between participants of one process, on one thread: for tests, examples and
-//! simulations that need no kernel.
+//! In-process datapath on one thread, for tests, examples and simulations without a kernel.
 //!
-//! A [`Network`] is the medium; [`Network::attach`] gives a participant its [`Memory`], the
-//! datapath. Addresses and groups look like UDPv4 and follow the same numbers as `udp`, so the
-//! engine cannot tell the difference. Everything is deterministic: a datagram is in its
-//! receivers' queues when `send_burst` returns, in order, unless the network was told to lose
-//! some, which it does by a generator seeded by the caller.
+//! A [`Network`] is the medium; [`Network::attach`] returns a participant's [`Memory`] datapath. Addresses and groups
+//! are UDPv4 with the numbers of `udp`, so the engine cannot tell the difference. Delivery is deterministic: datagrams
+//! are in the receivers' queues, in order, when `send_burst` returns. Configured losses come from a seeded generator.
 //!
-//! A datagram is copied into the receiver's queue when it is sent, and into the receiver's frame
-//! when it is received, as a kernel does: a reader that does not drain holds none of the
-//! sender's frames. Its queue is bounded in datagrams and bytes; what does not fit is dropped
-//! and counted at the receiver.
+//! As in a kernel, a datagram is copied into the receiver's queue when sent, and into its frame when received, so a
+//! slow reader holds none of the sender's frames. The queue is bounded in datagrams and bytes; excess datagrams are
+//! dropped and counted at the receiver.
 
 mod network;
 mod queue;
@@ -32,26 +28,25 @@ use crate::pool::{Class, Pool, PoolConfig};
 use crate::udp::UdpConfig;
 use network::{Medium, MemberId};
 
-/// How a network behaves.
+/// Configuration of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkConfig {
-    /// The domain whose groups and ports are used.
+    /// Domain that determines groups and ports.
     pub domain: u32,
-    /// Starts the generator of losses.
+    /// Seed of the losses.
     pub seed: u64,
-    /// Of a million datagrams, on average so many are lost before they arrive. They count as
-    /// arrived and dropped by [`ReceiveDrop::FaultLoss`].
+    /// Loss probability in millionths. Lost datagrams count as arrived and dropped by [`ReceiveDrop::FaultLoss`].
     pub loss_per_million: u32,
-    /// Datagrams that wait in a lane at most.
+    /// Maximum datagrams in a lane's queue.
     pub queue_datagrams: usize,
-    /// Bytes that wait in a lane at most.
+    /// Maximum bytes in a lane's queue.
     pub queue_bytes: usize,
-    /// Frames of each participant that does not say otherwise.
+    /// Default frame pool of a participant.
     pub pool: PoolConfig,
 }
 
 impl NetworkConfig {
-    /// Domain 0, no loss.
+    /// Creates a configuration with domain 0 and no loss.
     #[must_use]
     pub fn new(seed: u64) -> NetworkConfig {
         NetworkConfig {
@@ -65,20 +60,20 @@ impl NetworkConfig {
     }
 }
 
-/// A medium that participants of this thread are attached to; clones are the same network.
+/// Medium that connects participants of this thread; clones share the network.
 #[derive(Clone)]
 pub struct Network {
     medium: Rc<RefCell<Medium>>,
 }
 
 impl Network {
-    /// A network without loss.
+    /// Creates a network without loss.
     #[must_use]
     pub fn new(seed: u64) -> Network {
         Network::with_config(NetworkConfig::new(seed))
     }
 
-    /// A network as configured.
+    /// Creates a network with a configuration.
     #[must_use]
     pub fn with_config(config: NetworkConfig) -> Network {
         Network {
@@ -86,19 +81,19 @@ impl Network {
         }
     }
 
-    /// Changes the loss from now on.
+    /// Changes the loss probability.
     pub fn set_loss_per_million(&self, loss_per_million: u32) {
         self.medium.borrow_mut().config.loss_per_million = loss_per_million;
     }
 
-    /// Attaches a participant. Several may have one address: their ports differ.
+    /// Attaches a participant. Several participants may have the same address; their ports differ.
     #[must_use]
     pub fn attach(&self, address: [u8; 4]) -> Memory {
         let pool_config = self.medium.borrow().config.pool;
         self.attach_with_pool(address, pool_config)
     }
 
-    /// Attaches a participant with frames of its own kind.
+    /// Attaches a participant with a specific frame pool.
     #[must_use]
     pub fn attach_with_pool(&self, address: [u8; 4], pool_config: PoolConfig) -> Memory {
         let member = self.medium.borrow_mut().attach(address);
@@ -144,14 +139,14 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// Where a lane is reached; empty while it is closed.
+/// Locators of a lane; none while closed.
 #[derive(Default)]
 struct ReachedBy {
     unicast: Option<Locator>,
     multicast: Option<Locator>,
 }
 
-/// A participant's end of a [`Network`]. Dropped, it leaves.
+/// Participant's end of a [`Network`]; dropping it detaches the participant.
 pub struct Memory {
     medium: Rc<RefCell<Medium>>,
     member: MemberId,
@@ -161,7 +156,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Why a datagram cannot be sent at all.
+    /// Reason for which a datagram cannot be sent at all.
     fn refusal(&self, bytes: usize, to: &Locator) -> Option<Refusal> {
         if to.ipv4().is_none() {
             Some(Refusal::UnknownDestination)
@@ -234,7 +229,7 @@ impl Datapath for Memory {
                 break;
             };
             taken += 1;
-            // It is counted anew below, by its fate.
+            // Counted again below, by outcome.
             inbox.ledger.arrived -= 1;
             inbox.ledger.pending -= 1;
             if len > frame.capacity() {
@@ -248,7 +243,7 @@ impl Datapath for Memory {
                 from,
                 arrived: None,
             };
-            // There is room: `limit` is no more than that.
+            // Cannot fail: `limit` is at most the burst's room.
             let _ = burst.push(received);
         }
         inbox.ledger.largest_burst = inbox.ledger.largest_burst.max(taken as u64);

@@ -1,4 +1,4 @@
-//! The medium: who is attached, which lanes are open, and who gets a datagram.
+//! Medium of a memory network: participants, their open lanes, and delivery.
 
 use isolane_wire::locator::Locator;
 
@@ -11,11 +11,10 @@ use crate::ledger::{Ledger, ReceiveDrop, ReceiveLedger, TransmitLedger};
 use crate::limits::MEMORY_MEMBERS;
 use crate::udp::ports;
 
-/// Which line of the medium a participant has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemberId(usize);
 
-/// An open lane's end.
+/// Receive side of an open lane.
 pub(super) struct Inbox {
     unicast: Locator,
     group: Locator,
@@ -25,7 +24,7 @@ pub(super) struct Inbox {
 
 struct Member {
     address: [u8; 4],
-    /// Distinguishes participants with one address.
+    /// Distinguishes participants with the same address.
     participant_id: u32,
     inboxes: [Option<Inbox>; Lane::COUNT],
     transmit: [TransmitLedger; Lane::COUNT],
@@ -80,7 +79,7 @@ impl Medium {
         self.members[member.0].as_mut().expect("attached")
     }
 
-    /// Opens the lane, and says where it is reached: by unicast, and by which group.
+    /// Opens a lane and returns its unicast and multicast locators.
     pub(super) fn open(
         &mut self,
         member: MemberId,
@@ -120,8 +119,7 @@ impl Medium {
         &mut self.member_mut(member).transmit[lane.index()]
     }
 
-    /// Gives the datagram to all lanes that are reached by `to`, the sender's own included, and
-    /// says how many those are.
+    /// Delivers a datagram to all lanes with locator `to`, including the sender's, and returns their number.
     pub(super) fn deliver(&mut self, from: Locator, to: &Locator, bytes: &[u8]) -> usize {
         let Medium {
             config,
@@ -171,7 +169,7 @@ impl Medium {
     }
 }
 
-/// Ports of levels, as a kernel would give them: from the range it takes them from.
+/// Port of a level, from the range of a kernel's ephemeral ports.
 fn level_port(participant_id: u32, level: u8) -> Result<u16, OpenError> {
     let port = 32_768 + participant_id * 8 + u32::from(level);
     u16::try_from(port).map_err(|_| OpenError::NetworkFull {

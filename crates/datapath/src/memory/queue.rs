@@ -1,4 +1,4 @@
-//! A lane's queue: datagrams in a ring of bytes, all memory taken when the lane opens.
+//! Datagram queue of a lane: a byte ring, allocated when the lane opens.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ struct Entry {
     len: usize,
 }
 
-/// First in, first out, bounded in datagrams and bytes.
+/// FIFO bounded in datagrams and bytes.
 pub(super) struct DatagramQueue {
     entries: VecDeque<Entry>,
     max_datagrams: usize,
-    /// Payloads one after the other, going round.
+    /// Consecutive payloads, wrapping around.
     ring: Box<[u8]>,
-    /// Where the oldest payload begins.
+    /// Position of the oldest payload.
     head: usize,
     used: usize,
 }
@@ -35,7 +35,7 @@ impl DatagramQueue {
         self.entries.is_empty()
     }
 
-    /// False if it does not fit; the queue is as it was then.
+    /// Appends a datagram; returns false, without effect, if it does not fit.
     pub(super) fn push(&mut self, from: Locator, bytes: &[u8]) -> bool {
         let room = self.ring.len() - self.used;
         if bytes.len() > room || self.entries.len() == self.max_datagrams {
@@ -51,8 +51,7 @@ impl DatagramQueue {
         true
     }
 
-    /// Takes the oldest datagram off, and says its source and length. As much of it as fits is
-    /// copied to the front of `buffer`.
+    /// Removes the oldest datagram and returns its source and length. Copies as much as fits to `buffer`.
     pub(super) fn pop_into(&mut self, buffer: &mut [u8]) -> Option<(Locator, usize)> {
         let Entry { from, len } = self.entries.pop_front()?;
         let copied = len.min(buffer.len());

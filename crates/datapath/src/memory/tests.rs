@@ -1,4 +1,4 @@
-//! What the conformance suite does not ask: loss, and members that leave.
+//! Tests outside of the conformance suite: loss, and participants that leave.
 
 use super::*;
 

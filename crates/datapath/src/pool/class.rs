@@ -1,4 +1,4 @@
-//! Which frames there are: a class is what holders may take from, and from nothing else.
+//! Frame classes: sets of frames with a common purpose, never lent to each other.
 
 use std::fmt;
 
@@ -7,22 +7,21 @@ use isolane_wire::level::Level;
 use crate::lane::Lane;
 use crate::limits::MAX_DEVICE_QUEUES;
 
-/// The frames of one lane in one direction, or those that one queue of a device receives into.
+/// Frames of one lane in one direction, or of one receive queue of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Armed for arriving datagrams, then read.
     Receive(Lane),
     /// Filled by writers and by the protocol, then sent.
     Transmit(Lane),
-    /// For what does not fit the lane's transmit frames, where these are the chunks of a device.
+    /// Larger frames for datagrams beyond the lane's transmit frames, if these are device chunks.
     Oversize(Lane),
-    /// Chunks that a queue of a device receives into: shared by the lanes of the queue, as the
-    /// queue's own list of free chunks is. Numbered from 0, below [`MAX_DEVICE_QUEUES`].
+    /// Receive chunks of a device queue, shared by its lanes like the queue's fill ring. Numbered from 0, below
+    /// [`MAX_DEVICE_QUEUES`].
     Queue(u8),
 }
 
 impl Class {
-    /// How many classes there are.
     pub(super) const COUNT: usize = 3 * Lane::COUNT + MAX_DEVICE_QUEUES;
 
     #[inline]
@@ -38,7 +37,6 @@ impl Class {
         }
     }
 
-    /// The class of an index.
     pub(super) fn of_index(index: usize) -> Class {
         let lane = || Lane::ALL[index % Lane::COUNT];
         match index / Lane::COUNT {
@@ -49,7 +47,6 @@ impl Class {
         }
     }
 
-    /// All of them.
     pub(super) fn all() -> impl Iterator<Item = Class> {
         let of_lanes = Lane::ALL.into_iter().flat_map(|lane| {
             [
@@ -62,14 +59,14 @@ impl Class {
     }
 }
 
-/// Whoever takes a frame for a lane without saying more means to send.
+/// A lane without a direction means its transmit frames.
 impl From<Lane> for Class {
     fn from(lane: Lane) -> Class {
         Class::Transmit(lane)
     }
 }
 
-/// Whoever takes a frame for a level without saying more means to send.
+/// A level without a direction means its transmit frames.
 impl From<Level> for Class {
     fn from(level: Level) -> Class {
         Class::Transmit(Lane::Level(level))

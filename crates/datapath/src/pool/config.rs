@@ -1,29 +1,28 @@
-//! How many frames there are, and how large they are.
+//! Pool configuration: number and size of frames.
 
 use super::Class;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, RECEIVE_FRAMES, TRANSMIT_FRAMES};
 
-/// How many frames a lane has once it is open, and how large they are.
+/// Number and size of the frames of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Bytes of each frame, head room included; at most [`FRAME_BYTES`].
+    /// Size of each frame in bytes, including head room; at most [`FRAME_BYTES`].
     pub frame_bytes: usize,
-    /// Bytes kept free in front of what is filled into a transmit frame, for the datapath's
-    /// headers (none for sockets). With a device, in front of what its lanes send only.
+    /// Bytes reserved at the front of a transmit frame for the datapath's headers (none for sockets). With a device,
+    /// only in lanes of the device.
     pub head_room_bytes: usize,
-    /// Bytes at the front of each frame whose pages are touched when the frame is made, so that
-    /// its first use is no page fault; 0 leaves all to their first use. Only lanes that are opened
-    /// have frames.
+    /// Bytes at the front of each frame to prefault on allocation, so that its first use causes no page fault; 0 for
+    /// none. Only opened lanes have frames.
     pub prefault_bytes: usize,
     /// Receive frames of each lane, by [`Lane::index`].
     pub receive_frames: [usize; Lane::COUNT],
     /// Transmit frames of each lane, by [`Lane::index`].
     pub transmit_frames: [usize; Lane::COUNT],
-    /// Frames of `frame_bytes` for what does not fit the lane's transmit frames, by
-    /// [`Lane::index`]. None are needed where these are as large.
+    /// Oversize frames of `frame_bytes` for each lane, by [`Lane::index`]. Not needed if transmit frames have this
+    /// size.
     pub oversize_frames: [usize; Lane::COUNT],
-    /// Memory shared with a device, whose chunks are the frames of some classes.
+    /// Memory shared with a device, whose chunks are frames of some classes.
     pub device: Option<DeviceConfig>,
 }
 
@@ -41,19 +40,19 @@ impl Default for PoolConfig {
     }
 }
 
-/// One piece of memory in chunks, registered with a device as a whole.
+/// Memory region of equal chunks, registered with a device as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceConfig {
-    /// Bytes of each chunk, a power of two that divides or is a page's 4,096.
+    /// Size of a chunk in bytes, a power of two up to a page's 4,096.
     pub chunk_bytes: usize,
-    /// How many chunks there are for all classes together.
+    /// Number of chunks for all classes together.
     pub chunks: usize,
     /// Lanes ([`Lane::bit`]) whose transmit frames are chunks. [`Class::Queue`]s always are.
     pub lanes: u16,
 }
 
 impl PoolConfig {
-    /// Whether frames of this class are chunks of the device.
+    /// Returns true if frames of this class are device chunks.
     pub(super) fn is_of_device(&self, class: Class) -> bool {
         let device = self.device.as_ref();
         device.is_some_and(|device| match class {
@@ -63,7 +62,6 @@ impl PoolConfig {
         })
     }
 
-    /// Bytes of a frame of this class.
     pub(super) fn bytes_of(&self, class: Class) -> usize {
         match self.device {
             Some(device) if self.is_of_device(class) => device.chunk_bytes,
@@ -71,7 +69,7 @@ impl PoolConfig {
         }
     }
 
-    /// Head room of a frame of this class when it is taken.
+    /// Head room of a new frame of this class in bytes.
     pub(super) fn head_room_of(&self, class: Class) -> usize {
         let has_head = match class {
             Class::Transmit(_) => self.device.is_none() || self.is_of_device(class),
@@ -80,7 +78,7 @@ impl PoolConfig {
         if has_head { self.head_room_bytes } else { 0 }
     }
 
-    /// Frames a class of a lane has once the lane is open.
+    /// Configured number of frames of a class in an open lane.
     pub(super) fn frames_of(&self, class: Class) -> usize {
         match class {
             Class::Receive(lane) => self.receive_frames[lane.index()],

@@ -1,8 +1,7 @@
-//! Memory that a device reads and writes too.
+//! Memory shared with a device (UMEM).
 //!
-//! It is one region, registered with the device as a whole and before the first frame moves, so all
-//! of it is taken when the pool is made. Its chunks belong to nobody until a class reserves some;
-//! from then on they are frames of that class like any others, and go home to it.
+//! The region is registered with the device as a whole, before the first frame moves, so it is allocated with the pool.
+//! Chunks are unassigned until a class reserves them; then they are frames of that class.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,7 +12,7 @@ use super::config::DeviceConfig;
 use super::pages::NoMemory;
 use super::region::{Region, Slot};
 
-/// The region, and the chunks that no class has reserved yet.
+/// Region, and its unassigned chunks.
 pub(super) struct Device {
     pub(super) region: Arc<Region>,
     unassigned: RefCell<Vec<Slot>>,
@@ -22,7 +21,7 @@ pub(super) struct Device {
 impl Device {
     pub(super) fn new(config: &DeviceConfig) -> Result<Device, NoMemory> {
         let (region, mut slots) = Region::of_chunks(config.chunks, config.chunk_bytes)?;
-        // The lowest numbers go first.
+        // Reversed, so that the lowest numbers are drawn first.
         slots.reverse();
         Ok(Device {
             region: Arc::new(region),
@@ -30,7 +29,7 @@ impl Device {
         })
     }
 
-    /// Up to so many chunks, for a class.
+    /// Draws up to `count` chunks for a class.
     pub(super) fn draw(&self, count: usize) -> Vec<Slot> {
         let mut unassigned = self.unassigned.borrow_mut();
         let left = unassigned.len().saturating_sub(count);
@@ -38,7 +37,7 @@ impl Device {
     }
 }
 
-/// A share of a pool's device memory, which lives as long as any share of it.
+/// Share of a pool's device memory, which lives as long as any share.
 #[derive(Clone)]
 pub struct DeviceMemory {
     pub(super) region: Arc<Region>,
@@ -46,21 +45,21 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// All of it: whole pages, from a page boundary on. The bytes of each chunk are those of its
-    /// frame, and whoever reaches them by this pointer must be lent them by the frame's holder.
+    /// The whole region: whole pages, page-aligned. Each chunk's bytes belong to its frame; access through this pointer
+    /// requires the consent of the frame's holder.
     #[must_use]
     pub fn memory(&self) -> NonNull<[u8]> {
         self.region.memory()
     }
 
-    /// Bytes of each chunk.
+    /// Size of each chunk in bytes.
     #[must_use]
     pub fn chunk_bytes(&self) -> usize {
         self.chunk_bytes
     }
 
-    /// What keeps the memory. When its last share is dropped the memory is unmapped, and given to no
-    /// allocator: nobody else gets what a device may still write to.
+    /// Owner of the memory. When the last share is dropped the memory is unmapped, not returned to an allocator, so no
+    /// other code gets memory that a device may still write to.
     #[must_use]
     pub fn owner(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(Arc::clone(&self.region))

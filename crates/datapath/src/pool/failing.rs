@@ -1,4 +1,4 @@
-//! A pool that pretends to be exhausted, for the fault datapath.
+//! Injected exhaustion of a pool, for the fault datapath.
 
 use std::cell::Cell;
 
@@ -6,8 +6,7 @@ use super::Class;
 use crate::chance::Generator;
 use crate::lane::Lane;
 
-/// Which takings fail although a frame is free, and how many did. Off unless set: then taking a
-/// frame costs one comparison more.
+/// Configured failures of frame requests, and their counts. When off, a request costs one more comparison.
 pub(super) struct Failing {
     per_million: Cell<u32>,
     lanes: Cell<u16>,
@@ -25,7 +24,7 @@ impl Failing {
         }
     }
 
-    /// From now on, of a million transmit frames wanted by these lanes, so many are not given out.
+    /// Fails transmit frame requests of these lanes with a probability of `per_million` in a million.
     pub(super) fn set(&self, per_million: u32, lanes: u16, generator: Generator) {
         self.lanes.set(lanes);
         self.generator.set(generator);

@@ -1,4 +1,4 @@
-//! A frame, on the executor's thread and on another.
+//! Frames, on the executor's thread and leased to another.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -10,11 +10,11 @@ use super::region::{Region, Slot};
 use super::{Class, Shared};
 use crate::lane::Lane;
 
-/// What is to be appended does not fit behind what is filled.
+/// The data does not fit after the filled part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the frame has {room} bytes left of the {wanted} wanted")]
 pub struct FrameFull {
-    /// Bytes to be appended.
+    /// Bytes to append.
     pub wanted: usize,
     /// Bytes left.
     pub room: usize,
@@ -25,10 +25,10 @@ const _: () = assert!(
     "a frame keeps its class in a byte"
 );
 
-/// No lane's index: of a frame that was lent to no reader.
+/// Value of `held_by` for a frame that is not lent to a reader.
 const NOBODY: u8 = u8::MAX;
 
-/// Asserts that a part lies inside a frame: our own arithmetic, never a peer's.
+/// Asserts that a range lies in a frame. Ranges come from our own arithmetic, never from a peer.
 #[inline]
 fn check_range(range: &Range<usize>, capacity: usize) {
     if range.start > range.end || range.end > capacity {
@@ -36,36 +36,36 @@ fn check_range(range: &Range<usize>, capacity: usize) {
     }
 }
 
-/// Takes values: what is printed by reference would lie in memory each time a frame's part is said.
+/// Takes the range by value: a reference for the message would force every range into memory.
 #[cold]
 fn refuse_range(range: Range<usize>, capacity: usize) -> ! {
     panic!("{range:?} is no part of a frame of {capacity} bytes")
 }
 
-/// Memory for one datagram, owned. Dropped, it goes home to its class.
+/// Owned memory for one datagram; dropping it returns it to its class.
 ///
-/// A frame is one buffer, of which one range, the *filled part*, is the datagram:
+/// A frame is a buffer with a *filled part*, the datagram:
 ///
 /// ```text
 ///   | head room | filled part (what the frame derefs to) | tail room |
 /// ```
 ///
-/// Headers are put in front of a payload that is already in place, so a writer leaves head room
-/// before it fills. Bytes outside of the filled part are whatever was there last.
+/// Headers are written before a payload already in place, so a writer leaves head room. Bytes outside of the filled
+/// part have unspecified earlier contents.
 pub struct Frame {
     home: Rc<Shared>,
-    /// The index of its class: what a frame that goes home asks for.
+    /// Index of the class, needed when the frame is returned.
     class: u8,
-    /// Taken out by `drop` or `into_leased`, and by nothing else.
+    /// Taken only by `drop` and `into_leased`.
     slot: ManuallyDrop<Slot>,
     start: u32,
     end: u32,
-    /// The index of the lane whose reader it was lent to, or [`NOBODY`].
+    /// Index of the lane whose reader holds the frame, or [`NOBODY`].
     held_by: u8,
 }
 
 impl Frame {
-    // Always: what is known of the class is then found once for many.
+    // Always inlined, so that the class's properties are computed once for many frames.
     #[inline(always)]
     pub(super) fn new(home: Rc<Shared>, class: Class, slot: Slot, range: Range<usize>) -> Frame {
         check_range(&range, slot.capacity());
@@ -79,28 +79,28 @@ impl Frame {
         }
     }
 
-    /// Where the frame goes home.
+    /// Class to which the frame returns.
     #[inline]
     #[must_use]
     pub fn class(&self) -> Class {
         Class::of_index(self.class.into())
     }
 
-    /// Bytes of the whole buffer.
+    /// Size of the whole buffer in bytes.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slot.capacity()
     }
 
-    /// The number of the device's chunk that the frame is, if it is one.
+    /// Number of the device chunk, if the frame is one.
     #[inline]
     #[must_use]
     pub fn chunk(&self) -> Option<u32> {
         self.slot.chunk()
     }
 
-    /// Counts it as held by a lane's reader.
+    /// Counts the frame as held by a lane's reader.
     #[inline]
     pub(super) fn lend(&mut self, lane: Lane) {
         self.give_up();
@@ -109,27 +109,27 @@ impl Frame {
         held.set(held.get() + 1);
     }
 
-    /// Counts it as held no longer.
+    /// Ends the counting as held.
     #[inline]
     fn give_up(&mut self) {
-        // Nobody's has no count.
+        // The index of an unlent frame has no counter.
         if let Some(held) = self.home.held.get(usize::from(self.held_by)) {
             held.set(held.get() - 1);
             self.held_by = NOBODY;
         }
     }
 
-    /// The filled part, as a range of the buffer.
+    /// Filled part as a range of the buffer.
     #[inline]
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Says which part of the buffer is the datagram.
+    /// Sets the filled part.
     ///
     /// # Panics
-    /// If it is no part of the buffer.
+    /// If the range exceeds the buffer.
     #[inline]
     pub fn set_range(&mut self, range: Range<usize>) {
         check_range(&range, self.capacity());
@@ -137,7 +137,7 @@ impl Frame {
         self.end = range.end as u32;
     }
 
-    /// The whole buffer.
+    /// Returns the whole buffer.
     #[inline]
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
@@ -145,41 +145,41 @@ impl Frame {
         unsafe { self.slot.bytes() }
     }
 
-    /// The whole buffer, to be filled; [`set_range`](Self::set_range) then says which part was.
+    /// Returns the whole buffer mutably; [`set_range`](Self::set_range) then sets the filled part.
     #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         // SAFETY: `home` keeps the slot's region alive as long as the frame.
         unsafe { self.slot.bytes_mut() }
     }
 
-    /// Bytes in front of the filled part.
+    /// Bytes before the filled part.
     #[inline]
     #[must_use]
     pub fn head_room(&self) -> usize {
         self.start as usize
     }
 
-    /// Bytes behind the filled part.
+    /// Bytes after the filled part.
     #[inline]
     #[must_use]
     pub fn tail_room(&self) -> usize {
         self.capacity() - self.end as usize
     }
 
-    /// Leaves `bytes` more head room in an empty frame.
+    /// Reserves `bytes` more head room in an empty frame.
     ///
     /// # Panics
-    /// If the frame is filled already, or smaller than that.
+    /// If the frame is not empty, or too small.
     pub fn reserve_head(&mut self, bytes: usize) {
         assert!(self.is_empty(), "head room is reserved before filling");
         let start = self.head_room() + bytes;
         self.set_range(start..start);
     }
 
-    /// Grows the filled part by `bytes` to the front, and lends them to be written.
+    /// Extends the filled part by `bytes` at the front, and returns the new bytes.
     ///
     /// # Panics
-    /// If the head room is smaller: whoever filled the frame had to leave it.
+    /// If the head room is too small: the code that filled the frame must leave enough.
     #[inline]
     pub fn push_head(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.head_room().checked_sub(bytes);
@@ -193,10 +193,10 @@ impl Frame {
         &mut self[..bytes]
     }
 
-    /// Copies bytes behind the filled part.
+    /// Appends bytes to the filled part.
     ///
     /// # Errors
-    /// [`FrameFull`], and the frame is as it was.
+    /// [`FrameFull`]; the frame is unchanged.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), FrameFull> {
         let Range { start, end } = self.range();
@@ -213,7 +213,7 @@ impl Frame {
         Ok(())
     }
 
-    /// For another thread. It comes back by [`Pool::adopt`](super::Pool::adopt).
+    /// Converts to a frame that can move to another thread. [`Pool::adopt`](super::Pool::adopt) takes it back.
     #[must_use]
     pub fn into_leased(self) -> LeasedFrame {
         let mut frame = ManuallyDrop::new(self);
@@ -271,11 +271,10 @@ impl fmt::Debug for Frame {
     }
 }
 
-/// A frame in the hands of another thread.
+/// Frame leased to another thread.
 ///
-/// It owns its bytes, and a share of the memory they lie in: it may outlive the pool. It should
-/// be brought back by [`Pool::adopt`](super::Pool::adopt); one that is dropped instead is no
-/// longer outstanding, and its class has a frame less.
+/// Owns its bytes and a share of their memory, so it may outlive the pool. [`Pool::adopt`](super::Pool::adopt) takes it
+/// back. A lease dropped instead is no longer outstanding, and its class has lost the frame.
 pub struct LeasedFrame {
     region: Arc<Region>,
     class: Class,
@@ -288,42 +287,42 @@ pub struct LeasedFrame {
 unsafe impl Send for LeasedFrame {}
 
 impl LeasedFrame {
-    /// Where the frame belongs.
+    /// Class of the frame.
     #[must_use]
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// The filled part, as a range of the buffer.
+    /// Filled part as a range of the buffer.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// Says which part of the buffer is filled.
+    /// Sets the filled part.
     ///
     /// # Panics
-    /// If it is no part of the buffer.
+    /// If the range exceeds the buffer.
     pub fn set_range(&mut self, range: Range<usize>) {
         check_range(&range, self.slot.capacity());
         self.start = range.start as u32;
         self.end = range.end as u32;
     }
 
-    /// The whole buffer.
+    /// Returns the whole buffer.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
         // SAFETY: `region` is the slot's, and lives as long as the frame.
         unsafe { self.slot.bytes() }
     }
 
-    /// The whole buffer, to be filled.
+    /// Returns the whole buffer mutably.
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         // SAFETY: `region` is the slot's, and lives as long as the frame.
         unsafe { self.slot.bytes_mut() }
     }
 
-    /// Everything, without retiring the frame.
+    /// Decomposes the lease without retiring the frame.
     pub(super) fn into_parts(self) -> (Class, Slot, Range<usize>, Arc<Region>) {
         let mut leased = ManuallyDrop::new(self);
         let (class, range) = (leased.class, leased.range());

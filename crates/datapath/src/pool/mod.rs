@@ -1,33 +1,28 @@
-//! Frames: memory for datagrams, taken before start, owned by one holder at a time.
+//! Pool of frames: memory for datagrams, allocated before start, with one owner at a time.
 //!
-//! # Why classes
+//! # Classes
 //!
-//! A class is the frames of one lane in one direction. Frames are never lent between classes: a
-//! bulk lane that nobody drains, or a writer that fills faster than its lane sends, runs out of
-//! its own frames and of no one else's. A common pool with a reserve would need every holder to
-//! keep to its share; here there is nothing to keep to.
+//! A class is the frames of one lane in one direction. Classes do not lend frames to each other: a bulk lane that is
+//! not drained, or a writer faster than its lane, exhausts only its own frames. A common pool with a reserve would
+//! depend on every holder to keep to its share.
 //!
-//! # Why the memory lies as it does
+//! # Memory layout
 //!
-//! A class is made of *regions*, one for each time it grew, each one mapping divided into frames of
-//! equal size. Where a device shares memory (AF_XDP's UMEM, a DMA mapping), that is one
-//! region of small chunks, and the classes of frames that the device fills or sends take theirs
-//! from it ([`DeviceConfig`]). A region is fresh zeroed pages of the system, not the allocator's
-//! (`pages` says why): a frame costs addresses until its bytes are written, page by page, so frames
-//! of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the page fault of a frame's first
-//! use has the pages touched before start ([`Pool::prefault`], [`PoolConfig::prefault_bytes`]), and
-//! says how many bytes of each frame will be used.
+//! A class consists of *regions*, one for each time it grew, each a mapping divided into frames of equal size. Memory
+//! shared with a device (AF_XDP's UMEM, a DMA mapping) is one region of small chunks, from which the classes that the
+//! device fills or sends take their frames ([`DeviceConfig`]). Regions are fresh zeroed pages of the system, not of the
+//! allocator (see `pages`). A frame costs only address space until it is written, page by page, so frames of 64 KiB are
+//! cheap when datagrams are small. [`Pool::prefault`] and [`PoolConfig::prefault_bytes`] avoid page faults at first
+//! use.
 //!
-//! Free frames are a stack: the one that came home last, whose bytes are still in the cache, is
-//! taken next. The stack's memory is reserved when the class grows, so that neither taking nor
-//! dropping a frame ever allocates.
+//! Free frames are a stack: the frame returned last, still in the cache, is taken next. The stack's memory is reserved
+//! when the class grows, so taking and dropping frames never allocates.
 //!
-//! # Who may hold a frame where
+//! # Threads
 //!
-//! The pool and its [`Frame`]s belong to the executor's thread (they are not `Send`), so there
-//! is nothing to lock. A publisher on another thread works with [`LeasedFrame`]s: each owns its
-//! bytes and a share of its region, so its memory outlives the pool if it must. It comes back by
-//! [`Pool::adopt`], after having been carried over by whatever ring the two threads share.
+//! The pool and its [`Frame`]s belong to the executor's thread (not `Send`), so no locks are needed. A publisher on
+//! another thread uses [`LeasedFrame`]s. Each owns its bytes and a share of its region, which may outlive the pool. A
+//! ring between the threads carries it back to [`Pool::adopt`].
 
 mod class;
 mod config;
@@ -60,37 +55,36 @@ use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
 
-/// What one class has.
 #[derive(Default)]
 struct ClassState {
     regions: Vec<Arc<Region>>,
-    /// Free frames, the one to be taken next at the end.
+    /// Free frames; the last is taken next.
     free: Vec<Slot>,
-    /// Frames ever made for this class.
+    /// Frames ever created for this class.
     made: usize,
-    /// Of these, frames the class was given for itself; the others were made to be leased.
+    /// Frames among these created for the class itself; the others were created to be leased.
     own: usize,
-    /// Frames leased and not brought back, those dropped elsewhere included.
+    /// Frames leased and not returned, including dropped ones.
     leased: usize,
 }
 
 impl ClassState {
-    /// Leased frames of this class that were dropped instead of brought back.
+    /// Leased frames of this class that were dropped instead of returned.
     fn retired(&self, class: Class) -> usize {
         let regions = self.regions.iter();
         regions.map(|region| region.retired(class)).sum()
     }
 
-    /// Adds free frames of a region, whose place in this class they know.
+    /// Adds free frames of a region; their region index must be set.
     fn add(&mut self, slots: Vec<Slot>) {
         self.made += slots.len();
-        // Room for all that were ever made, wherever they are now.
+        // Capacity for all frames ever created, wherever they are now.
         let missing = self.made - self.free.len();
         self.free.reserve_exact(missing);
         self.free.extend(slots);
     }
 
-    /// The place of a region, which is added if it is not there.
+    /// Index of a region, which is added if absent.
     fn place_of(&mut self, region: &Arc<Region>) -> usize {
         let place = self.regions.iter().position(|one| Arc::ptr_eq(one, region));
         place.unwrap_or_else(|| {
@@ -100,13 +94,13 @@ impl ClassState {
     }
 }
 
-/// What the pool's handles and its frames share.
+/// State shared by the pool's handles and its frames.
 struct Shared {
     config: PoolConfig,
     shapes: Shapes,
     classes: [RefCell<ClassState>; Class::COUNT],
     exhausted: [Cell<u64>; Class::COUNT],
-    /// Frames of queues that were lent to readers of a lane and have not come home.
+    /// Queue frames lent to readers of a lane and not returned yet.
     held: [Cell<usize>; Lane::COUNT],
     device: Option<Device>,
     failing: Failing,
@@ -118,7 +112,7 @@ impl Shared {
         &self.classes[class.index()]
     }
 
-    /// A frame comes home. Its place on the stack was reserved when it was made.
+    /// Returns a frame to its class. The stack has capacity for it since its creation.
     #[inline]
     fn give_back(&self, class: usize, slot: Slot) {
         let mut state = self.classes[class].borrow_mut();
@@ -127,8 +121,8 @@ impl Shared {
     }
 }
 
-/// Writes a byte of each page of the first `bytes`, the one that is there, and says how many bytes
-/// lie in these pages. Reading would not do: untouched pages all read from one page of zeros.
+/// Prefaults the pages of the first `bytes`, by writing back a byte of each, and returns their size in bytes. Reading
+/// would not suffice: untouched pages are all mapped to the zero page.
 fn touch(frame: &mut [u8], bytes: usize) -> usize {
     let bytes = bytes.min(frame.len());
     for at in (0..bytes).step_by(PAGE_BYTES) {
@@ -137,23 +131,23 @@ fn touch(frame: &mut [u8], bytes: usize) -> usize {
     bytes.next_multiple_of(PAGE_BYTES)
 }
 
-/// A handle to the frames of one datapath; its clones are the same pool.
+/// Handle to the frames of a datapath; clones share the pool.
 #[derive(Clone)]
 pub struct Pool {
     shared: Rc<Shared>,
 }
 
 impl Pool {
-    /// A pool without frames: lanes reserve theirs when they are opened.
+    /// Creates a pool without frames: lanes reserve theirs when they are opened.
     ///
     /// # Panics
-    /// As [`try_new`](Self::try_new) fails: where the memory of a [device](PoolConfig::device) cannot be had.
+    /// If the memory of a [device](PoolConfig::device) cannot be allocated; see [`try_new`](Self::try_new).
     #[must_use]
     pub fn new(config: PoolConfig) -> Pool {
         Self::try_new(config).expect("memory for a device's chunks")
     }
 
-    /// A pool without frames, but with the memory of a [device](PoolConfig::device).
+    /// Creates a pool without frames, but with the memory of a [device](PoolConfig::device).
     ///
     /// # Errors
     /// [`NoMemory`].
@@ -178,17 +172,16 @@ impl Pool {
         })
     }
 
-    /// As the pool was made.
+    /// Configuration of the pool.
     #[must_use]
     pub fn config(&self) -> &PoolConfig {
         &self.shared.config
     }
 
-    /// Brings the classes of a lane to their configured size, as far as a device's memory suffices;
-    /// nothing if they have it.
+    /// Brings the classes of a lane to their configured size, as far as device memory suffices.
     ///
     /// # Errors
-    /// [`NoMemory`]; what was reserved before stays.
+    /// [`NoMemory`]; earlier reservations stay.
     pub fn reserve_lane(&self, lane: Lane) -> Result<(), NoMemory> {
         let classes = [Class::Receive, Class::Transmit, Class::Oversize];
         for class in classes.map(|class| class(lane)) {
@@ -199,11 +192,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes `count` more frames for a class, within [`MAX_CLASS_FRAMES`], or gives it so many
-    /// chunks of the device. Returns how many it got. Before start only: it allocates.
+    /// Creates `count` more frames of a class, up to [`MAX_CLASS_FRAMES`], or assigns as many device chunks. Returns
+    /// the number obtained. Allocates, so only before start.
     ///
     /// # Errors
-    /// [`NoMemory`]; nothing was reserved then.
+    /// [`NoMemory`]; nothing was reserved.
     pub fn reserve(&self, class: Class, count: usize) -> Result<usize, NoMemory> {
         let made = match self.shared.config.is_of_device(class) {
             true => self.assign(class, count),
@@ -213,7 +206,7 @@ impl Pool {
         Ok(made)
     }
 
-    /// Makes frames; returns how many, fewer where the bound is reached.
+    /// Creates frames and returns their number, which is less at the bound.
     fn make(&self, class: Class, count: usize) -> Result<usize, NoMemory> {
         let mut state = self.shared.class(class).borrow_mut();
         let count = count.min(MAX_CLASS_FRAMES - state.made);
@@ -232,7 +225,7 @@ impl Pool {
         Ok(count)
     }
 
-    /// Gives a class chunks of the device; returns how many, fewer where no more are left.
+    /// Assigns device chunks to a class and returns their number, which is less if too few are left.
     fn assign(&self, class: Class, count: usize) -> usize {
         let Some(device) = &self.shared.device else {
             return 0;
@@ -246,7 +239,7 @@ impl Pool {
         count
     }
 
-    /// The memory shared with a device, to be registered with it.
+    /// Memory to register with the device.
     #[must_use]
     pub fn device_memory(&self) -> Option<DeviceMemory> {
         let device = self.shared.device.as_ref()?;
@@ -256,9 +249,8 @@ impl Pool {
         })
     }
 
-    /// Touches the pages of the first `bytes` of each frame of the class that is free now, so that
-    /// they are in memory; returns how many bytes that is. What is in the frames stays. A class
-    /// that no lane has reserved has no frames, and costs nothing.
+    /// Prefaults the first `bytes` of each free frame of the class, and returns the number of bytes faulted in.
+    /// Contents are unchanged. A class without frames costs nothing.
     pub fn prefault(&self, class: impl Into<Class>, bytes: usize) -> usize {
         let mut state = self.shared.class(class.into()).borrow_mut();
         let free = state.free.iter_mut();
@@ -267,8 +259,8 @@ impl Pool {
             .sum()
     }
 
-    /// A free frame of the class, empty behind its head room. `None` when all are out, which is
-    /// counted in [`exhausted`](Self::exhausted).
+    /// Takes a free frame of the class, empty after its head room. `None` if none is free, counted by
+    /// [`exhausted`](Self::exhausted).
     #[inline]
     #[must_use]
     pub fn take(&self, class: impl Into<Class>) -> Option<Frame> {
@@ -301,11 +293,11 @@ impl Pool {
         Frame::new(home, class, slot, head_room..head_room)
     }
 
-    /// Hands the chunks that a queue's device is to receive into to `give`, at most so many and as
-    /// many as are free; returns how many. One look at the class serves them all: they are many.
+    /// Passes up to `most` free chunks of a queue to `give`, to be armed for receiving, and returns their number.
+    /// Borrows the class once for all of them.
     ///
     /// # Panics
-    /// If `give` drops one: it would come home to a class that is being looked at.
+    /// If `give` drops a chunk, which would return to the borrowed class.
     #[inline]
     pub fn take_chunks(&self, queue: Class, most: usize, mut give: impl FnMut(Frame)) -> usize {
         let free = &mut self.shared.class(queue).borrow_mut().free;
@@ -320,8 +312,7 @@ impl Pool {
         count
     }
 
-    /// A frame to send so many bytes in, from the lane's transmit frames or, where they are too
-    /// small, from its oversize ones.
+    /// Takes a frame for a datagram of `bytes` bytes: a transmit frame of the lane or, if too small, an oversize one.
     #[inline]
     #[must_use]
     pub fn take_for(&self, lane: Lane, bytes: usize) -> Option<Frame> {
@@ -331,35 +322,35 @@ impl Pool {
         }
     }
 
-    /// Bytes behind the head room of the lane's transmit frames.
+    /// Bytes after the head room of the lane's transmit frames.
     #[inline]
     #[must_use]
     pub fn transmit_room(&self, lane: Lane) -> usize {
         self.shared.shapes.get(Class::Transmit(lane)).room()
     }
 
-    /// Hands a frame of a queue to the reader of a lane: it counts as held by the lane
-    /// ([`held`](Self::held)) until it comes home.
+    /// Lends a queue's frame to the reader of a lane, which counts as its holder ([`held`](Self::held)) until the frame
+    /// returns.
     #[inline]
     pub fn lend(&self, frame: &mut Frame, lane: Lane) {
         frame.lend(lane);
     }
 
-    /// Frames of queues that readers of the lane hold.
+    /// Queue frames held by readers of the lane.
     #[inline]
     #[must_use]
     pub fn held(&self, lane: Lane) -> usize {
         self.shared.held[lane.index()].get()
     }
 
-    /// Frames of the class that are at home.
+    /// Free frames of the class.
     #[inline]
     #[must_use]
     pub fn free(&self, class: impl Into<Class>) -> usize {
         self.shared.class(class.into()).borrow().free.len()
     }
 
-    /// Frames of one class that are out.
+    /// Frames of the class in use.
     #[must_use]
     pub fn outstanding_of(&self, class: impl Into<Class>) -> usize {
         let class = class.into();
@@ -367,14 +358,13 @@ impl Pool {
         state.made - state.free.len() - state.retired(class)
     }
 
-    /// Frames of all classes that are out: armed in the datapath, held by jobs, or leased. A
-    /// test ends when this is 0.
+    /// Frames of all classes in use: armed in the datapath, held by jobs, or leased. 0 at the end of a test.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         Class::all().map(|class| self.outstanding_of(class)).sum()
     }
 
-    /// Frames the class has, free or out.
+    /// Frames of the class, free or in use.
     #[must_use]
     pub fn capacity(&self, class: impl Into<Class>) -> usize {
         let class = class.into();
@@ -382,29 +372,28 @@ impl Pool {
         state.made - state.retired(class)
     }
 
-    /// How often a frame of the class was wanted and none was free.
+    /// Number of requests for a frame of the class when none was free.
     #[must_use]
     pub fn exhausted(&self, class: impl Into<Class>) -> u64 {
         self.shared.exhausted[class.into().index()].get()
     }
 
-    /// From now on, of a million transmit frames that these lanes want, so many are not given out.
+    /// Fails transmit frame requests of these lanes with a probability of `per_million` in a million.
     pub(crate) fn set_failing(&self, per_million: u32, lanes: u16, generator: Generator) {
         self.shared.failing.set(per_million, lanes, generator);
     }
 
-    /// Transmit frames of the lane that were not given out on purpose.
+    /// Transmit frames of the lane denied by injected faults.
     pub(crate) fn failed(&self, lane: Lane) -> u64 {
         self.shared.failing.failed(lane)
     }
 
-    /// Frames of the class for another thread: beside the class's own, so that a publisher that
-    /// holds them takes none from the executor. Those that earlier publishers have brought back
-    /// are leased again, others are made: of a device's chunks while some are left, else as frames
-    /// of the same size that the device does not know. Before start only: it allocates.
+    /// Leases frames of the class to another thread, in addition to the class's own, so a publisher takes none from the
+    /// executor. Frames returned by earlier publishers are reused. Further ones are created: from device chunks if
+    /// available, otherwise as frames of the same size unknown to the device. Allocates, so only before start.
     ///
     /// # Errors
-    /// [`NoMemory`]; nothing was leased then.
+    /// [`NoMemory`]; nothing was leased.
     pub fn lease(
         &self,
         class: impl Into<Class>,
@@ -425,7 +414,7 @@ impl Pool {
         Ok(frames.map(Frame::into_leased).collect())
     }
 
-    /// Takes a leased frame back, filled as it is. It becomes an ordinary frame of its class.
+    /// Takes a leased frame back with its contents. It becomes an ordinary frame of its class.
     ///
     /// # Panics
     /// If another pool leased it.

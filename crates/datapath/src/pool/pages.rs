@@ -1,15 +1,13 @@
-//! Whole pages of the system, zeroed, for frames to lie in.
+//! Zeroed pages of the system for frames.
 //!
-//! Not the allocator's: what is given back to it, it gives to others, and a device may not be done by
-//! then. The kernel pins the pages of shared memory until the last copy of a socket's descriptor is
-//! closed, one that a child process was born with included, and takes them from a device that reads
-//! and writes them itself some time after that. Pages that were unmapped meanwhile are the kernel's
-//! alone: what is still written there, nobody has for something else.
+//! The allocator is not used, because freed memory is reused, while a device may still access it. The kernel pins the
+//! pages of shared memory until the last copy of a socket's descriptor is closed, including those of child processes,
+//! and revokes a device's access some time after that. Unmapped pages that are still pinned belong to the kernel alone,
+//! so late writes do no harm.
 
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// Bytes of a page, which every mapping begins with.
 pub(super) const PAGE_BYTES: usize = 4_096;
 
 /// The system has no memory left for frames.
@@ -19,29 +17,28 @@ pub(super) const PAGE_BYTES: usize = 4_096;
      a systemd unit), or use fewer levels, each of which takes frames of its own"
 )]
 pub struct NoMemory {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub bytes: usize,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }
 
-/// A mapping of fresh pages, given back when dropped.
+/// Mapping of fresh pages, unmapped when dropped.
 pub(super) struct Pages {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping is owned; this type reads and writes nothing of it, and says where it lies.
+// SAFETY: the mapping is owned; this type only stores its address and never accesses its contents.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// So many bytes and what is missing to a whole page, at least one. A page takes memory when it is
-    /// written to for the first time.
+    /// Maps `bytes` bytes, rounded up to whole pages, at least one. A page is allocated at its first write.
     ///
     /// # Errors
-    /// [`NoMemory`]: memory for frames is taken before the start.
+    /// [`NoMemory`].
     pub(super) fn new(bytes: usize) -> Result<Pages, NoMemory> {
         let bytes = bytes.max(1).checked_next_multiple_of(PAGE_BYTES);
         let bytes = bytes.expect("frames fit into the address space");
@@ -59,12 +56,12 @@ impl Pages {
         }
     }
 
-    /// The first byte, at the beginning of a page.
+    /// Page-aligned address of the first byte.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// A number of whole pages.
+    /// Size in bytes, a multiple of the page size.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -72,7 +69,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own; whoever points into it keeps it.
+        // SAFETY: this value owns the mapping, and everything that points into it keeps this value alive.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

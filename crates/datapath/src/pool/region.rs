@@ -1,10 +1,9 @@
-//! One piece of memory, divided into frames of equal size. All unsafe code about frames' bytes is
-//! here; that about the memory they lie in is in `pages`.
+//! Memory regions divided into frames of equal size. Contains all unsafe code about frames' bytes; that about their
+//! mapping is in `pages`.
 //!
-//! The invariant: for each frame of a region there is at any time at most one [`Slot`], and a
-//! slot is neither `Clone` nor `Copy`. Whoever has the slot has the frame's bytes to itself. A
-//! frame that was handed to a device is still somebody's slot: that of whoever keeps it until the
-//! device is done.
+//! Invariant: for each frame of a region there is at most one [`Slot`] at any time, and slots are neither `Clone` nor
+//! `Copy`. The holder of the slot has exclusive access to the frame's bytes. The slot of a frame given to a device
+//! stays with the code that keeps it until the device has completed the frame.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,22 +11,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Class;
 use super::pages::{NoMemory, PAGE_BYTES, Pages};
 
-/// The number of a frame that is no chunk of a device.
+/// Chunk number of a frame that is not a device chunk.
 const NO_CHUNK: u32 = u32::MAX;
 
 pub(crate) struct Region {
     pages: Pages,
     frames: usize,
     frame_bytes: usize,
-    /// From one frame's beginning to the next one's.
+    /// Distance between the starts of two frames in bytes.
     stride: usize,
-    /// Frames whose slot was dropped with a lease, never to be used again, by class.
+    /// Frames whose slot was dropped with a lease, never to be reused, by class.
     retired: [AtomicUsize; Class::COUNT],
 }
 
 impl Region {
-    /// Zeroed memory for `frames` frames, each on pages of its own. `number` is the region's place
-    /// in its class.
+    /// Allocates zeroed memory for `frames` frames, each on separate pages. `number` is the region's index in its
+    /// class.
     pub(crate) fn new(
         number: usize,
         frames: usize,
@@ -39,8 +38,7 @@ impl Region {
         Ok((region, slots))
     }
 
-    /// Zeroed memory for so many chunks, one directly behind the other from a page boundary on, to
-    /// be registered with a device.
+    /// Allocates zeroed memory for consecutive chunks from a page boundary on, to be registered with a device.
     pub(crate) fn of_chunks(
         chunks: usize,
         chunk_bytes: usize,
@@ -53,8 +51,8 @@ impl Region {
     }
 
     fn allocate(frames: usize, frame_bytes: usize, stride: usize) -> Result<Region, NoMemory> {
-        // Checked: where addresses have 32 bits, the most frames there may be are one too many, and a
-        // sum that came round would be memory without room for the slots.
+        // Checked: with 32-bit addresses the maximum number of frames overflows, and a wrapped size would give memory
+        // too small for the slots.
         let bytes = stride.checked_mul(frames);
         let bytes = bytes.expect("a class's frames fit into the address space");
         Ok(Region {
@@ -66,7 +64,7 @@ impl Region {
         })
     }
 
-    /// The slots of all frames. A slot is the only right to its bytes: called once, at creation.
+    /// Slots of all frames. Called once, at creation, because a slot is the exclusive right to its bytes.
     fn slots(&self, number: usize, chunk: fn(usize) -> u32) -> impl Iterator<Item = Slot> + '_ {
         (0..self.frames).map(move |frame| {
             // SAFETY: the pages hold as many strides as there are frames.
@@ -80,7 +78,7 @@ impl Region {
         })
     }
 
-    /// All frames' bytes, in whole pages.
+    /// Bytes of all frames, in whole pages.
     pub(crate) fn memory(&self) -> NonNull<[u8]> {
         NonNull::slice_from_raw_parts(self.pages.start(), self.pages.bytes())
     }
@@ -89,15 +87,14 @@ impl Region {
         self.retired[class.index()].load(Ordering::Relaxed)
     }
 
-    /// A slot of this region and class will not come back. A plain count: nothing is read by its
-    /// order.
+    /// Counts a slot of this region and class that will not return. Relaxed: no other data depends on the count.
     pub(crate) fn retire(&self, class: Class) {
         self.retired[class.index()].fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The right to one frame's bytes. It must not outlive its region: the pool keeps slots together
-/// with the regions, a frame keeps the pool, a leased frame keeps the region.
+/// Exclusive right to one frame's bytes. Must not outlive its region: the pool keeps its slots together with the
+/// regions, a frame keeps the pool, a leased frame keeps the region.
 pub(crate) struct Slot {
     bytes: NonNull<u8>,
     capacity: u32,
@@ -106,12 +103,12 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// The region's place in the class.
+    /// Index of the region in the class.
     pub(crate) fn region(&self) -> usize {
         self.region as usize
     }
 
-    /// The slot becomes one of a class that has its region at this place.
+    /// Sets the index of the region, when the slot is assigned to a class.
     pub(crate) fn set_region(&mut self, number: usize) {
         self.region = number as u32;
     }
@@ -121,7 +118,7 @@ impl Slot {
         self.capacity as usize
     }
 
-    /// The chunk's number in the device's memory, if it is one.
+    /// Number of the device chunk, if the slot is one.
     #[inline]
     pub(crate) fn chunk(&self) -> Option<u32> {
         (self.chunk != NO_CHUNK).then_some(self.chunk)
@@ -131,8 +128,8 @@ impl Slot {
     /// The slot's region is alive for as long as the result is used.
     #[inline]
     pub(crate) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: `bytes` begins `capacity` initialised (zeroed) bytes of the region, which the
-        // caller keeps alive; only the slot's holder reaches them, and it is borrowed.
+        // SAFETY: `bytes` points to `capacity` initialised (zeroed) bytes of the region, which the caller keeps alive.
+        // Only the slot's holder accesses them, and the slot is borrowed.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.capacity()) }
     }
 
@@ -140,7 +137,7 @@ impl Slot {
     /// The slot's region is alive for as long as the result is used.
     #[inline]
     pub(crate) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; the slot is borrowed for itself alone.
+        // SAFETY: as in `bytes`; the slot is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.capacity()) }
     }
 }

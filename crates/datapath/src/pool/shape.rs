@@ -1,9 +1,8 @@
-//! How frames of a class are handed out: worked out once from the configuration, since each frame that
-//! is taken asks.
+//! Head room and room of each class's frames, precomputed because every request needs them.
 
 use super::{Class, PoolConfig};
 
-/// Of one class.
+/// Layout of the frames of a class.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     head_room: u32,
@@ -11,20 +10,20 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Bytes kept free in front of what is filled in.
+    /// Bytes reserved at the front.
     #[inline]
     pub(super) const fn head_room(self) -> usize {
         self.head_room as usize
     }
 
-    /// Bytes behind them.
+    /// Bytes after the head room.
     #[inline]
     pub(super) const fn room(self) -> usize {
         self.room as usize
     }
 }
 
-/// Of all classes.
+/// Layouts of all classes.
 pub(super) struct Shapes([Shape; Class::COUNT]);
 
 impl Shapes {
@@ -35,7 +34,7 @@ impl Shapes {
         }; Class::COUNT];
         for class in Class::all() {
             let head_room = config.head_room_of(class);
-            // Both are at most a frame's bytes.
+            // Both are at most the size of a frame.
             shapes[class.index()] = Shape {
                 head_room: head_room as u32,
                 room: (config.bytes_of(class) - head_room) as u32,

@@ -1,4 +1,4 @@
-//! Statements about frames. Small frames, so that Miri is through quickly.
+//! Tests of the pool. Frames are small to keep Miri fast.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use crate::lane::Lane;
 const CRITICAL: Lane = Lane::ALL[8];
 const BULK: Lane = Lane::ALL[1];
 
-/// Two frames a class, of 64 bytes with 8 of head room.
+/// Pool with two frames a class, of 64 bytes with 8 of head room.
 fn small_pool() -> Pool {
     let pool = Pool::new(PoolConfig {
         frame_bytes: 64,
@@ -115,7 +115,7 @@ fn a_leased_frame_is_filled_on_another_thread_and_adopted() {
     let pool = small_pool();
     let leased = pool.lease(CRITICAL, 3).unwrap();
     assert_eq!(leased.len(), 3);
-    // Beside those of the executor.
+    // In addition to those of the executor.
     assert_eq!(pool.capacity(CRITICAL), 5);
     let publisher = thread::spawn(move || {
         let fill = |mut frame: LeasedFrame| {
@@ -130,7 +130,7 @@ fn a_leased_frame_is_filled_on_another_thread_and_adopted() {
     assert!(frames.iter().all(|frame| &**frame == b"data"));
     drop(frames);
     assert_eq!(pool.outstanding(), 0);
-    // A frame may go round again.
+    // A frame can be leased again.
     let again = pool.take(CRITICAL).unwrap().into_leased();
     drop(pool.adopt(again));
     assert_eq!(pool.outstanding(), 0);
@@ -183,7 +183,7 @@ fn frames_that_a_publisher_brought_back_are_leased_again() {
     }
     assert_eq!(pool.capacity(class), own + 16);
 
-    // One that is dropped elsewhere is gone, and another is made in its place.
+    // A dropped lease is gone, and another frame is created in its place.
     drop(pool.lease(class, 16).unwrap());
     assert_eq!(pool.lease(class, 16).unwrap().len(), 16);
     assert_eq!(pool.outstanding_of(class), 0);
@@ -204,12 +204,12 @@ fn touching_frames_leaves_what_is_in_them() {
 #[test]
 #[should_panic(expected = "a class's frames fit into the address space")]
 fn frames_beyond_the_address_space_are_not_made() {
-    // As many as would come round to a few bytes.
+    // A number whose size in bytes wraps around to a few.
     let frames = usize::MAX / PAGE_BYTES + 2;
     let _ = Region::new(0, frames, 64);
 }
 
-/// Two lanes on a device of eight chunks, with two transmit frames each.
+/// Pool with two lanes on a device of eight chunks, with two transmit frames each.
 fn device_pool() -> Pool {
     Pool::new(PoolConfig {
         frame_bytes: 8_192,
@@ -308,7 +308,7 @@ fn leases_beyond_a_device_are_frames_it_does_not_know() {
 
 #[test]
 fn memory_that_the_system_does_not_have_is_an_error_with_the_amount() {
-    // More than the address space of any machine.
+    // Beyond the address space of every machine.
     let config = PoolConfig {
         device: Some(DeviceConfig {
             chunks: 1 << 40,
@@ -317,7 +317,7 @@ fn memory_that_the_system_does_not_have_is_an_error_with_the_amount() {
         }),
         ..PoolConfig::default()
     };
-    // Only the pages are asked for; slots would be made of them afterwards.
+    // Only the pages are requested; slots would be created afterwards.
     let refused = Pool::try_new(config).unwrap_err();
     assert_eq!(refused.bytes, 1 << 51);
     let said = refused.to_string();

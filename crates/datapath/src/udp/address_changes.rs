@@ -1,6 +1,6 @@
-//! A netlink socket that the kernel tells of changes of IPv4 addresses (rtnetlink(7), RTMGRP_IPV4_IFADDR).
+//! Netlink socket that reports changes of IPv4 addresses (rtnetlink(7), RTMGRP_IPV4_IFADDR).
 //!
-//! Only that something has changed is taken from it: the addresses are read by [`list`](super::interfaces::list).
+//! Only the fact of a change is used: [`list`](super::interfaces::list) reads the addresses.
 
 use std::io;
 use std::mem;
@@ -10,7 +10,7 @@ use libc::{c_int, c_void, socklen_t};
 
 use crate::limits::MAX_ADDRESS_CHANGES;
 
-/// Bytes that are read of a message: the rest is of no interest, and cut by the kernel.
+/// Bytes read of a message; the kernel cuts the rest, which is not needed.
 const MESSAGE_BYTES: usize = 16;
 
 pub(super) struct AddressChanges {
@@ -18,10 +18,10 @@ pub(super) struct AddressChanges {
 }
 
 impl AddressChanges {
-    /// Changes in this network namespace from now on.
+    /// Subscribes to changes in this network namespace.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     pub(super) fn open() -> io::Result<AddressChanges> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no memory is passed.
@@ -29,7 +29,7 @@ impl AddressChanges {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: zeros are a valid address.
         let mut name: libc::sockaddr_nl = unsafe { mem::zeroed() };
@@ -44,13 +44,13 @@ impl AddressChanges {
         Ok(AddressChanges { fd })
     }
 
-    /// Whether an address was added or removed since the last call. One system call where none was.
+    /// Returns true if an address was added or removed since the last call. One system call if there was no change.
     pub(super) fn take(&self) -> bool {
         let mut any = false;
         for _ in 0..MAX_ADDRESS_CHANGES {
             match self.take_message() {
                 Ok(()) => any = true,
-                // More messages than the socket holds: they are lost, and there were some.
+                // The socket's buffer overflowed: messages are lost, but there were some.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => any = true,
                 Err(_) => break,
             }

@@ -1,4 +1,4 @@
-//! How the UDP datapath is set up.
+//! Configuration of the UDP datapath.
 
 use isolane_wire::level::Level;
 
@@ -7,15 +7,15 @@ use crate::contract::{Datapath, OpenError};
 use crate::factory::DatapathFactory;
 use crate::pool::PoolConfig;
 
-/// Which interfaces a participant is reached by.
+/// Interfaces through which a participant is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Interfaces {
-    /// All that are up and have an IPv4 address, without loopback unless there is no other.
+    /// All that are up and have an IPv4 address; loopback only if there is no other.
     #[default]
     All,
-    /// Those named; each must be up.
+    /// Named interfaces; each must be up.
     Named(Vec<String>),
-    /// Loopback alone: nothing leaves the host, nothing from outside comes in.
+    /// Loopback only: no traffic leaves or enters the host.
     Loopback,
 }
 
@@ -33,37 +33,34 @@ impl DatapathFactory for UdpOptions {
     }
 }
 
-/// Settings of [`Udp`].
+/// Configuration of [`Udp`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
-    /// The domain, which gives ports and groups.
+    /// Domain, which determines ports and groups.
     pub domain: u32,
-    /// Which interfaces to be reached by.
+    /// Interfaces to use.
     pub interfaces: Interfaces,
-    /// Which participant of this host and domain this is; `None` takes the first whose port is
-    /// free.
+    /// Participant id within host and domain; `None` takes the first whose port is free.
     pub participant_id: Option<u32>,
-    /// Join and announce groups.
+    /// True to join and announce multicast groups.
     pub multicast: bool,
-    /// Ports of levels for unicast; `None` lets the kernel choose.
+    /// Unicast ports of the levels; `None` lets the kernel choose.
     pub level_ports: [Option<u16>; 8],
-    /// Wire class of discovery's datagrams: their SO_PRIORITY and DSCP class selector. `None`: one less
-    /// than the highest open level, and at least 1. So announcements and lease renewals pass bulk traffic,
-    /// and wait behind the most critical samples.
+    /// Level of discovery datagrams: their SO_PRIORITY and DSCP class selector. `None`: one less than the highest open
+    /// level, at least 1. So announcements and lease renewals pass bulk traffic, and wait for the most critical
+    /// samples.
     pub discovery_level: Option<Level>,
-    /// SO_RCVBUF of each socket, in bytes; the kernel grants twice as many of its own memory, of
-    /// which some 2 KiB may go for a small datagram. Beyond
-    /// `net.core.rmem_max` it takes CAP_NET_ADMIN (SO_RCVBUFFORCE is tried first), else
-    /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer) says what there is. `None`
-    /// leaves the system's default. What a lane got: [`Datapath::receive_buffer`].
+    /// SO_RCVBUF of each socket, in bytes; `None` leaves the system's default. The kernel grants twice as much of its
+    /// memory, of which a small datagram may take about 2 KiB. More than `net.core.rmem_max` needs CAP_NET_ADMIN
+    /// (SO_RCVBUFFORCE is tried first); otherwise there is a
+    /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer).
+    /// [`Datapath::receive_buffer`] returns the granted size.
     pub receive_buffer_bytes: Option<usize>,
-    /// Ask the kernel when each datagram arrived (SO_TIMESTAMPNS): stamped where the device's
-    /// driver hands it to the network stack, so the time in the socket's queue is behind it.
-    /// Costs the kernel a reading of the clock for each packet of the host, whoever it is for,
-    /// and this program 32 bytes of control data a datagram and two readings of clocks a burst,
-    /// which are no system calls. Off unless asked for.
+    /// True for kernel receive stamps (SO_TIMESTAMPNS), taken when the driver passes a datagram to the network stack,
+    /// before it waits in the socket's queue. They cost the kernel a clock reading for each packet of the host, and
+    /// this program 32 bytes of control data a datagram and two clock readings (vDSO) a burst. Default off.
     pub timestamps: bool,
-    /// Frames.
+    /// Frame pool.
     pub pool: PoolConfig,
 }
 
@@ -74,7 +71,7 @@ impl Default for UdpConfig {
 }
 
 impl UdpConfig {
-    /// All interfaces, multicast, and the system's own sizes.
+    /// Creates a configuration with all interfaces, multicast, and the system's buffer sizes.
     #[must_use]
     pub fn new(domain: u32) -> UdpConfig {
         UdpConfig {

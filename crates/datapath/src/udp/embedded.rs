@@ -1,5 +1,4 @@
-//! What a datapath with rings needs of the sockets beside its lanes: they share its frames, send what
-//! it does not, and keep ports for single topics.
+//! Sockets embedded in a datapath with rings: they share its frames, send what its lanes cannot, and provide flows.
 
 use isolane_wire::locator::Locator;
 use libc::c_int;
@@ -16,38 +15,37 @@ use crate::ledger::{LaneLedger, ReceiveDrop, Refusal, TransmitLedger};
 use crate::limits::MAX_LANE_FLOWS;
 use crate::pool::Pool;
 
-/// Hops of a datagram that a network's readers are to get: routers pass none on.
+/// Multicast TTL for the local network: routers do not forward.
 pub(super) const ON_THE_NETWORK: u8 = 1;
 
-/// Hops of a datagram that only this host's readers are to get.
+/// Multicast TTL for readers on this host only.
 const ON_THIS_HOST: u8 = 0;
 
 impl Udp {
-    /// Sockets that take their frames from a pool of somebody else's, and can have
-    /// [flows](Self::open_flow_socket).
+    /// Creates sockets that use an existing pool, and support [flows](Self::open_flow_socket).
     ///
     /// # Errors
-    /// As [`Udp::new`].
+    /// Those of [`Udp::new`].
     pub fn embedded(config: UdpConfig, pool: Pool) -> Result<Udp, OpenError> {
         let mut udp = Udp::with_pool(config, pool)?;
         udp.has_flows = true;
         Ok(udp)
     }
 
-    /// As it was set up.
+    /// Configuration of the sockets.
     #[must_use]
     pub fn config(&self) -> &UdpConfig {
         &self.config
     }
 
-    /// What was counted of a lane so far, for what another datapath counts beside it.
+    /// Ledger of a lane, in which the embedding datapath counts as well.
     #[inline]
     pub fn lane_ledger_mut(&mut self, lane: Lane) -> &mut LaneLedger {
         self.ledger.lane_mut(lane)
     }
 
-    /// Sends some messages of a burst, which stays as it is: bit *i* of `which` is its *i*-th message.
-    /// Groups are sent to by all interfaces but `beside`.
+    /// Sends selected messages of a burst without changing the burst: bit *i* of `which` selects message *i*. Multicast
+    /// is sent on all interfaces except `beside`.
     pub fn send_messages(
         &mut self,
         lane: Lane,
@@ -91,9 +89,9 @@ impl Udp {
         report
     }
 
-    /// Sends some messages to groups so that readers on this host get them as if they had come by
-    /// this interface, and nobody else does: without a hop they leave no host. In no ledger, since
-    /// they are sent to the network by other means; returns how many the kernel took.
+    /// Sends selected multicast messages to readers on this host only, as if received on `interface`: TTL 0 keeps them
+    /// from leaving the host. Not counted in a ledger, because the network copies are sent by other means. Returns how
+    /// many the kernel accepted.
     pub fn send_to_this_host(
         &mut self,
         lane: Lane,
@@ -121,22 +119,21 @@ impl Udp {
         report.sent
     }
 
-    /// Whether groups are sent to by any interface but this one.
+    /// Returns true if multicast is sent on an interface other than this one.
     #[must_use]
     pub fn multicasts_beside(&self, interface: u32) -> bool {
         self.egress.iter().any(|one| one.index != interface)
     }
 
-    /// Closes a lane that was just opened, because another part of it could not be.
+    /// Closes a lane after another part of it could not be opened.
     pub fn close_lane(&mut self, lane: Lane) {
         self.lanes[lane.index()] = None;
     }
 
-    /// Reserves a port of its own within an open lane; returns its number there. What arrives comes
-    /// with the lane's bursts.
+    /// Opens a flow in an open lane and returns its number. Its datagrams arrive in the lane's bursts.
     ///
     /// # Errors
-    /// [`OpenError`], and everything is as it was.
+    /// [`OpenError`]; nothing is changed.
     pub fn open_flow_socket(&mut self, lane: Lane) -> Result<usize, OpenError> {
         let mut opener = Opener {
             config: &self.config,
@@ -160,7 +157,7 @@ impl Udp {
         })
     }
 
-    /// Where such a port is reached.
+    /// Unicast locators of a flow.
     #[must_use]
     pub fn flow_socket_unicast(&self, lane: Lane, number: usize) -> &[Locator] {
         let flows = self.lane(lane).and_then(|open| open.flows.as_ref());
@@ -168,12 +165,12 @@ impl Udp {
         flow.map_or(&[], |flow| &flow.unicast)
     }
 
-    /// Gives such a port back.
+    /// Closes a flow.
     pub fn close_flow_socket(&mut self, lane: Lane, number: usize) {
         let open = self.lanes[lane.index()].as_deref_mut();
         let flow = open.and_then(|open| open.flows.as_mut()?.remove(number));
         if let Some(flow) = flow {
-            // What the kernel dropped there is not to be forgotten with it.
+            // Keep the kernel's drop count.
             let unseen = flow.source.drops_unseen();
             let receive = &mut self.ledger.lane_mut(lane).receive;
             receive.note_dropped(ReceiveDrop::KernelOverflow, unseen);
@@ -181,7 +178,6 @@ impl Udp {
     }
 }
 
-/// The messages of a burst whose bits are set.
 fn selected(burst: &TransmitBurst, which: u64) -> impl Iterator<Item = &Message> {
     let numbered = burst.messages().iter().enumerate();
     numbered
@@ -189,11 +185,11 @@ fn selected(burst: &TransmitBurst, which: u64) -> impl Iterator<Item = &Message>
         .map(|(_, message)| message)
 }
 
-/// Makes datagrams to groups travel so far. A system call only where it was another distance.
+/// Sets the multicast TTL; a system call only if it changes.
 fn set_hops(open: &mut OpenLane, hops: u8) {
     if open.hops != hops {
         let (level, option) = (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL);
-        // It was set when the lane was opened, so it can be.
+        // Cannot fail: the option was set when the lane was opened.
         let set = open.own.socket.set(level, option, c_int::from(hops));
         if set.is_ok() {
             open.hops = hops;
@@ -201,7 +197,7 @@ fn set_hops(open: &mut OpenLane, hops: u8) {
     }
 }
 
-/// For a lane that can have flows.
+/// Creates the flow table of a lane, if supported.
 pub(super) fn flow_sockets(has_flows: bool) -> Result<Option<FlowSockets>, OpenError> {
     if !has_flows {
         return Ok(None);

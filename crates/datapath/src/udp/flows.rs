@@ -1,8 +1,8 @@
-//! Ports of single topics within a lane, where another datapath embeds these sockets.
+//! Sockets of flows within a lane, for an embedding datapath.
 //!
-//! Lanes are watched from when they are opened, and flows come and go later: their sockets are seen
-//! through one descriptor, an epoll instance within that of the loop. It says that one of them is
-//! readable, not which; a look at each is bounded by [`MAX_LANE_FLOWS`].
+//! Lanes are registered for waiting when opened; flows come and go later. Their sockets share one descriptor, an epoll
+//! instance nested in the loop's. It reports that one is readable, not which; all are then checked, at most
+//! [`MAX_LANE_FLOWS`].
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -12,16 +12,15 @@ use isolane_wire::locator::Locator;
 use super::receive::Source;
 use crate::limits::MAX_LANE_FLOWS;
 
-/// A port of its own, and where it is reached.
+/// Socket of a flow and its unicast locators.
 pub(super) struct FlowSocket {
     pub(super) source: Source,
     pub(super) unicast: Vec<Locator>,
 }
 
-/// All of a lane.
 pub(super) struct FlowSockets {
     epoll: OwnedFd,
-    /// By the number it was given; a place whose flow was closed is given again.
+    /// Flows by number; numbers of closed flows are reused.
     pub(super) open: Vec<Option<FlowSocket>>,
 }
 
@@ -32,7 +31,7 @@ impl FlowSockets {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(FlowSockets {
             epoll,
@@ -40,7 +39,7 @@ impl FlowSockets {
         })
     }
 
-    /// Keeps a socket and watches it; returns its place, `None` if all are taken.
+    /// Adds a socket and registers it in epoll; returns its number, or `None` if all are in use.
     pub(super) fn add(&mut self, flow: FlowSocket) -> io::Result<Option<usize>> {
         let place = self.open.iter().position(Option::is_none);
         let place = place.unwrap_or(self.open.len());
@@ -64,7 +63,7 @@ impl FlowSockets {
         Ok(Some(place))
     }
 
-    /// Closes a socket, which epoll forgets with it.
+    /// Removes a socket; closing it also removes it from epoll.
     pub(super) fn remove(&mut self, place: usize) -> Option<FlowSocket> {
         self.open.get_mut(place)?.take()
     }

@@ -1,4 +1,4 @@
-//! The host's interfaces: which are there, and which of them are meant.
+//! Network interfaces of the host, and their selection.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,43 +8,43 @@ use super::config::Interfaces;
 use crate::contract::{Note, OpenError};
 use crate::limits::MAX_INTERFACES;
 
-/// An address of this host, and how large its network is.
+/// IPv4 address of this host with its prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
-    /// IPv4.
+    /// IPv4 address.
     pub address: [u8; 4],
-    /// Leading bits that all addresses of the network share, 0 to 32.
+    /// Prefix length, 0 to 32.
     pub prefix_bits: u8,
 }
 
-/// An interface that is up and has an IPv4 address.
+/// Interface that is up and has an IPv4 address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The kernel's number for it.
+    /// Index in the kernel.
     pub index: u32,
-    /// Its IPv4 addresses, at least one.
+    /// IPv4 addresses, at least one.
     pub addresses: Vec<InterfaceAddress>,
-    /// It does not leave the host.
+    /// True for loopback.
     pub is_loopback: bool,
-    /// It takes part in multicast (IFF_MULTICAST).
+    /// True if it supports multicast (IFF_MULTICAST).
     pub is_multicast: bool,
 }
 
-/// All interfaces that are up and have an IPv4 address, in the kernel's order.
+/// Lists all interfaces that are up and have an IPv4 address, in the kernel's order.
 ///
 /// # Errors
-/// What the system said.
+/// The error of the system.
 pub fn list() -> io::Result<Vec<Interface>> {
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
-    // SAFETY: `first` is a valid place for the list's head.
+    // SAFETY: `first` is a valid pointer to store the list's head.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let mut found: Vec<Interface> = Vec::new();
     let mut next = first;
-    // SAFETY: each entry of the list, and what it points to, lives until freeifaddrs.
+    // SAFETY: each entry of the list, and the data it points to, lives until freeifaddrs.
     while let Some(entry) = unsafe { next.as_ref() } {
         // SAFETY: as above.
         if let Some(interface) = unsafe { read_entry(entry) } {
@@ -52,12 +52,12 @@ pub fn list() -> io::Result<Vec<Interface>> {
         }
         next = entry.ifa_next;
     }
-    // SAFETY: `first` came from getifaddrs, and nothing borrowed from it is left.
+    // SAFETY: `first` came from getifaddrs, and no borrow of the list remains.
     unsafe { libc::freeifaddrs(first) };
     Ok(found)
 }
 
-/// An interface has an entry for each of its addresses.
+/// Adds an entry; getifaddrs returns one for each address of an interface.
 fn add(found: &mut Vec<Interface>, interface: Interface) {
     let known = found.iter_mut().find(|known| known.name == interface.name);
     match known {
@@ -76,15 +76,15 @@ unsafe fn read_entry(entry: &libc::ifaddrs) -> Option<Interface> {
     if i32::from(family) != libc::AF_INET || !has(libc::IFF_UP) {
         return None;
     }
-    // SAFETY: the family says that both are null or sockaddr_in.
+    // SAFETY: the family guarantees that both are null or sockaddr_in.
     let (address, mask) = unsafe { (read_ipv4(entry.ifa_addr)?, read_ipv4(entry.ifa_netmask)) };
     let mask = mask.map_or(u32::MAX, u32::from_be_bytes);
-    // SAFETY: an entry's name is a string with an end.
+    // SAFETY: an entry's name is a NUL-terminated string.
     let name = unsafe { CStr::from_ptr(entry.ifa_name) };
     // SAFETY: as above.
     let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
     Some(Interface {
-        // A label of an additional address ("eth0:1") is the same interface.
+        // An additional address may have a label ("eth0:1"), which is the same interface.
         name: name.to_string_lossy().split(':').next()?.to_owned(),
         index,
         addresses: vec![InterfaceAddress {
@@ -102,12 +102,12 @@ unsafe fn read_ipv4(name: *const libc::sockaddr) -> Option<[u8; 4]> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: it points to a sockaddr_in, and is read unaligned.
+    // SAFETY: `name` points to a sockaddr_in; the read is unaligned.
     let name = unsafe { name.cast::<libc::sockaddr_in>().read_unaligned() };
     Some(name.sin_addr.s_addr.to_ne_bytes())
 }
 
-/// Picks those that are meant, and says what could not be had.
+/// Selects the wanted interfaces; notes what is missing.
 pub(super) fn choose(
     wanted: &Interfaces,
     multicast: bool,

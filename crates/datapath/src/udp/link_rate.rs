@@ -1,14 +1,14 @@
-//! The rate of an interface's link, as its driver tells (ethtool).
+//! Link rate of an interface, as its driver reports (ethtool).
 
 use std::io;
 use std::ptr;
 
 use super::socket::{Socket, interface_request};
 
-/// The ioctl's number (linux/sockios.h).
+/// Request number of the ioctl (linux/sockios.h).
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// Asks for the settings of a link (linux/ethtool.h).
+/// Command that reads link settings (linux/ethtool.h).
 const ETHTOOL_GSET: u32 = 1;
 
 /// `struct ethtool_cmd` (linux/ethtool.h).
@@ -29,8 +29,8 @@ struct LinkSettings {
 
 const _: () = assert!(size_of::<LinkSettings>() == 44, "as large as the kernel's");
 
-/// Bits a second of the link of an interface; `None` where the driver does not tell, as of `lo`, of most wireless
-/// devices, and of a link without carrier.
+/// Link rate of an interface in bits per second. `None` if the driver does not report one, as for `lo`, most wireless
+/// devices, and links without carrier.
 pub(super) fn link_bits_per_s(name: &str) -> Option<u64> {
     speed_mbps(name)
         .ok()
@@ -46,14 +46,14 @@ fn speed_mbps(name: &str) -> io::Result<Option<u32>> {
     };
     let mut request = interface_request(name);
     request.ifr_ifru.ifru_data = ptr::from_mut(&mut settings).cast();
-    // SAFETY: the request names a structure of the size that the kernel reads and writes for this command.
+    // SAFETY: the request points to a structure of the size that the kernel accesses for this command.
     if unsafe { libc::ioctl(socket.raw(), SIOCETHTOOL, &raw mut request) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(known_speed(settings.speed_low, settings.speed_high))
 }
 
-/// 0 and all ones mean that the speed is not known (SPEED_UNKNOWN).
+/// Joins the halves of the speed; 0 and all ones mean unknown (SPEED_UNKNOWN).
 fn known_speed(low: u16, high: u16) -> Option<u32> {
     let speed = u32::from(high) << 16 | u32::from(low);
     let is_known = speed != 0 && speed != u32::from(u16::MAX) && speed != u32::MAX;

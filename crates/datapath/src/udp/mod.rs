@@ -1,4 +1,4 @@
-//! The datapath of sockets: works everywhere, and is the one that others are compared with.
+//! Datapath over UDP sockets: available everywhere, and the baseline of the others.
 //!
 //! # Sockets
 //!
@@ -7,56 +7,52 @@
 //! | lane | unicast | group |
 //! | --- | --- | --- |
 //! | discovery | 7410 + 250 · domain + 2 · participant | 239.255.0.1:7400 + 250 · domain |
-//! | level l | a port the kernel gives | 239.255.(16+l).(domain):7401 + 250 · domain |
+//! | level l | a port chosen by the kernel | 239.255.(16+l).(domain):7401 + 250 · domain |
 //!
-//! No queue of the kernel's sockets is shared by two lanes, so a flooded lane fills its own
-//! buffer and no other. A level's datagrams leave with SO_PRIORITY l (which queue of the host
-//! they wait in) and DSCP class selector l (which queue of a switch). Discovery's leave in the class of
-//! the highest open level minus one, at least 1, unless [`UdpConfig::discovery_level`] names another.
+//! Lanes share no socket, so a flooded lane fills only its own receive buffer. A level's datagrams have SO_PRIORITY l
+//! (queue of the host) and DSCP class selector l (queue of a switch). Discovery's have the class of the highest open
+//! level minus one, at least 1, unless [`UdpConfig::discovery_level`] sets another.
 //!
 //! # Copies and system calls
 //!
-//! None of the copies is ours: recvmmsg writes into the frame that the engine reads, sendmmsg
-//! reads the frame that a writer filled. The kernel copies once each way.
+//! There are no user-space copies: recvmmsg writes into the frame that the engine reads, and sendmmsg reads the frame
+//! that a writer filled. The kernel copies once in each direction.
 //!
 //! | operation | system calls |
 //! | --- | --- |
 //! | receive, the first socket fills the limit | 1 recvmmsg |
-//! | receive, a look has shown one socket readable | 1 recvmmsg |
-//! | receive, otherwise (an empty lane too) | 2 recvmmsg; 1 where the lane has no group |
-//! | send | 1 sendmmsg for up to 64 datagrams, and 1 for each that is refused |
-//! | send, the kernel stops within a burst | 1 recvmsg for what stopped it, and 1 sendmmsg |
-//! | an error that a host reported (ICMP) | 1 recvmsg for each, up to 16, and the call again |
+//! | receive, a poll has shown one socket readable | 1 recvmmsg |
+//! | receive, otherwise (also an empty lane) | 2 recvmmsg; 1 if the lane has no group |
+//! | send | 1 sendmmsg for up to 64 datagrams, and 1 for each refused one |
+//! | send, the kernel stops within a burst | 1 recvmsg for the error, and 1 sendmmsg |
+//! | an error reported by a host (ICMP) | 1 recvmsg for each, up to 16, and the call again |
 //! | reading the ledger | 1 getsockopt a socket |
-//! | looking after interfaces | 1 recv, 1 ioctl for each that multicasts, a few more when something changed |
+//! | checking the interfaces | 1 recv, 1 ioctl for each multicast interface, a few more after a change |
 //!
-//! A datagram counts once for each destination, and for a group once for each interface. With
-//! time stamps, the clocks are read once a burst, which is no system call.
+//! A datagram counts once for each destination, and for a group once for each interface. With receive stamps, the
+//! clocks are read once a burst, without a system call.
 //!
-//! # What is lost where
+//! # Losses
 //!
-//! The kernel drops what does not fit into a socket's buffer, and says how many with the next
-//! datagram (SO_RXQ_OVFL); [`Datapath::ledger`] also asks for those after the last one. A
-//! device whose queue is full reports that (IP_RECVERR) instead of dropping silently. A host
-//! that answers by ICMP that a port is not open is counted as `bounced`.
+//! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram
+//! (SO_RXQ_OVFL); [`Datapath::ledger`] also reads the count after the last one. With IP_RECVERR, a full device queue is
+//! reported as an error instead of dropping silently. ICMP port unreachable counts as `bounced`.
 //!
-//! # When an interface goes away
+//! # Removed interfaces
 //!
-//! Sockets are bound to ports, not to interfaces, and stay. What is sent by an interface that is
-//! gone is refused, once for each datagram and by name: [`Refusal::Unreachable`], unless another
-//! route leads there (a default route is one, and takes it); to groups
-//! [`Refusal::InterfaceGone`] after the next [`Datapath::look_after_interfaces`], and then without
-//! a system call. Nothing arrives and nothing becomes readable, so nothing spins.
+//! Sockets are bound to ports, not interfaces, and remain. Datagrams to a removed interface are refused and counted:
+//! [`Refusal::Unreachable`], unless another route exists (such as a default route); for groups
+//! [`Refusal::InterfaceGone`] after the next [`Datapath::look_after_interfaces`], without a system call. No descriptor
+//! becomes readable, so the loop does not spin.
 //!
-//! When an interface of the same name and address is back, unicast works at once, and groups after
-//! the next look, which joins them again. One that is only down and up again keeps its memberships.
+//! When an interface of the same name and address returns, unicast works at once, and groups after the next check,
+//! which joins them again. An interface that only goes down and up keeps its memberships.
 //!
-//! # When an address changes
+//! # Changed addresses
 //!
-//! The next look finds the interface's new addresses (DHCP, roaming), joins groups again, and says
-//! that lanes are reached elsewhere; ports stay. An interface without any address keeps its former
-//! ones until it has another. Interfaces that were not in use at the start are not followed, nor is
-//! one that comes back under another name.
+//! The next check reads the interface's new addresses (DHCP, roaming), joins groups again, and reports new locators;
+//! ports stay. An interface without any address keeps its former ones until it has another. Interfaces not in use at
+//! the start are not followed, nor is one that returns under another name.
 
 mod address_changes;
 mod config;
@@ -88,20 +84,20 @@ use crate::ledger::{Ledger, ReceiveDrop, Refusal};
 use crate::limits::{MAX_INTERFACES, MAX_NOTES, MAX_UDP_PAYLOAD};
 use crate::pool::Pool;
 
-/// A participant's sockets.
+/// UDP sockets of a participant.
 pub struct Udp {
     config: UdpConfig,
     interfaces: Vec<Interface>,
-    /// `None` on loopback alone, whose address stays.
+    /// Address change notifications; `None` on loopback only, whose address is constant.
     address_changes: Option<AddressChanges>,
-    /// Addresses have changed, and could not be read yet.
+    /// True if addresses have changed and could not be read yet.
     is_address_list_due: bool,
-    /// Where multicast leaves.
+    /// Interfaces on which multicast is sent.
     egress: heapless::Vec<Egress, MAX_INTERFACES>,
     lanes: [Option<Box<OpenLane>>; Lane::COUNT],
-    /// Lanes can have ports of single topics.
+    /// True if lanes support separate flows.
     has_flows: bool,
-    /// The wire class that discovery's socket has; `None` while it is closed.
+    /// Level of discovery's socket; `None` while closed.
     discovery_level: Option<Level>,
     sender: Sender,
     pool: Pool,
@@ -111,10 +107,10 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Looks at the host's interfaces; opens nothing yet.
+    /// Selects the interfaces; opens no sockets yet.
     ///
     /// # Errors
-    /// [`OpenError`]: a domain without ports, interfaces that are not there.
+    /// [`OpenError`]: a domain without ports, or missing interfaces.
     pub fn new(config: UdpConfig) -> Result<Udp, OpenError> {
         let pool = Pool::new(config.pool);
         Udp::with_pool(config, pool)
@@ -145,7 +141,7 @@ impl Udp {
             .collect();
         let pool_config = pool.config();
         let max_frame_bytes = match pool_config.device {
-            // The largest frames are those without head room.
+            // Oversize frames have no head room.
             Some(_) => pool_config.frame_bytes,
             None => pool_config.frame_bytes - pool_config.head_room_bytes,
         };
@@ -179,13 +175,13 @@ impl Udp {
         })
     }
 
-    /// The interfaces in use.
+    /// Interfaces in use.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// Reads the addresses of the interfaces in use. Returns whether some have changed.
+    /// Reads the addresses of the interfaces in use. Returns true if any has changed.
     fn follow_addresses(&mut self) -> bool {
         let Ok(present) = interfaces::list() else {
             return false;
@@ -194,7 +190,7 @@ impl Udp {
         let mut is_any_changed = false;
         for interface in &mut self.interfaces {
             let Some(now) = present.iter().find(|one| one.name == interface.name) else {
-                // An interface that is down is not listed, and no message comes when it is up with another address.
+                // A down interface is not listed, and there may be no message when it comes up with another address.
                 self.is_address_list_due = true;
                 continue;
             };
@@ -206,7 +202,7 @@ impl Udp {
             let mut egresses = self.egress.iter_mut();
             if let Some(egress) = egresses.find(|egress| egress.index == interface.index) {
                 egress.address = interface.addresses[0].address;
-                // Groups are joined again by the look at the interface that follows.
+                // The following interface check joins the groups again.
                 egress.is_present = false;
             }
         }
@@ -218,7 +214,7 @@ impl Udp {
         is_any_changed
     }
 
-    /// Sets the wire class of discovery's datagrams, which follows from the open lanes.
+    /// Sets the level of discovery's datagrams, which depends on the open lanes.
     fn set_discovery_class(&mut self) -> Result<(), OpenError> {
         let is_open = |lane: &Lane| self.lane(*lane).is_some();
         let open = Lane::ALL.into_iter().filter(is_open);
@@ -257,7 +253,7 @@ impl fmt::Debug for Udp {
     }
 }
 
-/// Where a message goes, if this datapath reaches it.
+/// Destination address and port of a message, or the reason for refusing it.
 fn destination(
     message: &Message,
     bytes: usize,
@@ -358,7 +354,7 @@ impl Datapath for Udp {
         let flows = flows.as_mut().filter(|_| readable & flows_bit != 0);
         let flows = flows.map_or(&mut [][..], |flows| &mut flows.open);
         let places = 2 + flows.len();
-        // A flow that was closed may have left it beyond the last.
+        // The index may be beyond the end after a flow was closed.
         let begin = if *first < places { *first } else { 0 };
         *first = begin + 1;
         let mut taken = 0;
@@ -408,7 +404,7 @@ impl Datapath for Udp {
         descriptors
     }
 
-    /// All open lanes: the kernel's queues are seen by epoll.
+    /// Returns all open lanes: the kernel's queues are inspected through epoll.
     fn ready_lanes(&mut self) -> u16 {
         let open = Lane::ALL
             .into_iter()

@@ -1,4 +1,4 @@
-//! Opening a lane: its sockets, their options, and where it is reached.
+//! Opening of lanes: sockets, options and locators.
 
 use std::io;
 
@@ -16,39 +16,38 @@ use crate::contract::{Note, OpenError};
 use crate::lane::Lane;
 use crate::pool::Class;
 
-/// Not in libc for every target: linux/in.h.
+/// Socket option of linux/in.h, missing in libc for some targets.
 const IP_MULTICAST_ALL: c_int = 49;
 
-/// DSCP takes the upper six bits of the byte that IP_TOS sets.
+/// Shift of DSCP in the byte of IP_TOS: the upper six bits.
 const DSCP_SHIFT: u32 = 2;
 
-/// An open lane.
 pub(super) struct OpenLane {
-    /// The socket that sends, and receives what is sent to this participant.
+    /// Socket that sends, and receives unicast.
     pub(super) own: Source,
-    /// The socket that receives what is sent to the lane's group.
+    /// Socket that receives the lane's group.
     pub(super) group: Option<Source>,
     pub(super) receiver: Receiver,
     pub(super) unicast: Vec<Locator>,
     pub(super) multicast: Vec<Locator>,
-    /// Ports of single topics, where another datapath embeds this one.
+    /// Flow sockets, if embedded in another datapath.
     pub(super) flows: Option<FlowSockets>,
-    /// How many hops datagrams to groups may take at most.
+    /// Current multicast TTL.
     pub(super) hops: u8,
-    /// Which socket is looked at first, in turns, so that none starves another.
+    /// Index of the socket to receive from first; rotates to prevent starvation.
     pub(super) first: usize,
-    /// What the last look has shown to be readable, until it is received from, in the order of
-    /// [`sources`](Self::sources) and the flows' descriptor behind them. All, where nobody has looked.
+    /// Sockets that the last poll found readable, until the next receive; in the order of [`sources`](Self::sources),
+    /// then the flows' descriptor. All bits set without a poll.
     pub(super) readable: u8,
 }
 
 impl OpenLane {
-    /// The lane's own sockets: for unicast, and for its group if it has one.
+    /// Sockets of the lane: unicast, and its group if any.
     pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
         std::iter::once(&self.own).chain(&self.group)
     }
 
-    /// Is reached from now on at the addresses that interfaces have now, at the same ports.
+    /// Updates the locators to the current addresses of the interfaces, with the same ports.
     pub(super) fn move_to(&mut self, interfaces: &[Interface]) {
         let flows = self.flows.iter_mut().flat_map(|flows| &mut flows.open);
         let of_flows = flows.flatten().map(|flow| &mut flow.unicast);
@@ -60,7 +59,7 @@ impl OpenLane {
     }
 }
 
-/// What opening needs to know, and where it leaves its notes.
+/// Context of opening lanes, which collects notes.
 pub(super) struct Opener<'a> {
     pub(super) config: &'a UdpConfig,
     pub(super) interfaces: &'a [Interface],
@@ -91,7 +90,7 @@ impl Opener<'_> {
         })
     }
 
-    /// A port of its own for one topic: its socket, which only receives, and where it is reached.
+    /// Opens a flow: its receive-only socket and its unicast locators.
     pub(super) fn open_flow(&mut self, lane: Lane) -> Result<(Socket, Vec<Locator>), OpenError> {
         let socket = new_socket()?;
         self.bind(&socket, 0, "a topic's unicast")?;
@@ -101,8 +100,7 @@ impl Opener<'_> {
         Ok((socket, reached_at(self.interfaces, port)))
     }
 
-    /// The address unicast sockets are bound to: on loopback alone nothing may come in from
-    /// outside.
+    /// Bind address of unicast sockets; loopback only accepts no outside traffic.
     fn own_address(&self) -> [u8; 4] {
         match self.config.interfaces {
             Interfaces::Loopback => [127, 0, 0, 1],
@@ -124,9 +122,8 @@ impl Opener<'_> {
         Ok(socket)
     }
 
-    /// The port of the participant asked for, or of the first that is free, or where all are taken one that the kernel
-    /// chooses: the port is announced. It is not shared (no SO_REUSEADDR): that it can be bound is what makes the id
-    /// ours.
+    /// Binds the port of the configured participant id, or of the first free one, or a port chosen by the kernel if all
+    /// are in use: the port is announced. Without SO_REUSEADDR, because the exclusive port reserves the participant id.
     fn bind_metatraffic(&mut self, socket: &Socket) -> Result<(), OpenError> {
         const PURPOSE: &str = "metatraffic unicast";
         let domain = self.config.domain;
@@ -160,8 +157,8 @@ impl Opener<'_> {
         })
     }
 
-    /// The group's socket, unless no interface takes part. It is bound to the group's address,
-    /// so it receives nothing else: groups of several levels share a port.
+    /// Opens the group's socket, unless no interface supports multicast. Bound to the group's address, because groups
+    /// of several levels share a port.
     fn open_group(
         &mut self,
         lane: Lane,
@@ -173,7 +170,7 @@ impl Opener<'_> {
             return Ok(None);
         }
         let socket = new_socket()?;
-        // Every participant of the host and domain binds this port, other vendors' too.
+        // Every participant of the host and domain binds this port, including other vendors'.
         must(
             &socket,
             libc::SOL_SOCKET,
@@ -189,7 +186,7 @@ impl Opener<'_> {
             },
             _ => OpenError::of("bind a UDP socket to a group", error),
         })?;
-        // Only what arrives by interfaces that this socket joined on, not any socket of the host.
+        // Receive only on interfaces joined by this socket, not by any socket of the host.
         must(
             &socket,
             libc::IPPROTO_IP,
@@ -216,7 +213,7 @@ impl Opener<'_> {
 
     fn set_sending_options(&mut self, socket: &Socket, lane: Lane) -> Result<(), OpenError> {
         let ip = libc::IPPROTO_IP;
-        // Groups are of this network: no router passes them on.
+        // Groups are local to the network: routers do not forward them.
         must(
             socket,
             ip,
@@ -224,7 +221,7 @@ impl Opener<'_> {
             c_int::from(ON_THE_NETWORK),
             "limit multicast to one hop",
         )?;
-        // Other participants on this host are reached by groups too.
+        // Groups also reach other participants on this host.
         must(
             socket,
             ip,
@@ -232,7 +229,7 @@ impl Opener<'_> {
             1,
             "reach this host by multicast",
         )?;
-        // Otherwise a device that drops for a full queue is not heard of.
+        // Otherwise drops at a full device queue are not reported.
         must(
             socket,
             ip,
@@ -240,7 +237,7 @@ impl Opener<'_> {
             1,
             "be told of datagrams that were dropped",
         )?;
-        // Discovery's follows from the levels that are open.
+        // Discovery's class depends on the open levels.
         let Some(level) = lane.level() else {
             return Ok(());
         };
@@ -279,14 +276,14 @@ impl Opener<'_> {
     }
 }
 
-/// All addresses of the interfaces in use, with this port.
+/// Locators of all addresses in use, with this port.
 fn reached_at(interfaces: &[Interface], port: u16) -> Vec<Locator> {
     let addresses = interfaces.iter().flat_map(|one| &one.addresses);
     let reached = addresses.map(|address| Locator::udpv4(address.address, port));
     reached.collect()
 }
 
-/// Sets the wire class of what a socket sends: DSCP, and SO_PRIORITY as far as the process may.
+/// Sets the class of sent datagrams: DSCP, and SO_PRIORITY if permitted.
 pub(super) fn set_class(
     socket: &Socket,
     lane: Lane,
@@ -300,7 +297,7 @@ pub(super) fn set_class(
         class,
         "mark datagrams with their class",
     )?;
-    // After IP_TOS, which sets a priority of its own.
+    // After IP_TOS, which also sets a priority.
     let priority = c_int::from(level.get());
     let set = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority);
     Ok(set.err().map(|error| Note::NoPriority {
@@ -314,7 +311,7 @@ fn new_socket() -> Result<Socket, OpenError> {
     Socket::new().map_err(|error: io::Error| OpenError::of("open a UDP socket", error))
 }
 
-/// An option that the lane cannot do without.
+/// Sets a mandatory socket option.
 fn must(
     socket: &Socket,
     level: c_int,

@@ -1,4 +1,4 @@
-//! Ports and groups (RTPS 2.5 §9.6.2; ours for levels), one place for all datapaths.
+//! Ports and multicast groups of all datapaths (RTPS 2.5 §9.6.2; isolane's numbers for levels).
 
 use crate::contract::OpenError;
 use crate::lane::Lane;
@@ -12,12 +12,12 @@ const DOMAIN_GAIN: u32 = 250;
 const PARTICIPANT_GAIN: u32 = 2;
 /// d1, the offset of metatraffic unicast ports.
 const METATRAFFIC_UNICAST_OFFSET: u32 = 10;
-/// Groups of levels share one port; their addresses tell them apart.
+/// Port offset of the levels' groups, which differ only by address.
 const LEVEL_OFFSET: u32 = 1;
-/// The third byte of level 0's group: 239.255.16.(domain).
+/// Third byte of level 0's group: 239.255.16.(domain).
 const LEVEL_GROUP_BASE: u8 = 16;
 
-/// The group every participant announces itself to (RTPS 2.5 §9.6.2.4.1).
+/// SPDP multicast group (RTPS 2.5 §9.6.2.4.1).
 const SPDP_GROUP: [u8; 4] = [239, 255, 0, 1];
 
 fn port(domain: u32, offset: u32) -> Result<u16, OpenError> {
@@ -28,7 +28,7 @@ fn port(domain: u32, offset: u32) -> Result<u16, OpenError> {
     u16::try_from(PORT_BASE + DOMAIN_GAIN * domain + offset).map_err(|_| error)
 }
 
-/// Where participant `participant_id` receives metatraffic: 7410 + 250 · domain + 2 · id.
+/// Metatraffic unicast port of a participant: 7410 + 250 · domain + 2 · id.
 pub(crate) fn metatraffic_unicast(domain: u32, participant_id: u32) -> Result<u16, OpenError> {
     let limit = last_participant_id(domain)?;
     if participant_id > limit {
@@ -42,14 +42,14 @@ pub(crate) fn metatraffic_unicast(domain: u32, participant_id: u32) -> Result<u1
     port(domain, offset)
 }
 
-/// The last participant id of a domain that has a port.
+/// Last participant id of a domain that has a port.
 pub(crate) fn last_participant_id(domain: u32) -> Result<u32, OpenError> {
     let first = port(domain, METATRAFFIC_UNICAST_OFFSET)?;
     let room = u32::from(u16::MAX - first) / PARTICIPANT_GAIN;
     Ok(room.min(MAX_PARTICIPANT_ID))
 }
 
-/// The group of a lane, and its port: 239.255.0.1:7400 + 250 · domain for discovery,
+/// Group and port of a lane: 239.255.0.1:7400 + 250 · domain for discovery,
 /// 239.255.(16 + level).(domain):7401 + 250 · domain for a level.
 pub(crate) fn group(domain: u32, lane: Lane) -> Result<([u8; 4], u16), OpenError> {
     match lane {
@@ -57,7 +57,7 @@ pub(crate) fn group(domain: u32, lane: Lane) -> Result<([u8; 4], u16), OpenError
         Lane::Level(level) => {
             let port = port(domain, LEVEL_OFFSET)?;
             let third = LEVEL_GROUP_BASE + level.get();
-            // Domains with ports are below 233.
+            // Cannot truncate: domains with ports are below 233.
             Ok(([239, 255, third, domain as u8], port))
         }
     }

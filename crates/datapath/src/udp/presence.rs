@@ -1,10 +1,9 @@
-//! Interfaces that go away while they are used, and come back.
+//! Interfaces that are removed and return while in use.
 //!
-//! An interface that is deleted takes its memberships in groups with it, and one that comes back
-//! under the same name has another number. Sockets survive both, and unicast works again by
-//! itself as soon as there is a route; groups have to be joined again, and sent to by the new
-//! number. That is done here, when the loop has time: nothing on the way of a datagram looks. An
-//! interface whose address has changed counts as gone until its groups are joined again.
+//! Deleting an interface drops its group memberships, and an interface that returns has another index. Sockets survive
+//! both, and unicast works again once there is a route. Groups must be joined again, and sent to through the new index.
+//! This is done when the loop is idle, never on the path of a datagram. An interface with a changed address counts as
+//! removed until its groups are joined again.
 
 use isolane_wire::locator::Locator;
 
@@ -16,23 +15,22 @@ use crate::lane::Lane;
 
 type Lanes = [Option<Box<OpenLane>>; Lane::COUNT];
 
-/// Finds out by one system call whether the interface that this multicast leaves by is there, and
-/// is the one it was. One that is back with its address is joined on again; where that does not
-/// work yet, it is tried again next time.
+/// Checks with one system call that an egress interface exists and has the same index. Joins the groups again on one
+/// that returned with its address; a failure is retried at the next check.
 pub(super) fn look_after(interface: &mut Interface, egress: &mut Egress, lanes: &Lanes) {
     let mut open = lanes.iter().flatten();
     let Some(socket) = open.next().map(|lane| &lane.own.socket) else {
         return;
     };
     let Ok(index) = socket.interface_index(&interface.name) else {
-        // A name is only a name: memberships and routes are those of the number.
+        // Renamed: memberships and routes depend only on the index.
         let renamed = socket.interface_name(interface.index);
         if let Some(name) = renamed.ok().filter(|_| egress.is_present) {
             interface.name = name;
         } else if egress.is_present {
             egress.is_present = false;
             each_group(lanes, |socket, group| {
-                // A socket has room for some memberships only; the kernel may have forgotten it.
+                // Memberships per socket are limited; the kernel may already have dropped this one.
                 let _ = socket.leave(group, interface.index);
                 true
             });
@@ -50,19 +48,19 @@ pub(super) fn look_after(interface: &mut Interface, egress: &mut Egress, lanes: 
     }
 }
 
-/// Joins all groups again; says whether all could be.
+/// Joins all groups again; returns true if all succeeded.
 fn rejoin(former: u32, index: u32, lanes: &Lanes) -> bool {
     each_group(lanes, |socket, group| {
         let _ = socket.leave(group, former);
         match socket.join(group, index) {
-            // Joined before, by an attempt that failed for another lane.
+            // Already joined by an attempt that failed for another lane.
             Err(error) => error.raw_os_error() == Some(libc::EADDRINUSE),
             Ok(()) => true,
         }
     })
 }
 
-/// Whether it is true for the group of each open lane; all are tried.
+/// Calls `is_done` for the group of each open lane; returns true if all calls do.
 fn each_group(lanes: &Lanes, mut is_done: impl FnMut(&Socket, [u8; 4]) -> bool) -> bool {
     let mut all = true;
     for lane in lanes.iter().flatten() {

@@ -1,15 +1,13 @@
-//! Receiving a burst: recvmmsg straight into frames.
+//! Burst reception: recvmmsg directly into frames.
 //!
-//! Frames stay armed between calls: a call replaces those that the last one filled, and no
-//! others, so an empty lane costs one system call and moves no frame. The arrays that the call
-//! needs are taken once; what they point to is written anew before each call, so no pointer in
-//! them is ever looked at after its frame has gone.
+//! Frames stay armed between calls: only those filled by the last call are replaced, so an empty lane costs one system
+//! call and moves no frame. The arrays for the call are allocated once. Their entries are rewritten before each use, so
+//! no pointer is used after its frame has left.
 //!
-//! # Stamps
+//! # Receive stamps
 //!
-//! With stamps, both clocks are read once for each socket that brought something. After a step of
-//! the wall clock a socket's stamps are left out until the socket has been found empty: what
-//! waited in it may have been stamped before the step.
+//! Both clocks are read once for each socket that delivered datagrams. After a step of the wall clock a socket's stamps
+//! are ignored until the socket has been empty, because waiting datagrams may be stamped before the step.
 
 use std::io;
 use std::mem;
@@ -26,15 +24,15 @@ use crate::ledger::{LaneLedger, ReceiveDrop};
 use crate::limits::MAX_BURST;
 use crate::pool::{Class, Frame, Pool};
 
-/// Words of control data a datagram brings: a drop counter (24 bytes) and a time stamp (32).
+/// Words of control data of a datagram: drop counter (24 bytes) and receive stamp (32).
 const CONTROL_WORDS: usize = 8;
 
-/// A socket that is received from.
+/// Socket to receive from.
 pub(super) struct Source {
     pub(super) socket: Socket,
-    /// The kernel's drop counter as far as it is in the ledger.
+    /// Value of the kernel's drop counter already in the ledger.
     drops_seen: u32,
-    /// Steps of the wall clock since whose last one the socket has been empty.
+    /// Number of wall-clock steps when the socket was last empty.
     steps_settled: u32,
 }
 
@@ -47,14 +45,13 @@ impl Source {
         }
     }
 
-    /// Datagrams dropped by the kernel that are not in the ledger yet: those after the last
-    /// datagram that was received.
+    /// Datagrams dropped by the kernel since the last received one, not in the ledger yet.
     pub(super) fn drops_unseen(&self) -> u64 {
         let drops = self.socket.kernel_drops().unwrap_or(self.drops_seen);
         u64::from(drops.wrapping_sub(self.drops_seen))
     }
 
-    /// The counter that came with a datagram. It only grows, modulo 2^32.
+    /// Records the drop counter of a datagram, which only grows, modulo 2^32.
     fn note_drops(&mut self, drops: u32, ledger: &mut LaneLedger) {
         let new = drops.wrapping_sub(self.drops_seen);
         self.drops_seen = drops;
@@ -63,32 +60,32 @@ impl Source {
     }
 }
 
-/// What a datagram's control data said.
+/// Control data of a datagram.
 #[derive(Default)]
 struct Extras {
     drops: Option<u32>,
     wall_ns: Option<u64>,
 }
 
-/// Armed frames of one lane, and the arrays of recvmmsg.
+/// Armed frames of a lane, and the arrays of recvmmsg.
 pub(super) struct Receiver {
     class: Class,
-    /// Place i is filled by datagram i of a call. Armed ones are kept in front.
+    /// Frame i receives datagram i of a call. Armed frames are kept at the front.
     frames: [Option<Frame>; MAX_BURST],
     headers: Box<[mmsghdr; MAX_BURST]>,
     vectors: Box<[iovec; MAX_BURST]>,
     names: Box<[sockaddr_in; MAX_BURST]>,
     controls: Box<[[u64; CONTROL_WORDS]; MAX_BURST]>,
-    /// Bit i: header i points to frame i, and no call has written to it since. Most calls use one
-    /// place of sixteen; the others stay as they are.
+    /// Bit i: header i points to frame i, and no call has written to it since. Most calls use one place of sixteen; the
+    /// others need no work.
     prepared: u32,
-    /// Where stamps are asked for.
+    /// Clock for receive stamps, if enabled.
     clock: Option<ArrivalClock>,
 }
 
 impl Receiver {
     pub(super) fn new(class: Class, timestamps: bool) -> Receiver {
-        // SAFETY: these are plain C structures, for which zeros are "nothing".
+        // SAFETY: these are plain C structures, for which all zeros are valid.
         let (headers, vectors, names) = unsafe {
             (
                 Box::new(mem::zeroed()),
@@ -108,7 +105,7 @@ impl Receiver {
         }
     }
 
-    /// Takes at most `limit` datagrams off one socket. `limit` is no more than the burst's room.
+    /// Receives at most `limit` datagrams from a socket. `limit` is at most the burst's room.
     pub(super) fn receive(
         &mut self,
         source: &mut Source,
@@ -136,15 +133,15 @@ impl Receiver {
         count
     }
 
-    /// The clock to turn stamps by, if those of this call mean something.
+    /// Clock to convert this call's stamps with, if they are valid.
     fn look_at_clock(&mut self, source: &Source, count: usize) -> Option<ArrivalClock> {
         let clock = self.clock.as_mut().filter(|_| count > 0)?;
         clock.look();
         (source.steps_settled == clock.steps()).then_some(*clock)
     }
 
-    /// Brings up to `limit` frames to the front, and says how many are there. Looks only at places
-    /// that are not prepared: of sixteen these are as many as the last call has filled.
+    /// Arms up to `limit` frames at the front and returns their number. Only unprepared places are visited: those that
+    /// the last call filled.
     fn arm(&mut self, limit: usize, pool: &Pool) -> usize {
         let wanted = (1 << limit) - 1;
         loop {
@@ -163,7 +160,7 @@ impl Receiver {
         }
     }
 
-    /// An armed frame of a later place, when the pool has none left.
+    /// Takes an armed frame from a later place, when the pool is empty.
     fn take_behind(&mut self, place: usize) -> Option<Frame> {
         let behind = place + 1..MAX_BURST;
         let from = behind
@@ -173,7 +170,7 @@ impl Receiver {
         self.frames[from].take()
     }
 
-    /// The call, and once more if the first brought nothing but an error of an earlier send.
+    /// Receives; retries once if the first call returned only the error of an earlier send.
     fn call_twice(&mut self, source: &Source, armed: usize, ledger: &mut LaneLedger) -> usize {
         for _ in 0..2 {
             match self.call(&source.socket, armed) {
@@ -192,9 +189,9 @@ impl Receiver {
         );
         let headers = self.headers.as_mut_ptr();
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: the first `armed` headers are prepared (`arm`; a call that fails changes none): each points to a vector, a name and
-        // control data of its own, the vector to the frame that `frames` has kept armed at its
-        // place since; none of them moves or is touched during the call.
+        // SAFETY: the first `armed` headers are prepared (`arm`; a failed call changes none). Each points to its own
+        // vector, name and control data, the vector to the frame armed at its place since. None of them moves or is
+        // accessed during the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.raw(),
@@ -234,7 +231,7 @@ impl Receiver {
         self.prepared |= 1 << place;
     }
 
-    /// Hands the datagram of one place on, or drops it by name and keeps its frame armed.
+    /// Delivers the datagram of a place, or drops it, counted by reason, and keeps its frame armed.
     fn finish(
         &mut self,
         place: usize,
@@ -267,7 +264,7 @@ impl Receiver {
             from: locator_of(&self.names[place]),
             arrived,
         };
-        // There is room: the limit was no more than that.
+        // Cannot fail: the limit is at most the burst's room.
         let _ = burst.push(received);
     }
 

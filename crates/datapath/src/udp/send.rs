@@ -1,8 +1,7 @@
-//! Sending a burst: sendmmsg straight out of frames.
+//! Burst transmission: sendmmsg directly from frames.
 //!
-//! A frame with several destinations is several messages that point to the same bytes. A message
-//! to a group is one message for each interface, with that interface in its control data
-//! (IP_PKTINFO), so one socket and one call serve them all.
+//! A frame with several destinations becomes several messages with the same bytes. A multicast message becomes one
+//! message for each interface, given in its control data (IP_PKTINFO), so one socket and one call suffice.
 
 use std::io;
 use std::mem;
@@ -15,19 +14,19 @@ use crate::burst::SendReport;
 use crate::ledger::{Refusal, TransmitLedger};
 use crate::limits::MAX_MESSAGES;
 
-/// Words of control data: one in_pktinfo (12 bytes) behind its header (16).
+/// Words of control data: an in_pktinfo (12 bytes) after its header (16).
 const CONTROL_WORDS: usize = 4;
 
-/// The interface a multicast message leaves by.
+/// Interface on which multicast is sent.
 #[derive(Clone, Copy)]
 pub(super) struct Egress {
     pub(super) index: u32,
     pub(super) address: [u8; 4],
-    /// Its interface was there when it was last looked after.
+    /// True if the interface existed at the last check.
     pub(super) is_present: bool,
 }
 
-/// The arrays of sendmmsg, taken once. Messages are collected, then sent in one call.
+/// Arrays of sendmmsg, allocated once. Messages are collected, then sent in one call.
 pub(super) struct Sender {
     headers: Box<[mmsghdr; MAX_MESSAGES]>,
     vectors: Box<[iovec; MAX_MESSAGES]>,
@@ -35,7 +34,7 @@ pub(super) struct Sender {
     controls: Box<[[u64; CONTROL_WORDS]; MAX_MESSAGES]>,
 }
 
-/// Messages collected for one call; they borrow the bytes they send.
+/// Messages collected for one call; borrows their bytes.
 pub(super) struct Batch<'a> {
     sender: &'a mut Sender,
     socket: &'a Socket,
@@ -46,7 +45,7 @@ pub(super) struct Batch<'a> {
 
 impl Sender {
     pub(super) fn new() -> Sender {
-        // SAFETY: these are plain C structures, for which zeros are "nothing".
+        // SAFETY: these are plain C structures, for which all zeros are valid.
         let (headers, vectors, names) = unsafe {
             (
                 Box::new(mem::zeroed()),
@@ -80,7 +79,7 @@ impl Sender {
     fn prepare(&mut self, place: usize, bytes: &[u8], to: ([u8; 4], u16), by: Option<Egress>) {
         self.names[place] = socket_address(to.0, to.1);
         self.vectors[place] = iovec {
-            // The kernel only reads what it sends.
+            // The kernel only reads the bytes.
             iov_base: bytes.as_ptr().cast_mut().cast(),
             iov_len: bytes.len(),
         };
@@ -97,7 +96,7 @@ impl Sender {
     }
 }
 
-/// Says by which interface, and with which source address, a message leaves.
+/// Writes the interface and source address of a message as control data.
 fn write_egress(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], egress: Egress) {
     let info = libc::in_pktinfo {
         ipi_ifindex: egress.index as libc::c_int,
@@ -106,8 +105,8 @@ fn write_egress(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], e
     };
     let len = size_of_val(&info) as libc::c_uint;
     header.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: the control buffer holds CMSG_SPACE of an in_pktinfo (checked below), is aligned
-    // for its header, and is not used otherwise.
+    // SAFETY: the control buffer has CMSG_SPACE of an in_pktinfo (checked below), is aligned for the header, and has
+    // no other use.
     unsafe {
         header.msg_controllen = libc::CMSG_SPACE(len) as _;
         let message = libc::CMSG_FIRSTHDR(ptr::from_ref(header));
@@ -120,13 +119,13 @@ fn write_egress(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], e
 }
 
 const _: () = {
-    // SAFETY: a computation on numbers.
+    // SAFETY: pure arithmetic.
     let space = unsafe { libc::CMSG_SPACE(size_of::<libc::in_pktinfo>() as _) };
     assert!(space as usize <= CONTROL_WORDS * 8);
 };
 
 impl<'a> Batch<'a> {
-    /// Adds a message; sends what was collected if there is no room.
+    /// Adds a message; sends the collected ones first if there is no room.
     pub(super) fn push(&mut self, bytes: &'a [u8], to: ([u8; 4], u16), by: Option<Egress>) {
         if self.count == MAX_MESSAGES {
             self.flush();
@@ -135,14 +134,14 @@ impl<'a> Batch<'a> {
         self.count += 1;
     }
 
-    /// Names a message that is not sent at all.
+    /// Counts messages that are not sent.
     pub(super) fn refuse(&mut self, reason: Refusal, count: usize) {
         self.ledger.note_refused(reason, count as u64);
         self.report.refused += count as u32;
     }
 
-    /// Sends what was collected. Each call of the kernel settles at least one message, or is the
-    /// one repetition after an error of an earlier datagram.
+    /// Sends the collected messages. Each system call settles at least one message, or is the one retry after the error
+    /// of an earlier datagram.
     pub(super) fn flush(&mut self) {
         let count = mem::take(&mut self.count);
         let mut next = 0;
@@ -153,8 +152,8 @@ impl<'a> Batch<'a> {
                     self.note_sent(next, sent);
                     next += sent;
                     if next < count {
-                        // What stopped the call, it does not say. If it was an error of an
-                        // earlier datagram, it is over now, but still listed.
+                        // The call does not report what stopped it. The error of an earlier datagram is now cleared,
+                        // but still in the error queue.
                         self.ledger.bounced += self.socket.take_errors();
                     }
                     continue;
@@ -168,7 +167,7 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let reason = refusal_of(error);
-            // The socket's buffer is full for all that follow as well.
+            // A full send buffer refuses all following messages as well.
             let refused = match reason {
                 Refusal::WouldBlock => count - next,
                 _ => 1,
@@ -184,9 +183,8 @@ impl<'a> Batch<'a> {
     fn call(&mut self, next: usize, count: usize) -> io::Result<usize> {
         let headers = self.sender.headers[next..count].as_mut_ptr();
         let messages = (count - next) as libc::c_uint;
-        // SAFETY: headers from `next` to `count` were prepared for this batch; each points to a
-        // vector, name and control data of its own, which do not move, and to bytes that the
-        // batch borrows for 'a.
+        // SAFETY: headers from `next` to `count` were prepared for this batch. Each points to its own vector, name and
+        // control data, which do not move, and to bytes that the batch borrows for 'a.
         let sent =
             unsafe { libc::sendmmsg(self.socket.raw(), headers, messages, libc::MSG_DONTWAIT) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
@@ -200,8 +198,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Errors that ICMP may have brought for an earlier datagram: the kernel reports them once, in
-/// place of sending. If they are of this datagram, they come again.
+/// Returns true for errors that ICMP may have caused for an earlier datagram: the kernel reports them once, instead of
+/// sending. An error of the current datagram repeats.
 fn is_of_an_earlier_datagram(error: i32) -> bool {
     matches!(
         error,

@@ -1,5 +1,5 @@
-//! One UDP socket: system calls behind a safe type. Set-up only, besides `kernel_drops` and
-//! `take_errors`; what moves datagrams is in `receive` and `send`.
+//! UDP socket: system calls with a safe interface. Only set-up, `kernel_drops` and `take_errors`; `receive` and `send`
+//! move datagrams.
 
 use std::io;
 use std::mem;
@@ -10,12 +10,12 @@ use libc::{c_int, c_void, socklen_t};
 
 use crate::limits::MAX_BOUNCES;
 
-/// SO_MEMINFO and the place of the drop counter in its answer (linux/sock_diag.h).
+/// SO_MEMINFO, and the index of the drop counter in its result (linux/sock_diag.h).
 const SO_MEMINFO: c_int = 55;
 const SK_MEMINFO_DROPS: usize = 8;
 const SK_MEMINFO_VARS: usize = 9;
 
-/// Room for one error with the address it came from, in words so that it is aligned.
+/// Words of control data for one error with its source address; words for alignment.
 const ERROR_CONTROL_WORDS: usize = 16;
 
 pub(super) struct Socket {
@@ -23,12 +23,12 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Non-blocking, closed on exec.
+    /// Creates a non-blocking, close-on-exec socket.
     pub(super) fn new() -> io::Result<Socket> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no memory is passed.
         let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just created and has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Socket { fd })
     }
@@ -45,7 +45,7 @@ impl Socket {
         Ok(())
     }
 
-    /// The port that the kernel chose.
+    /// Bound port.
     pub(super) fn port(&self) -> io::Result<u16> {
         let mut name = socket_address([0; 4], 0);
         let mut len = size_of_val(&name) as socklen_t;
@@ -64,7 +64,7 @@ impl Socket {
         Ok(())
     }
 
-    /// An option whose value is a number.
+    /// Reads an option whose value is a number.
     pub(super) fn get(&self, level: c_int, name: c_int) -> io::Result<c_int> {
         let mut value: c_int = 0;
         let mut len = size_of::<c_int>() as socklen_t;
@@ -74,7 +74,7 @@ impl Socket {
         Ok(value)
     }
 
-    /// Joins a group on one interface.
+    /// Joins a group on an interface.
     pub(super) fn join(&self, group: [u8; 4], interface: u32) -> io::Result<()> {
         let request = libc::ip_mreqn {
             imr_multiaddr: internet_address(group),
@@ -84,7 +84,7 @@ impl Socket {
         self.set(libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP, request)
     }
 
-    /// Leaves a group on one interface, which may not be there any more.
+    /// Leaves a group on an interface, which may no longer exist.
     pub(super) fn leave(&self, group: [u8; 4], interface: u32) -> io::Result<()> {
         let request = libc::ip_mreqn {
             imr_multiaddr: internet_address(group),
@@ -94,7 +94,7 @@ impl Socket {
         self.set(libc::IPPROTO_IP, libc::IP_DROP_MEMBERSHIP, request)
     }
 
-    /// The number that the interface of this name has now.
+    /// Current index of the interface with a name.
     pub(super) fn interface_index(&self, name: &str) -> io::Result<u32> {
         let mut request = interface_request(name);
         self.ask(libc::SIOCGIFINDEX, &mut request)?;
@@ -102,7 +102,7 @@ impl Socket {
         Ok(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
     }
 
-    /// The name that the interface of this number has now.
+    /// Current name of the interface with an index.
     pub(super) fn interface_name(&self, index: u32) -> io::Result<String> {
         let mut request = interface_request("");
         request.ifr_ifru.ifru_ifindex = index as c_int;
@@ -112,7 +112,7 @@ impl Socket {
         Ok(String::from_utf8(name).unwrap_or_default())
     }
 
-    /// Whether the interface of this name is up, and the first of its IPv4 addresses is this one.
+    /// Returns true if the interface is up and `address` is its first IPv4 address.
     pub(super) fn interface_has(&self, name: &str, address: [u8; 4]) -> io::Result<bool> {
         let mut request = interface_request(name);
         self.ask(libc::SIOCGIFFLAGS, &mut request)?;
@@ -134,8 +134,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Asks for a receive buffer of so many bytes, and says how many there are. The kernel
-    /// doubles what is asked for, for its own overhead, and reports the doubled number.
+    /// Requests a receive buffer of `bytes` bytes and returns the granted size. The kernel doubles the requested size
+    /// for its overhead, and reports the doubled number.
     pub(super) fn set_receive_buffer(&self, bytes: usize) -> io::Result<usize> {
         let wanted = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let forced = self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted);
@@ -146,14 +146,13 @@ impl Socket {
         Ok(usize::try_from(doubled / 2).unwrap_or(0))
     }
 
-    /// Bytes of kernel memory that the receive queue may take.
+    /// Maximum kernel memory of the receive queue in bytes.
     pub(super) fn receive_buffer(&self) -> Option<usize> {
         let bytes = self.get(libc::SOL_SOCKET, libc::SO_RCVBUF).ok()?;
         usize::try_from(bytes).ok()
     }
 
-    /// Datagrams the kernel has dropped at this socket since it was made, modulo 2^32. `None`
-    /// where the kernel does not say (before Linux 4.12).
+    /// Datagrams dropped by the kernel at this socket since its creation, modulo 2^32. `None` before Linux 4.12.
     pub(super) fn kernel_drops(&self) -> Option<u32> {
         let mut answer = [0_u32; SK_MEMINFO_VARS];
         let mut len = size_of_val(&answer) as socklen_t;
@@ -165,9 +164,9 @@ impl Socket {
         complete.then_some(answer[SK_MEMINFO_DROPS])
     }
 
-    /// Takes errors of earlier datagrams off the socket, [`MAX_BOUNCES`] at most, and says how
-    /// many of them other hosts reported (ICMP). To be called when a call failed for no reason
-    /// of its own: the kernel reports such an error once in place of the next call's result.
+    /// Takes errors of earlier datagrams from the error queue, at most [`MAX_BOUNCES`], and returns how many other
+    /// hosts reported (ICMP). Called after an unexplained failure: the kernel reports such an error once, as the result
+    /// of the next call.
     pub(super) fn take_errors(&self) -> u64 {
         let mut bounced = 0;
         for _ in 0..MAX_BOUNCES {
@@ -180,7 +179,7 @@ impl Socket {
         bounced
     }
 
-    /// The origin of the oldest error.
+    /// Takes the oldest error and returns its origin.
     fn take_error(&self) -> Option<u8> {
         let mut control = [0_u64; ERROR_CONTROL_WORDS];
         // SAFETY: all zeros is a message without buffers.
@@ -188,13 +187,13 @@ impl Socket {
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&control) as _;
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        // SAFETY: `header` names no buffer but `control`, which lives longer than the call.
+        // SAFETY: `header` names no buffer except `control`, which outlives the call.
         let result = unsafe { libc::recvmsg(self.raw(), &raw mut header, flags) };
         if result < 0 {
             return None;
         }
         let mut origin = libc::SO_EE_ORIGIN_NONE;
-        // SAFETY: the kernel filled `control`, and `header` says how far.
+        // SAFETY: the kernel filled `control`, and `header` has its length.
         unsafe {
             for_each_control(&header, |level, kind, data, len| {
                 let is_error = level == libc::IPPROTO_IP && kind == libc::IP_RECVERR;
@@ -214,7 +213,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Shows each control message of a received header: its level, kind, data and its length.
+/// Calls `show` for each control message of a received header: level, kind, data and length.
 ///
 /// # Safety
 /// `header` was filled by the kernel, and its control buffer is alive.
@@ -238,7 +237,7 @@ pub(super) unsafe fn for_each_control(
     }
 }
 
-/// A question about the interface of this name; a name that is too long is cut, and not found.
+/// Creates an ifreq for an interface; too long a name is cut, and will not be found.
 pub(super) fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: zeros are a valid request.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };

@@ -1,11 +1,11 @@
-//! Lists and heaps against the obvious model, with random jobs.
+//! Randomized tests of the queues against simple models.
 
 use alloc::vec::Vec;
 
 use super::{at, drain, event_job, executor, run};
 use crate::{JobConfig, JobId};
 
-/// A deterministic generator, so that a failure repeats.
+/// Deterministic generator, so that failures repeat.
 fn next_random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -13,7 +13,7 @@ fn next_random(state: &mut u64) -> u64 {
     *state
 }
 
-/// The lists and heaps against the obvious model: scan all jobs.
+/// Compares the choice with a scan of all jobs.
 #[test]
 fn the_choice_equals_a_scan_of_all_jobs() {
     for seed in 1..200_u64 {
@@ -58,7 +58,7 @@ fn the_choice_equals_a_scan_of_all_jobs() {
     }
 }
 
-/// The heap of releases against a list of the periods.
+/// Compares the time queue with a list of the periods.
 #[test]
 fn every_periodic_release_happens_at_its_instant() {
     for seed in 1..50_u64 {

@@ -1,4 +1,4 @@
-//! What the executor has seen of each job: its times, and which job made another one wait.
+//! Tests of the observations: times, and which job delayed another.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
-//! When jobs become ready by the clock: periods, and events that may not come too close.
+//! Tests of releases by time: periods and minimum inter-arrival times.
 
 use super::{at, executor, observed, run};
 use crate::{Executor, JobConfig, JobId, Trigger};
 
-/// A job with a period of 100 ns, without phase.
+/// Adds a job with a period of 100 ns and no offset.
 fn cycle(executor: &mut Executor) -> JobId {
     executor
         .add(JobConfig::periodic("cycle", 9, 100, 0))
@@ -36,7 +36,7 @@ fn a_late_look_at_the_clock_releases_once_and_names_the_releases_missed() {
     let job = cycle(&mut executor);
     executor.release(at(100));
     run(&mut executor, job, 101, 105, false);
-    // Due at 200, 300, 400 and 500; nobody looked.
+    // Due at 200, 300, 400 and 500, without a call of `release`.
     executor.release(at(550));
     assert_eq!(executor.ready_count(), 1);
     assert_eq!(executor.job(job).released_at(), Some(at(200)));

@@ -1,4 +1,4 @@
-//! The share that a priority has of the one above it.
+//! Tests of the share that a priority has of the next higher one.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ const DATA: u8 = 13;
 const PROTOCOL: u8 = 12;
 const ITEMS: u16 = 16;
 
-/// Data and protocol work of a level, the latter with a share.
+/// Data and protocol jobs of a level, the latter with a share.
 fn level() -> (Executor, JobId, JobId) {
     let mut executor = executor();
     executor.grant_share(PROTOCOL, ITEMS);
@@ -18,7 +18,7 @@ fn level() -> (Executor, JobId, JobId) {
     (executor, data, protocol)
 }
 
-/// Runs one activation of so many items, and says whose it was and whether it was by share.
+/// Runs one activation of `items` items; returns its job, and true if chosen by share.
 fn run_next(executor: &mut Executor, items: u16) -> (JobId, bool) {
     let id = executor.next().unwrap();
     executor.begin(id, at(10));
@@ -28,7 +28,7 @@ fn run_next(executor: &mut Executor, items: u16) -> (JobId, bool) {
     (id, by_share)
 }
 
-/// Data jobs that ran before the first of protocol work.
+/// Number of data activations before the first protocol activation.
 fn data_before_protocol(executor: &mut Executor, protocol: JobId, items: u16) -> usize {
     let mut count = 0;
     while run_next(executor, items) != (protocol, true) {
@@ -106,7 +106,7 @@ fn data_that_waits_for_a_share_of_its_own_level_has_suffered_no_inversion() {
     run(&mut executor, protocol, 20, 30, false);
     run(&mut executor, data, 40, 50, true);
     assert_eq!(observed(&executor, data).inversions, 0);
-    // Where nobody has a share it is one.
+    // Without a share, this is an inversion.
     executor.activate(bulk, at(50));
     run(&mut executor, bulk, 60, 70, false);
     run(&mut executor, data, 80, 90, false);

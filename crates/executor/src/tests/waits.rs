@@ -1,11 +1,10 @@
-//! What something urgent waited for, judged by stamps and looks.
+//! Tests of waits, classified by stamps and polls.
 
 use super::{at, event_job, executor, observed, run};
 use crate::limits::REMEMBERED_ACTIVATIONS;
 use crate::{Executor, JobConfig, JobId, Waited};
 
 const CRITICAL: u8 = 15;
-/// The critical job's source.
 const SOURCE: u8 = 3;
 
 fn receive_job(executor: &mut Executor) -> JobId {
@@ -16,7 +15,7 @@ fn receive_job(executor: &mut Executor) -> JobId {
     executor.add(config).unwrap()
 }
 
-/// A lower activation of 10 ns that begins now, behind a look that found these sources readable.
+/// Runs a lower-priority activation of 10 ns at `now`, after a poll that found these sources readable.
 fn run_bulk(executor: &mut Executor, bulk: JobId, now: u64, readable: Option<u32>) {
     if let Some(readable) = readable {
         executor.looked(at(now), readable);
@@ -24,7 +23,7 @@ fn run_bulk(executor: &mut Executor, bulk: JobId, now: u64, readable: Option<u32
     run(executor, bulk, now, now + 10, false);
 }
 
-/// Handles something that arrived at `stamp`, from 100 to 105.
+/// Handles an item that arrived at `stamp`, from 100 to 105.
 fn receive(executor: &mut Executor, job: JobId, stamp: u64) -> Waited {
     executor.looked(at(100), 1 << SOURCE);
     executor.activate(job, at(100));
@@ -72,7 +71,7 @@ fn a_lower_activation_without_a_look_before_it_is_an_inversion() {
         event_job(&mut executor, "bulk", 1),
         receive_job(&mut executor),
     );
-    // This look is the first activation's alone.
+    // The first activation uses up this poll.
     run_bulk(&mut executor, bulk, 50, Some(0));
     run_bulk(&mut executor, bulk, 60, None);
     assert_eq!(counts(receive(&mut executor, job, 55)), (1, 0, 0));
@@ -141,7 +140,7 @@ fn an_activation_is_as_urgent_as_the_most_urgent_item_it_was_told_of() {
         executor.finish(shared, at(begin + 10), false);
     }
     executor.begin(shared, at(90));
-    // Below 7 is the second; the third, which knew nothing, is the job's own 15.
+    // The second is below 7; the third reported no items and has the job's own 15.
     assert_eq!(executor.arrived(7, at(5)).inversions, 1);
     assert_eq!(executor.arrived(8, at(5)).inversions, 2);
     assert_eq!(executor.arrived(3, at(5)).inversions, 0);
@@ -153,7 +152,7 @@ fn what_follows_from_another_job_responds_from_the_arrival_and_waits_from_there_
     let bulk = event_job(&mut executor, "bulk", 1);
     let callback = event_job(&mut executor, "callback", CRITICAL);
     run_bulk(&mut executor, bulk, 20, Some(0));
-    // A sample of 15 was read at 40: what ran before that was counted there.
+    // A sample stamped 15 was read at 40: the reading job accounted for the time before.
     executor.activate_since(callback, at(15), at(40));
     run_bulk(&mut executor, bulk, 50, Some(0));
     let waited = executor.begin(callback, at(70));

@@ -1,4 +1,4 @@
-//! Reads a `[host.NAME]` table.
+//! Reader of `[host.NAME]` tables.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use super::report::{Report, Wrong};
 use super::table::Table;
 use super::{protect, values, xdp};
 
-/// Reads a host; `None` if anything needed is missing or wrong.
+/// Reads a host; `None` if a required value is missing or any value is wrong.
 pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
     let name = name(&table, report);
     let interface = table.field("interface", report, values::interface);

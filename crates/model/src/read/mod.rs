@@ -1,11 +1,8 @@
-//! From text to a [`System`], once, at the edge.
+//! Parser of descriptions: text to [`System`].
 //!
-//! The way of a description: bytes -> text -> a tree of TOML values in which every key and value
-//! knows its place -> the typed system. The tree's parser goes on after an error, and so does
-//! everything here: each table is read to its end whatever is wrong in it, so that a person sees
-//! all problems of a file at once. A system comes out only if there was no error.
-//!
-//! Nothing here panics or loops longer than the text, whatever the text.
+//! A description passes through UTF-8 text and a tree of TOML values with their spans to the typed system. The TOML
+//! parser continues after an error, and so does this module, so that all problems of a file are reported together. A
+//! system is returned only without errors. No input makes it panic, or loop longer than the text.
 
 mod host;
 mod participant;
@@ -36,14 +33,13 @@ pub(crate) use self::tuning::SwitchValue;
 pub(crate) use self::values::word;
 use crate::tuning::Tuning;
 
-/// Reads a description. Problems come in the order of the file.
+/// Reads a description. Problems are in the order of the file.
 pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>> {
     let (mut system, warnings) = read_whole(bytes, file_name, read_system)?;
     system.warnings = warnings;
     Ok(system)
 }
 
-/// Reads a file that holds the switches of `[tune]` and nothing else.
 pub(crate) fn read_tuning(bytes: &[u8], file_name: &str) -> Result<Tuning, Vec<Problem>> {
     let (tuning, _) = read_whole(bytes, file_name, |tree, report| {
         let mut root = Table::root(tree);
@@ -54,7 +50,7 @@ pub(crate) fn read_tuning(bytes: &[u8], file_name: &str) -> Result<Tuning, Vec<P
     Ok(tuning)
 }
 
-/// Reads a file by what its tree means; beside it, what is allowed and probably not meant.
+/// Reads a file and interprets its tree; also returns the warnings.
 fn read_whole<T>(
     bytes: &[u8],
     file_name: &str,
@@ -69,7 +65,7 @@ fn read_whole<T>(
     let text = Arc::new(Text::new(file_name, &content));
     let mut report = Report::new(text);
     if let Err(error) = core::str::from_utf8(bytes) {
-        // Its lines are not drawn: what they hold may be anything, also what a terminal obeys.
+        // The line is not drawn: it can contain arbitrary bytes, including terminal control sequences.
         let first = error.valid_up_to();
         let line = content[..first].matches('\n').count() + 1;
         let what = format!("{file_name} is not UTF-8 text: byte {first}, in line {line}");
@@ -84,7 +80,7 @@ fn read_whole<T>(
     }
 }
 
-/// Reads the root table: `None` if anything needed is missing or wrong.
+/// Reads the root table; `None` if a required value is missing or any value is wrong.
 fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
     let mut root = Table::root(tree);
     let domain = root
@@ -117,8 +113,8 @@ fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
     })
 }
 
-/// Reads the hosts, and apart from them their names: a host with a wrong setting still exists for
-/// the topics that name it.
+/// Reads the hosts, and separately their names: a host with a wrong setting still exists for the topics that name
+/// it.
 fn read_hosts<'a>(
     root: &mut Table<'a>,
     report: &mut Report,
@@ -132,7 +128,7 @@ fn read_hosts<'a>(
     (hosts.into_iter().collect(), names)
 }
 
-/// The tables `[kind.NAME]` in the order of the file, at most `limit`.
+/// Returns the tables `[kind.NAME]` in the order of the file, at most `limit`.
 fn named_tables<'a>(
     root: &mut Table<'a>,
     kind: &'static str,

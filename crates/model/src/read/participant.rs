@@ -1,4 +1,4 @@
-//! Reads the `[participant.NAME]` tables.
+//! Reader of `[participant.NAME]` tables.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::report::{Report, Wrong};
 use super::table::{Field, Table};
 use super::values::{self, shortened};
 
-/// What else the file describes, by name; topics as far as they could be read.
+/// Other parts of the description that participants refer to; `topics` as far as they were valid.
 pub(super) struct Others<'a> {
     pub(super) domain: Option<Domain>,
     pub(super) hosts: &'a [&'a str],
@@ -24,7 +24,7 @@ pub(super) struct Others<'a> {
     pub(super) topics: &'a [Option<Topic>],
 }
 
-/// Reads all of them; `None` if anything is wrong.
+/// Reads all participants; `None` if anything is wrong.
 pub(super) fn read_all(
     tables: Vec<Table<'_>>,
     others: &Others<'_>,
@@ -140,7 +140,7 @@ fn unknown(kind: &str, name: &str, known: &[&str]) -> Wrong {
     .help(help)
 }
 
-/// The topics of `writes` or `reads`; none, where the key is left out.
+/// Reads the topics of `writes` or `reads`; empty if the key is absent.
 fn topics(
     table: &mut Table<'_>,
     key: &'static str,
@@ -178,7 +178,7 @@ fn topic_list(value: &DeValue<'_>, known: &[&str]) -> Result<Vec<String>, Wrong>
     Ok(names)
 }
 
-/// Whether each topic is sent or received by the participant's host, as the topic itself says.
+/// Checks that each topic is sent or received by the participant's host.
 fn is_on_host(
     table: &Table<'_>,
     key: &'static str,

@@ -1,5 +1,4 @@
-//! Whether the ports of a described participant are its own: no other one of its host has them, and RTPS has given them
-//! to nobody.
+//! Port conflicts of described participants: with others on the host, and with the ports of the RTPS domains.
 
 use core::ops::Range;
 
@@ -10,7 +9,7 @@ use crate::participant::Participant;
 use super::report::{Report, Wrong};
 use super::values::shortened;
 
-/// Whether nobody else takes them: neither those read `before`, nor what is discovered in the domain.
+/// Returns true if the ports conflict neither with the participants `before`, nor with the domain's ports.
 pub(super) fn are_its_own(
     participant: &Participant,
     before: &[Participant],
@@ -48,7 +47,7 @@ pub(super) fn are_its_own(
     true
 }
 
-/// Whether another one has some of `ports` as well. What listens at a port of a host has it at all addresses.
+/// Returns true if `other` uses any of `ports`. A port is taken at all addresses of a host.
 fn shares(participant: &Participant, other: &Participant, ports: &Range<u16>) -> bool {
     let is_beside = other.host.value == participant.host.value
         || other.address.value == participant.address.value;
@@ -79,7 +78,7 @@ fn shared(participant: &Participant, other: &Participant) -> Wrong {
     Wrong::new(what, label).help(help)
 }
 
-/// The first port that none of those read so far stands in the way of.
+/// First suggested port without a conflict.
 fn free(participant: &Participant, before: &[Participant]) -> Option<u16> {
     let mut ports = SUGGESTED_PORTS.step_by(usize::from(Participant::PORTS));
     ports.find(|&port| {

@@ -1,4 +1,4 @@
-//! Reads `[host.NAME.protect]`.
+//! Reader of `[host.NAME.protect]`.
 
 use crate::protect::{HostProtection, InterfaceBudget, OthersBudget};
 

@@ -1,4 +1,4 @@
-//! Where the problems of one file are gathered.
+//! Collector of the problems of one file.
 
 use core::ops::Range;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::problem::{Problem, Severity, Text};
 use crate::source::Source;
 
-/// What is wrong at a place, before the place is known.
+/// Problem without its location.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     what: String,
@@ -16,7 +16,7 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    /// `what` is the headline, `label` stands at the place.
+    /// Creates a problem from its message and the label at its location.
     pub(super) fn new(what: impl Into<String>, label: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -25,26 +25,26 @@ impl Wrong {
         }
     }
 
-    /// Adds what to do.
+    /// Adds a suggestion.
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Puts the setting's name in front of the headline.
+    /// Prefixes the message with the setting's name.
     pub(super) fn about(mut self, subject: &str) -> Self {
         self.what = format!("{subject} {}", self.what);
         self
     }
 }
 
-/// The problems of one file so far.
+/// Problems of one file.
 pub(crate) struct Report {
     text: Arc<Text>,
     problems: Vec<Problem>,
-    /// Lines with an error of syntax. What the parser made up there is not worth a second message.
+    /// Lines with a syntax error. Values recovered there by the parser are not reported again.
     broken_lines: BTreeSet<usize>,
-    /// A broken `[header]` puts the lines below it into a wrong table: only syntax is reported.
+    /// True after a broken `[header]`: the lines below it are in the wrong table, so only syntax is reported.
     broken_header: bool,
 }
 
@@ -58,7 +58,7 @@ impl Report {
         }
     }
 
-    /// The line of a span, as the source of a value.
+    /// Source of a value at a span.
     pub(super) fn source(&self, span: &Range<usize>) -> Source {
         Source::File {
             name: Arc::clone(&self.text.name),
@@ -66,16 +66,16 @@ impl Report {
         }
     }
 
-    /// An error of syntax; of a table's header, if `in_header`.
+    /// Reports a syntax error; `in_header` if it is in a table's header.
     pub(super) fn syntax(&mut self, span: Range<usize>, wrong: Wrong, in_header: bool) {
         self.push(Severity::Error, span.clone(), wrong);
         self.broken_lines.insert(self.text.line_of(span.start));
         self.broken_header |= in_header;
     }
 
-    /// An error in what the text means.
+    /// Reports an invalid value.
     pub(super) fn error(&mut self, span: Range<usize>, wrong: Wrong) {
-        // The parser puts a value it could not read at 0..0.
+        // The parser places values that it could not read at 0..0.
         let made_up = span == (0..0) && !self.broken_lines.is_empty();
         let on_broken_line = self.broken_lines.contains(&self.text.line_of(span.start));
         if !made_up && !on_broken_line && !self.broken_header {
@@ -83,14 +83,14 @@ impl Report {
         }
     }
 
-    /// Something that is absent. After an error of syntax it may well be there, unread.
+    /// Reports a missing value, unless a syntax error could have hidden it.
     pub(super) fn missing(&mut self, span: Range<usize>, wrong: Wrong) {
         if self.broken_lines.is_empty() {
             self.error(span, wrong);
         }
     }
 
-    /// Something allowed that is probably not meant.
+    /// Reports a value that is valid but probably unintended.
     pub(super) fn warning(&mut self, span: Range<usize>, wrong: Wrong) {
         self.push(Severity::Warning, span, wrong);
     }
@@ -101,7 +101,7 @@ impl Report {
             .any(|problem| problem.severity() == Severity::Error)
     }
 
-    /// The problems in the order of the file.
+    /// Returns the problems in the order of the file.
     pub(super) fn into_problems(mut self) -> Vec<Problem> {
         self.problems
             .sort_by_key(|problem| problem.span().map(|span| span.start));

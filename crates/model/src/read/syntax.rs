@@ -1,4 +1,4 @@
-//! Errors of syntax, as the TOML parser finds them, in this program's words.
+//! Syntax errors of the TOML parser, with isolane's suggestions.
 
 use core::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
         .map(|error| (place_of(content, error), error.message()))
         .collect();
     errors.sort_by_key(|(span, _)| span.start);
-    // A table that is given twice gives all its keys twice: that is one mistake, not ten.
+    // A repeated table repeats all its keys: report one mistake, not ten.
     let mut repeated_table: Option<Range<usize>> = None;
     for (span, message) in errors {
         let in_header = line_at(content, span.start).trim_start().starts_with('[');
@@ -44,12 +44,12 @@ pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
             Wrong::new(format!("`{name}` is given twice"), "the second one")
                 .help("remove one of them")
         };
-        // The tree is whole but for the second value: everything else is still worth reporting.
+        // Only the second value is lost from the tree, so other problems are still reported.
         report.syntax(span, wrong, false);
     }
 }
 
-/// The place of an error. The parser gives none to a key with too many parts: that stands in the line with the most dots.
+/// Span of an error. The parser gives none for a key with too many parts; the line with the most dots is used.
 fn place_of(content: &str, error: &Error) -> Range<usize> {
     if error.message() != "recursion limit" {
         return error.span().unwrap_or(0..0);
@@ -62,7 +62,7 @@ fn place_of(content: &str, error: &Error) -> Range<usize> {
     deepest.map_or(0..0, |(start, _)| start..start + 1)
 }
 
-/// What to do about an error of the parser's.
+/// Suggestion for an error of the parser.
 fn help_for(message: &str) -> &'static str {
     if message.starts_with("string values must be quoted") {
         "write it in double quotes"
@@ -73,14 +73,14 @@ fn help_for(message: &str) -> &'static str {
     }
 }
 
-/// Whether an error stands where a line has its `=` and nothing after it.
+/// Returns true if the line at `offset` ends with its `=`.
 fn is_value_missing(content: &str, offset: usize) -> bool {
     let line = line_at(content, offset);
     let without_comment = line.split('#').next().unwrap_or_default();
     without_comment.trim_end().ends_with('=') && !without_comment.contains(['"', '\''])
 }
 
-/// The line around a byte offset.
+/// Line at a byte offset.
 fn line_at(content: &str, offset: usize) -> &str {
     let (before, after) = content.split_at(content.floor_char_boundary(offset));
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -90,7 +90,7 @@ fn line_at(content: &str, offset: usize) -> &str {
     &content[start..end]
 }
 
-/// From an offset in a table's header to the next header.
+/// Range from an offset in a table's header to the next header.
 fn table_at(content: &str, offset: usize) -> Range<usize> {
     let offset = content.floor_char_boundary(offset);
     let end = content[offset..]

@@ -1,5 +1,4 @@
-//! One table of the description, whose keys are asked for by name and which in the end names the
-//! keys nobody asked for.
+//! Reader of a TOML table that reports unknown keys at the end.
 
 use core::ops::Range;
 
@@ -12,20 +11,19 @@ use crate::word::{closest, list};
 use super::report::{Report, Wrong};
 use super::values::{shortened, this_is};
 
-/// A table being read.
 pub(crate) struct Table<'a> {
-    /// How messages call it, `[topic.NAME]`; empty for the root.
+    /// Name in messages, `[topic.NAME]`; empty for the root.
     path: String,
-    /// The name alone.
+    /// Last part of the name.
     name: &'a str,
-    /// Where it is named.
+    /// Span of the name.
     place: Range<usize>,
     entries: &'a DeTable<'a>,
     known: Vec<&'static str>,
 }
 
 impl<'a> Table<'a> {
-    /// The table of the whole file.
+    /// Creates the root table of the file.
     pub(super) fn root(entries: &'a DeTable<'a>) -> Self {
         Self {
             path: String::new(),
@@ -36,7 +34,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The table `[kind.NAME]`.
+    /// Creates the table `[kind.NAME]`.
     pub(super) fn named(
         kind: &str,
         name: &'a Spanned<DeString<'_>>,
@@ -52,7 +50,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A table that is the value of a key of `self`.
+    /// Creates the table that is the value of a key of `self`.
     fn inside(&self, key: &'static str, place: Range<usize>, entries: &'a DeTable<'a>) -> Self {
         let path = match self.path.is_empty() {
             true => format!("[{key}]"),
@@ -75,7 +73,7 @@ impl<'a> Table<'a> {
         self.place.clone()
     }
 
-    /// How messages call a key of this table.
+    /// Name of a key in messages.
     pub(super) fn subject(&self, key: &str) -> String {
         if self.path.is_empty() {
             format!("`{key}`")
@@ -84,14 +82,14 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The value of a key, which from now on counts as known.
+    /// Returns the value of a key and marks the key as known.
     pub(super) fn entry(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.known.push(key);
         self.entries.get(key)
     }
 
-    /// The table that is the value of a key: `None` if it is something else, which was reported with
-    /// this example; `Some(None)` if the key is not there.
+    /// Returns the table that is the value of a key; `Some(None)` if the key is absent. `None` if the value is no
+    /// table, which is reported with `example`.
     pub(super) fn table(
         &mut self,
         key: &'static str,
@@ -110,7 +108,7 @@ impl<'a> Table<'a> {
         Some(Some(self.inside(key, value.span(), entries)))
     }
 
-    /// Reads a key with a function from its value to what it means.
+    /// Reads a key with a conversion of its value.
     pub(crate) fn field<T>(
         &mut self,
         key: &'static str,
@@ -132,7 +130,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The value of a key that must be given; `why` completes "is missing: ".
+    /// Returns a required value, or reports it as missing with the suggestion `why`.
     pub(super) fn require<T>(
         &self,
         key: &'static str,
@@ -147,7 +145,7 @@ impl<'a> Table<'a> {
         field.given()
     }
 
-    /// Reports the keys nobody asked for.
+    /// Reports the unknown keys.
     pub(super) fn finish(self, report: &mut Report) {
         for (key, _) in self.entries {
             let written: &str = key.get_ref();
@@ -167,18 +165,18 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What became of a key.
+/// Result of reading a key.
 pub(crate) enum Field<T> {
-    /// It is not there.
+    /// The key is absent.
     Absent,
-    /// It is there, and the problem has been reported.
+    /// The value is wrong and was reported.
     Wrong,
-    /// Its value and the value's place.
+    /// Value and its span.
     Given(Sourced<T>, Range<usize>),
 }
 
 impl<T> Field<T> {
-    /// The value, if one was given.
+    /// Returns the value, if given.
     pub(super) fn given(self) -> Option<Sourced<T>> {
         match self {
             Self::Given(value, _) => Some(value),
@@ -186,7 +184,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// Where the value stands, and it.
+    /// Returns the value and its span without consuming the field.
     pub(super) fn look(&self) -> Option<(&T, Range<usize>)> {
         match self {
             Self::Given(value, place) => Some((&value.value, place.clone())),
@@ -194,12 +192,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// The value, or this one if none was given. `None` only if a wrong one was.
+    /// Returns the value, or `default` if absent. `None` only for a wrong value.
     pub(crate) fn or(self, default: T) -> Option<Sourced<T>> {
         self.or_from(default, Source::Default)
     }
 
-    /// [`Field::or`] with a default that has a reason.
+    /// Returns the value like [`Field::or`], with a source for the default.
     pub(crate) fn or_from(self, default: T, source: Source) -> Option<Sourced<T>> {
         match self {
             Self::Given(value, _) => Some(value),
@@ -208,7 +206,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// A value that may be left out. `None` only if a wrong one was given.
+    /// Returns an optional value. `None` only for a wrong value.
     pub(super) fn optional(self) -> Option<Sourced<Option<T>>> {
         match self {
             Self::Given(value, _) => Some(value.map(Some)),

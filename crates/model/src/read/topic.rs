@@ -1,4 +1,4 @@
-//! Reads a `[topic.NAME]` table, and checks what only several of its settings together can tell.
+//! Reader of `[topic.NAME]` tables, including checks across settings.
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -16,7 +16,7 @@ use super::report::{Report, Wrong};
 use super::table::{Field, Table};
 use super::values::{self, shortened};
 
-/// Reads a topic; `None` if anything needed is missing or wrong.
+/// Reads a topic; `None` if a required value is missing or any value is wrong.
 pub(super) fn read(mut table: Table<'_>, hosts: &[&str], report: &mut Report) -> Option<Topic> {
     let name = name(&table, report);
     let type_name = table.field("type", report, values::type_name);
@@ -83,7 +83,7 @@ fn name(table: &Table<'_>, report: &mut Report) -> Option<Sourced<String>> {
     ))
 }
 
-/// The samples to reserve: at least what the history keeps.
+/// Reads `max_samples`, which must not be less than the history depth.
 fn samples(
     table: &Table<'_>,
     history: History,
@@ -107,7 +107,7 @@ fn samples(
     given.or_from(default.value, default.source)
 }
 
-/// The hosts of `from` or `to`.
+/// Reads the hosts of `from` or `to`.
 fn host_list(
     table: &mut Table<'_>,
     key: &'static str,
@@ -182,7 +182,7 @@ fn unknown_host(subject: &str, name: &str, hosts: &[&str]) -> Wrong {
     .help(help)
 }
 
-/// Reads `budget = { capacity, period, over }`: `None` if it is wrong, `Some(None)` if absent.
+/// Reads `budget = { capacity, period, over }`: `None` if wrong, `Some(None)` if absent.
 fn budget(table: &mut Table<'_>, report: &mut Report) -> Option<Option<Budget>> {
     let example = "budget = { capacity = 20, period = \"10ms\", over = \"drop\" }";
     let Some(mut table) = table.table("budget", example, report)? else {
@@ -203,8 +203,8 @@ fn budget(table: &mut Table<'_>, report: &mut Report) -> Option<Option<Budget>> 
     }))
 }
 
-/// A deadline beyond the period is allowed: the analysis covers several instances in one busy
-/// period. It is rarely meant, because two samples are then under way at once.
+/// Warns about a deadline longer than the period. The analysis covers it (several instances in one busy period), but
+/// two samples are then in flight at once, which is rarely intended.
 fn warn_about_deadline(
     table: &Table<'_>,
     period: &Field<Duration>,
@@ -223,7 +223,7 @@ fn warn_about_deadline(
     }
 }
 
-/// Late joiners get history over a reliable match only.
+/// Warns about durability without reliability: only reliable readers receive history.
 fn warn_about_durability(
     table: &Table<'_>,
     reliability: &Field<Reliability>,
@@ -243,7 +243,7 @@ fn warn_about_durability(
     }
 }
 
-/// A budget that the topic's senders exceed when everything is well protects nobody.
+/// Warns about a budget that the topic's regular traffic exceeds.
 fn warn_about_budget(
     table: &Table<'_>,
     period: &Field<Duration>,

@@ -1,4 +1,4 @@
-//! Reads `[tune]`, or a file that holds nothing else.
+//! Reader of `[tune]`, or of a file that contains only its settings.
 
 use isolane_wire::level::Level;
 use toml::de::DeValue;
@@ -12,7 +12,7 @@ use super::values;
 
 const EXAMPLE: &str = "[tune]\nprofile = \"latency\"";
 
-/// Reads the table of a description; what is not said is the default profile's.
+/// Reads the table of a description; missing settings come from the default profile.
 pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Tuning> {
     let Some(mut table) = root.table("tune", EXAMPLE, report)? else {
         return Some(Tuning::default());
@@ -22,7 +22,7 @@ pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Tuning> 
     tuning
 }
 
-/// What a switch's value means.
+/// Conversion of a switch's value.
 pub(crate) trait SwitchValue: Sized {
     fn read(value: &DeValue<'_>) -> Result<Self, Wrong>;
 }

@@ -1,5 +1,4 @@
-//! What a single TOML value means: functions from a value to a typed setting, or to what is wrong
-//! with it. The messages complete "`key` in [table] ...".
+//! Conversions of TOML values to typed settings. Their error messages complete "`key` in [table] ...".
 
 use core::num::NonZeroU32;
 use core::time::Duration;
@@ -23,7 +22,7 @@ use crate::xdp::RingEntries;
 
 use super::report::Wrong;
 
-/// What a value is, for the label at its place.
+/// Describes the type of a value, for the label at its location.
 pub(super) fn this_is(value: &DeValue<'_>) -> String {
     let kind = match value {
         DeValue::String(_) => "a text",
@@ -37,7 +36,7 @@ pub(super) fn this_is(value: &DeValue<'_>) -> String {
     format!("this is {kind}")
 }
 
-/// A piece of the file as messages repeat it: on one line, and not at any length.
+/// Shortens and escapes a piece of the file for messages.
 pub(super) fn shortened(text: &str) -> String {
     let kept = text.floor_char_boundary(MAX_QUOTED_BYTES);
     let dots = if kept < text.len() { "..." } else { "" };
@@ -60,7 +59,7 @@ pub(super) fn core(value: &DeValue<'_>) -> Result<u16, Wrong> {
     Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
 }
 
-/// A priority of SCHED_FIFO, or the ordinary class.
+/// Reads a SCHED_FIFO priority, or `None` for the ordinary class.
 pub(super) fn priority(value: &DeValue<'_>) -> Result<Option<u8>, Wrong> {
     match value {
         DeValue::String(text) if text == "ordinary" => Ok(None),
@@ -118,7 +117,7 @@ pub(super) fn reserved(value: &DeValue<'_>) -> Result<u32, Wrong> {
     whole(value, 0, MAX_BUDGET_FRAMES)
 }
 
-/// An IPv4 address of a host.
+/// Reads an IPv4 address of a host.
 pub(super) fn address(value: &DeValue<'_>) -> Result<Ipv4Addr, Wrong> {
     let expected = "must be an IPv4 address of a host, like \"10.0.0.1\"";
     let DeValue::String(text) = value else {
@@ -133,7 +132,6 @@ pub(super) fn address(value: &DeValue<'_>) -> Result<Ipv4Addr, Wrong> {
     })
 }
 
-/// The first of a participant's ports.
 pub(super) fn first_port(value: &DeValue<'_>) -> Result<u16, Wrong> {
     let number = whole(value, MIN_FIRST_PORT, MAX_FIRST_PORT)
         .map_err(|wrong| wrong.help("eight ports follow from it, one a level"))?;
@@ -144,7 +142,7 @@ pub(super) fn queue(value: &DeValue<'_>) -> Result<u32, Wrong> {
     whole(value, 0, MAX_QUEUE).map_err(|wrong| wrong.help("`ethtool -l` tells how many there are"))
 }
 
-/// Levels, each once, in their order.
+/// Reads a list of distinct levels in ascending order.
 pub(super) fn levels(value: &DeValue<'_>) -> Result<Vec<Level>, Wrong> {
     let expected = "must be a list of levels, like [5, 6, 7]";
     let DeValue::Array(items) = value else {
@@ -228,7 +226,7 @@ pub(super) fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {
         .ok_or_else(|| Wrong::new("must be true or false, without quotes", this_is(value)))
 }
 
-/// One word out of a few.
+/// Reads one of the words of `W`.
 pub(crate) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
     let words: Vec<&str> = W::WORDS.iter().map(|(word, _)| *word).collect();
     let expected = format!("must be {}", list(&words, "\""));
@@ -244,7 +242,6 @@ pub(crate) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
     })
 }
 
-/// A network interface's name.
 pub(super) fn interface(value: &DeValue<'_>) -> Result<String, Wrong> {
     let expected = "must be the name of a network interface, like \"eth0\"";
     match value {
@@ -255,7 +252,6 @@ pub(super) fn interface(value: &DeValue<'_>) -> Result<String, Wrong> {
     }
 }
 
-/// The name of a topic's type.
 pub(super) fn type_name(value: &DeValue<'_>) -> Result<String, Wrong> {
     let expected = "must be the name of a type, like \"vehicle::BrakePressure\"";
     match value {
@@ -272,7 +268,6 @@ fn positive(value: &DeValue<'_>, most: u32) -> Result<NonZeroU32, Wrong> {
     Ok(NonZeroU32::new(number).expect("whole() keeps to the bounds"))
 }
 
-/// A whole number within bounds.
 pub(super) fn whole(value: &DeValue<'_>, least: u32, most: u32) -> Result<u32, Wrong> {
     let expected = format!("must be a whole number from {least} to {most}");
     let DeValue::Integer(number) = value else {

@@ -1,4 +1,4 @@
-//! Reads `[host.NAME.xdp]`.
+//! Reader of `[host.NAME.xdp]`.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use super::values;
 
 const EXAMPLE: &str = "xdp.queue = 1";
 const QUEUES: &str = "queues = { 7 = 1 }";
-/// The keys of `queues`, by level.
+/// Keys of `queues`, by level.
 const LEVELS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
-/// Reads the settings of a host's lanes; `None` if anything is wrong.
+/// Reads the XDP settings of a host; `None` if anything is wrong.
 pub(super) fn read(host: &mut Table<'_>, report: &mut Report) -> Option<Xdp> {
     let usual = Xdp::default();
     let Some(mut table) = host.table("xdp", EXAMPLE, report)? else {
@@ -74,10 +74,10 @@ fn named(levels: &[Level]) -> String {
     names.join(", ")
 }
 
-/// A level, its queue, and the place of both in the file.
+/// Level, its queue, and the span of the setting.
 type LevelQueue = (Level, Sourced<u32>, Range<usize>);
 
-/// Queue of each level that has one.
+/// Reads the queues of the levels in the table.
 fn queues(xdp: &mut Table<'_>, report: &mut Report) -> Option<Vec<LevelQueue>> {
     let Some(mut table) = xdp.table("queues", QUEUES, report)? else {
         return Some(Vec::new());

@@ -1,9 +1,8 @@
-//! The standard library's strings and sequences, with the feature `alloc`.
+//! `CdrType` for `String` and `Vec` (feature `alloc`).
 //!
-//! Their bound is not in the type but in the member that holds them: `#[topic(bound = N)]`, or
-//! none ([`UNBOUNDED`](super::limits::UNBOUNDED)). Decoding takes memory as elements arrive and
-//! never before their bytes were seen; decoding into a value that already has the memory takes
-//! none.
+//! The member that holds them states their bound, `#[topic(bound = N)]`, or they have none
+//! ([`UNBOUNDED`](super::limits::UNBOUNDED)). Decoding allocates only for elements whose bytes are present;
+//! decoding into a value with enough capacity does not allocate.
 
 extern crate alloc;
 
@@ -135,7 +134,7 @@ impl<T: CdrType> CdrType for Vec<T> {
         decoder.collection(T::KIND.delimits_sequence(), |decoder| {
             let length = decoder.length::<T>(decoder.bound())?;
             if T::KIND.is_primitive() {
-                // `length` has seen that all their bytes are there.
+                // `length` has checked that the bytes of all elements are present.
                 self.resize_with(length, T::initial);
                 return T::decode_elements(self, decoder);
             }

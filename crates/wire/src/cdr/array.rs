@@ -1,4 +1,4 @@
-//! Arrays: as many elements as the type says, without a number in front.
+//! CDR arrays: a fixed number of elements, without a length field.
 
 use core::fmt::{self, Debug};
 
@@ -7,15 +7,15 @@ use super::{
     Kind, MaxSize, MemberLength, SequenceView,
 };
 
-/// An array inside a sample, not copied. Its elements were checked when the view was made and are
-/// decoded when they are asked for.
+/// Borrowed view of an array in a sample. The elements are checked when the view is created, and decoded at
+/// each access.
 pub struct ArrayView<'a, T, const N: usize> {
-    /// All elements, or none: a member that the writer's older type does not have.
+    /// All elements, or none if the writer's older type does not have this member.
     elements: SequenceView<'a, T>,
 }
 
 impl<'a, T: CdrType, const N: usize> ArrayView<'a, T, N> {
-    /// The number of elements: `N`.
+    /// Number of elements: `N`.
     #[inline]
     #[allow(
         clippy::len_without_is_empty,
@@ -25,14 +25,14 @@ impl<'a, T: CdrType, const N: usize> ArrayView<'a, T, N> {
         N
     }
 
-    /// The element at `index`, or `None` behind the last. In constant time for primitives, see
+    /// Returns the element at `index`, or `None` past the end. Constant time for primitives, see
     /// [`SequenceView::get`].
     #[inline]
     pub fn get(&self, index: usize) -> Option<T::View<'a>> {
         (index < N).then(|| self.elements.get(index).unwrap_or_else(T::initial_view))
     }
 
-    /// The elements in order.
+    /// Iterates over the elements.
     #[inline]
     pub const fn iter(&self) -> ArrayElements<'a, T> {
         ArrayElements {
@@ -41,7 +41,7 @@ impl<'a, T: CdrType, const N: usize> ArrayView<'a, T, N> {
         }
     }
 
-    /// All elements by value.
+    /// Decodes all elements into an array.
     #[inline]
     pub fn to_array(&self) -> [T::View<'a>; N] {
         let mut elements = self.elements.iter();
@@ -52,7 +52,7 @@ impl<'a, T: CdrType, const N: usize> ArrayView<'a, T, N> {
 impl<'a, const N: usize> ArrayView<'a, u8, N> {
     const ZEROS: &'static [u8; N] = &[0; N];
 
-    /// The bytes themselves.
+    /// Returns the elements as bytes.
     #[inline]
     pub fn as_bytes(&self) -> &'a [u8; N] {
         self.elements
@@ -127,8 +127,8 @@ impl<T: CdrType, const N: usize> CdrType for [T; N] {
         match T::KIND {
             Kind::Primitive { .. } | Kind::PrimitiveArray => Kind::PrimitiveArray,
             Kind::Other => Kind::Array,
-            // IDL's a[2][3] has one DHEADER, which stands before the outer dimension. Without a
-            // use for it this is better refused than written in a way no peer reads.
+            // IDL's a[2][3] has a single DHEADER, before the outer dimension. Writing one for each dimension would be
+            // unreadable to peers, so such types are refused.
             Kind::Array => panic!("arrays of several dimensions can only hold primitives"),
         }
     };

@@ -1,4 +1,4 @@
-//! Reading values behind one another from a slice.
+//! CDR decoder.
 
 use super::encoder::padding;
 use super::limits::{MAX_DEPTH, UNBOUNDED};
@@ -7,31 +7,28 @@ use super::{
     Representation,
 };
 
-/// Reads CDR from a slice that begins where alignment is counted from: behind the encapsulation
-/// header.
+/// Reads CDR from a slice whose start is the origin of alignment, after the encapsulation header.
 ///
-/// A decoder is a position in borrowed bytes: it is copied freely, and what is read from it lives
-/// as long as the bytes. It ends where the innermost delimited value ends, so nothing can be read
-/// past what a DHEADER announces.
+/// A decoder is a position in borrowed bytes: cheap to copy, and its results live as long as the bytes.
+/// It ends where the innermost delimited value ends, so reads never pass the length in a DHEADER.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
-    /// From the origin of alignment to the end of the innermost delimited value.
+    /// Bytes from the origin of alignment to the end of the innermost delimited value.
     bytes: &'a [u8],
     position: usize,
     representation: Representation,
     order: ByteOrder,
-    /// Whether the next structure begins with a DHEADER, if the encapsulation has said so.
+    /// DHEADER of the next structure according to the encapsulation; `None` if the reader's type decides.
     announced: Option<bool>,
-    /// The structure around this place is of another extensibility in the writer's type.
+    /// True inside a structure whose extensibility differs from that of the writer's type.
     is_foreign: bool,
-    /// Structures that may still be entered.
     depth_left: u8,
-    /// Of the member being read: most elements or bytes of its `Vec`s and `String`s.
+    /// Bound of the member being read: elements of its `Vec`s, bytes of its `String`s.
     bound: usize,
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder at the start of `bytes`.
+    /// Creates a decoder at the start of `bytes`.
     #[inline]
     pub const fn new(bytes: &'a [u8], representation: Representation, order: ByteOrder) -> Self {
         Self {
@@ -46,12 +43,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A decoder of a payload that begins with its encapsulation header.
+    /// Creates a decoder of a payload, which begins with its encapsulation header.
     ///
-    /// Whether the outermost structure has a DHEADER is then decided by the header, not by the
-    /// reader's type: a system that declared the same members final on one side and appendable on
-    /// the other still understands itself, unless structures are nested in it: whether those begin with a
-    /// DHEADER nobody says.
+    /// The encapsulation header, not the reader's type, decides whether the outermost structure has a DHEADER. So
+    /// a type declared final on one side and appendable on the other can still be read, unless it contains
+    /// nested structures: no header describes those.
     ///
     /// # Errors
     /// Those of [`Encapsulation::split`].
@@ -63,7 +59,7 @@ impl<'a> Decoder<'a> {
         Ok(decoder)
     }
 
-    /// Bytes read so far, padding between members included.
+    /// Bytes read so far, including padding.
     #[inline]
     pub const fn position(&self) -> usize {
         self.position
@@ -75,13 +71,12 @@ impl<'a> Decoder<'a> {
         self.bytes.len().saturating_sub(self.position)
     }
 
-    /// The order of bytes being read.
     #[inline]
     pub(super) const fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Most elements of a `Vec`, or bytes of a `String`, in the member being read.
+    /// Bound of the member being read: elements of a `Vec`, or bytes of a `String`.
     #[inline]
     pub const fn bound(&self) -> usize {
         self.bound
@@ -97,7 +92,7 @@ impl<'a> Decoder<'a> {
         P::get(self.primitives::<P>(1)?, order)
     }
 
-    /// The bytes of `count` primitives behind one another, from the alignment of the first.
+    /// Returns the bytes of `count` consecutive primitives, after aligning to the first.
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
@@ -106,7 +101,7 @@ impl<'a> Decoder<'a> {
         self.take_primitives(P::BYTES, count)
     }
 
-    /// The bytes of `count` primitives of `size` bytes each, from the alignment of the first.
+    /// Returns the bytes of `count` consecutive primitives of `size` bytes each, after aligning to the first.
     #[inline]
     pub(super) fn take_primitives(
         &mut self,
@@ -121,11 +116,11 @@ impl<'a> Decoder<'a> {
         self.take(count.checked_mul(size).ok_or(CdrError::Truncated)?)
     }
 
-    /// Reads a string of at most `bound` bytes, its NUL not counted.
+    /// Reads a string of at most `bound` bytes without its NUL.
     ///
     /// # Errors
-    /// [`CdrError::BoundExceeded`]; [`CdrError::InvalidString`] without a NUL at its end, with one
-    /// before, or if it is not UTF-8; [`CdrError::Truncated`].
+    /// [`CdrError::BoundExceeded`]; [`CdrError::InvalidString`] if the final NUL is missing, another NUL
+    /// precedes it, or the text is not UTF-8; [`CdrError::Truncated`].
     #[inline]
     pub fn string(&mut self, bound: usize) -> Result<&'a str, CdrError> {
         let length = self.primitive::<u32>()? as usize;
@@ -142,8 +137,8 @@ impl<'a> Decoder<'a> {
         core::str::from_utf8(text).map_err(|_| CdrError::InvalidString)
     }
 
-    /// Reads the number of elements of a sequence of `T`, and checks that so many can follow: every
-    /// element takes a byte at least. So a loop over them is never longer than the input.
+    /// Reads the length of a sequence of `T` and checks that the input can hold as many elements, each of at
+    /// least one byte. A loop over the elements is therefore never longer than the input.
     ///
     /// # Errors
     /// [`CdrError::BoundExceeded`]; [`CdrError::Truncated`].
@@ -159,9 +154,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a structure: its DHEADER where it has one, then what `read` asks of its members. Members
-    /// behind those asked for are skipped if there is a DHEADER, and otherwise can stand only at the
-    /// end of the payload, where nobody looks.
+    /// Reads a structure: its DHEADER if present, then the members that `read` takes. With a DHEADER, further
+    /// members are skipped. Without one they can only be at the end of the payload, and are ignored.
     ///
     /// # Errors
     /// [`CdrError::NestedTooDeep`]; [`CdrError::Truncated`]; [`CdrError::OtherExtensibility`]; those of `read`.
@@ -208,9 +202,9 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// Reads what `read` makes of a key of its own, as a dispose or unregister carries it. Cyclone DDS 0.10 writes the
-    /// key of an appendable type without DHEADERs under an encapsulation that promises them (`D_CDR2`); what
-    /// cannot be read with them, and is of that very length without, is therefore read without.
+    /// Reads a serialized key, as a dispose or unregister carries it. Cyclone DDS 0.10 writes the key of an
+    /// appendable type without DHEADERs under an encapsulation that requires them (`D_CDR2`). So a key that
+    /// cannot be read with DHEADERs, but has exactly the length of one without, is read without.
     ///
     /// # Errors
     /// Those of `read`.
@@ -229,10 +223,10 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a structure of which a key is made.
+    /// Reads a structure that is part of a key.
     ///
     /// # Errors
-    /// As [`structure`](Self::structure).
+    /// See [`structure`](Self::structure).
     #[inline]
     pub fn key_structure<R>(
         &mut self,
@@ -241,14 +235,13 @@ impl<'a> Decoder<'a> {
         read: impl FnOnce(&mut Members<'a>) -> Result<R, CdrError>,
     ) -> Result<R, CdrError> {
         match source {
-            // None is delimited there, whatever its type.
+            // Key hashes have no DHEADERs.
             KeySource::Hash => self.enter(extensibility, false, false, read),
             _ => self.structure(extensibility, read),
         }
     }
 
-    /// Reads a collection: in XCDR2 its DHEADER if its elements `need_delimiter`, then what `read`
-    /// asks.
+    /// Reads a collection: in XCDR2 its DHEADER if `needs_delimiter`, then what `read` takes.
     ///
     /// # Errors
     /// [`CdrError::Truncated`]; those of `read`.
@@ -267,7 +260,7 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// Reads a DHEADER and gives a decoder that ends where it says.
+    /// Reads a DHEADER and returns a decoder limited to the length it gives.
     #[inline]
     fn delimited(&mut self) -> Result<Self, CdrError> {
         let length = self.primitive::<u32>()? as usize;
@@ -277,7 +270,6 @@ impl<'a> Decoder<'a> {
         Ok(inner)
     }
 
-    /// Takes the next `length` bytes.
     #[inline]
     fn take(&mut self, length: usize) -> Result<&'a [u8], CdrError> {
         let rest = self.bytes.get(self.position..).ok_or(CdrError::Truncated)?;
@@ -287,12 +279,11 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The members of one structure, in the order of declaration.
+/// Members of one structure, in the order of declaration.
 ///
-/// A structure of an appendable type may end early, because the writer knows an older version of
-/// the type: the members behind its end get their initial values (XTypes 1.3 §7.2.2.4.4.4.7),
-/// see [`CdrType::initial`]. In XCDR1, which has no DHEADER, that can only be seen at the
-/// end of the payload.
+/// An appendable structure may end early if the writer has an older version of the type. The missing
+/// members get their initial values (XTypes 1.3 §7.2.2.4.4.4.7), see [`CdrType::initial`]. XCDR1 has no
+/// DHEADER, so there this is detected only at the end of the payload.
 #[derive(Debug)]
 pub struct Members<'a> {
     decoder: Decoder<'a>,
@@ -312,7 +303,7 @@ impl<'a> Members<'a> {
         T::view(self.bounded(bound))
     }
 
-    /// Reads the next member as a value of its own.
+    /// Reads the next member as an owned value.
     ///
     /// # Errors
     /// Those of [`CdrType::decode`].
@@ -324,7 +315,7 @@ impl<'a> Members<'a> {
         T::decode(self.bounded(bound))
     }
 
-    /// Reads the next member into one that exists.
+    /// Reads the next member into an existing value.
     ///
     /// # Errors
     /// Those of [`CdrType::decode_into`].
@@ -353,7 +344,7 @@ impl<'a> Members<'a> {
         T::decode_key(source, self.bounded(bound))
     }
 
-    /// Reads the next member and writes it as part of a key.
+    /// Copies the next member to `encoder` as part of a key.
     ///
     /// # Errors
     /// Those of [`CdrType::transcribe_key`].

@@ -1,30 +1,30 @@
-//! The four bytes in front of every serialised payload, and what they say about the rest.
+//! Encapsulation header of a serialized payload.
 //!
 //! RTPS 2.5 §10.2 and XTypes 1.3 §7.6.3.1.2: a 16-bit identifier, always big-endian, then 16 bits of
-//! options whose two lowest say how many padding bytes were added behind the body. Positions in
-//! the body are aligned relative to its own start, behind these four bytes.
+//! options. The two lowest option bits give the number of padding bytes after the body. Alignment in the
+//! body counts from its own start, after these four bytes.
 
 use core::fmt;
 
 use super::CdrError;
 
-/// Length of the encapsulation header in bytes.
+/// Size of the encapsulation header in bytes.
 pub const ENCAPSULATION_BYTES: usize = 4;
 
-/// A version of CDR (XTypes 1.3 §7.4.1 and §7.4.2).
+/// Version of CDR (XTypes 1.3 §7.4.1 and §7.4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Representation {
-    /// Version 1: 8-byte primitives are aligned to 8; appendable types look like final ones. The
-    /// default of DDS.
+    /// Version 1, the default of DDS: 8-byte primitives are aligned to 8; appendable and final types are
+    /// encoded alike.
     #[default]
     Xcdr1,
-    /// Version 2: nothing is aligned to more than 4; appendable structures, and collections of
-    /// anything but primitives, are preceded by their length.
+    /// Version 2: alignment is at most 4; a DHEADER precedes appendable structures, and collections of
+    /// non-primitive elements.
     Xcdr2,
 }
 
 impl Representation {
-    /// The largest alignment of this version, in bytes.
+    /// Maximum alignment in bytes.
     #[inline]
     pub const fn max_alignment(self) -> usize {
         match self {
@@ -34,16 +34,16 @@ impl Representation {
     }
 }
 
-/// How a type may change between versions of a system (XTypes 1.3 §7.2.3).
+/// Extensibility of a type: how its versions may differ (XTypes 1.3 §7.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extensibility {
-    /// Members are never added: both sides have the same. The default of `#[derive(TopicType)]`.
+    /// No members can be added: both sides have the same. The default of `#[derive(TopicType)]`.
     Final,
     /// Members may be added at the end. The default of IDL (XTypes 1.3 §7.3.3.1.1).
     Appendable,
 }
 
-/// The order of the bytes of a number.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Most significant byte first.
@@ -53,7 +53,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of this machine.
+    /// Byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") {
         Self::Big
     } else {
@@ -61,12 +61,12 @@ impl ByteOrder {
     };
 }
 
-/// The identifier of an encapsulation (RTPS 2.5 §10.2, XTypes 1.3 Table 60), also of one that is not read here.
+/// Encapsulation identifier (RTPS 2.5 §10.2, XTypes 1.3 Table 60); any value, supported or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EncapsulationId(pub u16);
 
 impl EncapsulationId {
-    /// The identifier that a payload begins with; `None` for a payload shorter than that.
+    /// Returns the identifier of a payload; `None` if the payload is shorter than two bytes.
     #[must_use]
     pub const fn of_payload(payload: &[u8]) -> Option<Self> {
         match payload {
@@ -75,7 +75,7 @@ impl EncapsulationId {
         }
     }
 
-    /// Its name in the standards; `None` for an identifier that they do not give.
+    /// Name of the identifier in the standards; `None` if it is not defined there.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -93,8 +93,8 @@ impl EncapsulationId {
         })
     }
 
-    /// The extensibility of the writer's type; `None` where the identifier does not tell: final and appendable types
-    /// have the same one in XCDR1.
+    /// Extensibility of the writer's type; `None` if the identifier does not give it: in XCDR1, final and
+    /// appendable types share one.
     #[must_use]
     pub const fn extensibility(self) -> Option<&'static str> {
         match self.0 {
@@ -115,20 +115,19 @@ impl fmt::Display for EncapsulationId {
     }
 }
 
-/// What an encapsulation header says about the body behind it.
+/// Encoding of a payload's body, as its encapsulation header gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Encapsulation {
-    /// The version of CDR.
+    /// Version of CDR.
     pub representation: Representation,
-    /// The order of bytes.
+    /// Byte order.
     pub order: ByteOrder,
-    /// Whether the body begins with a DHEADER (`D_CDR2`): the writer's type is appendable.
+    /// True if the body begins with a DHEADER (`D_CDR2`): the writer's type is appendable.
     pub delimited: bool,
 }
 
 impl Encapsulation {
-    /// The encapsulation of a type in a representation. A DHEADER stands only before appendable
-    /// types in XCDR2.
+    /// Returns the encapsulation of a type in a representation. Only appendable types in XCDR2 have a DHEADER.
     #[inline]
     pub const fn of(
         representation: Representation,
@@ -146,7 +145,7 @@ impl Encapsulation {
         }
     }
 
-    /// The identifier (XTypes 1.3 Table 60; the values of its Table 39 are a known misprint).
+    /// Encapsulation identifier (XTypes 1.3 Table 60; the values in its Table 39 are a known misprint).
     #[inline]
     pub const fn identifier(self) -> u16 {
         let big_endian = match (self.representation, self.delimited) {
@@ -160,11 +159,11 @@ impl Encapsulation {
         }
     }
 
-    /// The inverse of [`identifier`](Self::identifier).
+    /// Parses an [`identifier`](Self::identifier).
     ///
     /// # Errors
-    /// [`CdrError::UnknownEncapsulation`] for parameter lists (mutable types), XML and whatever
-    /// else is not in 0x0000..=0x0001 or 0x0006..=0x0009.
+    /// [`CdrError::UnknownEncapsulation`] for parameter lists (mutable types), XML, and every other identifier
+    /// outside 0x0000..=0x0001 and 0x0006..=0x0009.
     #[inline]
     pub const fn from_identifier(identifier: u16) -> Result<Self, CdrError> {
         let (representation, delimited) = match identifier {
@@ -185,14 +184,14 @@ impl Encapsulation {
         })
     }
 
-    /// The header of a body that is followed by `padding` bytes, 0 to 3.
+    /// Encodes the header of a body that is followed by `padding` bytes, 0 to 3.
     #[inline]
     pub const fn header(self, padding: u8) -> [u8; ENCAPSULATION_BYTES] {
         let [high, low] = self.identifier().to_be_bytes();
         [high, low, 0, padding & 0b11]
     }
 
-    /// Splits a payload into what its header says and its body, without the padding.
+    /// Splits a payload into its encapsulation and its body without the padding.
     ///
     /// # Errors
     /// [`CdrError::Truncated`] if the payload is shorter than its header and padding;

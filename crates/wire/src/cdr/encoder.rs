@@ -1,14 +1,12 @@
-//! Writing values behind one another into a slice.
+//! CDR encoder.
 
 use super::limits::UNBOUNDED;
 use super::{ByteOrder, CdrError, CdrType, Extensibility, Primitive, Representation};
 
-/// Writes CDR into a slice that begins where alignment is counted from: behind the encapsulation
-/// header.
+/// Writes CDR to a slice whose start is the origin of alignment, after the encapsulation header.
 ///
-/// Padding is written as zeros, so nothing of what the buffer held before leaves this host. When
-/// an operation fails the buffer's content is unspecified and the value must be written again from
-/// its start.
+/// Padding is written as zeros, so earlier contents of the buffer never leave this host. After an error
+/// the buffer's content is unspecified; the value must be encoded again from its start.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut [u8],
@@ -17,12 +15,12 @@ pub struct Encoder<'a> {
     order: ByteOrder,
     /// False for key hashes, which are computed over final types (XTypes 1.3 §7.6.8).
     delimits_structures: bool,
-    /// Of the member being written: most elements or bytes of its `Vec`s and `String`s.
+    /// Bound of the member being written: elements of its `Vec`s, bytes of its `String`s.
     bound: usize,
 }
 
 impl<'a> Encoder<'a> {
-    /// An encoder at the start of `buffer`.
+    /// Creates an encoder at the start of `buffer`.
     #[inline]
     pub const fn new(
         buffer: &'a mut [u8],
@@ -39,8 +37,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// An encoder of what a key hash is computed over: big-endian XCDR2, structures without
-    /// DHEADER.
+    /// Creates an encoder for the input of a key hash: big-endian XCDR2, without DHEADERs of structures.
     #[inline]
     pub(super) const fn of_key_hash(buffer: &'a mut [u8]) -> Self {
         let mut encoder = Self::new(buffer, Representation::Xcdr2, ByteOrder::Big);
@@ -48,25 +45,25 @@ impl<'a> Encoder<'a> {
         encoder
     }
 
-    /// Bytes written so far, padding between members included.
+    /// Bytes written so far, including padding.
     #[inline]
     pub const fn position(&self) -> usize {
         self.position
     }
 
-    /// The bytes written so far.
+    /// Returns the bytes written so far.
     #[inline]
     pub fn written(&self) -> &[u8] {
         self.buffer.get(..self.position).unwrap_or_default()
     }
 
-    /// Most elements of a `Vec`, or bytes of a `String`, in the member being written.
+    /// Bound of the member being written: elements of a `Vec`, or bytes of a `String`.
     #[inline]
     pub const fn bound(&self) -> usize {
         self.bound
     }
 
-    /// Writes a primitive at its alignment: its size, at most [`Representation::max_alignment`]
+    /// Writes a primitive, aligned to its size, but at most to [`Representation::max_alignment`]
     /// (XTypes 1.3 §7.4.1 and §7.4.2).
     ///
     /// # Errors
@@ -79,15 +76,14 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes primitives behind one another, without their number, in one copy where the order is
-    /// this machine's.
+    /// Writes consecutive primitives without a length; a single copy in this machine's byte order.
     ///
     /// # Errors
     /// [`CdrError::NoRoom`].
     #[inline]
     pub fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
         if values.is_empty() {
-            // Nothing is aligned that is not there.
+            // An empty collection adds no alignment padding.
             return Ok(());
         }
         self.align(P::BYTES)?;
@@ -106,10 +102,10 @@ impl<'a> Encoder<'a> {
         self.primitive(length)
     }
 
-    /// Writes a string: its length with the NUL, its bytes, the NUL.
+    /// Writes a string: its length including the NUL, its bytes, the NUL.
     ///
     /// # Errors
-    /// [`CdrError::InvalidString`] if it contains a NUL, where every peer would end it;
+    /// [`CdrError::InvalidString`] if the text contains a NUL, which would end it for every peer;
     /// [`CdrError::NoRoom`].
     #[inline]
     pub fn string(&mut self, value: &str) -> Result<(), CdrError> {
@@ -122,7 +118,7 @@ impl<'a> Encoder<'a> {
         self.primitive(0_u8)
     }
 
-    /// Writes a structure: its DHEADER where it needs one, then what `write` writes.
+    /// Writes a structure: its DHEADER if needed, then what `write` writes.
     ///
     /// # Errors
     /// [`CdrError::NoRoom`], and those of `write`.
@@ -132,8 +128,7 @@ impl<'a> Encoder<'a> {
         extensibility: Extensibility,
         write: impl FnOnce(&mut Self) -> Result<(), CdrError>,
     ) -> Result<(), CdrError> {
-        // Members set their own bounds; the one of the structure around this one comes back for
-        // the elements behind it.
+        // Members set their own bounds; restore the enclosing member's for the elements that follow.
         let bound = self.bound;
         let delimited = self.delimits_structures
             && extensibility == Extensibility::Appendable
@@ -143,8 +138,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes a collection: in XCDR2 its DHEADER if its elements `need_delimiter`, then what `write`
-    /// writes.
+    /// Writes a collection: in XCDR2 its DHEADER if `needs_delimiter`, then what `write` writes.
     ///
     /// # Errors
     /// [`CdrError::NoRoom`], and those of `write`.
@@ -168,7 +162,7 @@ impl<'a> Encoder<'a> {
         value.encode(self)
     }
 
-    /// Writes a member as part of a key: of a structure with keys of its own only those.
+    /// Writes a member as part of a key: only the key members of a structure that has any.
     ///
     /// # Errors
     /// Those of the member's [`CdrType::encode_as_key`].
@@ -178,8 +172,7 @@ impl<'a> Encoder<'a> {
         value.encode_as_key(self)
     }
 
-    /// Writes zeros up to a multiple of `alignment` (a power of two) or of the representation's
-    /// largest alignment, whichever is less.
+    /// Pads with zeros to a multiple of `alignment` (a power of two), at most the representation's maximum.
     #[inline]
     pub(super) fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
         let alignment = alignment.min(self.representation.max_alignment());
@@ -190,7 +183,6 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Takes the next `length` bytes of the buffer.
     #[inline]
     fn claim(&mut self, length: usize) -> Result<&mut [u8], CdrError> {
         let rest = self
@@ -202,8 +194,8 @@ impl<'a> Encoder<'a> {
         Ok(claimed)
     }
 
-    /// Writes a DHEADER (XTypes 1.3 §7.4.3.4: the number of bytes behind it) in front of what
-    /// `write` writes.
+    /// Calls `write`, preceded by a DHEADER (XTypes 1.3 §7.4.3.4: the number of bytes that follow) if
+    /// `delimited`.
     #[inline]
     fn maybe_delimited(
         &mut self,
@@ -217,7 +209,7 @@ impl<'a> Encoder<'a> {
         let start = self.position;
         write(self)?;
         let end = self.position;
-        // The length is known only now: go back for it.
+        // The length is known only now.
         self.position = start - size_of::<u32>();
         self.length(end - start)?;
         self.position = end;

@@ -1,13 +1,13 @@
-//! Members by name: what filters and queries compare (DDS 1.4 Annex B, FIELDNAME).
+//! Member paths of content filters and queries (DDS 1.4 Annex B, FIELDNAME).
 //!
-//! A name is a path from the topic's type inwards: members behind dots, elements of arrays and sequences in
-//! brackets, counted from 0: `position.x`, `wheels[2].pressure`. It leads to something that can be compared, or
-//! nowhere: structures and whole collections have no order.
+//! A path leads from the topic's type inwards: members after dots, elements of arrays and sequences in
+//! brackets, counted from 0: `position.x`, `wheels[2].pressure`. It must end at a value that can be compared:
+//! structures and whole collections cannot.
 
-/// What can be compared with what.
+/// Type of a field in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// Any integer, signed or not; bytes too.
+    /// Any integer, signed or not, including bytes.
     Integer,
     /// A floating-point number.
     Float,
@@ -21,7 +21,7 @@ pub enum FieldKind {
     Enumeration(&'static [(&'static str, i32)]),
 }
 
-/// A member's value.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FieldValue<'a> {
     /// An integer or an enumerator's value.
@@ -36,38 +36,38 @@ pub enum FieldValue<'a> {
     Text(&'a str),
 }
 
-/// What of a member's name is still to be followed.
+/// Part of a member path that is not resolved yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldPath<'p>(&'p str);
 
 impl<'p> FieldPath<'p> {
-    /// A whole name, as it stands in an expression.
+    /// Creates a path from a whole field name of an expression.
     pub const fn new(name: &'p str) -> Self {
         Self(name)
     }
 
-    /// Whether the name ends here: what it has led to is meant.
+    /// Returns true if the path ends here.
     pub const fn is_at_end(self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next member's name, and what follows it. `None`: the name ends, or goes on with an element.
+    /// Splits off the next member's name. `None` if the path ends or continues with an index.
     pub fn member(self) -> Option<(&'p str, Self)> {
         let end = self.0.find(['.', '[']).unwrap_or(self.0.len());
         let (name, rest) = self.0.split_at(end);
         (!name.is_empty()).then(|| (name, Self(rest).behind_dot()))
     }
 
-    /// The next element's index, and what follows it. `None`: the name ends, or goes on with a member.
+    /// Splits off the next element's index. `None` if the path ends or continues with a member.
     pub fn element(self) -> Option<(usize, Self)> {
         let (index, rest) = self.0.strip_prefix('[')?.split_once(']')?;
-        // Without this `+1` would be an index.
+        // `parse` alone would accept `+1`.
         let is_number = index.bytes().all(|digit| digit.is_ascii_digit());
         let index = index.parse().ok().filter(|_| is_number)?;
         Some((index, Self(rest).behind_dot()))
     }
 
-    /// Past the dot, if a member follows it.
+    /// Skips the dot before a member.
     fn behind_dot(self) -> Self {
         match self.0.strip_prefix('.') {
             Some(rest) if !rest.is_empty() && !rest.starts_with(['.', '[']) => Self(rest),

@@ -1,32 +1,31 @@
-//! The key hash: sixteen bytes that name an instance.
+//! Key hash of an instance.
 //!
-//! RTPS 2.5 §9.6.4.8 and XTypes 1.3 §7.6.8: the key members, in the order of their ids, are laid out
-//! in big-endian XCDR2 as a final type. If no value of the type can need more than 16 bytes, they are
-//! the hash, padded with zeros; otherwise their MD5 is.
+//! RTPS 2.5 §9.6.4.8 and XTypes 1.3 §7.6.8: the key members, in the order of their ids, are serialized in
+//! big-endian XCDR2 as a final type. If no value of the type can need more than 16 bytes, these bytes
+//! padded with zeros are the hash; otherwise the hash is their MD5.
 
 use md5::{Digest, Md5};
 
 use super::limits::{MAX_KEY_BYTES, SHORT_KEY_BYTES};
 use super::{CdrError, Decoder, Encoder, TopicType};
 
-/// Names an instance: all zeros for a topic without key.
+/// Key hash of an instance: zeros for a topic without key.
 pub type KeyHash = [u8; 16];
 
-/// The key hash of a value; zeros for a type without key.
+/// Computes the key hash of a value; zeros for a type without key.
 ///
 /// # Errors
-/// [`CdrError::KeyTooLong`]; [`CdrError::BoundExceeded`] and [`CdrError::InvalidString`] as when
-/// writing the value.
+/// [`CdrError::KeyTooLong`]; [`CdrError::BoundExceeded`] and [`CdrError::InvalidString`] as in encoding.
 #[inline]
 pub fn key_hash<T: TopicType>(value: &T) -> Result<KeyHash, CdrError> {
     hash::<T>(|encoder| value.encode_key(encoder))
 }
 
-/// The key hash of a payload with its encapsulation header: of a whole sample, or with `key_only` of
-/// what a dispose or unregister carries. Zeros for a type without key.
+/// Computes the key hash of a payload with its encapsulation header: a whole sample or, with `key_only`, the
+/// serialized key of a dispose or unregister. Zeros for a type without key.
 ///
 /// # Errors
-/// [`CdrError::KeyTooLong`], or whatever of [`CdrError`] is wrong with the payload.
+/// [`CdrError::KeyTooLong`], or the decoding error of an invalid payload.
 #[inline]
 pub fn key_hash_of_payload<T: TopicType>(
     payload: &[u8],
@@ -45,7 +44,7 @@ pub fn key_hash_of_payload<T: TopicType>(
 fn hash<T: TopicType>(
     write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>,
 ) -> Result<KeyHash, CdrError> {
-    // Known at compile time for most types: one of the three arms remains.
+    // A constant for most types: the compiler keeps one of the three arms.
     match T::max_key_bytes() {
         Some(0..=16) => {
             let mut hash = KeyHash::default();

@@ -1,53 +1,53 @@
-//! The largest serialised key, and the largest payload of a sample or of a key, of a type.
+//! Maximum serialized size of a type's samples and keys.
 
 use super::encoder::padding;
 use super::limits::{MAX_DEPTH, MAX_KEY_BYTES, MAX_MEASURED_BYTES};
 use super::{CdrType, Extensibility, Kind, Representation};
 
-/// What of a value is measured.
+/// Part of a value to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// All of it.
+    /// The whole value.
     Sample,
-    /// Its key.
+    /// The key members.
     Key,
-    /// Its key as a key hash is made of it: structures have no DHEADER.
+    /// The key as input of the key hash: without DHEADERs of structures.
     KeyHash,
 }
 
-/// Adds up the most bytes that a key or a sample can take in a representation, by walking its type as an
-/// [`Encoder`](super::Encoder) walks a value.
+/// Accumulates the maximum size of a sample or key by walking its type as an [`Encoder`](super::Encoder)
+/// walks a value.
 ///
-/// Correct for strings and sequences of any length because a longer one never ends earlier, and the
-/// end of what follows never moves back when its start moves on.
+/// Taking every string and sequence at its bound is correct: the end position never decreases when the
+/// start position grows.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxSize {
-    /// `None`: no limit, or beyond `limit`.
+    /// End position; `None` if unbounded or beyond `limit`.
     end: Option<usize>,
     limit: usize,
     representation: Representation,
     part: Part,
-    /// Largest alignment of what was added.
+    /// Largest alignment added so far.
     alignment: usize,
     bound: Option<usize>,
     depth_left: u8,
 }
 
 impl MaxSize {
-    /// The most bytes of the key of a type as a key hash is made of it, `None` if it has no limit or one beyond
+    /// Returns the maximum size of a type's key in the input of a key hash; `None` if unbounded or beyond
     /// [`MAX_KEY_BYTES`].
     #[inline]
     pub fn of_key<T: CdrType>() -> Option<usize> {
         Self::of::<T>(Part::KeyHash, Representation::Xcdr2, MAX_KEY_BYTES)
     }
 
-    /// The most bytes of a value of a type in either representation, without encapsulation header, or a few
-    /// more. `None` if it has no limit or one beyond [`MAX_MEASURED_BYTES`].
+    /// Returns an upper bound of a value's size in either representation, without encapsulation header. `None` if
+    /// unbounded or beyond [`MAX_MEASURED_BYTES`].
     pub fn of_sample<T: CdrType>() -> Option<usize> {
         Self::of_payload::<T>(Part::Sample)
     }
 
-    /// The largest payload of a type's key, as a dispose or an unregister carries it.
+    /// Returns an upper bound of the size of a type's key in a dispose or unregister.
     pub fn of_key_payload<T: CdrType>() -> Option<usize> {
         Self::of_payload::<T>(Part::Key)
     }
@@ -72,13 +72,13 @@ impl MaxSize {
         size.end
     }
 
-    /// The bound that the member being measured states, if any.
+    /// Bound stated by the member being measured, if any.
     #[inline]
     pub const fn bound(&self) -> Option<usize> {
         self.bound
     }
 
-    /// There is no limit.
+    /// Marks the size as unbounded.
     #[inline]
     pub const fn unbounded(&mut self) {
         self.end = None;
@@ -119,7 +119,7 @@ impl MaxSize {
             return self.payload_elements::<T>(count);
         }
         for _ in 0..count {
-            // Every element adds a byte at least, so this ends soon even for a huge count.
+            // Every element adds at least a byte, so the limit ends this loop even for a huge count.
             if self.end.is_none() {
                 return;
             }
@@ -127,7 +127,7 @@ impl MaxSize {
         }
     }
 
-    /// The same of a payload, of which each element is taken for one that begins at its largest alignment.
+    /// Adds `count` elements of a payload, each taken to begin at its largest alignment.
     fn payload_elements<T: CdrType>(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -148,7 +148,7 @@ impl MaxSize {
         }
     }
 
-    /// Adds a value, or the key of one.
+    /// Adds a value or its key.
     fn value<T: CdrType>(&mut self) {
         match self.part {
             Part::Sample => T::measure(self),
@@ -163,7 +163,7 @@ impl MaxSize {
         self.collection(is_appendable && self.part != Part::KeyHash);
     }
 
-    /// Adds the DHEADER of a collection, if the representation has it where the elements `need_delimiter`.
+    /// Adds the DHEADER of a collection if `needs_delimiter` and the representation is XCDR2.
     #[inline]
     pub fn collection(&mut self, needs_delimiter: bool) {
         if needs_delimiter && self.representation == Representation::Xcdr2 {
@@ -171,11 +171,11 @@ impl MaxSize {
         }
     }
 
-    /// Adds a structure, whose members `measure` adds.
+    /// Adds a structure whose members `measure` adds.
     #[inline]
     pub fn structure(&mut self, measure: impl FnOnce(&mut Self)) {
         let Some(depth_left) = self.depth_left.checked_sub(1) else {
-            // Only a type that contains itself comes here.
+            // Only a type that contains itself reaches this depth.
             self.unbounded();
             return;
         };
@@ -186,7 +186,7 @@ impl MaxSize {
         self.bound = outer.bound;
     }
 
-    /// Adds a member, with the bound it states.
+    /// Adds a member with its stated bound.
     #[inline]
     pub fn member<T: CdrType>(&mut self, bound: Option<usize>) {
         if self.end.is_some() {

@@ -1,26 +1,23 @@
-//! CDR: the form in which samples travel (DDS-XTypes 1.3 §7.4).
+//! CDR serialization of samples (DDS-XTypes 1.3 §7.4).
 //!
-//! A sample is the members of a structure behind one another, each at its alignment, in one of two
-//! versions (XCDR1, XCDR2) and either byte order. A writer lays a value into a slice with an
-//! [`Encoder`]: nothing is allocated, and what does not fit is [`CdrError::NoRoom`]. A reader
-//! follows the bytes with a [`Decoder`] and gets either a view, which borrows strings and
-//! collections from the slice, or a value of its own, whose bounds cap the memory it takes.
+//! A structure is encoded as its members in order, each at its alignment, in one of two versions (XCDR1,
+//! XCDR2) and either byte order. An [`Encoder`] writes a value to a slice without allocation; a short slice
+//! is [`CdrError::NoRoom`]. A [`Decoder`] reads a view, which borrows strings and collections from the slice,
+//! or an owned value, whose bounds limit its memory.
 //!
-//! Three layers, each knowing only those before it:
+//! Three layers, each using only those before it:
 //! - [`Encapsulation`]: the header that names version and byte order;
 //! - [`Encoder`], [`Decoder`]: primitives, strings, DHEADERs, alignment;
-//! - [`CdrType`]: what a type does with them; [`TopicType`] adds name and key. Both come from
-//!   `#[derive(TopicType)]`, which generates for each structure nothing but the list of its
-//!   members.
+//! - [`CdrType`]: the encoding of a type; [`TopicType`] adds name and key. `#[derive(TopicType)]` generates both
+//!   as a list of members.
 //!
-//! On top are the functions that everybody else calls: [`write_payload`], [`view_payload`],
-//! [`read_payload`], [`write_key_payload`], [`read_key`], [`key_hash`], [`key_hash_of_payload`].
+//! Other modules use the functions on top: [`write_payload`], [`view_payload`], [`read_payload`],
+//! [`write_key_payload`], [`read_key`], [`key_hash`], [`key_hash_of_payload`].
 //!
-//! What a peer sends never panics here, never makes a loop longer than the bytes it sent, and never
-//! takes memory beyond the bound of the type. Appendable types tolerate members added by newer
-//! writers, and give initial values to those that older writers lack ([`Members`]). Mutable types,
-//! optional members, unions, maps and wide characters are not here; their encapsulations are
-//! refused as [`CdrError::UnknownEncapsulation`].
+//! Input from a peer never panics, never loops longer than its bytes, and never allocates beyond the type's
+//! bounds. Appendable types skip members added by newer writers, and give initial values to those that
+//! older writers lack ([`Members`]). Mutable types, optional members, unions, maps and wide characters are
+//! not supported; their encapsulations are refused with [`CdrError::UnknownEncapsulation`].
 
 #[cfg(feature = "alloc")]
 mod alloc;
@@ -48,9 +45,9 @@ pub use encapsulation::{
 pub use encoder::Encoder;
 pub use error::CdrError;
 pub use field::{FieldKind, FieldPath, FieldValue};
-/// A string of at most `N` bytes, in place.
+/// String of at most `N` bytes, stored inline.
 pub use heapless::String as BoundedString;
-/// A sequence of at most `N` elements, in place.
+/// Sequence of at most `N` elements, stored inline.
 pub use heapless::Vec as BoundedSequence;
 pub use key::{KeyHash, key_hash, key_hash_of_payload};
 pub use max_size::MaxSize;

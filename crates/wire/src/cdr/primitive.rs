@@ -1,4 +1,4 @@
-//! Numbers, booleans and 8-bit characters.
+//! CDR primitives: numbers, booleans and 8-bit characters.
 
 use core::fmt::{self, Debug};
 
@@ -11,15 +11,15 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A primitive type (XTypes 1.3 §7.2.2.2): of fixed size, aligned to its size.
+/// Primitive type (XTypes 1.3 §7.2.2.2): fixed size, aligned to its size.
 pub trait Primitive: Copy + Debug + Default + sealed::Sealed {
     /// Size in bytes: 1, 2, 4 or 8.
     const BYTES: usize;
 
-    /// Whether every pattern of bits is a value.
+    /// True if every bit pattern is a valid value.
     const ALL_PATTERNS: bool;
 
-    /// Writes the value into `target`, which is [`BYTES`](Self::BYTES) long.
+    /// Writes the value to `target`, which is [`BYTES`](Self::BYTES) long.
     fn put(self, target: &mut [u8], order: ByteOrder);
 
     /// Reads the value from `source`, which is [`BYTES`](Self::BYTES) long.
@@ -28,20 +28,20 @@ pub trait Primitive: Copy + Debug + Default + sealed::Sealed {
     /// [`CdrError::InvalidBoolean`]; [`CdrError::Truncated`] if `source` is shorter.
     fn get(source: &[u8], order: ByteOrder) -> Result<Self, CdrError>;
 
-    /// Writes `values` into `target`, which is just as long.
+    /// Writes `values` to `target`, which has exactly their size.
     #[inline]
     fn put_all(values: &[Self], target: &mut [u8], order: ByteOrder) {
-        // The order is constant within a loop and each step has a constant size: the compiler
-        // makes this a block copy, or vector shuffles for the foreign order.
+        // The order is constant within the loop and each step has a constant size, so the compiler emits a block
+        // copy, or vector shuffles for the foreign order.
         for (target, value) in target.chunks_exact_mut(Self::BYTES).zip(values) {
             value.put(target, order);
         }
     }
 
-    /// Reads `values` from `source`, which is just as long.
+    /// Reads `values` from `source`, which has exactly their size.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Those of [`get`](Self::get).
     #[inline]
     fn get_all(values: &mut [Self], source: &[u8], order: ByteOrder) -> Result<(), CdrError> {
         for (value, source) in values.iter_mut().zip(source.chunks_exact(Self::BYTES)) {
@@ -141,7 +141,7 @@ impl Primitive for bool {
 
 /// IDL's `char`: one byte, by convention a character of ISO 8859-1 (IDL 4.2 §7.4.1.4.4).
 ///
-/// A type of its own because Rust's `char` is any of Unicode's, of which most do not fit.
+/// A separate type, because Rust's `char` is any Unicode scalar value.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Char8(pub u8);
 

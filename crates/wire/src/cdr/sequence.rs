@@ -1,4 +1,4 @@
-//! Sequences with their bound in the type, and what all sequences share.
+//! `CdrType` for bounded sequences, and the functions common to all sequences.
 
 use heapless::Vec;
 
@@ -7,7 +7,7 @@ use super::{
     MaxSize, MemberLength, SequenceView,
 };
 
-/// Writes the number of elements and the elements.
+/// Writes the number of elements, then the elements.
 #[inline]
 pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     encoder.collection(T::KIND.delimits_sequence(), |encoder| {
@@ -16,7 +16,6 @@ pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Res
     })
 }
 
-/// Writes a sequence as part of a key.
 #[inline]
 pub(super) fn encode_as_key<T: CdrType>(
     values: &[T],
@@ -42,7 +41,7 @@ pub(super) fn view<'a, T: CdrType>(
     })
 }
 
-/// Reads a sequence of at most `bound` elements and writes it as part of a key.
+/// Copies a sequence of at most `bound` elements as part of a key.
 #[inline]
 pub(super) fn transcribe_key<T: CdrType>(
     source: KeySource,
@@ -60,7 +59,7 @@ pub(super) fn transcribe_key<T: CdrType>(
     })
 }
 
-/// Reads a sequence of at most `bound` elements as part of a key, and hands out one after the other.
+/// Reads a sequence of at most `bound` elements as part of a key, passing each to `push`.
 pub(super) fn decode_key<T: CdrType>(
     source: KeySource,
     decoder: &mut Decoder<'_>,
@@ -73,7 +72,6 @@ pub(super) fn decode_key<T: CdrType>(
     })
 }
 
-/// Adds the size of a sequence of at most `bound` elements.
 #[inline]
 pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
     size.collection(T::KIND.delimits_sequence());
@@ -81,19 +79,19 @@ pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
     size.elements::<T>(bound);
 }
 
-/// The number of elements, or the length of the longest element if that is more.
+/// Returns the number of elements or the length of the longest element, whichever is larger.
 pub(super) fn length<T: CdrType>(values: &[T]) -> Option<usize> {
     let inner = values.iter().filter_map(T::length).max();
     inner.max(Some(values.len()))
 }
 
-/// What can be compared of an element.
+/// Field type of an element.
 pub(super) fn field_kind<T: CdrType>(path: FieldPath<'_>) -> Option<FieldKind> {
     let (_, rest) = path.element()?;
     T::field_kind(rest)
 }
 
-/// What an element, if it is there, has at the end of this path.
+/// Field value of an element; `None` if the sequence is shorter.
 pub(super) fn field<'a, T: CdrType>(
     view: SequenceView<'a, T>,
     path: FieldPath<'_>,

@@ -1,14 +1,14 @@
-//! Elements read from a sample when they are asked for.
+//! View of a CDR sequence, decoded lazily.
 
 use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
 use super::{ByteOrder, CdrError, CdrType, Decoder, Kind, Representation};
 
-/// A sequence inside a sample, not copied. Its elements were checked when the view was made and are
-/// decoded when they are asked for, each time anew.
+/// Borrowed view of a sequence in a sample. The elements are checked when the view is created, and decoded at
+/// each access.
 pub struct SequenceView<'a, T> {
-    /// Before the first element.
+    /// Decoder positioned before the first element.
     first: Decoder<'a>,
     length: usize,
     element: PhantomData<fn() -> T>,
@@ -21,7 +21,7 @@ impl<'a, T: CdrType> SequenceView<'a, T> {
         element: PhantomData,
     };
 
-    /// Checks `length` elements, goes past them, and gives the view of them.
+    /// Checks `length` elements, skips them, and returns their view.
     #[inline]
     pub(super) fn check(decoder: &mut Decoder<'a>, length: usize) -> Result<Self, CdrError> {
         let first = *decoder;
@@ -33,20 +33,20 @@ impl<'a, T: CdrType> SequenceView<'a, T> {
         })
     }
 
-    /// The number of elements.
+    /// Number of elements.
     #[inline]
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Returns true if the sequence has no elements.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The element at `index`, or `None` behind the last. In constant time for primitives; elements
-    /// of other types are passed over one by one, for all of them use [`iter`](Self::iter).
+    /// Returns the element at `index`, or `None` past the end. Constant time for primitives; linear for other
+    /// types, so use [`iter`](Self::iter) to visit all.
     #[inline]
     pub fn get(&self, index: usize) -> Option<T::View<'a>> {
         if index >= self.length {
@@ -61,7 +61,7 @@ impl<'a, T: CdrType> SequenceView<'a, T> {
         T::view(&mut decoder).ok()
     }
 
-    /// The elements in order.
+    /// Iterates over the elements.
     #[inline]
     pub const fn iter(&self) -> Elements<'a, T> {
         Elements {
@@ -73,7 +73,7 @@ impl<'a, T: CdrType> SequenceView<'a, T> {
 }
 
 impl<'a> SequenceView<'a, u8> {
-    /// The bytes themselves.
+    /// Returns the elements as bytes.
     #[inline]
     pub fn as_bytes(&self) -> &'a [u8] {
         let mut decoder = self.first;
@@ -145,7 +145,7 @@ impl<'a, T: CdrType> Iterator for Elements<'a, T> {
     #[inline]
     fn next(&mut self) -> Option<T::View<'a>> {
         self.left = self.left.checked_sub(1)?;
-        // Checked when the view was made, so there is no error to lose here.
+        // The elements were checked when the view was created, so no error is lost here.
         T::view(&mut self.next).ok()
     }
 

@@ -1,4 +1,4 @@
-//! Strings with their bound in the type, and what all strings share.
+//! `CdrType` for bounded strings, and the functions common to all strings.
 
 use heapless::String;
 
@@ -7,7 +7,6 @@ use super::{
     CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySource, Kind, MaxSize,
 };
 
-/// Writes a string of at most `bound` bytes.
 #[inline]
 pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     if value.len() > bound {
@@ -16,7 +15,7 @@ pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Re
     encoder.string(value)
 }
 
-/// A string is text, and nothing leads into it.
+/// Field type of a string: text, if the path ends here.
 pub(super) fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
     path.is_at_end().then_some(FieldKind::Text)
 }

@@ -1,4 +1,4 @@
-//! A topic's type, and its samples as payloads of DATA.
+//! Topic types, and their samples as serialized payloads.
 
 use super::encapsulation::ENCAPSULATION_BYTES;
 use super::{
@@ -6,28 +6,28 @@ use super::{
     KeySource, MaxSize, Representation,
 };
 
-/// A structure whose values are the samples of a topic. Made by `#[derive(TopicType)]`.
+/// Structure whose values are the samples of a topic. Implemented by `#[derive(TopicType)]`.
 ///
-/// How a value is written and read is in [`CdrType`], which every nested structure has as well.
+/// [`CdrType`] defines the encoding; nested structures implement only that.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the type of a topic",
     note = "put #[derive(TopicType)] on the struct; enumerations, numbers and collections can only be members"
 )]
 pub trait TopicType: CdrType {
-    /// The type's name as discovery compares it, for example `vehicle::BrakePressure`.
+    /// Type name that discovery compares, for example `vehicle::BrakePressure`.
     const TYPE_NAME: &'static str;
 
-    /// Whether members are marked as key: the topic has an instance for each value of them.
+    /// True if members are marked as key: the topic then has an instance for each key value.
     const KEYED: bool;
 
-    /// Whether members may be added later.
+    /// Extensibility of the type.
     const EXTENSIBILITY: Extensibility;
 
-    /// Writes the key members in the order of their ids, which is that of declaration. Writes
-    /// nothing if there are none.
+    /// Writes the key members in the order of their ids, which is the order of declaration. Writes nothing for a
+    /// type without key.
     ///
     /// # Errors
-    /// As [`CdrType::encode`].
+    /// Those of [`CdrType::encode`].
     #[inline]
     fn encode_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
         if Self::KEYED {
@@ -37,7 +37,7 @@ pub trait TopicType: CdrType {
         }
     }
 
-    /// Reads a whole sample and writes its key as [`encode_key`](Self::encode_key) would.
+    /// Reads a whole sample and writes its key, encoded as by [`encode_key`](Self::encode_key).
     ///
     /// # Errors
     /// Those of reading and writing.
@@ -50,7 +50,7 @@ pub trait TopicType: CdrType {
         }
     }
 
-    /// Reads a key and writes it as [`encode_key`](Self::encode_key) would.
+    /// Reads a key and writes it, encoded as by [`encode_key`](Self::encode_key).
     ///
     /// # Errors
     /// Those of reading and writing.
@@ -67,8 +67,8 @@ pub trait TopicType: CdrType {
         }
     }
 
-    /// The most bytes of a key in big-endian XCDR2, as for the key hash. `None` if there is no
-    /// limit or it is beyond [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES).
+    /// Returns the maximum size of a key in big-endian XCDR2, as used for the key hash. `None` if unbounded or
+    /// beyond [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES).
     #[inline]
     fn max_key_bytes() -> Option<usize> {
         if Self::KEYED {
@@ -79,15 +79,15 @@ pub trait TopicType: CdrType {
     }
 }
 
-/// The largest payload of a type's samples with its encapsulation header, in either representation. `None`: strings or
-/// sequences of the type have no bound, or the bound is beyond
+/// Returns the maximum payload size of a type's samples in either representation, including the encapsulation
+/// header. `None` if a string or sequence is unbounded, or the size is beyond
 /// [`MAX_MEASURED_BYTES`](super::limits::MAX_MEASURED_BYTES).
 pub fn max_payload_bytes<T: TopicType>() -> Option<usize> {
     let bytes = MaxSize::of_sample::<T>()?;
     Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
 }
 
-/// The largest payload of a type's key, as [`write_key_payload`] writes it.
+/// Returns the maximum size of a type's key payload, as [`write_key_payload`] writes it.
 pub fn max_key_payload_bytes<T: TopicType>() -> Option<usize> {
     let bytes = match T::KEYED {
         true => MaxSize::of_key_payload::<T>()?,
@@ -96,11 +96,11 @@ pub fn max_key_payload_bytes<T: TopicType>() -> Option<usize> {
     Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
 }
 
-/// Writes a sample with its encapsulation header, little-endian, padded to a multiple of 4 bytes.
-/// Returns the number of bytes.
+/// Writes a sample with its encapsulation header, little-endian, padded to a multiple of 4 bytes. Returns the
+/// number of bytes.
 ///
 /// # Errors
-/// As [`CdrType::encode`].
+/// Those of [`CdrType::encode`].
 #[inline]
 pub fn write_payload<T: TopicType>(
     value: &T,
@@ -112,11 +112,11 @@ pub fn write_payload<T: TopicType>(
     })
 }
 
-/// Writes a sample's key with its encapsulation header, as a dispose or unregister carries it.
-/// Returns the number of bytes: 4, the header, for a type without key.
+/// Writes a sample's key with its encapsulation header, as a dispose or unregister carries it. Returns the
+/// number of bytes; 4, the header alone, for a type without key.
 ///
 /// # Errors
-/// As [`CdrType::encode`].
+/// Those of [`CdrType::encode`].
 #[inline]
 pub fn write_key_payload<T: TopicType>(
     value: &T,
@@ -128,11 +128,11 @@ pub fn write_key_payload<T: TopicType>(
     })
 }
 
-/// Writes the key of a sample's payload as [`write_key_payload`] writes that of its value, in the payload's
+/// Extracts the key of a serialized sample into `out`, encoded as by [`write_key_payload`] in the payload's
 /// representation. Returns the number of bytes.
 ///
 /// # Errors
-/// Whatever of [`CdrError`] is wrong with the payload; [`CdrError::NoRoom`].
+/// The decoding error of an invalid payload; [`CdrError::NoRoom`].
 pub fn write_key_of_payload<T: TopicType>(
     payload: &[u8],
     out: &mut [u8],
@@ -147,39 +147,39 @@ pub fn write_key_of_payload<T: TopicType>(
     )
 }
 
-/// Reads a sample in place: strings and collections stay in `payload`.
+/// Reads a sample in place: strings and collections borrow from `payload`.
 ///
 /// # Errors
-/// Whatever of [`CdrError`] is wrong with the payload.
+/// The decoding error of an invalid payload.
 #[inline]
 pub fn view_payload<T: TopicType>(payload: &[u8]) -> Result<T::View<'_>, CdrError> {
     T::view(&mut Decoder::of_payload(payload)?)
 }
 
-/// Reads a sample.
+/// Reads a sample as an owned value.
 ///
 /// # Errors
-/// Whatever of [`CdrError`] is wrong with the payload.
+/// The decoding error of an invalid payload.
 #[inline]
 pub fn read_payload<T: TopicType>(payload: &[u8]) -> Result<T, CdrError> {
     T::decode(&mut Decoder::of_payload(payload)?)
 }
 
-/// Reads a sample into `value`, reusing the memory it has reserved. After an error `value` is valid
-/// but holds parts of both samples.
+/// Reads a sample into `value`, reusing its allocations. After an error `value` is valid but mixes parts of
+/// both samples.
 ///
 /// # Errors
-/// Whatever of [`CdrError`] is wrong with the payload.
+/// The decoding error of an invalid payload.
 #[inline]
 pub fn read_payload_into<T: TopicType>(payload: &[u8], value: &mut T) -> Result<(), CdrError> {
     value.decode_into(&mut Decoder::of_payload(payload)?)
 }
 
-/// The key of a payload, of a whole sample, or with `key_only` of what a dispose or unregister carries: a value
-/// whose other members are [initial](CdrType::initial).
+/// Reads the key of a payload: a whole sample or, with `key_only`, the serialized key of a dispose or
+/// unregister. Returns a value whose other members are [initial](CdrType::initial).
 ///
 /// # Errors
-/// Whatever of [`CdrError`] is wrong with the payload.
+/// The decoding error of an invalid payload.
 pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrError> {
     if !T::KEYED {
         return Ok(T::initial());
@@ -191,11 +191,11 @@ pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrEr
     }
 }
 
-/// The key that a key hash is, likewise. `None`: keys of this type can be longer than a hash, which then is
-/// a digest from which no key can be had.
+/// Reads the key from a key hash, as a value whose other members are [initial](CdrType::initial). `None` if
+/// keys of this type can be longer than a hash, which is then an MD5 digest.
 ///
 /// # Errors
-/// Whatever of [`CdrError`] is wrong with the hash.
+/// The decoding error of an invalid hash.
 pub fn read_key_hash<T: TopicType>(hash: &KeyHash) -> Option<Result<T, CdrError>> {
     if T::max_key_bytes()? > hash.len() {
         return None;

@@ -1,17 +1,17 @@
-//! What can be a member of a topic's type.
+//! Encoding of the types of members.
 
 use core::fmt::Debug;
 
 use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, MaxSize};
 
-/// A type that can be a member of a structure, or an element of a sequence or array.
+/// Type of a member of a structure, or of an element of a sequence or array.
 ///
-/// Implemented here for the primitives, [`Char8`](super::Char8), strings, sequences and arrays, and
-/// by `#[derive(TopicType)]` for structures and for enumerations.
+/// Implemented here for the primitives, [`Char8`](super::Char8), strings, sequences and arrays;
+/// `#[derive(TopicType)]` implements it for structures and enumerations.
 ///
-/// Reading comes in two forms. [`view`](Self::view) checks everything once and borrows: the result
-/// holds numbers by value, and strings and collections as references into the bytes.
-/// [`decode`](Self::decode) gives a value of its own. Both accept exactly the same bytes.
+/// There are two ways to read. [`view`](Self::view) checks everything once and borrows: numbers are held by
+/// value, strings and collections as references to the input. [`decode`](Self::decode) returns an owned value.
+/// Both accept exactly the same input.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no CDR form, so it cannot be a member of a topic's type",
     label = "not a type of DDS",
@@ -19,23 +19,23 @@ use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, MaxSiz
     note = "use `Char8` or a string for `char`, `u32` or `u64` for `usize`, and a sequence of at most one element for `Option`"
 )]
 pub trait CdrType: Sized {
-    /// What the type is to a collection that holds it.
+    /// Category of the type as an element of a collection.
     const KIND: Kind;
 
-    /// Most elements or bytes, where the type carries that bound.
+    /// Maximum number of elements or bytes, if the type itself is bounded.
     const BOUND: Option<usize> = None;
 
-    /// The value as it is read without copying.
+    /// Borrowed form of a value.
     type View<'a>: Copy + Debug;
 
-    /// The value of a member that the writer's older type does not have: zero, false, empty, the
-    /// first enumerator; member by member for structures (XTypes 1.3 §7.2.2.4.4.4.7).
+    /// Returns the value of a member that the writer's older type does not have: zero, false, empty, the first
+    /// enumerator; member by member for structures (XTypes 1.3 §7.2.2.4.4.4.7).
     fn initial() -> Self;
 
-    /// The view of [`initial`](Self::initial).
+    /// Returns the view of [`initial`](Self::initial).
     fn initial_view<'a>() -> Self::View<'a>;
 
-    /// Becomes [`initial`](Self::initial), keeping memory that `self` has reserved.
+    /// Resets to [`initial`](Self::initial), keeping allocated capacity.
     #[inline]
     fn reset(&mut self) {
         *self = Self::initial();
@@ -47,40 +47,40 @@ pub trait CdrType: Sized {
     /// [`CdrError::NoRoom`]; [`CdrError::BoundExceeded`]; [`CdrError::InvalidString`].
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError>;
 
-    /// Reads the value, borrowing from the bytes.
+    /// Reads the value, borrowing from the input.
     ///
     /// # Errors
-    /// Whatever of [`CdrError`] is wrong with the bytes.
+    /// The decoding error of invalid input.
     fn view<'a>(decoder: &mut Decoder<'a>) -> Result<Self::View<'a>, CdrError>;
 
     /// Reads the value.
     ///
     /// # Errors
-    /// Whatever of [`CdrError`] is wrong with the bytes.
+    /// The decoding error of invalid input.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError>;
 
-    /// Reads the value into `self`, reusing memory that `self` has reserved. After an error `self`
-    /// is valid but holds parts of both values.
+    /// Reads the value into `self`, reusing its allocations. After an error `self` is valid but mixes parts of
+    /// both values.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Those of [`decode`](Self::decode).
     #[inline]
     fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
         *self = Self::decode(decoder)?;
         Ok(())
     }
 
-    /// Writes the value as part of a key. A structure that marks key members writes only those; one
-    /// that marks none writes all (XTypes 1.3 §7.2.2.4.4.4.8).
+    /// Writes the value as part of a key. A structure with key members writes only those; one without writes all
+    /// members (XTypes 1.3 §7.2.2.4.4.4.8).
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// Those of [`encode`](Self::encode).
     #[inline]
     fn encode_as_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
         self.encode(encoder)
     }
 
-    /// Reads a value and writes it as [`encode_as_key`](Self::encode_as_key) would.
+    /// Reads a value and writes it, encoded as by [`encode_as_key`](Self::encode_as_key).
     ///
     /// # Errors
     /// Those of reading and writing.
@@ -90,49 +90,48 @@ pub trait CdrType: Sized {
         encoder: &mut Encoder<'_>,
     ) -> Result<(), CdrError>;
 
-    /// Reads a value of which only what belongs to a key counts: the members of a structure that do not are
-    /// [`initial`](Self::initial).
+    /// Reads the key members of a value; the others are [`initial`](Self::initial).
     ///
     /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Those of [`decode`](Self::decode).
     #[inline]
     fn decode_key(_source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
         Self::decode(decoder)
     }
 
-    /// Adds the most bytes that [`encode_as_key`](Self::encode_as_key) can write.
+    /// Adds the maximum size of [`encode_as_key`](Self::encode_as_key).
     fn measure_key(size: &mut MaxSize);
 
-    /// Adds the most bytes that [`encode`](Self::encode) can write.
+    /// Adds the maximum size of [`encode`](Self::encode).
     #[inline]
     fn measure(size: &mut MaxSize) {
         Self::measure_key(size);
     }
 
-    /// Elements of a sequence, or bytes of a string; of a sequence of those, the most that one of them has.
-    /// `None`: a value has no length of its own.
+    /// Number of elements of a sequence or bytes of a string; for nested ones, the largest of all. `None` for
+    /// types without a length.
     #[inline]
     fn length(&self) -> Option<usize> {
         None
     }
 
-    /// Calls `visit` for each member that is a string or a sequence, members of nested structures included.
+    /// Calls `visit` for each string or sequence member, including those of nested structures.
     #[inline]
     fn lengths(&self, _visit: &mut dyn FnMut(MemberLength)) {}
 
-    /// Writes values behind one another; in one copy where the type allows.
+    /// Writes consecutive values, in one copy where the type allows.
     ///
     /// # Errors
-    /// As [`encode`](Self::encode).
+    /// Those of [`encode`](Self::encode).
     #[inline]
     fn encode_elements(values: &[Self], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
         values.iter().try_for_each(|value| value.encode(encoder))
     }
 
-    /// Reads values behind one another into those that exist; in one copy where the type allows.
+    /// Reads consecutive values into existing ones, in one copy where the type allows.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Those of [`decode`](Self::decode).
     #[inline]
     fn decode_elements(values: &mut [Self], decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
         values
@@ -140,62 +139,60 @@ pub trait CdrType: Sized {
             .try_for_each(|value| value.decode_into(decoder))
     }
 
-    /// What the value at the end of this path can be compared with; `None`: the type has no such member, or
-    /// nothing to compare there.
+    /// Field type at the end of `path`; `None` if the type has no such member, or the member cannot be compared.
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind>;
 
-    /// The value at the end of this path; `None` also for an element that a sequence does not have.
+    /// Field value at the end of `path`; `None` also if a sequence has no such element.
     fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>>;
 
-    /// Checks `count` values behind one another and goes past them; without looking at each where
-    /// every pattern of bits is a value.
+    /// Checks and skips `count` consecutive values; in constant time for types whose bit patterns are all valid.
     ///
     /// # Errors
-    /// As [`view`](Self::view).
+    /// Those of [`view`](Self::view).
     #[inline]
     fn skip_elements(count: usize, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
         (0..count).try_for_each(|_| Self::view(decoder).map(|_| ()))
     }
 }
 
-/// What a type is to a collection that holds it: decides about the DHEADER and about skipping.
+/// Category of an element type: decides about the DHEADER of its collection and how elements are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A primitive of so many bytes.
+    /// A primitive.
     Primitive {
         /// Size in bytes.
         bytes: usize,
     },
-    /// An array, of one or more dimensions, of primitives.
+    /// An array of primitives, of one or more dimensions.
     PrimitiveArray,
-    /// An array of anything else.
+    /// An array of other elements.
     Array,
     /// A string, sequence, enumeration or structure.
     Other,
 }
 
 impl Kind {
-    /// Whether it is a primitive.
+    /// Returns true for a primitive.
     #[inline]
     pub const fn is_primitive(self) -> bool {
         matches!(self, Self::Primitive { .. })
     }
 
-    /// Whether a sequence of these has a DHEADER in XCDR2 (XTypes 1.3 §7.4.3.5, rules 11 and 12).
+    /// Returns true if a sequence of this type has a DHEADER in XCDR2 (XTypes 1.3 §7.4.3.5, rules 11 and 12).
     /// Enumerations are not primitives there.
     #[inline]
     pub const fn delimits_sequence(self) -> bool {
         !self.is_primitive()
     }
 
-    /// Whether an array of these has a DHEADER in XCDR2 (the same, for arrays). An array of arrays is one
-    /// array of several dimensions.
+    /// Returns true if an array of this type has a DHEADER in XCDR2 (XTypes 1.3 §7.4.3.5). An array of arrays
+    /// counts as one array of several dimensions.
     #[inline]
     pub const fn delimits_array(self) -> bool {
         !matches!(self, Self::Primitive { .. } | Self::PrimitiveArray)
     }
 
-    /// The fewest bytes one of these takes.
+    /// Minimum serialized size in bytes.
     #[inline]
     pub const fn min_bytes(self) -> usize {
         match self {
@@ -205,29 +202,29 @@ impl Kind {
     }
 }
 
-/// A string or sequence of a value, by its member.
+/// Length of a string or sequence member of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberLength {
-    /// The member's name.
+    /// Name of the member.
     pub name: &'static str,
     /// Bytes of the string, or elements of the sequence.
     pub length: usize,
-    /// The bound that the member states: `#[topic(bound = N)]`, or that of its type.
+    /// Bound of the member, `#[topic(bound = N)]`, or of its type.
     pub bound: Option<usize>,
 }
 
-/// What a key is read from.
+/// Form of the data from which a key is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// A whole sample: members that are not part of the key are passed over.
+    /// A whole sample: other members are skipped.
     Sample,
-    /// The key alone.
+    /// A serialized key.
     Key,
-    /// The key as a key hash is made of it: structures have no DHEADER there.
+    /// A key as input of the key hash: without DHEADERs of structures.
     Hash,
 }
 
-/// Marks the types that `#[topic(bound = N)]` applies to: those without a bound in the type.
+/// Marks types that accept `#[topic(bound = N)]`: those without a bound in the type.
 #[diagnostic::on_unimplemented(
     message = "`#[topic(bound = N)]` does not apply to `{Self}`",
     label = "has no bound of its own to set",

@@ -1,4 +1,4 @@
-//! The filter that a reader announces, so that writers need not send what it does not want (RTPS 2.5 §8.7.4,
+//! Content filter of a reader, announced so that writers can filter for it (RTPS 2.5 §8.7.4,
 //! `ContentFilterProperty_t`).
 
 use super::payload;
@@ -9,27 +9,27 @@ use crate::{
     parameter::pid,
 };
 
-/// A reader's filter, borrowed from its announcement.
+/// Content filter of a reader, borrowed from its announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentFilterProperty<'a> {
-    /// What the reader's user calls the filtered topic.
+    /// Name of the content-filtered topic.
     pub filtered_topic_name: &'a str,
-    /// The topic.
+    /// Name of the topic.
     pub related_topic_name: &'a str,
-    /// The language of the expression; that of the standard is [`Self::DDSSQL`].
+    /// Name of the filter class; the standard's is [`Self::DDSSQL`].
     pub class_name: &'a str,
-    /// What a sample must fulfil.
+    /// Filter expression.
     pub expression: &'a str,
-    /// What `%0`, `%1`, … in it stand for.
+    /// Expression parameters: values of `%0`, `%1`, …
     pub parameters: heapless::Vec<&'a str, MAX_FILTER_PARAMETERS>,
 }
 
 impl<'a> ContentFilterProperty<'a> {
-    /// The language of DDS 1.4 Annex B.
+    /// Filter class of DDS 1.4 Annex B.
     pub const DDSSQL: &'static str = "DDSSQL";
 
-    /// The value of the parameter in the announcement of a reader, as it lies there, with its byte order; `None`:
-    /// it announces no filter, or a longer one than is kept ([`MAX_CONTENT_FILTER_BYTES`]).
+    /// Finds the raw parameter value in a reader's announcement, with its byte order. `None` if there is no filter,
+    /// or it is longer than [`MAX_CONTENT_FILTER_BYTES`].
     #[must_use]
     pub fn find(announcement: &'a [u8]) -> Option<(&'a [u8], ByteOrder)> {
         let list = payload::parse(announcement).ok()?;
@@ -37,15 +37,15 @@ impl<'a> ContentFilterProperty<'a> {
         (value.len() <= MAX_CONTENT_FILTER_BYTES).then_some((value, list.order()))
     }
 
-    /// Reads a parameter's value.
+    /// Parses a parameter value.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`]; [`Error::BoundExceeded`] of the parameters of the expression.
+    /// [`Error::InvalidParameter`]; [`Error::BoundExceeded`] for too many expression parameters.
     pub fn parse(value: &'a [u8], order: ByteOrder) -> Result<Self, Error> {
         let id = pid::CONTENT_FILTER_PROPERTY;
         let invalid = Error::InvalidParameter(id);
         let mut reader = Reader::new(value, order);
-        // A string may end the value without padding, so it is the next one that is aligned.
+        // The last string may lack padding, so alignment precedes each read.
         let string = |reader: &mut Reader<'a>| {
             align(reader, value.len());
             reader.string().ok_or(invalid)
@@ -79,14 +79,14 @@ impl<'a> ContentFilterProperty<'a> {
         })
     }
 
-    /// Bytes that [`emit`](Self::emit) writes.
+    /// Number of bytes that [`emit`](Self::emit) writes.
     #[must_use]
     pub fn buffer_len(&self) -> usize {
         let strings = self.strings().chain(self.parameters.iter().copied());
         4 + strings.map(string_bytes).sum::<usize>()
     }
 
-    /// Writes it, little-endian, into the first [`buffer_len`](Self::buffer_len) bytes.
+    /// Writes the value, little-endian, to the first [`buffer_len`](Self::buffer_len) bytes.
     ///
     /// # Panics
     /// If the buffer is shorter.
@@ -107,15 +107,15 @@ impl<'a> ContentFilterProperty<'a> {
     }
 }
 
-/// Passes over padding up to a multiple of four bytes from the value's begin.
+/// Skips padding to a multiple of four bytes from the start of the value.
 fn align(reader: &mut Reader<'_>, value_len: usize) {
     let at = value_len - reader.rest().len();
     let padding = at.next_multiple_of(4) - at;
-    // Where there is none left the next read finds that out.
+    // A missing byte of padding makes the next read fail.
     let _ = reader.take(padding.min(reader.rest().len()));
 }
 
-/// Bytes of a string with its length, its NUL and its padding.
+/// Size of a string in bytes: length, NUL and padding included.
 fn string_bytes(text: &str) -> usize {
     4 + (text.len() + 1).next_multiple_of(4)
 }

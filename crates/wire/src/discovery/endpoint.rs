@@ -1,4 +1,4 @@
-//! What a writer or reader announces of itself (SEDP; RTPS 2.5 §8.5.4.4).
+//! Discovery data of a writer or reader (SEDP; RTPS 2.5 §8.5.4.4).
 
 use super::{LocatorList, payload, put_locators, read_guid, read_locator, skip, valid};
 use crate::{
@@ -9,30 +9,29 @@ use crate::{
     qos::QosPolicies,
 };
 
-/// A writer or a reader; which of them, and whether its topic has a key, says the GUID.
+/// Discovery data of a writer or reader; the GUID's entity kind says which, and if the topic is keyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointData {
-    /// Its GUID.
+    /// GUID of the endpoint.
     pub guid: Guid,
-    /// Its topic's name.
+    /// Topic name.
     pub topic_name: heapless::String<MAX_NAME_BYTES>,
-    /// Its type's name.
+    /// Type name.
     pub type_name: heapless::String<MAX_NAME_BYTES>,
-    /// Its QoS.
+    /// QoS policies.
     pub qos: QosPolicies,
-    /// Where it is reached; if there is nothing here or in `multicast`, the participant's defaults
-    /// hold.
+    /// Unicast locators. If these and `multicast` are empty, the participant's default locators apply.
     pub unicast: LocatorList,
-    /// Groups it has joined.
+    /// Multicast locators.
     pub multicast: LocatorList,
-    /// Whether, being a reader, it wants QoS with every sample.
+    /// True for a reader that needs inline QoS with every sample.
     pub expects_inline_qos: bool,
-    /// The publisher or subscriber it belongs to, in its participant; `None`: it does not say.
+    /// Entity id of the publisher or subscriber; `None` if not announced.
     pub group: Option<EntityId>,
 }
 
 impl EndpointData {
-    /// An endpoint without a topic, with the QoS that is the default of what `guid` names.
+    /// Creates an endpoint without a topic, with the default QoS of its entity kind.
     #[must_use]
     pub fn new(guid: Guid) -> Self {
         let qos = if guid.entity.is_writer() {
@@ -56,7 +55,7 @@ impl EndpointData {
         }
     }
 
-    /// The participant it belongs to.
+    /// GUID of the participant.
     #[must_use]
     pub fn participant(&self) -> Guid {
         Guid {
@@ -65,13 +64,13 @@ impl EndpointData {
         }
     }
 
-    /// Whether its topic has a key.
+    /// Returns true if the topic is keyed.
     #[must_use]
     pub fn is_keyed(&self) -> bool {
         self.guid.entity.is_keyed()
     }
 
-    /// Reads the payload that announces a writer.
+    /// Parses the announcement of a writer.
     ///
     /// # Errors
     /// [`Error::MissingParameter`] without a GUID, topic name or type name;
@@ -82,10 +81,10 @@ impl EndpointData {
         Self::parse(payload, QosPolicies::writer_default())
     }
 
-    /// Reads the payload that announces a reader.
+    /// Parses the announcement of a reader.
     ///
     /// # Errors
-    /// As [`parse_writer`](Self::parse_writer).
+    /// Those of [`parse_writer`](Self::parse_writer).
     pub fn parse_reader(payload: &[u8]) -> Result<Self, Error> {
         Self::parse(payload, QosPolicies::reader_default())
     }
@@ -104,7 +103,7 @@ impl EndpointData {
                 pid::TYPE_NAME => data.type_name = name(id, reader.string())?,
                 pid::UNICAST_LOCATOR => read_locator(id, reader, &mut data.unicast)?,
                 pid::MULTICAST_LOCATOR => read_locator(id, reader, &mut data.multicast)?,
-                // Read by who evaluates it: `ContentFilterProperty`.
+                // Parsed on demand by `ContentFilterProperty`.
                 pid::CONTENT_FILTER_PROPERTY => {}
                 pid::EXPECTS_INLINE_QOS => {
                     let [byte] = *valid(id, reader.array())?;
@@ -125,14 +124,14 @@ impl EndpointData {
         if data.type_name.is_empty() {
             return Err(Error::MissingParameter(pid::TYPE_NAME));
         }
-        // The prefix says whose an endpoint is; a second opinion cannot be right.
+        // The endpoint's own prefix identifies its participant; a different one is an error.
         if participant.is_some_and(|participant| participant.prefix != data.guid.prefix) {
             return Err(Error::InvalidParameter(pid::PARTICIPANT_GUID));
         }
         Ok(data)
     }
 
-    /// Writes the payload that announces it; returns its length. What has its default is left out.
+    /// Writes the announcement and returns its length. Values equal to their default are omitted.
     ///
     /// # Errors
     /// [`BufferTooSmall`].
@@ -140,7 +139,8 @@ impl EndpointData {
         self.emit_filtered(None, buffer)
     }
 
-    /// The same of a reader with a filter: what [`ContentFilterProperty`](super::ContentFilterProperty) writes.
+    /// Writes the announcement of a reader with a filter, encoded as
+    /// [`ContentFilterProperty`](super::ContentFilterProperty).
     ///
     /// # Errors
     /// [`BufferTooSmall`].

@@ -1,19 +1,19 @@
-//! The payload that tells the end of a participant or endpoint: its GUID alone (RTPS 2.5 §8.5.3).
+//! Key payload of a disposed participant or endpoint: its GUID alone (RTPS 2.5 §8.5.3).
 
 use super::payload;
 use crate::{BufferTooSmall, guid::Guid, parameter::pid};
 
-/// Which GUID a key is.
+/// Kind of entity that a key names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndpointKey {
-    /// A participant's.
+    /// A participant.
     Participant,
-    /// A writer's or reader's.
+    /// A writer or reader.
     Endpoint,
 }
 
-/// The GUID in a payload that holds only a key: the endpoint's, or else the participant's. `None`
-/// if the payload is no parameter list, or holds neither.
+/// Reads the GUID from a key payload: the endpoint's, or else the participant's. `None` if the payload is not a
+/// parameter list, or has neither.
 #[must_use]
 pub fn parse_key_guid(payload: &[u8]) -> Option<Guid> {
     let list = payload::parse(payload).ok()?;
@@ -23,7 +23,7 @@ pub fn parse_key_guid(payload: &[u8]) -> Option<Guid> {
     value.first_chunk().copied().map(Guid::from_bytes)
 }
 
-/// Writes the payload; returns its length.
+/// Writes a key payload and returns its length.
 ///
 /// # Errors
 /// [`BufferTooSmall`].

@@ -1,9 +1,9 @@
-//! What participants and endpoints announce of themselves (RTPS 2.5 §8.5, §9.6.3).
+//! Discovery data of participants and endpoints (RTPS 2.5 §8.5, §9.6.3).
 //!
-//! An announcement is a payload: an encapsulation header, then a parameter list. What it leaves out
-//! has the standard's default; what isolane does not know is skipped, unless the sender insists on
-//! it. The end of a participant or endpoint is told by a payload that holds its GUID alone. What a
-//! participant says of liveliness is no list: [`ParticipantMessage`].
+//! An announcement is a payload: an encapsulation header and a parameter list. An omitted parameter has the
+//! standard's default; an unknown one is skipped, unless its must-understand flag is set. A payload that holds
+//! only the GUID ends a participant or endpoint. Liveliness assertions are not parameter lists, see
+//! [`ParticipantMessage`].
 
 mod content_filter;
 mod endpoint;
@@ -27,7 +27,7 @@ use crate::{
     parameter::{Parameter, ParameterWriter},
 };
 
-/// Gives the cursor's error the parameter's name.
+/// Replaces the cursor's error with one that names the parameter.
 fn valid<T>(id: u16, value: Result<T, Error>) -> Result<T, Error> {
     value.map_err(|_| Error::InvalidParameter(id))
 }
@@ -36,12 +36,11 @@ fn read_guid(id: u16, reader: &mut Reader<'_>) -> Result<Guid, Error> {
     valid(id, reader.array().copied().map(Guid::from_bytes))
 }
 
-/// Adds a locator, if a datagram can be sent there and there is room: vendors announce kinds of
-/// their own.
+/// Adds a locator if it is UDP and the list has room; vendors also announce locators of private kinds.
 fn read_locator(id: u16, reader: &mut Reader<'_>, list: &mut LocatorList) -> Result<(), Error> {
     let locator = valid(id, Locator::read(reader))?;
     if locator.is_udp() {
-        // One that finds no room is skipped: those before it reach the same entity.
+        // A locator beyond the capacity is skipped: those before it reach the same entity.
         let _ = list.push(locator);
     }
     Ok(())
@@ -55,7 +54,7 @@ fn put_locators(list: &mut ParameterWriter<'_>, id: u16, locators: &LocatorList)
     }
 }
 
-/// What to do with a parameter that nobody took.
+/// Handles an unknown parameter: skipped, or an error with must-understand.
 fn skip(parameter: &Parameter<'_>) -> Result<(), Error> {
     if parameter.must_understand {
         return Err(Error::MustUnderstand(parameter.id));

@@ -1,4 +1,4 @@
-//! What a participant announces of itself (SPDP; RTPS 2.5 §8.5.3.2).
+//! Discovery data of a participant (SPDP; RTPS 2.5 §8.5.3.2).
 
 use core::time::Duration;
 
@@ -13,64 +13,64 @@ use crate::{
     time,
 };
 
-/// The bits of [`ParticipantData::builtin_endpoints`] (RTPS 2.5 §9.3.2.12).
+/// Bits of [`ParticipantData::builtin_endpoints`] (RTPS 2.5 §9.3.2.12).
 pub struct BuiltinEndpoints;
 
 impl BuiltinEndpoints {
-    /// Announces participants.
+    /// SPDP writer.
     pub const PARTICIPANT_ANNOUNCER: u32 = 1 << 0;
-    /// Hears of participants.
+    /// SPDP reader.
     pub const PARTICIPANT_DETECTOR: u32 = 1 << 1;
-    /// Announces writers.
+    /// SEDP publications writer.
     pub const PUBLICATIONS_ANNOUNCER: u32 = 1 << 2;
-    /// Hears of writers.
+    /// SEDP publications reader.
     pub const PUBLICATIONS_DETECTOR: u32 = 1 << 3;
-    /// Announces readers.
+    /// SEDP subscriptions writer.
     pub const SUBSCRIPTIONS_ANNOUNCER: u32 = 1 << 4;
-    /// Hears of readers.
+    /// SEDP subscriptions reader.
     pub const SUBSCRIPTIONS_DETECTOR: u32 = 1 << 5;
-    /// Says that writers are alive.
+    /// Participant message writer: sends liveliness assertions.
     pub const P2P_MESSAGE_WRITER: u32 = 1 << 10;
-    /// Hears that writers are alive.
+    /// Participant message reader: receives liveliness assertions.
     pub const P2P_MESSAGE_READER: u32 = 1 << 11;
 }
 
-/// A participant.
+/// Discovery data of a participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParticipantData {
-    /// Its GUID; the entity is [`EntityId::PARTICIPANT`].
+    /// GUID; the entity id is [`EntityId::PARTICIPANT`].
     pub guid: Guid,
-    /// Its version of the protocol, major and minor; zeros if it did not say.
+    /// RTPS version, major and minor; zeros if not announced.
     pub version: [u8; 2],
-    /// Its vendor; zeros if it did not say.
+    /// Vendor id; zeros if not announced.
     pub vendor: [u8; 2],
-    /// How long it may be silent before it counts as gone; [`Duration::MAX`] if for ever.
+    /// Lease duration; [`Duration::MAX`] if infinite.
     pub lease: Duration,
-    /// Which built-in endpoints it has: bits of [`BuiltinEndpoints`].
+    /// Built-in endpoints: bits of [`BuiltinEndpoints`].
     pub builtin_endpoints: u32,
-    /// Its domain, if it said.
+    /// Domain id, if announced.
     pub domain_id: Option<u32>,
-    /// Where its built-in endpoints are reached.
+    /// Unicast locators of the built-in endpoints.
     pub metatraffic_unicast: LocatorList,
-    /// Groups its built-in endpoints have joined.
+    /// Multicast locators of the built-in endpoints.
     pub metatraffic_multicast: LocatorList,
-    /// Where endpoints without locators of their own are reached.
+    /// Unicast locators of endpoints that announce none.
     pub default_unicast: LocatorList,
-    /// Groups that endpoints without locators of their own have joined.
+    /// Multicast locators of endpoints that announce none.
     pub default_multicast: LocatorList,
-    /// Its name for people, cut to the bound; empty if it has none.
+    /// Name for display, cut to the bound; empty if there is none.
     pub entity_name: heapless::String<MAX_ENTITY_NAME_BYTES>,
-    /// What its user says of it.
+    /// USER_DATA of the participant.
     pub user_data: Octets,
-    /// A number for what peers are described of its endpoints, of a participant of isolane that is described.
+    /// Digest of the static endpoint description, if this isolane participant is described statically.
     pub static_digest: Option<u64>,
 }
 
 impl ParticipantData {
-    /// The lease of a participant that announces none, in seconds (RTPS 2.5 §8.5.3.2).
+    /// Lease duration of a participant that announces none (RTPS 2.5 §8.5.3.2).
     const DEFAULT_LEASE: Duration = Duration::from_secs(100);
 
-    /// A participant that announces nothing but its GUID.
+    /// Creates a participant that announces only its GUID.
     #[must_use]
     pub fn new(prefix: GuidPrefix) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl ParticipantData {
         }
     }
 
-    /// Reads the payload of an SPDP announcement.
+    /// Parses an SPDP announcement.
     ///
     /// # Errors
     /// [`Error::MissingParameter`] without a GUID; [`Error::InvalidParameter`],
@@ -135,7 +135,7 @@ impl ParticipantData {
                 pid::USER_DATA => {
                     data.user_data = Octets::read(reader).ok_or(Error::InvalidParameter(id))?;
                 }
-                // Of another vendor it means something else.
+                // The identifier is vendor-specific.
                 pid::ISOLANE_STATIC_DIGEST if data.vendor == VENDOR_ID => {
                     data.static_digest = Some(u64::from_be_bytes(*valid(id, reader.array())?));
                 }
@@ -146,7 +146,7 @@ impl ParticipantData {
         Ok(data)
     }
 
-    /// Writes the payload of an SPDP announcement; returns its length.
+    /// Writes an SPDP announcement and returns its length.
     ///
     /// # Errors
     /// [`BufferTooSmall`].
@@ -188,7 +188,7 @@ impl ParticipantData {
     }
 }
 
-/// As much of a text as fits, in whole characters.
+/// Truncates a text to the capacity, at a character boundary.
 fn cut<const N: usize>(text: &str) -> heapless::String<N> {
     let mut cut = heapless::String::new();
     for character in text.chars() {

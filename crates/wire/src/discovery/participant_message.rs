@@ -1,5 +1,5 @@
-//! ParticipantMessageData: what a participant says to all others besides discovery, above all that it, or
-//! its user, is alive (RTPS 2.5 §8.4.13.5, §9.6.3.1).
+//! Participant messages: liveliness assertions and vendor-defined data (`ParticipantMessageData`,
+//! RTPS 2.5 §8.4.13.5, §9.6.3.1).
 
 use crate::{
     BufferTooSmall, ByteOrder, Error,
@@ -10,29 +10,29 @@ use crate::{
 const CDR_BE: u16 = 0x0000;
 const CDR_LE: u16 = 0x0001;
 
-/// Encapsulation header, prefix, kind, and the length of the data.
+/// Encapsulation header, prefix, kind, and length of the data.
 const FIXED_BYTES: usize = 4 + 12 + 4 + 4;
 
-/// A message of a participant, borrowed from its payload. Its key is the prefix and the kind.
+/// Participant message, borrowed from its payload. Its key is the prefix and the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParticipantMessage<'a> {
-    /// Who says it.
+    /// GUID prefix of the sender.
     pub participant: GuidPrefix,
-    /// What it says: a `KIND_*`, or with the first bit set what a vendor has defined.
+    /// Kind: a `KIND_*`, or a vendor's if the first bit is set.
     pub kind: [u8; 4],
-    /// What belongs to the kind; nothing for those of liveliness.
+    /// Data of the kind; empty for liveliness assertions.
     pub data: &'a [u8],
 }
 
 impl<'a> ParticipantMessage<'a> {
-    /// Nothing.
+    /// Reserved kind.
     pub const KIND_UNKNOWN: [u8; 4] = [0, 0, 0, 0];
-    /// Its writers with AUTOMATIC liveliness are alive.
+    /// Asserts the participant's writers with AUTOMATIC liveliness.
     pub const KIND_AUTOMATIC_LIVELINESS: [u8; 4] = [0, 0, 0, 1];
-    /// Its writers with MANUAL_BY_PARTICIPANT liveliness are alive.
+    /// Asserts the participant's writers with MANUAL_BY_PARTICIPANT liveliness.
     pub const KIND_MANUAL_LIVELINESS: [u8; 4] = [0, 0, 0, 2];
 
-    /// Reads a payload.
+    /// Parses a payload.
     ///
     /// # Errors
     /// [`Error::UnknownEncapsulation`] if it is not plain CDR; [`Error::Truncated`].
@@ -60,7 +60,7 @@ impl<'a> ParticipantMessage<'a> {
         FIXED_BYTES + self.data.len()
     }
 
-    /// Writes the payload, little-endian; returns its length.
+    /// Writes the payload, little-endian, and returns its length.
     ///
     /// # Errors
     /// [`BufferTooSmall`].

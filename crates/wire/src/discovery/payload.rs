@@ -1,4 +1,4 @@
-//! A parameter list in its encapsulation (RTPS 2.5 §10, DDS-XTypes 1.3 §7.4.3.4).
+//! Encapsulated parameter lists (RTPS 2.5 §10, DDS-XTypes 1.3 §7.4.3.4).
 
 use crate::{
     BufferTooSmall, ByteOrder, Error,
@@ -8,10 +8,9 @@ use crate::{
 const PL_CDR_BE: u16 = 0x0002;
 const PL_CDR_LE: u16 = 0x0003;
 
-/// Identifier and options.
+/// Encapsulation identifier and options.
 const HEADER_BYTES: usize = 4;
 
-/// The list in a payload.
 pub(super) fn parse(payload: &[u8]) -> Result<ParameterList<'_>, Error> {
     let (&[a, b, _, _], rest) = payload
         .split_first_chunk::<HEADER_BYTES>()
@@ -24,7 +23,7 @@ pub(super) fn parse(payload: &[u8]) -> Result<ParameterList<'_>, Error> {
     Ok(ParameterList::parse(rest, order)?.0)
 }
 
-/// Writes a payload of the parameters that `put` puts; returns its length.
+/// Writes a payload with the parameters that `put` adds and returns its length.
 pub(super) fn emit(
     buffer: &mut [u8],
     put: impl FnOnce(&mut ParameterWriter<'_>),

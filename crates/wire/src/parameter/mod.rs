@@ -1,8 +1,6 @@
-//! Parameter lists: numbered values behind one another, as in inline QoS and in discovery (RTPS 2.5
-//! §9.4.2.11).
+//! Parameter lists of inline QoS and discovery (RTPS 2.5 §9.4.2.11).
 //!
-//! A list is walked once when it is parsed, to find its end and to check every length. Walking it
-//! again to read values then cannot fail.
+//! Parsing walks the list once to find its end and check every length, so later iteration cannot fail.
 
 use crate::{
     BufferTooSmall, ByteOrder, Error,
@@ -11,41 +9,40 @@ use crate::{
 
 pub mod pid;
 
-/// Set in an identifier if a receiver that does not know it must not use what it belongs to.
+/// Must-understand flag: a receiver that does not know the parameter must ignore the enclosing data.
 pub const MUST_UNDERSTAND: u16 = 0x4000;
 
-/// Set in an identifier that a vendor has defined: read it only from a vendor you know.
+/// Vendor-specific flag: the meaning of the identifier depends on the vendor.
 pub const VENDOR_SPECIFIC: u16 = 0x8000;
 
-/// Bytes of the sentinel that ends a list.
 pub(crate) const SENTINEL_BYTES: usize = 4;
 
-/// One parameter, borrowed from its list.
+/// Parameter, borrowed from its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// What it is: one of [`pid`], without the bit [`MUST_UNDERSTAND`].
+    /// Identifier: one of [`pid`], without the bit [`MUST_UNDERSTAND`].
     pub id: u16,
-    /// Whether the sender insists on its being understood.
+    /// Must-understand flag.
     pub must_understand: bool,
-    /// The value, with its padding: a multiple of four bytes.
+    /// Value including padding, a multiple of four bytes.
     pub value: &'a [u8],
 }
 
-/// A checked parameter list.
+/// Checked parameter list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParameterList<'a> {
-    /// The parameters, without the sentinel.
+    /// Parameters without the sentinel.
     bytes: &'a [u8],
     order: ByteOrder,
 }
 
 impl<'a> ParameterList<'a> {
-    /// Checks the list at the start of `bytes` up to its sentinel. Returns it, and how many bytes it
-    /// takes with the sentinel.
+    /// Checks the list at the start of `bytes` up to its sentinel. Returns it and its size including the
+    /// sentinel.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if the bytes end before the sentinel; [`Error::InvalidParameter`] if a
-    /// length is not a multiple of four.
+    /// [`Error::Truncated`] if the input ends before the sentinel; [`Error::InvalidParameter`] if a length is
+    /// not a multiple of four.
     #[inline]
     pub fn parse(bytes: &'a [u8], order: ByteOrder) -> Result<(Self, usize), Error> {
         let mut position = 0;
@@ -60,10 +57,10 @@ impl<'a> ParameterList<'a> {
         }
     }
 
-    /// Checks a list that ends with its sentinel or, without one, with the bytes.
+    /// Checks a list that ends with its sentinel or at the end of `bytes`.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// Those of [`parse`](Self::parse).
     pub(crate) fn parse_to_end(bytes: &'a [u8], order: ByteOrder) -> Result<Self, Error> {
         let mut position = 0;
         while position < bytes.len() {
@@ -76,28 +73,28 @@ impl<'a> ParameterList<'a> {
         Ok(Self { bytes, order })
     }
 
-    /// Writes it again, with a sentinel. It is little-endian, as what is written is.
+    /// Writes the list with a sentinel. The list must be little-endian, as all output is.
     pub(crate) fn write(&self, writer: &mut crate::bytes::Writer<'_>) {
         writer.put(self.bytes);
         writer.u16(pid::SENTINEL);
         writer.u16(0);
     }
 
-    /// The byte order of the values.
+    /// Byte order of the values.
     #[inline]
     #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The parameters as they were sent, without the sentinel.
+    /// Raw parameters without the sentinel.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The parameters in the order sent, padding left out.
+    /// Iterates over the parameters in wire order, without padding parameters.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> Parameters<'a> {
@@ -107,7 +104,7 @@ impl<'a> ParameterList<'a> {
         }
     }
 
-    /// The value of the first parameter with this identifier.
+    /// Returns the value of the first parameter with identifier `id`.
     #[inline]
     #[must_use]
     pub fn find(&self, id: u16) -> Option<&'a [u8]> {
@@ -121,7 +118,7 @@ impl<'a> ParameterList<'a> {
     }
 }
 
-/// Where the parameter behind the one at `position` begins; `None`: it is the sentinel.
+/// Position after the parameter at `position`; `None` if that is the sentinel.
 #[inline]
 fn next_position(bytes: &[u8], position: usize, order: ByteOrder) -> Result<Option<usize>, Error> {
     let head = bytes.get(position..).and_then(<[u8]>::first_chunk::<4>);
@@ -175,10 +172,10 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// Writes a little-endian parameter list.
+/// Writer of a little-endian parameter list.
 ///
-/// A parameter that does not fit is left out whole; so, after one, are all further ones, and
-/// [`finish`](Self::finish) says so. Callers put everything and look once.
+/// After a parameter that does not fit, it and all later ones are omitted, and [`finish`](Self::finish) returns
+/// the error. So callers check once, at the end.
 #[derive(Debug)]
 pub struct ParameterWriter<'a> {
     buffer: &'a mut [u8],
@@ -197,8 +194,8 @@ impl<'a> ParameterWriter<'a> {
         }
     }
 
-    /// Room for a value of `length` bytes, zeroed, behind its identifier and length; `None` if it
-    /// does not fit. Values are padded to a multiple of four with zeros.
+    /// Reserves a zeroed value of `length` bytes after its identifier and length; `None` if it does not fit.
+    /// Values are padded with zeros to a multiple of four.
     fn reserve(&mut self, id: u16, length: usize) -> Option<&mut [u8]> {
         let padded = length.next_multiple_of(4);
         let room = match u16::try_from(padded) {
@@ -221,7 +218,7 @@ impl<'a> ParameterWriter<'a> {
         Some(value)
     }
 
-    /// A value of bytes.
+    /// Adds a value of raw bytes.
     pub fn put(&mut self, id: u16, value: &[u8]) -> &mut Self {
         if let Some(room) = self.reserve(id, value.len()) {
             room[..value.len()].copy_from_slice(value);
@@ -229,22 +226,22 @@ impl<'a> ParameterWriter<'a> {
         self
     }
 
-    /// A number of one byte.
+    /// Adds a one-byte value.
     pub fn put_u8(&mut self, id: u16, value: u8) -> &mut Self {
         self.put(id, &[value])
     }
 
-    /// A number of four bytes.
+    /// Adds an unsigned long.
     pub fn put_u32(&mut self, id: u16, value: u32) -> &mut Self {
         self.put(id, &value.to_le_bytes())
     }
 
-    /// A number of four bytes with a sign.
+    /// Adds a long.
     pub fn put_i32(&mut self, id: u16, value: i32) -> &mut Self {
         self.put(id, &value.to_le_bytes())
     }
 
-    /// A string: length with the NUL, bytes, NUL.
+    /// Adds a string: length including the NUL, bytes, NUL.
     pub fn put_str(&mut self, id: u16, value: &str) -> &mut Self {
         self.put_with(id, 4 + value.len() + 1, |writer| {
             writer.u32(value.len() as u32 + 1);
@@ -252,7 +249,7 @@ impl<'a> ParameterWriter<'a> {
         })
     }
 
-    /// A value of `length` bytes, written by `write`.
+    /// Adds a value of `length` bytes that `write` writes.
     pub(crate) fn put_with(
         &mut self,
         id: u16,
@@ -265,7 +262,7 @@ impl<'a> ParameterWriter<'a> {
         self
     }
 
-    /// Writes the sentinel. Returns the length of the list with it.
+    /// Writes the sentinel and returns the length of the list including it.
     ///
     /// # Errors
     /// [`BufferTooSmall`] if any parameter, or the sentinel, did not fit.

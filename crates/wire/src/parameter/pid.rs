@@ -1,24 +1,24 @@
-//! Identifiers of parameters (RTPS 2.5 §9.6.3 and §9.6.4, DDS-XTypes 1.3 §7.6.3.2).
+//! Parameter identifiers (RTPS 2.5 §9.6.3 and §9.6.4, DDS-XTypes 1.3 §7.6.3.2).
 
-/// Fills space; its value means nothing.
+/// Padding; the value is ignored.
 pub const PAD: u16 = 0x0000;
-/// Ends the list.
+/// End of the list.
 pub const SENTINEL: u16 = 0x0001;
-/// How long a participant may be silent: a duration.
+/// Participant lease: a duration.
 pub const PARTICIPANT_LEASE_DURATION: u16 = 0x0002;
 /// TIME_BASED_FILTER: a duration.
 pub const TIME_BASED_FILTER: u16 = 0x0004;
-/// The topic's name: a string.
+/// Topic name: a string.
 pub const TOPIC_NAME: u16 = 0x0005;
 /// OWNERSHIP_STRENGTH: a long.
 pub const OWNERSHIP_STRENGTH: u16 = 0x0006;
-/// The type's name: a string.
+/// Type name: a string.
 pub const TYPE_NAME: u16 = 0x0007;
-/// The domain: an unsigned long.
+/// Domain id: an unsigned long.
 pub const DOMAIN_ID: u16 = 0x000f;
-/// The protocol's version: two bytes.
+/// RTPS version: two bytes.
 pub const PROTOCOL_VERSION: u16 = 0x0015;
-/// The vendor: two bytes.
+/// Vendor id: two bytes.
 pub const VENDOR_ID: u16 = 0x0016;
 /// RELIABILITY: kind, max_blocking_time.
 pub const RELIABILITY: u16 = 0x001a;
@@ -48,70 +48,70 @@ pub const USER_DATA: u16 = 0x002c;
 pub const GROUP_DATA: u16 = 0x002d;
 /// TOPIC_DATA: a sequence of bytes.
 pub const TOPIC_DATA: u16 = 0x002e;
-/// Where this endpoint is reached: a locator; may repeat.
+/// Unicast locator of the endpoint; may repeat.
 pub const UNICAST_LOCATOR: u16 = 0x002f;
-/// A group this endpoint has joined: a locator; may repeat.
+/// Multicast locator of the endpoint; may repeat.
 pub const MULTICAST_LOCATOR: u16 = 0x0030;
-/// Where endpoints without locators of their own are reached: a locator; may repeat.
+/// Unicast locator of endpoints that announce none; may repeat.
 pub const DEFAULT_UNICAST_LOCATOR: u16 = 0x0031;
-/// Where built-in endpoints are reached: a locator; may repeat.
+/// Unicast locator of the built-in endpoints; may repeat.
 pub const METATRAFFIC_UNICAST_LOCATOR: u16 = 0x0032;
-/// A group that built-in endpoints have joined: a locator; may repeat.
+/// Multicast locator of the built-in endpoints; may repeat.
 pub const METATRAFFIC_MULTICAST_LOCATOR: u16 = 0x0033;
-/// How often MANUAL_BY_PARTICIPANT liveliness was asserted: a long.
+/// Number of assertions of MANUAL_BY_PARTICIPANT liveliness: a long.
 pub const PARTICIPANT_MANUAL_LIVELINESS_COUNT: u16 = 0x0034;
-/// The filter of a content-filtered topic.
+/// Content filter of a reader.
 pub const CONTENT_FILTER_PROPERTY: u16 = 0x0035;
 /// HISTORY: kind, depth.
 pub const HISTORY: u16 = 0x0040;
 /// RESOURCE_LIMITS: three longs.
 pub const RESOURCE_LIMITS: u16 = 0x0041;
-/// Whether the reader wants QoS with every sample: a boolean.
+/// True if the reader expects inline QoS with every sample: a boolean.
 pub const EXPECTS_INLINE_QOS: u16 = 0x0043;
-/// A group that endpoints without locators of their own have joined: a locator; may repeat.
+/// Multicast locator of endpoints that announce none; may repeat.
 pub const DEFAULT_MULTICAST_LOCATOR: u16 = 0x0048;
 /// TRANSPORT_PRIORITY: a long.
 pub const TRANSPORT_PRIORITY: u16 = 0x0049;
-/// The participant: a GUID.
+/// Participant: a GUID.
 pub const PARTICIPANT_GUID: u16 = 0x0050;
-/// The publisher or subscriber: a GUID.
+/// Publisher or subscriber: a GUID.
 pub const GROUP_GUID: u16 = 0x0052;
-/// The publisher or subscriber: an entity identifier.
+/// Publisher or subscriber: an entity id.
 pub const GROUP_ENTITY_ID: u16 = 0x0053;
-/// Which filters were applied to a sample.
+/// Results of the filters that the writer applied to a sample.
 pub const CONTENT_FILTER_INFO: u16 = 0x0055;
-/// The first sequence number of a coherent set.
+/// First sequence number of a coherent set.
 pub const COHERENT_SET: u16 = 0x0056;
-/// The only reader a sample is meant for: a GUID.
+/// Destination reader of a directed write: a GUID.
 pub const DIRECTED_WRITE: u16 = 0x0057;
-/// Which built-in endpoints a participant has: a set of bits.
+/// Built-in endpoints of a participant: a bit set.
 pub const BUILTIN_ENDPOINT_SET: u16 = 0x0058;
-/// Names and values.
+/// Properties: names and values.
 pub const PROPERTY_LIST: u16 = 0x0059;
-/// The endpoint: a GUID.
+/// Endpoint: a GUID.
 pub const ENDPOINT_GUID: u16 = 0x005a;
-/// The largest serialised size of the type: a long.
+/// Maximum serialized size of the type: a long.
 pub const TYPE_MAX_SIZE_SERIALIZED: u16 = 0x0060;
-/// Who wrote a sample that is passed on.
+/// Original writer of a forwarded sample.
 pub const ORIGINAL_WRITER_INFO: u16 = 0x0061;
-/// A name for people: a string.
+/// Entity name for display: a string.
 pub const ENTITY_NAME: u16 = 0x0062;
-/// The first group sequence number of a coherent set.
+/// First group sequence number of a coherent set.
 pub const GROUP_COHERENT_SET: u16 = 0x0063;
-/// The sequence number among all samples of a publisher.
+/// Group sequence number of a sample, counted over the whole publisher.
 pub const GROUP_SEQ_NUM: u16 = 0x0064;
-/// The writers of a publisher.
+/// Writers of a publisher.
 pub const WRITER_GROUP_INFO: u16 = 0x0065;
-/// The key's hash: sixteen bytes.
+/// Key hash: sixteen bytes.
 pub const KEY_HASH: u16 = 0x0070;
-/// Whether the instance is disposed or unregistered: four bytes, big-endian whatever the list is.
+/// Disposed and unregistered flags: four bytes, always big-endian.
 pub const STATUS_INFO: u16 = 0x0071;
 /// DATA_REPRESENTATION: a sequence of shorts.
 pub const DATA_REPRESENTATION: u16 = 0x0073;
 /// TYPE_CONSISTENCY_ENFORCEMENT.
 pub const TYPE_CONSISTENCY_ENFORCEMENT: u16 = 0x0074;
-/// The type's identifiers.
+/// Type identifiers.
 pub const TYPE_INFORMATION: u16 = 0x0075;
-/// Of isolane: a number for what peers are described of a participant's endpoints, eight bytes, big-endian whatever the
-/// list is. Identifiers from 0x8000 up mean something else to each vendor.
+/// isolane's digest of the static endpoint description of a participant: eight bytes, always big-endian.
+/// Identifiers from 0x8000 are vendor-specific.
 pub const ISOLANE_STATIC_DIGEST: u16 = 0x8101;

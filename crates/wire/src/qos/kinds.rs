@@ -1,9 +1,9 @@
-//! The choices that policies offer, with their numbers on the wire.
+//! Kinds of the QoS policies, with their numbers on the wire.
 
 use super::wire_form::WireForm;
 use crate::bytes::{Reader, Writer};
 
-/// Defines an enumeration with its numbers, and how to read and write it.
+/// Defines an enumeration with wire numbers and its encoding.
 macro_rules! kinds {
     ($(#[$documentation:meta])* $name:ident, default $default:ident {
         $($(#[$of_variant:meta])* $variant:ident = $number:literal,)+
@@ -15,13 +15,13 @@ macro_rules! kinds {
         }
 
         impl $name {
-            /// The number on the wire.
+            /// Number on the wire.
             #[must_use]
             pub const fn number(self) -> u32 {
                 self as u32
             }
 
-            /// The kind with this number on the wire, if there is one.
+            /// Returns the kind with this wire number, if any.
             #[must_use]
             pub const fn of_number(number: u32) -> Option<Self> {
                 match number {
@@ -54,95 +54,95 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Whether lost samples are repeated (DDS 1.4 §2.2.3.14).
+    /// RELIABILITY kind (DDS 1.4 §2.2.3.14).
     ///
-    /// The default is that of readers and topics; a writer's is [`Reliable`](Self::Reliable).
+    /// The default is that of readers and topics; the writers' default is [`Reliable`](Self::Reliable).
     ReliabilityKind, default BestEffort {
-        /// A lost sample is lost.
+        /// Lost samples are not sent again.
         BestEffort = 1,
-        /// A lost sample is sent again while it is in the history.
+        /// Lost samples are sent again while they are in the writer's history.
         Reliable = 2,
     }
 }
 
 kinds! {
-    /// What readers that come late receive (DDS 1.4 §2.2.3.4).
+    /// DURABILITY kind: samples that late-joining readers receive (DDS 1.4 §2.2.3.4).
     DurabilityKind, default Volatile {
-        /// Nothing.
+        /// No earlier samples.
         Volatile = 0,
-        /// What the writer still has, while it lives.
+        /// Samples in the writer's history.
         TransientLocal = 1,
-        /// What a service keeps in memory.
+        /// Samples that a service keeps in memory.
         Transient = 2,
-        /// What a service keeps on disk.
+        /// Samples that a service keeps on disk.
         Persistent = 3,
     }
 }
 
 kinds! {
-    /// How much is kept of each instance (DDS 1.4 §2.2.3.18).
+    /// HISTORY kind (DDS 1.4 §2.2.3.18).
     HistoryKind, default KeepLast {
-        /// The newest samples, as many as the depth says.
+        /// The newest `depth` samples of each instance.
         KeepLast = 0,
-        /// All, up to the resource limits.
+        /// All samples, up to the resource limits.
         KeepAll = 1,
     }
 }
 
 kinds! {
-    /// Who says that a writer is alive (DDS 1.4 §2.2.3.11).
+    /// LIVELINESS kind: the source of liveliness assertions (DDS 1.4 §2.2.3.11).
     LivelinessKind, default Automatic {
-        /// The middleware, while the process lives.
+        /// Asserted by the middleware while the process lives.
         Automatic = 0,
-        /// The application, once for all writers of the participant.
+        /// Asserted by the application, for all writers of the participant together.
         ManualByParticipant = 1,
-        /// The application, for each writer.
+        /// Asserted by the application, for each writer.
         ManualByTopic = 2,
     }
 }
 
 kinds! {
-    /// How many writers may update an instance (DDS 1.4 §2.2.3.9).
+    /// OWNERSHIP kind (DDS 1.4 §2.2.3.9).
     OwnershipKind, default Shared {
-        /// All of them.
+        /// All writers can update an instance.
         Shared = 0,
-        /// The strongest one.
+        /// Only the writer with the highest strength can update an instance.
         Exclusive = 1,
     }
 }
 
 kinds! {
-    /// Which of two samples is the later (DDS 1.4 §2.2.3.17).
+    /// DESTINATION_ORDER kind (DDS 1.4 §2.2.3.17).
     DestinationOrderKind, default ByReceptionTimestamp {
-        /// The one received later.
+        /// Samples are ordered by reception.
         ByReceptionTimestamp = 0,
-        /// The one with the later timestamp of its writer.
+        /// Samples are ordered by the writer's timestamp.
         BySourceTimestamp = 1,
     }
 }
 
 kinds! {
-    /// Among what coherence and order hold (DDS 1.4 §2.2.3.6).
+    /// PRESENTATION access scope of coherence and order (DDS 1.4 §2.2.3.6).
     PresentationAccessScope, default Instance {
-        /// The samples of an instance.
+        /// Samples of an instance.
         Instance = 0,
-        /// The samples of a writer.
+        /// Samples of a writer.
         Topic = 1,
-        /// The samples of a publisher.
+        /// Samples of a publisher.
         Group = 2,
     }
 }
 
-/// In what form samples travel (DDS-XTypes 1.3 §7.6.3.1.1). Other numbers than those named here are
-/// kept, for they may stand beside one that is known.
+/// Data representation (DDS-XTypes 1.3 §7.6.3.1.1). Unknown numbers are kept, because a list may also contain
+/// known ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataRepresentationId(pub i16);
 
 impl DataRepresentationId {
-    /// CDR, version 1. An endpoint that announces nothing means this one.
+    /// XCDR version 1; the default of an endpoint that announces none.
     pub const XCDR1: Self = Self(0);
     /// XML.
     pub const XML: Self = Self(1);
-    /// CDR, version 2.
+    /// XCDR version 2.
     pub const XCDR2: Self = Self(2);
 }

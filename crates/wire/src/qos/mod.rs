@@ -1,8 +1,8 @@
-//! The QoS policies that discovery carries (DDS 1.4 §2.2.3, RTPS 2.5 §9.6.3, §9.6.4).
+//! QoS policies of discovery data (DDS 1.4 §2.2.3, RTPS 2.5 §9.6.3, §9.6.4).
 //!
-//! [`QosPolicies`] holds one value of each policy; what an announcement leaves out has the
-//! standard's default. Kinds are ordered as the standard orders them for matching: the greater
-//! offers more. Whether two endpoints match is not decided here.
+//! [`QosPolicies`] holds one value of each policy; an omitted one has the standard's default. Kinds are
+//! ordered as the standard orders them for matching: the greater one offers more. Matching itself is not
+//! implemented here.
 
 mod kinds;
 mod octets;

@@ -1,5 +1,4 @@
-//! What USER_DATA, TOPIC_DATA and GROUP_DATA carry: octets that only their users understand
-//! (DDS 1.4 §2.2.3.1 to §2.2.3.3).
+//! Opaque octets of USER_DATA, TOPIC_DATA and GROUP_DATA (DDS 1.4 §2.2.3.1 to §2.2.3.3).
 
 use core::fmt;
 
@@ -9,8 +8,8 @@ use crate::{
     limits::MAX_OCTETS,
 };
 
-/// Octets of an application, [`MAX_OCTETS`] at most. What a peer announced beyond them is cut off, which
-/// [`is_cut`](Self::is_cut) says: a part is of more use than a peer that cannot be talked with.
+/// Application-defined octets, at most [`MAX_OCTETS`]. Longer data of a peer is cut, see
+/// [`is_cut`](Self::is_cut): a cut value is better than an unreachable peer.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Octets {
     kept: heapless::Vec<u8, MAX_OCTETS>,
@@ -18,7 +17,7 @@ pub struct Octets {
 }
 
 impl Octets {
-    /// None.
+    /// Creates an empty value.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -27,7 +26,7 @@ impl Octets {
         }
     }
 
-    /// These; `None` if they are more than [`MAX_OCTETS`].
+    /// Copies `octets`; `None` if longer than [`MAX_OCTETS`].
     #[must_use]
     pub fn of(octets: &[u8]) -> Option<Self> {
         let kept = heapless::Vec::from_slice(octets).ok()?;
@@ -37,7 +36,7 @@ impl Octets {
         })
     }
 
-    /// The same octets as the first of more that a peer has announced ([`is_cut`](Self::is_cut)).
+    /// Marks these octets as the first part of a longer value ([`is_cut`](Self::is_cut)).
     #[must_use]
     pub fn of_more(self) -> Self {
         Self {
@@ -52,20 +51,20 @@ impl Octets {
         &self.kept
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no octets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Whether these are the first of more that a peer has announced.
+    /// Returns true if the peer announced more octets than these.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 }
 
-/// As text where it is text, which it mostly is.
+/// Formats the octets as escaped ASCII: most are text.
 impl fmt::Debug for Octets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cut = if self.is_cut { ", cut" } else { "" };
@@ -73,7 +72,7 @@ impl fmt::Debug for Octets {
     }
 }
 
-/// A sequence of octets.
+/// Sequence of octets.
 impl WireForm for Octets {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let count = reader.u32().ok()? as usize;

@@ -1,4 +1,4 @@
-//! The policies, each with the standard's default (DDS 1.4 §2.2.3).
+//! QoS policies, each with the standard's default (DDS 1.4 §2.2.3).
 
 use super::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
@@ -9,23 +9,23 @@ use crate::{
     time::Duration,
 };
 
-/// As a resource limit: none.
+/// Value of an unlimited resource.
 pub const LENGTH_UNLIMITED: i32 = -1;
 
-/// The names of the partitions an endpoint belongs to (DDS 1.4 §2.2.3.13). None at all means the
-/// partition with the empty name.
+/// PARTITION: names of the endpoint's partitions (DDS 1.4 §2.2.3.13). An empty list means the partition with
+/// the empty name.
 pub type Partition = heapless::Vec<heapless::String<MAX_PARTITION_BYTES>, MAX_PARTITIONS>;
 
-/// The representations an endpoint offers or accepts, the preferred one first (DDS-XTypes 1.3
-/// §7.6.3.1). None at all means XCDR1.
+/// DATA_REPRESENTATION: representations that an endpoint offers or accepts, the preferred one first
+/// (DDS-XTypes 1.3 §7.6.3.1). An empty list means XCDR1.
 pub type DataRepresentations = heapless::Vec<DataRepresentationId, MAX_DATA_REPRESENTATIONS>;
 
 /// RELIABILITY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reliability {
-    /// Whether lost samples are repeated.
+    /// Best-effort or reliable.
     pub kind: ReliabilityKind,
-    /// How long a write may wait for room; 100 ms.
+    /// Maximum time that a write blocks; default 100 ms.
     pub max_blocking_time: Duration,
 }
 
@@ -41,9 +41,9 @@ impl Default for Reliability {
 /// HISTORY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
-    /// How much is kept.
+    /// Keep last or keep all.
     pub kind: HistoryKind,
-    /// Of each instance with KEEP_LAST, in samples; 1.
+    /// Samples kept of each instance with KEEP_LAST; default 1.
     pub depth: i32,
 }
 
@@ -56,14 +56,14 @@ impl Default for History {
     }
 }
 
-/// RESOURCE_LIMITS, each in samples or instances, or [`LENGTH_UNLIMITED`].
+/// RESOURCE_LIMITS; each can be [`LENGTH_UNLIMITED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// Of all instances together.
+    /// Samples of all instances together.
     pub max_samples: i32,
-    /// How many instances.
+    /// Instances.
     pub max_instances: i32,
-    /// Of each instance.
+    /// Samples of each instance.
     pub max_samples_per_instance: i32,
 }
 
@@ -77,14 +77,14 @@ impl Default for ResourceLimits {
     }
 }
 
-/// DURABILITY_SERVICE: how the service of TRANSIENT and PERSISTENT keeps samples.
+/// DURABILITY_SERVICE: history of the service for TRANSIENT and PERSISTENT durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurabilityService {
-    /// How long an instance without writers is kept; zero.
+    /// Time that an instance without writers is kept; default zero.
     pub cleanup_delay: Duration,
-    /// How much of each instance.
+    /// HISTORY of the service.
     pub history: History,
-    /// How much in all.
+    /// RESOURCE_LIMITS of the service.
     pub resource_limits: ResourceLimits,
 }
 
@@ -101,9 +101,9 @@ impl Default for DurabilityService {
 /// LIVELINESS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Liveliness {
-    /// Who says that the writer is alive.
+    /// Source of the assertions.
     pub kind: LivelinessKind,
-    /// How long its silence is suffered; infinite.
+    /// Maximum time between assertions; default infinite.
     pub lease: Duration,
 }
 
@@ -119,20 +119,20 @@ impl Default for Liveliness {
 /// PRESENTATION.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Presentation {
-    /// Among what samples the other two hold.
+    /// Scope of coherence and order.
     pub access_scope: PresentationAccessScope,
-    /// Whether changes can be grouped to become visible together.
+    /// True for coherent access: a set of changes becomes visible as a whole.
     pub coherent: bool,
-    /// Whether changes are seen in the order they were made.
+    /// True for ordered access.
     pub ordered: bool,
 }
 
-/// READER_DATA_LIFECYCLE: how long a reader keeps samples of an instance that has ended.
+/// READER_DATA_LIFECYCLE: time that a reader keeps samples of an instance that is not alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderDataLifecycle {
-    /// Of one that nobody writes any more; infinite.
+    /// Delay after the last writer of the instance is gone; default infinite.
     pub autopurge_nowriter_samples_delay: Duration,
-    /// Of one that was disposed; infinite.
+    /// Delay after the disposal of the instance; default infinite.
     pub autopurge_disposed_samples_delay: Duration,
 }
 
@@ -145,55 +145,55 @@ impl Default for ReaderDataLifecycle {
     }
 }
 
-/// One value of each policy that discovery carries, and of READER_DATA_LIFECYCLE, which it does not: of a peer's
-/// endpoint that is the default.
+/// QoS policies of discovery data, and READER_DATA_LIFECYCLE, which is not announced: peers' endpoints have its
+/// default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QosPolicies {
-    /// Whether lost samples are repeated.
+    /// RELIABILITY.
     pub reliability: Reliability,
-    /// What readers that come late receive.
+    /// DURABILITY.
     pub durability: DurabilityKind,
-    /// How the service of durability keeps samples.
+    /// DURABILITY_SERVICE.
     pub durability_service: DurabilityService,
-    /// How much is kept of each instance.
+    /// HISTORY.
     pub history: History,
-    /// How much is kept in all.
+    /// RESOURCE_LIMITS.
     pub resource_limits: ResourceLimits,
-    /// How soon each instance is updated again; infinite.
+    /// DEADLINE: maximum time between updates of an instance; default infinite.
     pub deadline: Duration,
-    /// How late a sample may be without harm; zero.
+    /// LATENCY_BUDGET; default zero.
     pub latency_budget: Duration,
-    /// Who says that the writer is alive.
+    /// LIVELINESS.
     pub liveliness: Liveliness,
-    /// How many writers may update an instance.
+    /// OWNERSHIP.
     pub ownership: OwnershipKind,
-    /// How strong a writer is among others that may; 0.
+    /// OWNERSHIP_STRENGTH; default 0.
     pub ownership_strength: i32,
-    /// Which of two samples is the later.
+    /// DESTINATION_ORDER.
     pub destination_order: DestinationOrderKind,
-    /// What is seen together and in order.
+    /// PRESENTATION.
     pub presentation: Presentation,
-    /// Which partitions the endpoint belongs to.
+    /// PARTITION.
     pub partition: Partition,
-    /// How long a sample is of use; infinite.
+    /// LIFESPAN: time until a sample expires; default infinite.
     pub lifespan: Duration,
-    /// How often a reader wants an instance at most; zero: no limit.
+    /// TIME_BASED_FILTER: minimum time between samples of an instance; default zero, no limit.
     pub time_based_filter: Duration,
-    /// How long a reader keeps samples of an instance that has ended.
+    /// READER_DATA_LIFECYCLE.
     pub reader_data_lifecycle: ReaderDataLifecycle,
-    /// In what form samples travel.
+    /// DATA_REPRESENTATION.
     pub data_representation: DataRepresentations,
-    /// How urgent samples are; 0.
+    /// TRANSPORT_PRIORITY; default 0.
     pub transport_priority: i32,
-    /// What its user says of the endpoint; nothing.
+    /// USER_DATA; default empty.
     pub user_data: Octets,
-    /// What its user says of the topic; nothing.
+    /// TOPIC_DATA; default empty.
     pub topic_data: Octets,
-    /// What its user says of the publisher or subscriber; nothing.
+    /// GROUP_DATA; default empty.
     pub group_data: Octets,
 }
 
-/// The defaults of readers and topics, which are best-effort.
+/// Defaults of readers and topics: best-effort.
 impl Default for QosPolicies {
     fn default() -> Self {
         Self {
@@ -223,20 +223,20 @@ impl Default for QosPolicies {
 }
 
 impl QosPolicies {
-    /// How many of USER_DATA, TOPIC_DATA and GROUP_DATA are the first part of what was announced.
+    /// Number of policies among USER_DATA, TOPIC_DATA and GROUP_DATA whose announced value was cut.
     #[must_use]
     pub fn octets_cut(&self) -> u64 {
         let all = [&self.user_data, &self.topic_data, &self.group_data];
         all.iter().filter(|octets| octets.is_cut()).count() as u64
     }
 
-    /// The defaults of readers: best-effort (DDS 1.4 §2.2.3).
+    /// Returns the defaults of readers: best-effort (DDS 1.4 §2.2.3).
     #[must_use]
     pub fn reader_default() -> Self {
         Self::default()
     }
 
-    /// The defaults of writers: as of readers, but reliable (DDS 1.4 §2.2.3).
+    /// Returns the defaults of writers: those of readers, but reliable (DDS 1.4 §2.2.3).
     #[must_use]
     pub fn writer_default() -> Self {
         let mut policies = Self::default();

@@ -1,8 +1,8 @@
-//! The numbers of the policies, by which an incompatible one is named.
+//! QoS policy ids, used to report incompatible policies.
 
 use core::fmt;
 
-/// A policy (DDS 1.4 §2.3.3, `QosPolicyId_t`; DDS-XTypes 1.3 §7.6.3).
+/// QoS policy id (DDS 1.4 §2.3.3, `QosPolicyId_t`; DDS-XTypes 1.3 §7.6.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyId(pub u32);
 
@@ -13,7 +13,7 @@ macro_rules! policies {
         impl PolicyId {
             $(pub const $name: Self = Self($number);)+
 
-            /// The policy's name in the standard; `UNKNOWN` if it has none.
+            /// Name of the policy in the standard; `UNKNOWN` if it has none.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -53,7 +53,7 @@ policies! {
 }
 
 impl fmt::Debug for PolicyId {
-    /// Writes the name; the number of a policy without one.
+    /// Formats the name, or the number of an unknown policy.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             "UNKNOWN" => write!(formatter, "PolicyId({})", self.0),

@@ -1,4 +1,4 @@
-//! Policies as parameters (RTPS 2.5 §9.6.3).
+//! Parameter encoding of QoS policies (RTPS 2.5 §9.6.3).
 
 use super::{
     DataRepresentationId, DataRepresentations, DurabilityService, History, Liveliness, Partition,
@@ -11,18 +11,18 @@ use crate::{
     time::Duration,
 };
 
-/// How a value lies in its parameter.
+/// Encoding of a parameter value.
 pub(crate) trait WireForm: Sized {
-    /// `None` if the bytes are too few or mean nothing.
+    /// Reads a value; `None` if the input is too short or invalid.
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
-    /// Writes as many bytes as [`bytes`](Self::bytes) says.
+    /// Writes exactly [`bytes`](Self::bytes) bytes.
     fn write(&self, writer: &mut Writer<'_>);
-    /// How many bytes the value has on the wire.
+    /// Size of the value on the wire in bytes.
     fn bytes(&self) -> usize;
 }
 
 impl QosPolicies {
-    /// Takes the value of one parameter over, if it is a policy. Returns whether it is.
+    /// Stores the value of a policy parameter. Returns false if the parameter is not a policy.
     pub(crate) fn take(&mut self, id: u16, reader: &mut Reader<'_>) -> Result<bool, Error> {
         let read = match id {
             pid::RELIABILITY => replace(&mut self.reliability, reader),
@@ -53,8 +53,8 @@ impl QosPolicies {
         read.map(|()| true).ok_or(Error::InvalidParameter(id))
     }
 
-    /// Puts every policy that differs from its default; RELIABILITY always, since its default
-    /// differs between writers and readers.
+    /// Adds every policy that differs from its default. RELIABILITY is always added: its default differs between
+    /// writers and readers.
     pub(crate) fn put(&self, list: &mut ParameterWriter<'_>) {
         let default = Self::default();
         put(list, pid::RELIABILITY, &self.reliability);
@@ -122,7 +122,7 @@ fn put<T: WireForm>(list: &mut ParameterWriter<'_>, id: u16, value: &T) {
     list.put_with(id, value.bytes(), |writer| value.write(writer));
 }
 
-/// A list that takes only what differs from its default.
+/// Parameter writer that omits values equal to their default.
 struct Changes<'a, 'b>(&'a mut ParameterWriter<'b>);
 
 impl Changes<'_, '_> {
@@ -147,7 +147,7 @@ impl WireForm for i32 {
     }
 }
 
-/// Two bytes are enough for both of PRESENTATION's, so a boolean takes one.
+/// Boolean of one byte: the two of PRESENTATION share a word.
 impl WireForm for bool {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let [byte] = *reader.array().ok()?;
@@ -177,7 +177,7 @@ impl WireForm for Duration {
     }
 }
 
-/// A structure lies as its members, one behind the other.
+/// Implements the encoding of structures: their members in order.
 macro_rules! structures {
     ($($name:ident { $($member:ident),+ })+) => {
         $(impl WireForm for $name {
@@ -205,7 +205,7 @@ structures! {
     Presentation { access_scope, coherent, ordered }
 }
 
-/// A sequence of strings, each at a multiple of four.
+/// Reads a sequence of strings, each aligned to four bytes.
 fn read_partition(reader: &mut Reader<'_>) -> Result<Partition, Error> {
     let invalid = Error::InvalidParameter(pid::PARTITION);
     let exceeded = Error::BoundExceeded(pid::PARTITION);
@@ -215,7 +215,7 @@ fn read_partition(reader: &mut Reader<'_>) -> Result<Partition, Error> {
         let name = reader.string().ok_or(invalid)?;
         let name = heapless::String::try_from(name).map_err(|_| exceeded)?;
         partition.push(name).map_err(|_| exceeded)?;
-        // The last one's padding may be missing.
+        // The last string may lack padding.
         let _ = reader.take(reader.rest().len() % 4);
     }
     Ok(partition)
@@ -242,8 +242,7 @@ impl WireForm for Partition {
     }
 }
 
-/// A sequence of shorts. Those beyond the bound are less preferred than all standard ones can be,
-/// and skipped.
+/// Sequence of shorts. Entries beyond the bound are less preferred than every standard one, and skipped.
 impl WireForm for DataRepresentations {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let mut representations = Self::new();

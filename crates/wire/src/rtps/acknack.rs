@@ -1,4 +1,4 @@
-//! ACKNACK: a reader acknowledges and asks (RTPS 2.5 §8.3.8.1).
+//! ACKNACK submessage (RTPS 2.5 §8.3.8.1).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -8,27 +8,27 @@ use crate::{
     sequence::SequenceNumberSet,
 };
 
-/// Flag F: no answer is needed.
+/// Flag F: no response is required.
 const FINAL: u8 = 0x02;
 
-/// A reader tells a writer what it has and what it lacks.
+/// ACKNACK: a reader's acknowledgment and repair request to a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckNack {
-    /// Who tells.
+    /// Entity id of the reader that sends this ACKNACK.
     pub reader: EntityId,
-    /// Who is told.
+    /// Entity id of the destination writer.
     pub writer: EntityId,
-    /// All below the base have arrived; the members are missing and asked for.
+    /// readerSNState: all changes below the base are acknowledged; the members are missing and requested.
     pub state: SequenceNumberSet,
-    /// Grows with each new one, so that a repeated one is known.
+    /// Incremented with each new ACKNACK, so that duplicates are detected.
     pub count: i32,
-    /// Whether the writer need not answer with a heartbeat.
+    /// Final flag: the writer need not respond with a HEARTBEAT.
     pub is_final: bool,
 }
 
 impl AckNack {
-    /// Reads a body. A base of 0, which the standard does not allow, is accepted in an empty set:
-    /// some implementations send it before they have heard of the writer's state.
+    /// Parses the submessage body. An empty set with base 0, not allowed by the standard, is accepted: some
+    /// implementations send it before they have received a HEARTBEAT.
     ///
     /// # Errors
     /// [`Error::InvalidSet`] or [`Error::Truncated`].

@@ -1,4 +1,4 @@
-//! DATA: a change (RTPS 2.5 §8.3.8.2).
+//! DATA submessage (RTPS 2.5 §8.3.8.2).
 
 use super::{
     SetMark, StatusInfo,
@@ -13,63 +13,62 @@ use crate::{
     time::Duration,
 };
 
-/// Flag Q: there is inline QoS.
+/// Flag Q: inline QoS is present.
 pub(super) const INLINE_QOS: u8 = 0x02;
 /// Flag D: the payload is a whole sample.
 const DATA: u8 = 0x04;
-/// Flag K of DATA: the payload is a key.
+/// Flag K of DATA: the payload is a serialized key.
 const KEY: u8 = 0x08;
-/// Flag N of DATA: the payload is not one of the standard's formats.
+/// Flag N of DATA: the payload is in a non-standard format.
 const NON_STANDARD: u8 = 0x10;
 
-/// Bytes of extraFlags and octetsToInlineQos, from whose end the latter counts.
+/// Size of extraFlags and octetsToInlineQos in bytes; the latter counts from its own end.
 pub(super) const BEFORE_COUNTED: usize = 4;
-/// What we say in octetsToInlineQos: two entity identifiers and a sequence number.
+/// Value of octetsToInlineQos that isolane writes: two entity ids and a sequence number.
 pub(super) const OCTETS_TO_INLINE_QOS: u16 = 16;
-/// Bytes of the body's fixed part.
+/// Size of the body's fixed part in bytes.
 pub(super) const FIXED_BYTES: usize = BEFORE_COUNTED + OCTETS_TO_INLINE_QOS as usize;
 
-/// What a payload is.
+/// Kind of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
-    /// There is none.
+    /// No payload.
     None,
-    /// A whole sample.
+    /// Whole sample.
     Data,
-    /// The key members of a sample.
+    /// Serialized key.
     Key,
 }
 
-/// A change of one instance, borrowed from its message.
+/// DATA: a change of one instance, borrowed from its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// Who it is for; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who wrote it.
+    /// Entity id of the writer.
     pub writer: EntityId,
-    /// Its number in the writer's history.
+    /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// Parameters that came along.
+    /// Inline QoS.
     pub inline_qos: Option<ParameterList<'a>>,
-    /// What [`bytes`](Self::bytes) is.
+    /// Kind of [`bytes`](Self::bytes).
     pub payload: PayloadKind,
-    /// The payload with its encapsulation header and any padding; empty if there is none.
+    /// Payload with encapsulation header and padding; may be empty.
     pub bytes: &'a [u8],
-    /// Where in the whole message [`bytes`](Self::bytes) begins.
+    /// Offset of [`bytes`](Self::bytes) in the message.
     pub payload_offset: usize,
-    /// The byte order of the submessage; that of the payload stands in its encapsulation header.
+    /// Byte order of the submessage; the payload's is in its encapsulation header.
     pub little_endian: bool,
-    /// The payload is in a format of the vendor's, and must not be decoded.
+    /// True if the payload is in a vendor's format and must not be decoded.
     pub non_standard: bool,
 }
 
 impl<'a> Data<'a> {
-    /// Reads a body that begins at `body_offset` of its message.
+    /// Parses a submessage body at `body_offset` of its message.
     ///
     /// # Errors
-    /// [`Error::InvalidSequenceNumber`] if the number is not positive; [`Error::InvalidFlags`] if
-    /// the payload is to be both sample and key; [`Error::InvalidParameter`] or
-    /// [`Error::MustUnderstand`] of inline QoS; [`Error::Truncated`].
+    /// [`Error::InvalidSequenceNumber`] if the number is not positive; [`Error::InvalidFlags`] if both D and K are
+    /// set; [`Error::InvalidParameter`] or [`Error::MustUnderstand`] for inline QoS; [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
         let payload = match flags & (DATA | KEY) {
@@ -83,7 +82,7 @@ impl<'a> Data<'a> {
         let _extra_flags = reader.u16()?;
         let to_inline_qos = usize::from(reader.u16()?);
         let head = Head::read(&mut reader)?;
-        // Later minor versions may put more in front of the inline QoS, never less.
+        // Later minor versions may insert fields before the inline QoS, never remove any.
         let after_head = BEFORE_COUNTED + to_inline_qos;
         if after_head < FIXED_BYTES {
             return Err(Error::Truncated);
@@ -107,14 +106,14 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// What it does to its instance.
+    /// Status of the instance: disposed, unregistered.
     #[inline]
     #[must_use]
     pub fn status_info(&self) -> StatusInfo {
         StatusInfo::of(self.inline_qos.as_ref())
     }
 
-    /// The LIFESPAN of this sample, if it came along (RTPS 2.5 §8.7.2.2); else that of its writer holds.
+    /// LIFESPAN of this sample from inline QoS (RTPS 2.5 §8.7.2.2); if absent, the writer's applies.
     #[must_use]
     pub fn lifespan(&self) -> Option<Duration> {
         let value = self.inline_qos.as_ref()?.find(pid::LIFESPAN)?;
@@ -126,20 +125,21 @@ impl<'a> Data<'a> {
         (lifespan.seconds >= 0).then_some(lifespan)
     }
 
-    /// The key's hash, as the writer computed it, if it came along (RTPS 2.5 §9.6.4.8).
+    /// Key hash from inline QoS (RTPS 2.5 §9.6.4.8).
     #[inline]
     #[must_use]
     pub fn key_hash(&self) -> Option<[u8; 16]> {
         key_hash_of(self.inline_qos.as_ref())
     }
 
-    /// The coherent set and the group it was written in, as far as it says so.
+    /// Coherent set and group information from inline QoS.
     #[must_use]
     pub fn set_mark(&self) -> SetMark {
         SetMark::of(self.inline_qos.as_ref())
     }
 
-    /// What it says of the end of a coherent set, if it is no change but that (RTPS 2.5 §8.7.6).
+    /// Coherent set information of an end-of-set marker: a DATA without payload or status (RTPS 2.5 §8.7.6).
+    /// `None` for other changes.
     #[must_use]
     pub fn set_end(&self) -> Option<SetMark> {
         let mark = self.set_mark();
@@ -149,7 +149,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// What DATA and DATA_FRAG begin with, behind octetsToInlineQos.
+/// Common fields of DATA and DATA_FRAG, after octetsToInlineQos.
 pub(super) struct Head {
     pub(super) reader: EntityId,
     pub(super) writer: EntityId,
@@ -167,7 +167,7 @@ impl Head {
     }
 }
 
-/// Splits inline QoS, if the flags announce it, from what follows it.
+/// Splits inline QoS, if flagged, from the bytes after it.
 #[inline]
 pub(super) fn read_inline_qos(
     flags: u8,
@@ -186,7 +186,7 @@ fn parse_inline_qos(
     order: ByteOrder,
 ) -> Result<(Option<ParameterList<'_>>, &[u8]), Error> {
     let (list, length) = ParameterList::parse(bytes, order)?;
-    // A sample whose sender insists on something unknown here must not be used.
+    // A sample with an unknown must-understand parameter must not be used.
     let insisted = list
         .iter()
         .find(|parameter| parameter.must_understand && !is_understood(parameter.id));
@@ -216,25 +216,25 @@ pub(super) fn key_hash_of(inline_qos: Option<&ParameterList<'_>>) -> Option<[u8;
         .copied()
 }
 
-/// A DATA submessage up to its payload, to be written in front of a payload already in place.
+/// DATA submessage up to its payload, written before a payload that is already in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataHead {
-    /// Who it is for; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who writes it.
+    /// Entity id of the writer.
     pub writer: EntityId,
-    /// Its number in the writer's history; from 1 up.
+    /// Sequence number, at least 1.
     pub sequence: SequenceNumber,
-    /// The key's hash, to be sent along.
+    /// Key hash to send as inline QoS.
     pub key_hash: Option<[u8; 16]>,
-    /// What it does to its instance, to be sent along.
+    /// Status to send as inline QoS.
     pub status: Option<StatusInfo>,
-    /// What the payload is.
+    /// Kind of the payload.
     pub payload: PayloadKind,
 }
 
 impl DataHead {
-    /// Bytes of the longest head: with key hash and status.
+    /// Size of the longest head in bytes: with key hash and status.
     pub const MAX_BYTES: usize = SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + 20 + 8 + 4;
 
     /// Bytes that [`emit`](Self::emit) writes: submessage header, fixed part and inline QoS.
@@ -249,13 +249,12 @@ impl DataHead {
         inline_qos_len(self.key_hash.as_ref(), self.status)
     }
 
-    /// Writes the head into the first [`buffer_len`](Self::buffer_len) bytes of `head`.
-    /// `payload_len`, in bytes with encapsulation header, is padded by the caller to a multiple of
-    /// four, and 0 without a payload. If the whole is longer than the length field can say, it
-    /// must be the last submessage of its message.
+    /// Writes the head to the first [`buffer_len`](Self::buffer_len) bytes of `head`. `payload_len` is in bytes,
+    /// includes the encapsulation header and padding to a multiple of four, and is 0 without a payload. A
+    /// submessage longer than its length field allows must be the last of its message.
     ///
     /// # Panics
-    /// If the buffer is shorter.
+    /// If the buffer is too short.
     #[inline]
     pub fn emit(&self, head: &mut [u8], payload_len: usize) {
         let inline_qos_len = self.inline_qos_len();
@@ -285,14 +284,14 @@ impl DataHead {
         SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + inline_qos_len
     }
 
-    /// The same as [`emit`](Self::emit) of a sample of a coherent set, or of a group.
+    /// Writes the head as [`emit`](Self::emit), with coherent set and group parameters.
     ///
     /// # Panics
     /// If the buffer is shorter than [`marked_len`](Self::marked_len).
     pub fn emit_marked(&self, mark: &SetMark, head: &mut [u8], payload_len: usize) {
         let head_len = self.marked_len(mark);
         let (key_hash, status) = (self.key_hash.as_ref(), self.status);
-        // The fixed part and its flags are as without a mark; only what is behind it is longer.
+        // The fixed part is the same as without parameters.
         self.emit(head, payload_len);
         let mut writer = Writer::new(head);
         let mut flags = match self.payload {
@@ -354,7 +353,7 @@ fn write_key_and_status(
     }
 }
 
-/// The same with a mark; nothing at all where there is nothing to say.
+/// Writes inline QoS with coherent set and group parameters; writes nothing if there are none at all.
 pub(super) fn write_marked_inline_qos(
     writer: &mut Writer<'_>,
     key_hash: Option<&[u8; 16]>,

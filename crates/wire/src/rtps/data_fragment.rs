@@ -1,4 +1,4 @@
-//! DATA_FRAG: fragments of a change too large for one datagram (RTPS 2.5 §8.3.8.3).
+//! DATA_FRAG submessage (RTPS 2.5 §8.3.8.3).
 
 use super::{
     PayloadKind, SetMark, StatusInfo,
@@ -16,57 +16,56 @@ use crate::{
     sequence::SequenceNumber,
 };
 
-/// Flag K of DATA_FRAG: the payload is a key. (In DATA this bit is flag D.)
+/// Flag K of DATA_FRAG: the payload is a serialized key. (In DATA this bit is flag D.)
 const KEY: u8 = 0x04;
-/// Flag N of DATA_FRAG: the payload is not one of the standard's formats. (In DATA this bit is flag
-/// K.)
+/// Flag N of DATA_FRAG: the payload is in a non-standard format. (In DATA this bit is flag K.)
 const NON_STANDARD: u8 = 0x08;
 
-/// Bytes of extraFlags and octetsToInlineQos, from whose end the latter counts.
+/// Size of extraFlags and octetsToInlineQos in bytes; the latter counts from its own end.
 const BEFORE_COUNTED: usize = 4;
-/// Fragment numbers and sizes, which follow what DATA has too.
+/// Size of the fragment fields, which follow the fields common with DATA, in bytes.
 const FRAGMENT_BYTES: usize = 12;
 const FIXED_BYTES: usize = BEFORE_COUNTED + OCTETS_TO_INLINE_QOS as usize + FRAGMENT_BYTES;
 
-/// Some fragments of a change, behind one another, borrowed from their message.
+/// DATA_FRAG: consecutive fragments of a change, borrowed from their message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataFrag<'a> {
-    /// Who it is for; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who wrote it.
+    /// Entity id of the writer.
     pub writer: EntityId,
-    /// Its number in the writer's history.
+    /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// The first fragment here; the first of the change is 1.
+    /// Number of the first fragment here; fragments count from 1.
     pub first_fragment: u32,
-    /// How many fragments are here, 1 or more.
+    /// Number of fragments here, at least 1.
     pub fragments: u16,
-    /// Bytes of every fragment but the change's last, which may be shorter; 1 or more.
+    /// Fragment size in bytes, at least 1; only the change's last fragment may be shorter.
     pub fragment_size: u16,
-    /// Bytes of the whole payload, with its encapsulation header.
+    /// Size of the whole payload in bytes, including its encapsulation header.
     pub sample_size: u32,
-    /// Parameters that came along.
+    /// Inline QoS.
     pub inline_qos: Option<ParameterList<'a>>,
-    /// What the payload is; never [`PayloadKind::None`].
+    /// Kind of the payload; never [`PayloadKind::None`].
     pub payload: PayloadKind,
-    /// The fragments, without padding: exactly as long as numbers and sizes say.
+    /// The fragments without padding; the length matches the fragment fields.
     pub bytes: &'a [u8],
-    /// Where in the whole message [`bytes`](Self::bytes) begins.
+    /// Offset of [`bytes`](Self::bytes) in the message.
     pub payload_offset: usize,
-    /// The byte order of the submessage; that of the payload stands in its encapsulation header.
+    /// Byte order of the submessage; the payload's is in its encapsulation header.
     pub little_endian: bool,
-    /// The payload is in a format of the vendor's, and must not be decoded.
+    /// True if the payload is in a vendor's format and must not be decoded.
     pub non_standard: bool,
 }
 
 impl<'a> DataFrag<'a> {
-    /// Reads a body that begins at `body_offset` of its message.
+    /// Parses a submessage body at `body_offset` of its message.
     ///
     /// # Errors
-    /// [`Error::InvalidSequenceNumber`] if the number is not positive; [`Error::InvalidFragment`]
-    /// if a number or size is 0, a fragment lies beyond the end of the sample, a fragment is larger
-    /// than the sample, or the payload is longer than its fragments; [`Error::InvalidParameter`] or
-    /// [`Error::MustUnderstand`] of inline QoS; [`Error::Truncated`].
+    /// [`Error::InvalidSequenceNumber`] if the number is not positive; [`Error::InvalidFragment`] if a number or
+    /// size is 0, a fragment is beyond the end of the sample or larger than it, or the payload is longer than
+    /// its fragments; [`Error::InvalidParameter`] or [`Error::MustUnderstand`] for inline QoS;
+    /// [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
         let order = order_of(flags);
@@ -87,7 +86,7 @@ impl<'a> DataFrag<'a> {
         let rest = body.get(after_head..).ok_or(Error::Truncated)?;
         let (inline_qos, rest) = read_inline_qos(flags, rest, order)?;
         let bytes = rest.get(..length).ok_or(Error::Truncated)?;
-        // What is beyond can only be padding of the submessage to a multiple of four.
+        // Only padding of the submessage to a multiple of four may follow.
         if rest.len() - length > 3 {
             return Err(Error::InvalidFragment);
         }
@@ -112,32 +111,32 @@ impl<'a> DataFrag<'a> {
         })
     }
 
-    /// How many fragments the whole payload has.
+    /// Number of fragments of the whole payload.
     #[must_use]
     pub fn total_fragments(&self) -> u32 {
         self.sample_size.div_ceil(u32::from(self.fragment_size))
     }
 
-    /// Where in the whole payload [`bytes`](Self::bytes) belong.
+    /// Offset of [`bytes`](Self::bytes) in the whole payload.
     #[must_use]
     pub fn sample_offset(&self) -> usize {
         (self.first_fragment - 1) as usize * usize::from(self.fragment_size)
     }
 
-    /// What the change does to its instance.
+    /// Status of the instance: disposed, unregistered.
     #[must_use]
     pub fn status_info(&self) -> StatusInfo {
         StatusInfo::of(self.inline_qos.as_ref())
     }
 
-    /// The key's hash, as the writer computed it, if it came along.
+    /// Key hash from inline QoS.
     #[must_use]
     pub fn key_hash(&self) -> Option<[u8; 16]> {
         key_hash_of(self.inline_qos.as_ref())
     }
 }
 
-/// How many bytes these fragments have; `None` if the numbers contradict each other.
+/// Size of the fragments in bytes; `None` if the fields contradict each other.
 fn fragments_len(first: u32, count: u16, size: u16, sample_size: u32) -> Option<usize> {
     let (count, size) = (u64::from(count), u64::from(size));
     let sample_size = u64::from(sample_size);
@@ -152,28 +151,28 @@ fn fragments_len(first: u32, count: u16, size: u16, sample_size: u32) -> Option<
     usize::try_from(end - before * size).ok()
 }
 
-/// A DATA_FRAG submessage up to its payload.
+/// DATA_FRAG submessage up to its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataFragHead {
-    /// Who it is for; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who writes it.
+    /// Entity id of the writer.
     pub writer: EntityId,
-    /// Its number in the writer's history; from 1 up.
+    /// Sequence number, at least 1.
     pub sequence: SequenceNumber,
-    /// The first fragment here; the first of the change is 1.
+    /// Number of the first fragment here; fragments count from 1.
     pub first_fragment: u32,
-    /// How many fragments are here, 1 or more.
+    /// Number of fragments here, at least 1.
     pub fragments: u16,
-    /// Bytes of every fragment but the change's last.
+    /// Fragment size in bytes; only the change's last fragment may be shorter.
     pub fragment_size: u16,
-    /// Bytes of the whole payload, with its encapsulation header.
+    /// Size of the whole payload in bytes, including its encapsulation header.
     pub sample_size: u32,
-    /// The key's hash, to be sent along.
+    /// Key hash to send as inline QoS.
     pub key_hash: Option<[u8; 16]>,
-    /// What it does to its instance, to be sent along.
+    /// Status to send as inline QoS.
     pub status: Option<StatusInfo>,
-    /// Whether the payload is a key rather than a sample.
+    /// True if the payload is a serialized key.
     pub is_key: bool,
 }
 
@@ -184,11 +183,11 @@ impl DataFragHead {
         SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + inline_qos_len(self.key_hash.as_ref(), self.status)
     }
 
-    /// Writes the head into the first [`buffer_len`](Self::buffer_len) bytes of `head`. The
-    /// fragments, `payload_len` bytes padded to a multiple of four, follow.
+    /// Writes the head to the first [`buffer_len`](Self::buffer_len) bytes of `head`. The fragments follow:
+    /// `payload_len` bytes, padded to a multiple of four.
     ///
     /// # Panics
-    /// If the buffer is shorter.
+    /// If the buffer is too short.
     pub fn emit(&self, head: &mut [u8], payload_len: usize) {
         let inline_qos_len = inline_qos_len(self.key_hash.as_ref(), self.status);
         let mut writer = Writer::new(head);
@@ -203,7 +202,7 @@ impl DataFragHead {
         SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + inline_qos_len
     }
 
-    /// The same as [`emit`](Self::emit) of a sample of a coherent set, or of a group.
+    /// Writes the head as [`emit`](Self::emit), with coherent set and group parameters.
     ///
     /// # Panics
     /// If the buffer is shorter than [`marked_len`](Self::marked_len).

@@ -1,4 +1,4 @@
-//! GAP: a writer says what is not to be expected (RTPS 2.5 §8.3.8.4).
+//! GAP submessage (RTPS 2.5 §8.3.8.4).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -8,45 +8,44 @@ use crate::{
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 
-/// Flag G: numbers of the writer's group follow.
+/// Flag G: group sequence numbers follow.
 const GROUP_INFO: u8 = 0x02;
-/// Flag F: a count of filtered changes follows.
+/// Flag F: filteredCount follows.
 const FILTERED_COUNT: u8 = 0x04;
 
-/// A writer tells a reader which changes will never come: `start` up to but without the base of
-/// `list`, and the members of `list`. The range may be empty; it may also be vast, so do not walk
-/// it number by number.
+/// GAP: changes that are irrelevant to a reader, from `start` to before the base of `list`, and the members of
+/// `list`. The range may be empty, or so large that it must not be walked number by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Who is told; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who tells.
+    /// Entity id of the writer that sends this GAP.
     pub writer: EntityId,
-    /// The first number of the range.
+    /// First sequence number of the range (gapStart).
     pub start: SequenceNumber,
-    /// The end of the range, and single numbers from there on.
+    /// gapList: its base ends the range; its members are further irrelevant changes.
     pub list: SequenceNumberSet,
-    /// Which numbers of the writer's group will never come with them.
+    /// Group sequence numbers of the irrelevant changes.
     pub group: Option<GapGroup>,
-    /// How many of them the writer still has, and holds back because of a filter: they are not lost.
+    /// filteredCount: number of these changes that the writer holds but a filter excludes; they are not lost.
     pub filtered: Option<i64>,
 }
 
-/// A range of numbers of a group, both ends included, that will never come (RTPS 2.5 §8.3.8.4, §8.7.6).
+/// Inclusive range of irrelevant group sequence numbers (RTPS 2.5 §8.3.8.4, §8.7.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GapGroup {
-    /// The first.
+    /// First number.
     pub start: SequenceNumber,
-    /// The last; one less than the first if there is none.
+    /// Last number; one less than the first if the range is empty.
     pub end: SequenceNumber,
 }
 
 impl Gap {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
-    /// [`Error::InvalidSequenceNumber`] if `start < 1`, or the numbers of the group contradict each
-    /// other; [`Error::InvalidSet`]; [`Error::Truncated`].
+    /// [`Error::InvalidSequenceNumber`] if `start < 1`, or the group sequence numbers contradict each other;
+    /// [`Error::InvalidSet`]; [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
@@ -64,14 +63,14 @@ impl Gap {
         Ok(parsed)
     }
 
-    /// What only few have.
+    /// Parses the optional fields, which are rare.
     #[cold]
     fn read_rest(&mut self, flags: u8, reader: &mut Reader<'_>) -> Result<(), Error> {
         if flags & GROUP_INFO != 0 {
             self.group = Some(GapGroup::read(reader)?);
         }
         if flags & FILTERED_COUNT != 0 {
-            // It lies as a sequence number does (RTPS 2.5 §9.4.2.14).
+            // Encoded like a sequence number (RTPS 2.5 §9.4.2.14).
             self.filtered = Some(SequenceNumber::read(reader)?.get());
         }
         Ok(())
@@ -117,7 +116,7 @@ impl Gap {
 }
 
 impl GapGroup {
-    /// Reads the two numbers, and whether they can be so (RTPS 2.5 §8.3.8.4.3).
+    /// Parses and validates the two numbers (RTPS 2.5 §8.3.8.4.3).
     fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let start = SequenceNumber::read_positive(reader)?;
         let end = SequenceNumber::read_positive(reader)?;

@@ -1,10 +1,8 @@
-//! HEADER_EXTENSION: what belongs to the header and would have no place there (RTPS 2.5 §8.3.7,
-//! §9.4.5.2).
+//! HEADER_EXTENSION submessage (RTPS 2.5 §8.3.7, §9.4.5.2).
 //!
-//! It stands directly behind the header and is about the whole message: how long it is, when it left,
-//! a checksum over it. Receivers of earlier versions skip it. Reading one says what it claims;
-//! [`HeaderExtension::verify`] compares that with the message. When a message was sent is not when its
-//! samples were written: that is INFO_TS (RTPS 2.5 §8.3.7.4, §8.3.8.11).
+//! Follows the header directly and describes the whole message: length, send time, checksum. Receivers of
+//! earlier versions skip it. Parsing does not verify its claims; [`HeaderExtension::verify`] does. The send time
+//! is not the source timestamp of the samples, which is in INFO_TS (RTPS 2.5 §8.3.7.4, §8.3.8.11).
 
 use super::{
     ChecksumKind, HEADER_BYTES, MessageChecksum,
@@ -17,47 +15,47 @@ use crate::{
     time::Timestamp,
 };
 
-/// Flag L: there is a length.
+/// Flag L: the message length is present.
 const LENGTH: u8 = 0x02;
-/// Flag T: there is a time.
+/// Flag T: the send time is present.
 const TIMESTAMP: u8 = 0x04;
-/// Flag U: there are four bytes for later versions.
+/// Flag U: four bytes for later versions are present.
 const U_EXTENSION: u8 = 0x08;
-/// Flag W: there are eight bytes for later versions.
+/// Flag W: eight bytes for later versions are present.
 const W_EXTENSION: u8 = 0x10;
-/// Flags C2 and C1, from which bit on: which checksum there is.
+/// Shift of flags C2 and C1: the kind of checksum.
 const CHECKSUM_SHIFT: u8 = 5;
-/// Flag P: there are parameters.
+/// Flag P: parameters are present.
 const PARAMETERS: u8 = 0x80;
 
-/// Where its body begins: nothing may stand between it and the header.
+/// Offset of the body: directly after the message header.
 const BODY_AT: usize = HEADER_BYTES + SUBMESSAGE_HEADER_BYTES;
 
-/// What a message says of itself as a whole; what it does not say is `None`.
+/// Header extension of a message; absent fields are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeaderExtension<'a> {
-    /// Bytes of the message with its header.
+    /// Length of the message in bytes, including its header.
     pub message_bytes: Option<u32>,
-    /// When it was sent, by the sender's clock.
+    /// Send time by the sender's clock.
     pub sent: Option<Timestamp>,
-    /// Bytes that a later version may give a meaning (`uExtension4`).
+    /// Bytes reserved for later versions (`uExtension4`).
     pub u_extension: Option<[u8; 4]>,
-    /// Bytes that a later version may give a meaning (`wExtension8`).
+    /// Bytes reserved for later versions (`wExtension8`).
     pub w_extension: Option<[u8; 8]>,
-    /// Its checksum.
+    /// Checksum of the message.
     pub checksum: Option<MessageChecksum>,
-    /// Parameters of vendors and later versions, none of which must be understood.
+    /// Parameters of vendors and later versions; none has the must-understand flag.
     pub parameters: Option<ParameterList<'a>>,
 }
 
 impl<'a> HeaderExtension<'a> {
-    /// Reads a body that begins at `body_offset` of its message.
+    /// Parses a submessage body at `body_offset` of its message.
     ///
     /// # Errors
-    /// Each invalidates the whole message: [`Error::Misplaced`] if it does not follow the header;
-    /// [`Error::MessageLength`] if it says the message is shorter than header and extension;
-    /// [`Error::MustUnderstand`], since this version defines no parameters;
-    /// [`Error::InvalidParameter`]; [`Error::Truncated`].
+    /// Each invalidates the whole message: [`Error::Misplaced`] if the body is not directly after the message
+    /// header; [`Error::MessageLength`] if the length is less than that of header and extension;
+    /// [`Error::MustUnderstand`], because this version defines no parameters; [`Error::InvalidParameter`];
+    /// [`Error::Truncated`].
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
         if body_offset != BODY_AT {
             return Err(Error::Misplaced);
@@ -89,11 +87,10 @@ impl<'a> HeaderExtension<'a> {
         Ok(parsed)
     }
 
-    /// Compares what it says with the whole message that it was read from.
+    /// Verifies length and checksum against the whole message.
     ///
     /// # Errors
-    /// [`Error::MessageLength`] or [`Error::Checksum`]: the message is damaged, and nothing in it is to
-    /// be believed.
+    /// [`Error::MessageLength`] or [`Error::Checksum`]: the message is corrupt and must be ignored.
     pub fn verify(&self, message: &[u8]) -> Result<(), Error> {
         let is_length = |bytes: u32| usize::try_from(bytes) == Ok(message.len());
         if !self.message_bytes.is_none_or(is_length) {
@@ -107,14 +104,14 @@ impl<'a> HeaderExtension<'a> {
         }
     }
 
-    /// The checksum of a message with this extension; `None` if the message ends before it.
+    /// Checksum of a message with this extension; `None` if the message ends before it.
     fn checksum_of(&self, kind: ChecksumKind, message: &[u8]) -> Option<MessageChecksum> {
         let (before, rest) = message.split_at_checked(self.checksum_at())?;
         let behind = rest.get(kind.bytes()..)?;
         Some(MessageChecksum::of(kind, before, behind))
     }
 
-    /// Where in the message the checksum begins.
+    /// Offset of the checksum in the message.
     fn checksum_at(&self) -> usize {
         BODY_AT
             + self.message_bytes.map_or(0, |_| 4)
@@ -123,7 +120,7 @@ impl<'a> HeaderExtension<'a> {
             + self.w_extension.map_or(0, |_| 8)
     }
 
-    /// The parameters that are written: of a big-endian list only its sender knows which bytes to turn.
+    /// Parameters to write. A big-endian list cannot be converted, because the types of its values are unknown.
     fn written_parameters(&self) -> Option<ParameterList<'a>> {
         self.parameters
             .filter(|list| list.order() == ByteOrder::Little)
@@ -136,8 +133,8 @@ impl<'a> HeaderExtension<'a> {
             + parameters.map_or(0, |list| list.as_bytes().len() + SENTINEL_BYTES)
     }
 
-    /// Bytes that [`emit`](Self::emit) writes. One that says nothing has none: a length of 0 would
-    /// mean that it goes on to the end of the message.
+    /// Number of bytes that [`emit`](Self::emit) writes. An empty extension is omitted: a length of 0 would
+    /// extend it to the end of the message.
     #[must_use]
     pub fn buffer_len(&self) -> usize {
         match self.body_len() {
@@ -146,9 +143,8 @@ impl<'a> HeaderExtension<'a> {
         }
     }
 
-    /// Writes the submessage with its header; returns its length. Length and checksum are written as
-    /// they are: [`seal`](Self::seal) makes them those of the message. Parameters that were read
-    /// big-endian are left out.
+    /// Writes the submessage with its header and returns its length. Length and checksum are written as they are;
+    /// [`seal`](Self::seal) computes them. Parameters parsed as big-endian are omitted.
     ///
     /// # Panics
     /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
@@ -198,8 +194,8 @@ impl<'a> HeaderExtension<'a> {
         set.fold(checksum << CHECKSUM_SHIFT, |all, (_, flag)| all | flag)
     }
 
-    /// Makes length and checksum those of the whole message, if there are such. The message begins with a
-    /// header and this extension, as [`emit`](Self::emit) has written it; nothing is changed in it later.
+    /// Computes length and checksum of the complete message, if this extension has them. The message begins with a
+    /// header and this extension as written by [`emit`](Self::emit), and must not change afterwards.
     ///
     /// # Panics
     /// If the message ends before that.
@@ -221,7 +217,7 @@ impl<'a> HeaderExtension<'a> {
     }
 }
 
-/// The list at the end of an extension. It may do without a sentinel (RTPS 2.5 §9.4.2.11).
+/// Parameter list at the end of an extension. The sentinel may be missing (RTPS 2.5 §9.4.2.11).
 fn read_parameters(bytes: &[u8], order: ByteOrder) -> Result<ParameterList<'_>, Error> {
     let list = ParameterList::parse_to_end(bytes, order)?;
     match list.iter().find(|parameter| parameter.must_understand) {

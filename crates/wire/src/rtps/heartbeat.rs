@@ -1,4 +1,4 @@
-//! HEARTBEAT: a writer says what it has (RTPS 2.5 §8.3.8.6).
+//! HEARTBEAT submessage (RTPS 2.5 §8.3.8.6).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -8,62 +8,62 @@ use crate::{
     sequence::SequenceNumber,
 };
 
-/// Bytes of a HEARTBEAT without group information, with its submessage header.
+/// Size of a HEARTBEAT without group information in bytes, including its submessage header.
 pub const HEARTBEAT_BYTES: usize = SUBMESSAGE_HEADER_BYTES + BODY_BYTES;
 
 const BODY_BYTES: usize = 28;
-/// Bytes of the group information behind it.
+/// Size of the group information in bytes.
 const GROUP_BYTES: usize = 3 * 8 + 2 * 4;
 
-/// Flag F: no answer is needed.
+/// Flag F: no response is required.
 const FINAL: u8 = 0x02;
-/// Flag L: the writer's liveliness was asserted.
+/// Flag L: asserts the writer's liveliness.
 const LIVELINESS: u8 = 0x04;
-/// Flag G: numbers of the writer's group follow.
+/// Flag G: group information follows.
 const GROUP_INFO: u8 = 0x08;
 
-/// A writer tells readers what they can have of it.
+/// HEARTBEAT: the range of changes that a writer has available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Who is told; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who tells.
+    /// Entity id of the writer that sends this HEARTBEAT.
     pub writer: EntityId,
-    /// The oldest change there is; `last + 1` if there is none.
+    /// firstSN: the oldest available change; `last + 1` if there is none.
     pub first: SequenceNumber,
-    /// The newest change there is, or was.
+    /// lastSN: the newest change ever available.
     pub last: SequenceNumber,
-    /// Grows with each new one, so that a repeated one is known.
+    /// Incremented with each new HEARTBEAT, so that duplicates are detected.
     pub count: i32,
-    /// Whether readers need not answer.
+    /// Final flag: readers need not respond.
     pub is_final: bool,
-    /// Whether it asserts liveliness (RTPS 2.5 §8.7.2.2.3).
+    /// Liveliness flag: asserts the writer's liveliness (RTPS 2.5 §8.7.2.2.3).
     pub liveliness: bool,
-    /// What the writer's group has.
+    /// Group information.
     pub group: Option<HeartbeatGroup>,
 }
 
-/// Where all writers of a publisher are in the order of their samples (RTPS 2.5 §8.3.8.6, §8.7.6).
+/// Group sequence numbers of a publisher (RTPS 2.5 §8.3.8.6, §8.7.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatGroup {
-    /// The last number any of them has written.
+    /// currentGSN: the last group sequence number that any writer of the publisher wrote.
     pub current: SequenceNumber,
-    /// The group's number of the oldest change there is of this writer.
+    /// firstGSN: group sequence number of this writer's oldest available change.
     pub first: SequenceNumber,
-    /// The group's number of its newest.
+    /// lastGSN: group sequence number of this writer's newest change.
     pub last: SequenceNumber,
-    /// A digest of which writers there are.
+    /// Digest of the publisher's writers.
     pub writers: [u8; 4],
-    /// The same of those that DDS Security protects.
+    /// Digest of the publisher's writers protected by DDS Security.
     pub secure_writers: [u8; 4],
 }
 
 impl Heartbeat {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
-    /// [`Error::InvalidSequenceNumber`] if `first < 1` or `last < first - 1`, or the numbers of the
-    /// group contradict each other; [`Error::Truncated`].
+    /// [`Error::InvalidSequenceNumber`] if `first < 1` or `last < first - 1`, or the group sequence numbers
+    /// contradict each other; [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let group = if flags & GROUP_INFO != 0 {
@@ -131,9 +131,9 @@ impl Heartbeat {
 }
 
 impl HeartbeatGroup {
-    /// Reads what follows the rest of a body, and whether it can be so (RTPS 2.5 §8.3.8.6.3). There the
-    /// current number is not to exceed the last one, which would be true of nobody whose group has
-    /// another writer; what cannot be is that it lies before.
+    /// Parses and validates the group information (RTPS 2.5 §8.3.8.6.3). That clause requires
+    /// `current <= last`, which fails for every group with more than one writer. Here `current` must not
+    /// precede the others.
     #[cold]
     fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let rest = body.get(BODY_BYTES..).ok_or(Error::Truncated)?;

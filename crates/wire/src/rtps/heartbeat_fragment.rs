@@ -1,4 +1,4 @@
-//! HEARTBEAT_FRAG: a writer says which fragments of a change it has (RTPS 2.5 §8.3.8.7).
+//! HEARTBEAT_FRAG submessage (RTPS 2.5 §8.3.8.7).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -8,26 +8,26 @@ use crate::{
     sequence::SequenceNumber,
 };
 
-/// Bytes of a HEARTBEAT_FRAG with its submessage header.
+/// Size of a HEARTBEAT_FRAG in bytes, including its submessage header.
 pub const HEARTBEAT_FRAG_BYTES: usize = SUBMESSAGE_HEADER_BYTES + 24;
 
-/// A writer tells readers how many fragments of a change they can have by now.
+/// HEARTBEAT_FRAG: the fragments of a change that a writer has available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatFrag {
-    /// Who is told; [`EntityId::UNKNOWN`]: all readers matched.
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
-    /// Who tells.
+    /// Entity id of the writer that sends this HEARTBEAT_FRAG.
     pub writer: EntityId,
-    /// The change.
+    /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// Fragments 1 up to this one are there.
+    /// Number of the last available fragment; all from 1 are available.
     pub last_fragment: u32,
-    /// Grows with each new one, so that a repeated one is known.
+    /// Incremented with each new HEARTBEAT_FRAG, so that duplicates are detected.
     pub count: i32,
 }
 
 impl HeartbeatFrag {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
     /// [`Error::InvalidSequenceNumber`] if `sequence < 1`; [`Error::InvalidFragment`] if

@@ -1,4 +1,4 @@
-//! INFO_DST: whom what follows is for (RTPS 2.5 §8.3.8.8).
+//! INFO_DST submessage (RTPS 2.5 §8.3.8.8).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -7,15 +7,15 @@ use crate::{
     guid::GuidPrefix,
 };
 
-/// Bytes of an INFO_DST with its submessage header.
+/// Size of an INFO_DST in bytes, including its submessage header.
 pub const INFO_DESTINATION_BYTES: usize = SUBMESSAGE_HEADER_BYTES + 12;
 
-/// Whom what follows is for; [`GuidPrefix::UNKNOWN`] is everybody.
+/// Destination participant of the following submessages; [`GuidPrefix::UNKNOWN`] for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoDestination(pub GuidPrefix);
 
 impl InfoDestination {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
     /// [`Error::Truncated`].

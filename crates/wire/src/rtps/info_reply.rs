@@ -1,4 +1,4 @@
-//! INFO_REPLY: where replies to what follows go (RTPS 2.5 §8.3.8.9).
+//! INFO_REPLY submessage (RTPS 2.5 §8.3.8.9).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -7,20 +7,20 @@ use crate::{
     locator::{LOCATOR_BYTES, LocatorsView},
 };
 
-/// Flag M: there is a list of multicast locators too.
+/// Flag M: a multicast locator list follows.
 const MULTICAST: u8 = 0x02;
 
-/// Where replies to what follows go, in place of the address the message came from.
+/// INFO_REPLY: reply locators for the following submessages, replacing the message's source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoReply<'a> {
-    /// Addresses of the sender.
+    /// Unicast locators of the sender.
     pub unicast: LocatorsView<'a>,
-    /// Groups that the sender has joined.
+    /// Multicast locators of the sender.
     pub multicast: Option<LocatorsView<'a>>,
 }
 
 impl<'a> InfoReply<'a> {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
     /// [`Error::Truncated`] if the lists are longer than the body.

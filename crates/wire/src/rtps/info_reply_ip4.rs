@@ -1,5 +1,4 @@
-//! INFO_REPLY_IP4: where replies to what follows go, if that is one address of IPv4, and one group
-//! (RTPS 2.5 §9.4.5.15).
+//! INFO_REPLY_IP4 submessage (RTPS 2.5 §9.4.5.15).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -8,23 +7,23 @@ use crate::{
     locator::Locator,
 };
 
-/// Flag M: there is a group too.
+/// Flag M: a multicast locator follows.
 const MULTICAST: u8 = 0x02;
 
-/// Bytes of an address and a port.
+/// Size of an address and a port in bytes.
 const PLACE_BYTES: usize = 8;
 
-/// Where replies to what follows go. All locators are of the kind [`Locator::KIND_UDPV4`].
+/// INFO_REPLY_IP4: reply locators for the following submessages, all of kind [`Locator::KIND_UDPV4`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoReplyIp4 {
-    /// An address of the sender.
+    /// Unicast locator of the sender.
     pub unicast: Locator,
-    /// A group that the sender has joined.
+    /// Multicast locator of the sender.
     pub multicast: Option<Locator>,
 }
 
 impl InfoReplyIp4 {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
     /// [`Error::Truncated`].
@@ -67,7 +66,7 @@ impl InfoReplyIp4 {
     }
 }
 
-/// `LocatorUDPv4_t`: unlike in other locators the address is a number, in the submessage's byte order.
+/// Reads a `LocatorUDPv4_t`. Unlike in other locators, the address is an integer in the submessage's byte order.
 fn read(reader: &mut Reader<'_>) -> Result<Locator, Error> {
     let address = reader.u32()?.to_be_bytes();
     let port = reader.u32()?;

@@ -1,4 +1,4 @@
-//! INFO_SRC: who wrote what follows, when a message passes on another's (RTPS 2.5 §8.3.8.10).
+//! INFO_SRC submessage, used in forwarded messages (RTPS 2.5 §8.3.8.10).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -7,23 +7,23 @@ use crate::{
     guid::GuidPrefix,
 };
 
-/// Bytes of an INFO_SRC with its submessage header.
+/// Size of an INFO_SRC in bytes, including its submessage header.
 pub const INFO_SOURCE_BYTES: usize = SUBMESSAGE_HEADER_BYTES + 20;
 
-/// Who wrote what follows, in place of the message's header. What was known of replies and of the
-/// timestamp no longer holds.
+/// INFO_SRC: source participant of the following submessages, replacing the message header's. Also resets the
+/// reply locators and the timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoSource {
-    /// The writer's version of the protocol.
+    /// RTPS version of the source.
     pub version: [u8; 2],
-    /// The writer's vendor.
+    /// Vendor id of the source.
     pub vendor: [u8; 2],
-    /// The writer's participant.
+    /// GUID prefix of the source.
     pub prefix: GuidPrefix,
 }
 
 impl InfoSource {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
     /// [`Error::Truncated`].

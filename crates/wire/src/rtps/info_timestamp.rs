@@ -1,4 +1,4 @@
-//! INFO_TS: when what follows was written (RTPS 2.5 §8.3.8.11).
+//! INFO_TS submessage (RTPS 2.5 §8.3.8.11).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -7,23 +7,23 @@ use crate::{
     time::Timestamp,
 };
 
-/// Bytes of an INFO_TS with a timestamp, with its submessage header.
+/// Size of an INFO_TS with a timestamp in bytes, including its submessage header.
 pub const INFO_TIMESTAMP_BYTES: usize = SUBMESSAGE_HEADER_BYTES + BODY_BYTES;
 
 const BODY_BYTES: usize = 8;
 
-/// Flag I: there is no timestamp, and an earlier one no longer holds.
+/// Flag I: no timestamp; invalidates an earlier one.
 const INVALIDATE: u8 = 0x02;
 
-/// When what follows was written; `None` takes an earlier one back.
+/// Source timestamp of the following submessages; `None` invalidates an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoTimestamp(pub Option<Timestamp>);
 
 impl InfoTimestamp {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if it is shorter than its timestamp.
+    /// [`Error::Truncated`] if the body is shorter than its timestamp.
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         if flags & INVALIDATE != 0 {

@@ -1,4 +1,4 @@
-//! The header of a message (RTPS 2.5 §8.3.6, §9.4.4).
+//! RTPS message header (RTPS 2.5 §8.3.6, §9.4.4).
 
 use crate::{
     Error,
@@ -7,31 +7,31 @@ use crate::{
     guid::GuidPrefix,
 };
 
-/// Bytes of a message's header.
+/// Size of the message header in bytes.
 pub const HEADER_BYTES: usize = 20;
 
-/// The version of the protocol that isolane speaks, major and minor.
+/// RTPS version that isolane implements, major and minor.
 pub const VERSION: [u8; 2] = [2, 5];
 
-/// How isolane names itself. The OMG has assigned this number to nobody, isolane included: peers
-/// treat it as a vendor without extensions, which is what isolane wants to be.
+/// Vendor id of isolane. The OMG has not assigned this id; peers treat it as a vendor without extensions, as
+/// intended.
 pub const VENDOR_ID: [u8; 2] = [0x01, 0xee];
 
 const MAGIC: [u8; 4] = *b"RTPS";
 
-/// Who sent a message. It applies to all submessages up to an INFO_SRC.
+/// Message header: the source of all submessages up to an INFO_SRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The sender's version of the protocol, major and minor.
+    /// RTPS version of the sender, major and minor.
     pub version: [u8; 2],
-    /// The sender's vendor.
+    /// Vendor id of the sender.
     pub vendor: [u8; 2],
-    /// The sender.
+    /// GUID prefix of the sender.
     pub prefix: GuidPrefix,
 }
 
 impl Header {
-    /// A header of isolane's own.
+    /// Creates a header with isolane's version and vendor id.
     #[must_use]
     pub const fn new(prefix: GuidPrefix) -> Self {
         Self {
@@ -41,8 +41,7 @@ impl Header {
         }
     }
 
-    /// Reads the header at the start of a datagram. Minor versions are compatible with each other
-    /// (RTPS 2.5 §8.6.1).
+    /// Parses the header at the start of a datagram. Minor versions are compatible (RTPS 2.5 §8.6.1).
     ///
     /// # Errors
     /// [`Error::NotRtps`], [`Error::UnsupportedVersion`], or [`Error::Truncated`].
@@ -65,7 +64,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Writes the header; returns [`HEADER_BYTES`].
+    /// Writes the header and returns [`HEADER_BYTES`].
     ///
     /// # Panics
     /// If the buffer is shorter.

@@ -1,24 +1,24 @@
-//! The checksum of a whole message, which a HEADER_EXTENSION may carry (RTPS 2.5 §9.4.2.15).
+//! Checksum of a whole message in a HEADER_EXTENSION (RTPS 2.5 §9.4.2.15).
 //!
-//! It covers header, extension and all that follows, with its own bytes taken as zero. Its form is in
-//! the standard big-endian whatever the submessage is, so here it is bytes.
+//! Covers header, extension and everything after it, with the checksum field taken as zero. The standard's
+//! form is always big-endian, so it is kept as bytes.
 
 use crc::{CRC_32_ISCSI, CRC_64_XZ, Crc};
 use md5::{Digest as _, Md5};
 
-/// Which checksum.
+/// Checksum algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChecksumKind {
     /// CRC-32C (Castagnoli).
     Crc32c,
     /// CRC-64/XZ.
     Crc64,
-    /// An MD5 digest. It protects from damage on the way, not from anybody who means harm.
+    /// MD5 digest. Detects corruption; no protection against attackers.
     Md5,
 }
 
 impl ChecksumKind {
-    /// Its flags C1 and C2 as a number (RTPS 2.5 Table 9.8).
+    /// Flags C1 and C2 as a number (RTPS 2.5 Table 9.8).
     pub(super) const fn bits(self) -> u8 {
         match self {
             Self::Crc32c => 1,
@@ -36,7 +36,7 @@ impl ChecksumKind {
         }
     }
 
-    /// Bytes of such a checksum.
+    /// Size of the checksum in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -47,19 +47,18 @@ impl ChecksumKind {
     }
 }
 
-/// The checksum of a message.
+/// Message checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MessageChecksum {
     kind: ChecksumKind,
-    /// The checksum, and zeros.
+    /// Checksum, padded with zeros.
     value: [u8; Self::MAX_BYTES],
 }
 
 impl MessageChecksum {
-    /// Bytes of the longest kind.
     const MAX_BYTES: usize = 16;
 
-    /// One that is not known yet: zeros, as it is taken for while it is computed.
+    /// Creates a zero checksum, the field's value during computation.
     #[must_use]
     pub const fn zero(kind: ChecksumKind) -> Self {
         Self {
@@ -68,7 +67,7 @@ impl MessageChecksum {
         }
     }
 
-    /// From as many bytes as the kind has; further ones are left out.
+    /// Takes as many bytes as the kind has; further ones are ignored.
     pub(super) fn new(kind: ChecksumKind, bytes: &[u8]) -> Self {
         let mut checksum = Self::zero(kind);
         let places = &mut checksum.value[..kind.bytes()];
@@ -78,19 +77,19 @@ impl MessageChecksum {
         checksum
     }
 
-    /// Which it is.
+    /// Algorithm.
     #[must_use]
     pub const fn kind(&self) -> ChecksumKind {
         self.kind
     }
 
-    /// Its bytes, as they travel.
+    /// Checksum in wire order.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.value[..self.kind.bytes()]
     }
 
-    /// That of a message in which it lies between `before` and `behind`.
+    /// Computes the checksum of a message that has the field between `before` and `behind`.
     pub(super) fn of(kind: ChecksumKind, before: &[u8], behind: &[u8]) -> Self {
         let zero = Self::zero(kind);
         let parts = [before, zero.bytes(), behind];

@@ -1,12 +1,12 @@
 //! RTPS messages (RTPS 2.5 §8.3, §9.4): a header, then submessages.
 //!
-//! Reading: [`Header::parse`], then [`Submessages`], which yields each submessage as a plain value,
-//! checked against the standard's clauses of validity (§8.3.8). Payloads, inline QoS and lists of
-//! locators stay in the message and are borrowed.
+//! Reading: [`Header::parse`], then [`Submessages`], which yields each submessage as a plain value, checked
+//! against the standard's validity clauses (§8.3.8). Payloads, inline QoS and locator lists are borrowed from
+//! the message.
 //!
-//! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload already
-//! lies in the frame, and a [`SampleHead`], or header, INFO_TS and [`DataHead`] one by one, are written in
-//! front of it. What is written is little-endian.
+//! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload is already in the
+//! frame, and a [`SampleHead`], or header, INFO_TS and [`DataHead`], is written before it. All output is
+//! little-endian.
 
 mod acknack;
 mod data;

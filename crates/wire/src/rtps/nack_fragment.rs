@@ -1,4 +1,4 @@
-//! NACK_FRAG: a reader asks for fragments of a change (RTPS 2.5 §8.3.8.12).
+//! NACK_FRAG submessage (RTPS 2.5 §8.3.8.12).
 
 use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
 use crate::{
@@ -8,24 +8,23 @@ use crate::{
     sequence::{FragmentNumberSet, SequenceNumber},
 };
 
-/// A reader tells a writer which fragments of a change it lacks.
+/// NACK_FRAG: a reader's request for missing fragments of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NackFrag {
-    /// Who tells.
+    /// Entity id of the reader that sends this NACK_FRAG.
     pub reader: EntityId,
-    /// Who is told.
+    /// Entity id of the destination writer.
     pub writer: EntityId,
-    /// The change.
+    /// Sequence number of the change.
     pub sequence: SequenceNumber,
-    /// The fragments that are missing and asked for. Unlike in an ACKNACK, those below the base are
-    /// not thereby acknowledged.
+    /// Missing, requested fragments. Unlike in an ACKNACK, those below the base are not acknowledged.
     pub state: FragmentNumberSet,
-    /// Grows with each new one, so that a repeated one is known.
+    /// Incremented with each new NACK_FRAG, so that duplicates are detected.
     pub count: i32,
 }
 
 impl NackFrag {
-    /// Reads a body.
+    /// Parses the submessage body.
     ///
     /// # Errors
     /// [`Error::InvalidSequenceNumber`] if `sequence < 1`; [`Error::InvalidSet`];

@@ -1,7 +1,7 @@
-//! What stands in front of a sample that is a whole message: header, INFO_TS, and the head of a DATA.
+//! Preformatted head of a message with one sample: header, INFO_TS and the head of a DATA.
 //!
-//! Of a writer's samples without inline QoS only time, number and length differ there. The rest
-//! is laid out once, and a sample takes a copy of it.
+//! Between a writer's samples without inline QoS only timestamp, sequence number and length differ. The rest
+//! is formatted once and copied for each sample.
 
 use super::{
     DataHead, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind,
@@ -10,24 +10,24 @@ use super::{
 };
 use crate::{bytes::Writer, guid::EntityId, sequence::SequenceNumber, time::Timestamp};
 
-/// Bytes of header, INFO_TS and the head of a DATA without inline QoS.
+/// Size of header, INFO_TS and the head of a DATA without inline QoS, in bytes.
 pub const SAMPLE_HEAD_BYTES: usize = DATA_AT + SUBMESSAGE_HEADER_BYTES + FIXED_BYTES;
 
 const DATA_AT: usize = HEADER_BYTES + INFO_TIMESTAMP_BYTES;
 const TIMESTAMP_AT: usize = HEADER_BYTES + SUBMESSAGE_HEADER_BYTES;
-/// Behind the submessage's identifier and flags.
+/// Offset of the length field, after the submessage's id and flags.
 const LENGTH_AT: usize = DATA_AT + 2;
-/// Behind the two entity identifiers.
+/// Offset of the sequence number, after the two entity ids.
 const SEQUENCE_AT: usize = DATA_AT + SUBMESSAGE_HEADER_BYTES + BEFORE_COUNTED + 8;
 
-/// The heads of one writer's samples, for all its readers, without inline QoS.
+/// Head of one writer's samples to all readers, without inline QoS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleHead {
     bytes: [u8; SAMPLE_HEAD_BYTES],
 }
 
 impl SampleHead {
-    /// Lays out what all samples of a writer have in common.
+    /// Formats the constant parts of a writer's samples.
     #[must_use]
     pub fn new(header: &Header, writer: EntityId) -> Self {
         let mut bytes = [0; SAMPLE_HEAD_BYTES];
@@ -45,8 +45,8 @@ impl SampleHead {
         Self { bytes }
     }
 
-    /// Writes the heads of one sample. `payload_len` as of [`DataHead::emit`]; the DATA is the last
-    /// submessage of its message.
+    /// Writes the head of one sample. `payload_len` is that of [`DataHead::emit`]; the DATA is the last submessage of
+    /// its message.
     #[inline]
     pub fn emit(
         &self,

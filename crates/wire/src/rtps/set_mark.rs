@@ -1,9 +1,8 @@
-//! What a sample says of the coherent set and of the group it was written in (RTPS 2.5 §8.7.5, §8.7.6, §9.6.4).
+//! Coherent set and group parameters in inline QoS (RTPS 2.5 §8.7.5, §8.7.6, §9.6.4).
 //!
-//! A sample of a coherent set carries the number of the set's first one. A set has ended when a sample carries
-//! another number or none; so that readers need not wait for one, a DATA without a payload may say so, its
-//! number being the unknown one. Of a publisher with GROUP access each sample carries its number among all samples
-//! of the publisher, too.
+//! A sample of a coherent set carries the sequence number of the set's first sample. A sample with another
+//! number or none ends the set. So that readers need not wait for one, a DATA without payload, with
+//! SEQUENCENUMBER_UNKNOWN, can end it. With GROUP access scope, each sample also carries its group sequence number.
 
 use super::data::key_hash_len;
 use crate::{
@@ -15,30 +14,30 @@ use crate::{
 };
 use md5::{Digest as _, Md5};
 
-/// Bytes of a parameter that is a sequence number.
+/// Size of a sequence number parameter in bytes.
 const NUMBER_BYTES: usize = 4 + 8;
-/// Bytes of the parameter that names the writers of a group.
+/// Size of the writers digest parameter in bytes.
 const WRITERS_BYTES: usize = 4 + 4;
 
-/// A digest of which writers a group has (RTPS 2.5 §8.3.5.12).
+/// Digest of a group's writers (RTPS 2.5 §8.3.5.12).
 pub type GroupDigest = [u8; 4];
 
-/// To which set a sample belongs, and which number it has in its group.
+/// Coherent set and group sequence number of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetMark {
-    /// The number of the first sample of the set, among those of the writer; [`SequenceNumber::UNKNOWN`]: the
-    /// set has ended; `None`: it belongs to none.
+    /// Sequence number of the set's first sample; [`SequenceNumber::UNKNOWN`] at the end of a set; `None` outside
+    /// of sets.
     pub coherent_set: Option<SequenceNumber>,
-    /// The sample's number among all of its publisher.
+    /// Group sequence number of the sample.
     pub group_sequence: Option<SequenceNumber>,
-    /// The number of the first sample of the set, among all of the publisher; at the end of a set, too.
+    /// Group sequence number of the set's first sample; also present at the end of a set.
     pub group_coherent_set: Option<SequenceNumber>,
-    /// At the end of a set: which writers the publisher has.
+    /// Digest of the publisher's writers, at the end of a set.
     pub writers: Option<GroupDigest>,
 }
 
 impl SetMark {
-    /// Reads it from the parameters of a sample. What is too short to be a number counts as not there.
+    /// Reads the parameters from inline QoS. A value too short for a sequence number is ignored.
     #[must_use]
     pub fn of(inline_qos: Option<&ParameterList<'_>>) -> Self {
         let mut mark = Self::default();
@@ -59,13 +58,13 @@ impl SetMark {
         mark
     }
 
-    /// Whether it says nothing.
+    /// Returns true if there are no parameters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The set a sample belongs to, if it belongs to one.
+    /// Coherent set of the sample, if any.
     #[must_use]
     pub fn set(&self) -> Option<SequenceNumber> {
         self.coherent_set.filter(|set| set.get() > 0)
@@ -79,7 +78,7 @@ impl SetMark {
         ]
     }
 
-    /// Bytes of its parameters.
+    /// Size of the parameters in bytes.
     #[must_use]
     pub fn buffer_len(&self) -> usize {
         let numbers = self.numbers().iter().filter(|(_, it)| it.is_some()).count();
@@ -101,7 +100,7 @@ impl SetMark {
         }
     }
 
-    /// Bytes of inline QoS with it.
+    /// Size of inline QoS with these parameters in bytes.
     pub(super) fn inline_qos_len(&self, key_hash: bool, status: bool) -> usize {
         let others = key_hash_len(key_hash) + if status { 8 } else { 0 };
         match others + self.buffer_len() {
@@ -115,8 +114,8 @@ fn number(value: &[u8], order: ByteOrder) -> Option<SequenceNumber> {
     SequenceNumber::read(&mut Reader::new(value, order)).ok()
 }
 
-/// The digest of a group's writers, whose identifiers come in ascending order: the first bytes of the MD5 of
-/// their sequence, big-endian.
+/// Computes the digest of a group's writers, given in ascending order: the first bytes of the MD5 of their
+/// sequence, big-endian.
 #[must_use]
 pub fn group_digest(writers: impl ExactSizeIterator<Item = EntityId>) -> GroupDigest {
     let mut digest = Md5::new();

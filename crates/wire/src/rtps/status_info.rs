@@ -1,13 +1,13 @@
-//! PID_STATUS_INFO: what a change does to its instance (RTPS 2.5 §9.6.4.9).
+//! Status of an instance, PID_STATUS_INFO (RTPS 2.5 §9.6.4.9).
 
 use crate::parameter::{ParameterList, pid};
 
-/// What a change does to its instance, besides or instead of carrying a value.
+/// Status of an instance in a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StatusInfo {
-    /// The instance is gone.
+    /// The instance is disposed.
     pub disposed: bool,
-    /// The writer no longer updates it.
+    /// The writer has unregistered the instance.
     pub unregistered: bool,
 }
 
@@ -15,10 +15,10 @@ impl StatusInfo {
     const DISPOSED: u8 = 0x01;
     const UNREGISTERED: u8 = 0x02;
 
-    /// From inline QoS; without the parameter, neither.
+    /// Reads the status from inline QoS; no flags without the parameter.
     #[inline]
     pub(super) fn of(inline_qos: Option<&ParameterList<'_>>) -> Self {
-        // The flags are big-endian whatever the list is: the last byte.
+        // The flags are always big-endian: the last byte.
         match inline_qos.and_then(|list| list.find(pid::STATUS_INFO)) {
             Some([_, _, _, flags, ..]) => Self {
                 disposed: flags & Self::DISPOSED != 0,

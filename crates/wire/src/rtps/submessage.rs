@@ -1,4 +1,4 @@
-//! The submessages of a message, one after the other (RTPS 2.5 §8.3.3, §9.4.5.1).
+//! Submessage header, kinds and iteration (RTPS 2.5 §8.3.3, §9.4.5.1).
 
 use super::{
     AckNack, Data, DataFrag, Gap, HeaderExtension, Heartbeat, HeartbeatFrag, InfoDestination,
@@ -11,130 +11,129 @@ use crate::{
     time::Timestamp,
 };
 
-/// Bytes in front of each submessage's body: identifier, flags, length.
+/// Size of a submessage header in bytes: id, flags, length.
 pub const SUBMESSAGE_HEADER_BYTES: usize = 4;
 
-/// Flag E of every submessage: its numbers are little-endian.
+/// Flag E of every submessage: little-endian.
 pub(super) const LITTLE_ENDIAN: u8 = 0x01;
 
-/// The identifiers of submessages (RTPS 2.5 §9.4.5.1.1).
+/// Submessage ids (RTPS 2.5 §9.4.5.1.1).
 pub struct SubmessageId;
 
 impl SubmessageId {
-    /// What the header has no place for.
+    /// Length, send time and checksum of the message.
     pub const HEADER_EXTENSION: u8 = 0x00;
-    /// Fills space.
+    /// Padding.
     pub const PAD: u8 = 0x01;
-    /// A reader acknowledges and asks.
+    /// Acknowledgment and repair request of a reader.
     pub const ACKNACK: u8 = 0x06;
-    /// A writer says what it has.
+    /// Available changes of a writer.
     pub const HEARTBEAT: u8 = 0x07;
-    /// A writer says what is not to be expected.
+    /// Irrelevant changes of a writer.
     pub const GAP: u8 = 0x08;
-    /// When what follows was written.
+    /// Source timestamp of the following submessages.
     pub const INFO_TS: u8 = 0x09;
-    /// Who wrote what follows.
+    /// Source participant of the following submessages.
     pub const INFO_SRC: u8 = 0x0c;
-    /// Where replies go, IPv4 only.
+    /// Reply locators, UDPv4 only.
     pub const INFO_REPLY_IP4: u8 = 0x0d;
-    /// Whom what follows is for.
+    /// Destination participant of the following submessages.
     pub const INFO_DST: u8 = 0x0e;
-    /// Where replies go.
+    /// Reply locators.
     pub const INFO_REPLY: u8 = 0x0f;
-    /// A reader asks for fragments.
+    /// Request for missing fragments of a change.
     pub const NACK_FRAG: u8 = 0x12;
-    /// A writer says what fragments it has.
+    /// Available fragments of a change.
     pub const HEARTBEAT_FRAG: u8 = 0x13;
-    /// A change.
+    /// Change.
     pub const DATA: u8 = 0x15;
     /// Fragments of a change.
     pub const DATA_FRAG: u8 = 0x16;
-    /// What other specifications may define begins here (RTPS 2.5 Table 9.14): DDS Security's, which
-    /// isolane passes over.
+    /// First id reserved for other specifications (RTPS 2.5 Table 9.14): DDS Security, which isolane skips.
     pub const FIRST_OF_SECURITY: u8 = 0x30;
-    /// The last one of those.
+    /// Last id reserved for other specifications.
     pub const LAST_OF_SECURITY: u8 = 0x3f;
-    /// From here on they are a vendor's own.
+    /// First vendor-specific id.
     pub const FIRST_OF_VENDORS: u8 = 0x80;
 }
 
-/// Writes a submessage's header; `body` is the length of what follows it.
+/// Writes a submessage header; `body` is the length of the body.
 #[inline]
 pub(super) fn write_header(writer: &mut Writer<'_>, id: u8, flags: u8, body: usize) {
     writer.put(&[id, flags | LITTLE_ENDIAN]);
     writer.u16(length_field(body));
 }
 
-/// What the header says of a body of so many bytes. Only DATA and DATA_FRAG can be longer than the field can
-/// say. Zero then means "to the end of the message" (RTPS 2.5 §9.4.5.1.3).
+/// Length field for a body of `body` bytes. Only DATA and DATA_FRAG can exceed the field; it is then zero, "to the
+/// end of the message" (RTPS 2.5 §9.4.5.1.3).
 #[inline]
 pub(super) fn length_field(body: usize) -> u16 {
     u16::try_from(body).unwrap_or(0)
 }
 
-/// One submessage.
+/// Decoded submessage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submessage<'a> {
-    /// What the message says of itself as a whole; [`HeaderExtension::verify`] tells whether it is true.
+    /// Length, send time and checksum of the message; [`HeaderExtension::verify`] verifies them.
     HeaderExtension(HeaderExtension<'a>),
-    /// Nothing.
+    /// Padding.
     Pad,
-    /// A reader acknowledges and asks.
+    /// Acknowledgment and repair request of a reader.
     AckNack(AckNack),
-    /// A writer says what it has.
+    /// Available changes of a writer.
     Heartbeat(Heartbeat),
-    /// A writer says what is not to be expected.
+    /// Irrelevant changes of a writer.
     Gap(Gap),
-    /// When what follows was written; `None` takes an earlier one back.
+    /// Source timestamp of the following submessages; `None` invalidates an earlier one.
     InfoTimestamp(Option<Timestamp>),
-    /// Who wrote what follows, in place of the message's header.
+    /// Source participant of the following submessages, replacing the message header's.
     InfoSource(InfoSource),
-    /// Whom what follows is for; [`GuidPrefix::UNKNOWN`] is everybody.
+    /// Destination participant of the following submessages; [`GuidPrefix::UNKNOWN`] for all.
     InfoDestination(GuidPrefix),
-    /// Where replies to what follows go.
+    /// Reply locators for the following submessages.
     InfoReply(InfoReply<'a>),
-    /// The same, of IPv4 alone.
+    /// Reply locators, UDPv4 only.
     InfoReplyIp4(InfoReplyIp4),
-    /// A reader asks for fragments.
+    /// Request for missing fragments of a change.
     NackFrag(NackFrag),
-    /// A writer says what fragments it has.
+    /// Available fragments of a change.
     HeartbeatFrag(HeartbeatFrag),
-    /// A change.
+    /// Change.
     Data(Data<'a>),
     /// Fragments of a change.
     DataFrag(DataFrag<'a>),
-    /// One that isolane does not decode: of a vendor, of DDS Security, or of a later minor version.
+    /// Submessage that isolane does not decode: a vendor's, DDS Security's, or a later minor version's.
     Other {
-        /// Its identifier; from 0x80 up it is a vendor's.
+        /// Submessage id; vendor-specific from 0x80.
         id: u8,
-        /// Its flags.
+        /// Flags.
         flags: u8,
-        /// Its bytes.
+        /// Body.
         body: &'a [u8],
     },
 }
 
-/// One submessage, found in its message and not decoded yet.
+/// Submessage that is not decoded yet.
 ///
-/// A receiver that has one kind much more often than others looks at [`id`](Self::id), and decodes
-/// that kind itself ([`Data::parse`]): a [`Submessage`] is as large as its largest kind.
+/// A receiver of mostly one kind checks [`id`](Self::id) and decodes that kind directly ([`Data::parse`]), because
+/// a [`Submessage`] is as large as its largest variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undecoded<'a> {
-    /// Its identifier.
+    /// Submessage id.
     pub id: u8,
-    /// Its flags.
+    /// Flags.
     pub flags: u8,
-    /// Its bytes.
+    /// Body.
     pub body: &'a [u8],
-    /// Where in the message they begin.
+    /// Offset of the body in the message.
     pub body_offset: usize,
 }
 
 impl<'a> Undecoded<'a> {
-    /// Reads the body.
+    /// Decodes the body.
     ///
     /// # Errors
-    /// As of the kind it is; it is malformed.
+    /// The parse error of a malformed body.
     #[inline]
     pub fn decode(&self) -> Result<Submessage<'a>, Error> {
         let Self {
@@ -177,8 +176,8 @@ impl<'a> Undecoded<'a> {
 
 /// Iterator over the submessages of a message.
 ///
-/// A body that is malformed yields an error and iteration goes on behind it, since its length is
-/// known; a header that is cut off, or whose length leaves the message, yields an error and ends it.
+/// A malformed body yields an error, and iteration continues after it, because its length is known. A truncated
+/// header, or a length beyond the message, yields an error and ends the iteration.
 #[derive(Debug, Clone)]
 pub struct Submessages<'a> {
     message: &'a [u8],
@@ -186,22 +185,22 @@ pub struct Submessages<'a> {
 }
 
 impl<'a> Submessages<'a> {
-    /// From `offset` of a whole message on: [`HEADER_BYTES`](super::HEADER_BYTES) for the first one,
-    /// or what [`offset`](Self::offset) returned earlier. Beyond the message there are none.
+    /// Starts at `offset` of a whole message: [`HEADER_BYTES`](super::HEADER_BYTES) for the first submessage, or an
+    /// earlier value of [`offset`](Self::offset). Yields nothing beyond the end of the message.
     #[inline]
     #[must_use]
     pub fn new(message: &'a [u8], offset: usize) -> Self {
         Self { message, offset }
     }
 
-    /// Where in the message the next submessage begins; the message's length after the last one.
+    /// Offset of the next submessage; the message's length after the last one.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The next submessage, not decoded: `next` decodes it, too.
+    /// Returns the next submessage without decoding it.
     #[inline]
     pub fn next_undecoded(&mut self) -> Option<Result<Undecoded<'a>, Error>> {
         let rest = self.message.get(self.offset..)?;
@@ -209,8 +208,8 @@ impl<'a> Submessages<'a> {
             return (!rest.is_empty()).then(|| self.end());
         };
         let length = match u16_of(order_of(flags), [a, b]) {
-            // The last one says 0 if it goes on to the end, except those that may be empty (RTPS
-            // 2.5 §9.4.5.1.3).
+            // Length 0 extends the last submessage to the end of the message, except those that may be empty (RTPS 2.5
+            // §9.4.5.1.3).
             0 if !matches!(id, SubmessageId::PAD | SubmessageId::INFO_TS) => rest.len(),
             length => usize::from(length),
         };

@@ -1,4 +1,4 @@
-//! Writing a message submessage by submessage.
+//! Writer of a message, submessage by submessage.
 
 use super::{
     AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
@@ -7,23 +7,23 @@ use super::{
 };
 use crate::{BufferTooSmall, guid::GuidPrefix, time::Timestamp};
 
-/// Appends submessages to a message in a buffer. One that does not fit is left out whole, and what
-/// was written before stays valid.
+/// Appends submessages to a message in a buffer. A submessage that does not fit is omitted as a whole, and the
+/// message remains valid.
 #[derive(Debug)]
 pub struct MessageWriter<'a> {
     buffer: &'a mut [u8],
     length: usize,
 }
 
-/// Longest body that a submessage in the midst of others can have, in bytes: its length field has
-/// two bytes, and the next submessage begins at a multiple of four.
+/// Maximum body of a submessage that is not the last, in bytes: the length field has two bytes, and the next
+/// submessage is aligned to four.
 const MAX_BODY_BYTES: usize = 0xfffc;
 
 impl<'a> MessageWriter<'a> {
     /// Starts a message with its header.
     ///
     /// # Errors
-    /// [`BufferTooSmall`] if not even the header fits.
+    /// [`BufferTooSmall`] if the header does not fit.
     #[inline]
     pub fn new(buffer: &'a mut [u8], header: &Header) -> Result<Self, BufferTooSmall> {
         let mut message = Self { buffer, length: 0 };
@@ -39,7 +39,7 @@ impl<'a> MessageWriter<'a> {
         self.length
     }
 
-    /// Bytes still free.
+    /// Bytes left in the buffer.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
@@ -57,8 +57,8 @@ impl<'a> MessageWriter<'a> {
         Ok(room)
     }
 
-    /// HEADER_EXTENSION: what the message says of itself as a whole. It comes first. When the message is
-    /// complete, [`HeaderExtension::seal`] makes it true.
+    /// Appends a HEADER_EXTENSION, which must be the first submessage. [`HeaderExtension::seal`] completes it when the
+    /// message is complete.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -70,7 +70,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// INFO_TS: when what follows was written.
+    /// Appends an INFO_TS: source timestamp of the following submessages.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -81,7 +81,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// INFO_DST: whom what follows is for.
+    /// Appends an INFO_DST: destination of the following submessages.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -92,7 +92,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// INFO_SRC: who wrote what follows.
+    /// Appends an INFO_SRC: source of the following submessages.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -102,7 +102,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// INFO_REPLY: where replies to what follows go.
+    /// Appends an INFO_REPLY: reply locators for the following submessages.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -111,7 +111,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// INFO_REPLY_IP4: the same, of IPv4 alone.
+    /// Appends an INFO_REPLY_IP4: UDPv4 reply locators for the following submessages.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -120,12 +120,11 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// DATA: a change. The payload, with its encapsulation header, is copied and padded with zeros
-    /// to a multiple of four; it is empty if the head says there is none.
+    /// Appends a DATA. The payload, including its encapsulation header, is copied and padded with zeros to a multiple
+    /// of four; it is empty if the head has no payload.
     ///
     /// # Errors
-    /// [`BufferTooSmall`], also if the submessage would be longer than its length field can say;
-    /// nothing was written.
+    /// [`BufferTooSmall`], also if the submessage exceeds its length field; nothing was written.
     #[inline]
     pub fn data(&mut self, head: &DataHead, payload: &[u8]) -> Result<&mut Self, BufferTooSmall> {
         self.with_payload(head.buffer_len(), payload, |room, length| {
@@ -133,11 +132,10 @@ impl<'a> MessageWriter<'a> {
         })
     }
 
-    /// DATA_FRAG: fragments of a change. As [`data`](Self::data).
+    /// Appends a DATA_FRAG; the fragments are copied as in [`data`](Self::data).
     ///
     /// # Errors
-    /// [`BufferTooSmall`], also if the submessage would be longer than its length field can say;
-    /// nothing was written.
+    /// [`BufferTooSmall`], also if the submessage exceeds its length field; nothing was written.
     #[inline]
     pub fn data_frag(
         &mut self,
@@ -149,10 +147,10 @@ impl<'a> MessageWriter<'a> {
         })
     }
 
-    /// DATA of a coherent set, or of a group. As [`data`](Self::data).
+    /// Appends a DATA with coherent set or group parameters, as [`data`](Self::data).
     ///
     /// # Errors
-    /// As [`data`](Self::data).
+    /// Those of [`data`](Self::data).
     pub fn marked_data(
         &mut self,
         head: &DataHead,
@@ -164,10 +162,10 @@ impl<'a> MessageWriter<'a> {
         })
     }
 
-    /// DATA_FRAG of a coherent set, or of a group. As [`data_frag`](Self::data_frag).
+    /// Appends a DATA_FRAG with coherent set or group parameters, as [`data_frag`](Self::data_frag).
     ///
     /// # Errors
-    /// As [`data_frag`](Self::data_frag).
+    /// Those of [`data_frag`](Self::data_frag).
     pub fn marked_data_frag(
         &mut self,
         head: &DataFragHead,
@@ -199,7 +197,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// HEARTBEAT: what the writer has.
+    /// Appends a HEARTBEAT: available changes of a writer.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -209,7 +207,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// HEARTBEAT_FRAG: what fragments the writer has.
+    /// Appends a HEARTBEAT_FRAG: available fragments of a change.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -222,7 +220,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// ACKNACK: what a reader has and lacks.
+    /// Appends an ACKNACK: acknowledgment and repair request of a reader.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -232,7 +230,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// NACK_FRAG: what fragments a reader lacks.
+    /// Appends a NACK_FRAG: request for missing fragments.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
@@ -242,7 +240,7 @@ impl<'a> MessageWriter<'a> {
         Ok(self)
     }
 
-    /// GAP: what is not to be expected.
+    /// Appends a GAP: irrelevant changes.
     ///
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
