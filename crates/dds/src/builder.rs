@@ -160,7 +160,7 @@ impl Builder {
         self
     }
 
-    /// Whether multicast groups are joined and used. Default: true, on interfaces that support multicast.
+    /// Enables or disables multicast groups. Default: enabled, on interfaces that support multicast.
     #[must_use]
     pub fn multicast(mut self, multicast: bool) -> Self {
         self.multicast = multicast;
@@ -252,8 +252,8 @@ impl Builder {
     /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
     /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
     /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
-    /// area holds at least four of the largest samples. A reader that accepts fragments has four more slots of the
-    /// largest size.
+    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
+    /// for the largest samples.
     ///
     /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
     /// [`HistoryFull`](isolane_engine::WriteError::HistoryFull), a reliable reader requests the sample again later,
@@ -267,8 +267,7 @@ impl Builder {
     /// Order in which ready jobs run. Default: by priority.
     ///
     /// [`Order::Fifo`] is a baseline for comparisons only. Jobs run in the order in which they became ready. Samples
-    /// of all levels share one socket, one port and one group, those of level 0, and so have one class for the host
-    /// and the network, as in a middleware without levels.
+    /// of all levels share one socket, one port and one group, those of level 0, as in a middleware without levels.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
@@ -290,10 +289,10 @@ impl Builder {
         self
     }
 
-    /// Whether the kernel time-stamps each received datagram. Default: true.
+    /// Enables or disables the kernel's receive time stamps. Default: enabled.
     ///
-    /// Response times and priority inversions are then measured from the arrival; otherwise, from when the loop saw
-    /// the socket readable. The kernel reads the clock once for each packet of the host.
+    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
+    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
     #[must_use]
     pub fn receive_stamps(mut self, receive_stamps: bool) -> Self {
         self.receive_stamps = receive_stamps;
@@ -311,8 +310,8 @@ impl Builder {
         self
     }
 
-    /// Whether reserved memory is touched at allocation, so that the first samples cause no page faults. Default:
-    /// false; memory that is never used is then never resident.
+    /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
+    /// disabled; memory that is never used is then never resident.
     ///
     /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
     /// out; see [`lock_memory`](Self::lock_memory).
@@ -322,8 +321,8 @@ impl Builder {
         self
     }
 
-    /// Whether all current and future memory of the process is touched and locked (`mlockall`). Includes
-    /// [`prefault`](Self::prefault).
+    /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes
+    /// [`prefault`](Self::prefault). Default: disabled.
     ///
     /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
     /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails. The lock applies to
@@ -356,8 +355,8 @@ impl Builder {
         self
     }
 
-    /// Whether [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) are required.
-    /// Default: true; [`build`](Self::build) fails if one of them is refused.
+    /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
+    /// default: [`build`](Self::build) fails if one of them is refused.
     ///
     /// Otherwise the participant runs without, and [`Participant::notes`] reports the reason and the remedy.
     #[must_use]
@@ -366,8 +365,8 @@ impl Builder {
         self
     }
 
-    /// Whether processes of the same user or root in this network namespace may observe the participant (`isolane
-    /// top`). Default: false.
+    /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
+    /// Default: false.
     ///
     /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
     /// microseconds a second: see [`observe`](crate::observe).
@@ -377,9 +376,10 @@ impl Builder {
         self
     }
 
-    /// Whether the participant is enabled from the start, or later by [`enable`](Participant::enable). Default: true.
+    /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
+    /// later.
     ///
-    /// Until then, it and its endpoints announce nothing and match nothing.
+    /// Until then, it and its endpoints announce, receive and match nothing.
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
@@ -628,7 +628,6 @@ fn announce_to(
     Ok(places)
 }
 
-/// Returns the networks of this host.
 pub(crate) fn networks(datapath: &dyn Datapath) -> Vec<isolane_engine::Network> {
     let network = |(address, prefix_bits)| isolane_engine::Network {
         address,

@@ -35,7 +35,7 @@ pub struct DiscoveredTopic {
     pub name: String,
     /// Type name. A topic with two types has two entries.
     pub type_name: String,
-    /// Whether the type has a key.
+    /// True if the type has a key.
     pub is_keyed: bool,
     /// TOPIC_DATA of the first endpoint that has any.
     pub topic_data: Octets,

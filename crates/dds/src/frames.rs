@@ -2,8 +2,8 @@
 //!
 //! With sockets, a sent frame is back in the pool when the call returns, and nothing here has an effect. A device
 //! holds frames until it has sent them, and reports completion in memory. The loop looks for completed frames when a
-//! writer finds none, and in a job of the highest priority, because that job also keeps chunks free for the reception
-//! of critical datagrams.
+//! writer finds none, and in a job of the highest priority. That job also keeps chunks free for the reception of
+//! critical datagrams.
 
 use isolane_datapath::{Class, Frame, Lane, limits::MAX_DEVICE_QUEUES};
 use isolane_wire::time::Instant;

@@ -153,7 +153,6 @@ impl State {
         }
     }
 
-    /// Returns whether the engine has more work at a priority.
     pub(crate) fn has_work(&self, priority: Priority) -> bool {
         self.work_ready() & (1 << priority.get()) != 0
     }

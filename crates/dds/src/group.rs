@@ -1,8 +1,8 @@
 //! Publishers and subscribers: groups of writers or readers that share PRESENTATION, PARTITION and GROUP_DATA (DDS 1.4
 //! §2.2.2.4.1, §2.2.2.5.2).
 //!
-//! An endpoint created by a [`Participant`] has no group. Groups serve what concerns several endpoints: coherent sets,
-//! which a publisher begins and ends, and ordered access to the samples of several readers through a subscriber.
+//! An endpoint created by a [`Participant`] is a group by itself. Larger groups serve what concerns several endpoints:
+//! coherent sets, and ordered access to the samples of several readers.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -172,7 +172,6 @@ impl Publisher {
         Ok(writer)
     }
 
-    /// Returns the policies of a writer as a member of the group.
     pub(crate) fn shared(&self, qos: &Qos) -> Qos {
         qos.in_group(&self.group.qos.borrow())
     }
@@ -315,7 +314,6 @@ impl Subscriber {
         Ok(reader)
     }
 
-    /// Returns the policies of a reader as a member of the group.
     pub(crate) fn shared(&self, qos: &Qos) -> Qos {
         qos.in_group(&self.group.qos.borrow())
     }

@@ -25,7 +25,6 @@ impl Lanes {
         }
     }
 
-    /// Returns the lane of a level.
     pub(crate) fn lane(self, level: Level) -> Lane {
         match self {
             Self::PerLevel => Lane::Level(level),

@@ -44,14 +44,14 @@
 //! # Scheduling
 //!
 //! All work of the middleware, and every callback, is a *job* with a priority: see [`isolane_executor`]. A topic's
-//! level ([`Qos::level`]) determines the priority of its jobs. The event loop ([`Participant::run_for`] and its
-//! siblings, or [`Participant::poll`] inside a loop of the application) polls its sources in order of priority, runs
-//! one activation of the most urgent ready job to completion, and polls again.
+//! level ([`Qos::level`]) determines the priority of its jobs. The event loop polls its sources in order of priority,
+//! runs one activation of the most urgent ready job to completion, and polls again. [`Participant::run_for`] and its
+//! siblings run the loop; [`Participant::poll`] runs it inside a loop of the application.
 //!
 //! # Listeners and WaitSets
 //!
 //! Jobs of the loop call the listeners ([`DataReader::on_sample`], [`DataReader::on_subscription_matched`] and
-//! others). The alternative are conditions and a [`WaitSet`], which runs the loop until one of its conditions is true.
+//! others). The alternative is a [`WaitSet`], which runs the loop until one of its conditions is true.
 //!
 //! # Copies and memory
 //!

@@ -27,9 +27,10 @@ pub const MAX_DATAGRAM_SAMPLE_BYTES: usize = 65_000;
 /// Minimum fragment size for sending and reassembly.
 pub const MIN_FRAGMENT_BYTES: u16 = isolane_engine::limits::MIN_FRAGMENT_BYTES;
 
-/// Minimum payload of a dispose or unregister. Fast DDS (seen in 2.9) takes a payload of up to 16 bytes for the key
-/// hash, even if the key hash is present too, and then ends an unknown instance. Readers stop at the end of the key,
-/// so the padding with zeros has no effect.
+/// Minimum payload of a dispose or unregister.
+///
+/// Fast DDS (seen in 2.9) takes a payload of up to 16 bytes for the key hash, even if the key hash is present too. It
+/// then ends an unknown instance. Readers stop at the end of the key, so the padding with zeros has no effect.
 pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
 
 /// Divisor of a link's rate for discovery: 5 %.
@@ -64,7 +65,7 @@ pub const SPINS_PER_LOOK: u32 = 64;
 pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
 
 /// Maximum budget period. A burst may use the whole budget at once, after which nothing is received for the rest of
-/// the period; this is the lease of most participants.
+/// the period. That must not exceed the lease of most participants.
 pub const MAX_BUDGET_PERIOD: Duration = Duration::from_secs(10);
 
 /// Concurrent observers of a participant ([`observe`](crate::observe)): a person or two, and a monitor.

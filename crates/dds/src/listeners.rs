@@ -91,7 +91,6 @@ impl Kind {
 
 /// Application's listener for one kind of status, which it selects from all.
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
-/// Listeners of an endpoint.
 pub(crate) type Listeners = [Option<Listener>; Kind::COUNT];
 
 /// Listeners and pending changes of an endpoint, in a table with the engine's indexes.

@@ -204,7 +204,7 @@ impl Participant {
     }
 
     /// Creates a time-triggered job. The loop calls `callback` at every instant `t` of the monotonic clock with `t =
-    /// offset (mod period)`, at the priority of the level's samples, and passes the planned instant.
+    /// offset (mod period)`, and passes the planned instant. The job has the priority of the level's samples.
     ///
     /// Instants that pass while the job waits or runs are skipped; the job's [`Observed`](crate::Observed) counts
     /// them.
@@ -420,7 +420,6 @@ pub(crate) fn create_reader_of<T: TopicType>(
     Ok(DataReader::new(Rc::clone(core), id, qos, topic))
 }
 
-/// Creates a writer in the engine.
 pub(crate) fn create_writer<T: TopicType>(
     state: &mut State,
     topic: &str,

@@ -42,7 +42,7 @@ pub(crate) enum ReaderFlow {
     /// Port of the level.
     #[default]
     Shared,
-    /// Port of its own.
+    /// Dedicated port of the reader.
     Own(FlowId),
     /// Port of the level in spite of a budget, with a note for the user.
     NotEnforced(String),
@@ -119,7 +119,6 @@ impl State {
         Some(locators(self.datapath.flow_unicast(flow)))
     }
 
-    /// Closes a reader's own flow, if any.
     pub(crate) fn close_reader_flow(&mut self, flow: &ReaderFlow) {
         if let Some(flow) = flow.own() {
             self.datapath.close_flow(flow);

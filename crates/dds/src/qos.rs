@@ -150,9 +150,9 @@ impl Qos {
     /// value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least. Otherwise
     /// fragments have [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
     ///
-    /// With a larger value, samples up to that size cost one system call instead of one per fragment, and a
-    /// best-effort writer does not store them until they are sent. The price is IP fragmentation: all parts occupy the
-    /// link before anything more critical, they take no lane, and the loss of one part loses the sample.
+    /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
+    /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
+    /// before anything more critical, they take no lane, and the loss of one part loses the sample.
     #[must_use]
     pub fn max_datagram_bytes(mut self, bytes: usize) -> Self {
         self.max_datagram_bytes = bytes;

@@ -108,7 +108,6 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
-    /// Returns the lane of its writer.
     pub(crate) fn lane(&self) -> Lane {
         self.encoding.lane
     }

@@ -114,7 +114,7 @@ pub struct Report {
 impl State {
     /// Returns, as sentences, the features that are missing on this machine.
     pub(crate) fn notes(&self) -> Vec<String> {
-        // A default receive buffer below the request deserves no note.
+        // If the application chose no size, a smaller receive buffer deserves no note.
         let is_news = |note: &&Note| {
             self.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
         };

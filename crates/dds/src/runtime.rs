@@ -2,18 +2,17 @@
 //!
 //! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while
 //! a callback of the application runs, which may write, read, create and delete. A callback works on data outside the
-//! state: the received frames in a separate burst, and the callback itself. The callback is taken out of its slot, and
-//! put back unless its reader or timer was deleted or got another one meanwhile.
+//! state: the received frames, and the callback itself. The callback is taken out of its slot, and put back unless its
+//! reader or timer was deleted or got another one meanwhile.
 //!
 //! An iteration of the loop:
 //! 1. Makes the jobs ready that time, the engine and other threads' rings release.
 //! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
-//!    skipped if nothing it finds could precede the next job: if that job receives from the most urgent lane, or is as
-//!    urgent and less than a burst was handled since the last poll.
+//!    skipped if nothing it finds could precede the next job (`State::is_settled`).
 //! 3. Runs one activation of the most urgent job.
 //!
-//! A callback that panics ends its job and is dropped while the stack unwinds. The loop can run again without it. The
-//! remaining datagrams of the same burst are dropped.
+//! A callback that panics ends its job and is dropped while the stack unwinds. The remaining datagrams of the same
+//! burst are dropped. The loop can run again without the callback.
 
 use std::{
     cell::{Cell, RefCell, RefMut},
@@ -188,7 +187,7 @@ impl Core {
                 return true;
             }
             if now >= end {
-                // Datagrams that arrived in time are processed first, even if the last activation found nothing left.
+                // Datagrams that arrived before the timeout are still read, so one poll follows the last activation.
                 if !ran || late == ACTIVATIONS_PER_POLL {
                     return false;
                 }

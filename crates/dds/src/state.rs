@@ -82,7 +82,6 @@ pub(crate) struct ReaderSlot {
     pub(crate) response: Option<ResponseDeadline>,
 }
 
-/// Callbacks of one reader.
 pub(crate) type ReaderCallbacks = (Option<ViewCallback>, Option<CacheCallback>);
 
 /// Removed callbacks. They may own writers and readers, whose deletion borrows the state, so drop them only while the
@@ -114,9 +113,7 @@ pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
     pub(crate) datapath: Box<dyn Datapath>,
-    /// Capabilities of the datapath.
     pub(crate) capabilities: Capabilities,
-    /// Frame pool of the datapath.
     pub(crate) pool: Pool,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
@@ -357,7 +354,6 @@ impl State {
         }
     }
 
-    /// Adds a job.
     pub(crate) fn add_job(&mut self, config: JobConfig, task: Task) -> Result<JobId, BuildError> {
         let job = self
             .executor
@@ -395,12 +391,12 @@ impl State {
         lane.level() == self.highest
     }
 
-    /// Returns whether no poll can find anything that precedes this job. That holds if the job receives from the most
-    /// urgent lane, if it is more urgent than that lane, or if it is equally urgent and less than a burst was handled
-    /// since the last poll.
+    /// Returns whether no poll can find anything that precedes this job. That is so for the job that receives from the
+    /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
+    /// was handled since the last poll, because a series of callbacks must not hide the lane for longer.
     ///
-    /// The bound matters because jobs of the same priority, such as a series of callbacks, must not delay that lane
-    /// for longer. It never holds for such jobs in FIFO order, where ready jobs precede everything not yet polled.
+    /// With FIFO order only the receive job qualifies, because any other ready job would hide datagrams for an
+    /// unbounded time.
     pub(crate) fn is_settled(&self, job: JobId) -> bool {
         if self.is_highest_receive(job) {
             return true;

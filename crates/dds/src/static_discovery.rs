@@ -155,7 +155,6 @@ impl Described {
         Ok(self.participant()?.digest())
     }
 
-    /// Returns the address.
     pub(crate) fn address(&self) -> Ipv4Addr {
         *self.at.ip()
     }
@@ -164,7 +163,6 @@ impl Described {
         self.announces != Announces::Nothing
     }
 
-    /// Returns the port of each level.
     pub(crate) fn level_ports(&self) -> Result<[Option<u16>; 8], BuildError> {
         let mut ports = [None; 8];
         for (port, level) in ports.iter_mut().zip(Level::ALL) {

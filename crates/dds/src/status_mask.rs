@@ -44,7 +44,6 @@ bitflags! {
 }
 
 impl Kind {
-    /// Returns the bit of this status.
     pub(crate) const fn mask(self) -> StatusMask {
         match self {
             Self::PublicationMatched => StatusMask::PUBLICATION_MATCHED,
@@ -82,7 +81,6 @@ impl State {
         self.reader_listening[reader.index()].changed -= StatusMask::DATA_AVAILABLE;
     }
 
-    /// Returns the changed statuses of an endpoint.
     pub(crate) fn status_changes(&mut self, of: Endpoint) -> StatusMask {
         self.listening(of).changed
     }

@@ -263,7 +263,6 @@ fn is_due(last: Option<Instant>, now: Instant) -> bool {
 }
 
 impl State {
-    /// Logs the problems counted since the last check.
     pub(crate) fn log_trouble(&mut self, now: Instant) {
         if log::max_level() < log::LevelFilter::Warn {
             return;

@@ -1,15 +1,14 @@
 //! WaitSet (DDS 1.4 §2.2.2.1.6).
 //!
-//! A wait set runs the loops of the participants of its conditions, as [`Participant::run_until`] does, and stops as
-//! soon as a condition is true. It sleeps in epoll like the loop and does not poll periodically. Each participant has
-//! a counter of changes; conditions are evaluated after an activation only if it has changed. Several participants of
-//! one thread take turns, and the wait set sleeps on the descriptors of all.
+//! A wait set runs the loops of the participants of its conditions until a condition is true. It sleeps in epoll like
+//! the loop. Each participant has a counter of changes; conditions are evaluated after an activation only if it has
+//! changed. Several participants of one thread take turns, and the wait set sleeps on the descriptors of all.
 //!
 //! A wait set does not keep participants alive. A dropped participant no longer runs, and its conditions are false. If
-//! all are dropped, waiting is an error, because nothing could end the sleep. The same holds if the participant of an
-//! attached guard is dropped, because setting the guard would wake nothing.
+//! all are dropped, or that of an attached guard, waiting is an error, because nothing could end the sleep.
 //!
-//! A wait set runs the loops, so it cannot wait on another thread than that of its participants, or inside a callback.
+//! A wait set cannot wait on another thread than that of its participants, or inside a callback, because it runs the
+//! loops.
 
 use std::{
     cell::RefCell,
@@ -253,7 +252,6 @@ impl WaitSet {
     }
 }
 
-/// Returns the existing participants.
 fn driven(cores: &Cores) -> Driven {
     cores.iter().filter_map(Weak::upgrade).collect()
 }

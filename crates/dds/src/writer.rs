@@ -351,7 +351,6 @@ impl<T: TopicType> DataWriter<T> {
         self.send_frame(state, frame, sample, payload)
     }
 
-    /// Sends a frame that contains a payload.
     #[inline(always)]
     fn send_frame(
         &self,

@@ -69,7 +69,6 @@ enum Given {
 
 type KindOf = fn(&str) -> Option<FieldKind>;
 
-/// Resolves all names of a condition.
 pub(super) fn bind(
     condition: &Condition,
     parameters: &[String],

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH};
 
-/// Operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
     /// Member, or, compared with a member, an enumerator, TRUE or FALSE.
@@ -32,7 +31,6 @@ pub(super) enum Condition {
     Any(Vec<Condition>),
 }
 
-/// Parses an expression.
 pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
     if expression.len() > MAX_FILTER_BYTES {
         return Err(FilterError::TooLong(expression.len()));

@@ -89,7 +89,6 @@ impl fmt::Display for Word {
     }
 }
 
-/// Splits an expression into words.
 pub(super) fn tokens(expression: &str) -> Result<Vec<Token>, FilterError> {
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -193,7 +193,6 @@ impl State {
         Ok(())
     }
 
-    /// Returns the name of this participant's socket.
     pub(crate) fn observable_at(&self) -> Option<String> {
         let number = self.observer.as_ref()?.identity.number;
         Some(socket_name(std::process::id(), number))

@@ -22,7 +22,6 @@ impl Text {
         (self.section, self.items) = (0, 0);
     }
 
-    /// Returns the bytes written so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
