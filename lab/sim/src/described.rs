@@ -1,11 +1,11 @@
-//! What the nodes of a world know of each other without discovery, said in a few lines: the same for all of them, or
-//! not, where they are to disagree.
+//! Static descriptions of the nodes of a world. The nodes may share one, or have different ones where a test wants
+//! disagreement.
 
 use isolane_engine::{Announces, EndpointKind, StaticParticipant};
 
 use crate::{node::NodeId, topic::Topic};
 
-/// Participants that are described, each with what it writes and reads.
+/// Described participants with their writers and readers.
 #[derive(Debug, Clone, Default)]
 pub struct Description {
     participants: Vec<Described>,
@@ -20,13 +20,13 @@ struct Described {
 }
 
 impl Description {
-    /// Nobody is described yet.
+    /// Creates an empty description.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the participant of a node.
+    /// Adds the participant of a node.
     #[must_use]
     pub fn with(
         mut self,
@@ -44,14 +44,14 @@ impl Description {
         self
     }
 
-    /// What is described of a node.
+    /// Returns the description of a node.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Option<StaticParticipant> {
         let mut all = self.participants.iter();
         all.find(|one| one.node == node).map(Described::participant)
     }
 
-    /// What is described of all others.
+    /// Returns the descriptions of all other nodes.
     pub(crate) fn peers_of(&self, node: NodeId) -> impl Iterator<Item = StaticParticipant> + '_ {
         let others = self.participants.iter().filter(move |one| one.node != node);
         others.map(Described::participant)

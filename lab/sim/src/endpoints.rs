@@ -1,4 +1,4 @@
-//! Writers and readers of a world: creating, deleting, and looking at them.
+//! Writers and readers of a world: creation, deletion, and inspection.
 
 use isolane_engine::{
     ChangeKind, ContentFilter, DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus,
@@ -20,15 +20,15 @@ use crate::{
     world::World,
 };
 
-/// A writer of a world.
+/// Handle to a writer of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriterHandle(pub(crate) usize);
 
-/// A reader of a world.
+/// Handle to a reader of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderHandle(pub(crate) usize);
 
-/// The end of an instance in a submessage.
+/// Returns the unregistration contained in a submessage, if any.
 fn end_of_instance(submessage: Submessage<'_>) -> Option<Written> {
     let Submessage::Data(data) = submessage else {
         return None;
@@ -85,7 +85,7 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, None)
     }
 
-    /// The same with a content filter on the payload.
+    /// Creates a reader with a content filter on the payload.
     pub fn create_filtered_reader(
         &mut self,
         node: NodeId,
@@ -96,7 +96,7 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, filter)
     }
 
-    /// The same with a filter that writers may be told of.
+    /// Creates a reader with a filter that is announced to writers.
     pub fn create_reader_with(
         &mut self,
         node: NodeId,
@@ -106,7 +106,7 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, Some(filter))
     }
 
-    /// Creates a best-effort reader on a node that is shown views of frames and keeps nothing.
+    /// Creates a best-effort reader on a node that receives views of frames and stores nothing.
     pub fn create_view_reader(&mut self, node: NodeId, topic: &Topic) -> ReaderHandle {
         self.create_reader_of(node, topic, DeliveryMode::View, None)
     }
@@ -160,7 +160,7 @@ impl World {
     /// Changes the policies of a writer.
     ///
     /// # Errors
-    /// As the engine says; nothing was changed then.
+    /// That of the engine; nothing was changed then.
     pub fn set_writer_qos(
         &mut self,
         writer: WriterHandle,
@@ -179,7 +179,7 @@ impl World {
     /// Changes the policies of a reader.
     ///
     /// # Errors
-    /// As the engine says; nothing was changed then.
+    /// That of the engine; nothing was changed then.
     pub fn set_reader_qos(
         &mut self,
         reader: ReaderHandle,
@@ -195,7 +195,7 @@ impl World {
         changed
     }
 
-    /// Does something to the engine of a node that is up, and lets it do what comes of it.
+    /// Calls a function with the engine of a running node, and processes the consequences.
     pub fn with_engine<T>(
         &mut self,
         node: NodeId,
@@ -239,8 +239,8 @@ impl World {
         self.settle(node);
     }
 
-    /// Lets time pass until each of these writers is matched with as many readers as there are
-    /// here, and each reader with as many writers: both sides know.
+    /// Runs the world until each of these writers is matched with as many readers as given here, and each reader with
+    /// as many writers.
     pub fn until_matched(&mut self, writers: &[WriterHandle], readers: &[ReaderHandle]) {
         self.run_until("all are matched", MATCH_PATIENCE, |world| {
             let knows_readers = |&writer: &WriterHandle| world.matched_readers(writer);
@@ -256,71 +256,71 @@ impl World {
         });
     }
 
-    /// Readers that a writer is matched with now.
+    /// Returns the number of readers that a writer is matched with.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterHandle) -> usize {
         let record = &self.writers[writer.0];
         self.engine(record.node).matched_readers(record.id)
     }
 
-    /// Writers that a reader is matched with now.
+    /// Returns the number of writers that a reader is matched with.
     #[must_use]
     pub fn matched_writers(&self, reader: ReaderHandle) -> usize {
         let record = &self.readers[reader.0];
         self.engine(record.node).matched_writers(record.id)
     }
 
-    /// Who the readers are that a writer is matched with now.
+    /// Iterates over the GUIDs of a writer's matched readers.
     pub fn matched_reader_guids(&self, writer: WriterHandle) -> impl Iterator<Item = Guid> + '_ {
         let record = &self.writers[writer.0];
         let progress = self.engine(record.node).matched_reader_progress(record.id);
         progress.map(|(guid, _)| guid)
     }
 
-    /// Who the writers are that a reader is matched with now.
+    /// Iterates over the GUIDs of a reader's matched writers.
     pub fn matched_writer_guids(&self, reader: ReaderHandle) -> impl Iterator<Item = Guid> + '_ {
         let record = &self.readers[reader.0];
         let progress = self.engine(record.node).matched_writer_progress(record.id);
         progress.map(|(guid, _)| guid)
     }
 
-    /// Every match that a writer was told of, and every end of one, in order.
+    /// Returns the matches and unmatches reported to a writer, in order.
     #[must_use]
     pub fn matches_of_writer(&self, writer: WriterHandle) -> &[MatchChange] {
         &self.writers[writer.0].matches.changes
     }
 
-    /// The same of a reader.
+    /// Returns the matches and unmatches reported to a reader, in order.
     #[must_use]
     pub fn matches_of_reader(&self, reader: ReaderHandle) -> &[MatchChange] {
         &self.readers[reader.0].matches.changes
     }
 
-    /// Who a writer is to its peers.
+    /// Returns the GUID of a writer.
     #[must_use]
     pub fn writer_guid(&self, writer: WriterHandle) -> Guid {
         self.writers[writer.0].guid
     }
 
-    /// Who a reader is to its peers.
+    /// Returns the GUID of a reader.
     #[must_use]
     pub fn reader_guid(&self, reader: ReaderHandle) -> Guid {
         self.readers[reader.0].guid
     }
 
-    /// A writer's name at its engine.
+    /// Returns the id of a writer in its engine.
     #[must_use]
     pub fn writer_id(&self, writer: WriterHandle) -> WriterId {
         self.writers[writer.0].id
     }
 
-    /// A reader's name at its engine.
+    /// Returns the id of a reader in its engine.
     #[must_use]
     pub fn reader_id(&self, reader: ReaderHandle) -> ReaderId {
         self.readers[reader.0].id
     }
 
-    /// The engine's ledger of a writer that exists.
+    /// Returns the engine's ledger of an existing writer.
     #[must_use]
     pub fn writer_ledger(&self, writer: WriterHandle) -> WriterLedger {
         let record = &self.writers[writer.0];
@@ -328,7 +328,7 @@ impl World {
         ledger.expect("the writer exists")
     }
 
-    /// The engine's ledger of a reader that exists.
+    /// Returns the engine's ledger of an existing reader.
     #[must_use]
     pub fn reader_ledger(&self, reader: ReaderHandle) -> ReaderLedger {
         let record = &self.readers[reader.0];
@@ -336,13 +336,13 @@ impl World {
         ledger.expect("the reader exists")
     }
 
-    /// All that was ever reported of a writer.
+    /// Returns all statuses ever reported of a writer.
     #[must_use]
     pub fn writer_statuses(&self, writer: WriterHandle) -> WriterStatus {
         self.writers[writer.0].statuses
     }
 
-    /// All that was ever reported of a reader.
+    /// Returns all statuses ever reported of a reader.
     #[must_use]
     pub fn reader_statuses(&self, reader: ReaderHandle) -> ReaderStatus {
         self.readers[reader.0].statuses

@@ -1,4 +1,4 @@
-//! Groups of writers, and of readers, in a world.
+//! Publishers and subscribers of a world.
 
 use isolane_engine::{CoherentError, ContentFilter, PublisherId, SubscriberId};
 use isolane_wire::qos::Presentation;
@@ -10,16 +10,16 @@ use crate::{
     world::World,
 };
 
-/// A publisher of a world.
+/// Handle to a publisher of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublisherHandle(NodeId, PublisherId);
 
-/// A subscriber of a world.
+/// Handle to a subscriber of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubscriberHandle(NodeId, SubscriberId);
 
 impl World {
-    /// Creates a group of writers on a node.
+    /// Creates a publisher on a node.
     pub fn create_publisher(
         &mut self,
         node: NodeId,
@@ -29,7 +29,7 @@ impl World {
         PublisherHandle(node, created.expect("the publisher can be created"))
     }
 
-    /// Creates a group of readers on a node.
+    /// Creates a subscriber on a node.
     pub fn create_subscriber(
         &mut self,
         node: NodeId,
@@ -39,7 +39,7 @@ impl World {
         SubscriberHandle(node, created.expect("the subscriber can be created"))
     }
 
-    /// Creates a writer of a group.
+    /// Creates a writer in a publisher.
     pub fn create_writer_in(&mut self, group: PublisherHandle, topic: &Topic) -> WriterHandle {
         let (now, PublisherHandle(node, publisher)) = (self.now, group);
         let config = topic.endpoint(node, false);
@@ -49,12 +49,12 @@ impl World {
         self.enter_writer(node, topic, created.expect("the writer can be created"))
     }
 
-    /// Creates a reader of a group, whose user takes samples at once.
+    /// Creates a reader in a subscriber, whose user takes samples at once.
     pub fn create_reader_in(&mut self, group: SubscriberHandle, topic: &Topic) -> ReaderHandle {
         self.create_reader_in_with(group, topic, None)
     }
 
-    /// The same with a content filter on the payload.
+    /// Creates a reader in a subscriber, with a content filter on the payload.
     pub fn create_filtered_reader_in(
         &mut self,
         group: SubscriberHandle,
@@ -83,10 +83,10 @@ impl World {
         begun.expect("the publisher exists");
     }
 
-    /// Ends it.
+    /// Ends a coherent set.
     ///
     /// # Errors
-    /// The engine's.
+    /// That of the engine.
     pub fn end_set(
         &mut self,
         PublisherHandle(node, publisher): PublisherHandle,
@@ -99,19 +99,19 @@ impl World {
         ended
     }
 
-    /// The user of a group begins to look at its samples.
+    /// Begins access to the samples of a subscriber; returns false if it had begun.
     pub fn begin_access(&mut self, SubscriberHandle(node, subscriber): SubscriberHandle) -> bool {
         self.engine_mut(node).begin_access(subscriber)
     }
 
-    /// The user has looked.
+    /// Ends access to the samples of a subscriber; returns false if it had not begun.
     pub fn end_access(&mut self, SubscriberHandle(node, subscriber): SubscriberHandle) -> bool {
         let ended = self.engine_mut(node).end_access(subscriber);
         self.settle(node);
         ended
     }
 
-    /// Takes the sample of a group that comes first of all that are available; false: there is none.
+    /// Takes the next sample in the order of a subscriber. Returns its reader, or `None` if no sample is available.
     pub fn take_in_order(
         &mut self,
         SubscriberHandle(node, subscriber): SubscriberHandle,

@@ -1,32 +1,32 @@
-//! The ledger of the links: where every datagram went.
+//! Ledger of the links: what happened to every datagram.
 
-/// Datagrams, counted once for each node they are for.
+/// Datagrams, counted once for each destination node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkLedger {
-    /// Given to the link by a node, or by the test.
+    /// Sent by a node, or injected by the test.
     pub sent: u64,
-    /// Copies the link made.
+    /// Duplicates made by the link.
     pub doubled: u64,
     /// Read by an engine.
     pub delivered: u64,
     /// Lost by chance.
     pub lost: u64,
-    /// Stopped by a partition.
+    /// Dropped by a partition.
     pub partitioned: u64,
-    /// For an address that nobody has, or a port nobody listens at.
+    /// Sent to an unused address or port.
     pub unreachable: u64,
-    /// Arrived, or waited in a lane, while the node was down.
+    /// Dropped because the node was down on arrival, or went down while they were queued.
     pub node_down: u64,
-    /// Arrived at a lane that was full.
+    /// Dropped by a full lane.
     pub lane_full: u64,
-    /// On the way.
+    /// In transit.
     pub in_flight: u64,
-    /// In the lane of a node, not yet read.
+    /// Queued in the lane of a node.
     pub queued: u64,
 }
 
 impl LinkLedger {
-    /// Whether every datagram is accounted for exactly once.
+    /// Returns whether every datagram is accounted for exactly once.
     #[must_use]
     pub fn balances(&self) -> bool {
         self.sent + self.doubled

@@ -1,12 +1,11 @@
-//! One world in virtual time, in which many engines talk over bad links.
+//! Simulation of many engines in virtual time, over unreliable links.
 //!
-//! # What a world is
+//! # Contents of a world
 //!
-//! A [`World`] holds *nodes* and the *link* between them. A node is a host with one participant:
-//! an [`Engine`](isolane_engine::Engine), the receive queues of its lanes, and the users of its
-//! writers and readers. The link carries datagrams, as bytes, to addresses that look like those
-//! of UDP and IPv4, multicast groups included. On the way it delays, loses, doubles and overtakes
-//! them, and a [`Partition`] cuts it, between groups of nodes, for a while, in both directions or
+//! A [`World`] holds *nodes* and the *link* between them. A node is a host with one participant: an
+//! [`Engine`](isolane_engine::Engine), the receive queues of its lanes, and the users of its writers and readers. The
+//! link carries datagrams as bytes between addresses of UDP and IPv4, including multicast groups. It delays, loses,
+//! duplicates and reorders them. A [`Partition`] cuts it between groups of nodes, for a while, in both directions or
 //! in one.
 //!
 //! ```
@@ -23,28 +22,23 @@
 //! world.run_until("all came", Duration::from_secs(60), |world| world.received(reader).len() == 100);
 //! ```
 //!
-//! # How time goes
+//! # Time
 //!
-//! Nothing waits. The world keeps what is going to happen in a queue ordered by time, and by the
-//! order of its making where times are equal; it takes the first, sets the clock to its time, and
-//! lets it happen. A node works as the executor would: of the frames in its lanes and of the work
-//! its engine has ready it takes what has the highest priority, one step at a time, and each step
-//! takes [`NodeConfig::step`]. So a datagram can arrive between two steps, which is where protocols
-//! go wrong. Timers are advanced when they are due. A second of a small system costs well under a
-//! millisecond.
+//! Nothing sleeps. The world has a queue of events, ordered by time and then by creation. It takes the first, sets the
+//! clock to its time, and executes it. A node works like the executor: it takes the frame or work of the highest
+//! priority, one step at a time, and each step takes [`NodeConfig::step`]. A datagram can therefore arrive between any
+//! two steps. Timers are advanced when they are due. A second of a small system costs well under a millisecond.
 //!
-//! # What follows from the seed
+//! # Determinism
 //!
-//! Everything. All chance comes from one seed through [`Random`], nothing is ordered by an address
-//! in memory or by a hash table, so a world with the same seed does the same on every machine.
-//! [`seeds::for_each`] runs a test over many seeds and says how to run the one that failed again;
-//! with `ISOLANE_TRACE=1` each datagram is told.
+//! All randomness comes from one seed through [`Random`], and nothing depends on addresses in memory or on hash
+//! tables. A world with the same seed does the same on every machine. [`seeds::for_each`] runs a test with many seeds
+//! and prints the command that repeats a failed one. With `ISOLANE_TRACE=1` each datagram is printed.
 //!
-//! # What a world never does
+//! # Isolation and accounting
 //!
-//! It opens no socket, reads no clock, starts no thread, and knows nothing of the protocol: it
-//! looks into datagrams only to tell of them. It loses nothing silently: when it is dropped, every
-//! ledger in it must balance, or it panics ([`World::imbalance`]).
+//! A world opens no socket, reads no clock and starts no thread. It parses datagrams only to print them. Every loss is
+//! counted: a world that is dropped with an unbalanced ledger panics ([`World::imbalance`]).
 
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,26 @@
-//! Every bound of the world, with its reason.
+//! Bounds of the world, each with its reason.
 
 use std::time::Duration;
 
-/// Bytes of the largest datagram a node can make or send: what UDP over IPv4 carries.
+/// Maximum datagram size in bytes: that of UDP over IPv4.
 pub const MAX_DATAGRAM_BYTES: usize = isolane_engine::limits::MAX_DATAGRAM_BYTES;
 
-/// Datagrams a lane of a node holds before it drops: as many small ones as a socket buffer of
-/// default size (208 KiB) holds of 1 KiB with the kernel's overhead, rounded down.
+/// Datagrams that a lane of a node holds before it drops. A socket buffer of the default size (208 KiB) holds as many
+/// of 1 KiB with the kernel's overhead, rounded down.
 pub const LANE_DATAGRAMS: usize = 128;
 
-/// Nodes of one world: addresses 10.0.0.1 to 10.0.255.250.
+/// Maximum nodes of a world: addresses 10.0.0.1 to 10.0.255.250.
 pub const MAX_NODES: usize = 256 * 250;
 
-/// How long the loop back to the sending node itself takes.
+/// Delay of datagrams that a node sends to itself.
 pub const LOOPBACK_DELAY: Duration = Duration::from_micros(2);
 
-/// How long [`World::until_matched`](crate::World::until_matched) waits. Several announcement
-/// periods and SEDP repairs at a loss of one half fit in it many times.
+/// Timeout of [`World::until_matched`](crate::World::until_matched): many announcement periods and SEDP repairs, even
+/// at a loss of one half.
 pub const MATCH_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Failing seeds after which [`seeds::for_each`](crate::seeds::for_each) starts no further one.
+/// Number of failed seeds after which [`seeds::for_each`](crate::seeds::for_each) starts no further one.
 pub const FAILURES_SHOWN: usize = 3;
 
-/// Seeds after which a long run of them says how far it is: every few seconds.
+/// Number of seeds between two progress messages of a long run: every few seconds.
 pub const PROGRESS_SEEDS: u64 = 50;

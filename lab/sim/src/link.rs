@@ -1,29 +1,29 @@
-//! What a link does to a datagram.
+//! Behaviour of a link: delay, loss, duplication, reordering.
 
 use std::time::Duration;
 
 use crate::random::Random;
 
-/// The behaviour of a link in one direction.
+/// Behaviour of a link in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkConfig {
-    /// The least time a datagram takes.
+    /// Minimum delay.
     pub delay: Duration,
-    /// Up to how much more, evenly spread; where it exceeds the time between two datagrams the
-    /// second may overtake the first.
+    /// Maximum additional delay, uniformly distributed. If it exceeds the time between two datagrams, the second may
+    /// overtake the first.
     pub jitter: Duration,
     /// Probability that a datagram is lost.
     pub loss: f64,
-    /// Probability that a datagram arrives a second time, with a delay of its own.
+    /// Probability that a datagram is duplicated; the duplicate has an independent delay.
     pub duplication: f64,
-    /// Probability that a datagram is held back by up to [`held_back`](Self::held_back) more.
+    /// Probability that a datagram is delayed by up to [`held_back`](Self::held_back) more.
     pub reordering: f64,
-    /// How long at most one is held back.
+    /// Maximum additional delay of such a datagram.
     pub held_back: Duration,
 }
 
 impl Default for LinkConfig {
-    /// Perfect: 50 µs, always, once, in order.
+    /// Returns a perfect link: 50 µs, no loss, no duplicates, in order.
     fn default() -> Self {
         Self {
             delay: Duration::from_micros(50),
@@ -37,8 +37,7 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// A link that loses this part of all datagrams, doubles a tenth, and lets a fifth be
-    /// overtaken by many.
+    /// Returns a link that loses this part of all datagrams, duplicates a tenth, and reorders a fifth.
     #[must_use]
     pub fn lossy(loss: f64) -> Self {
         Self {
@@ -51,7 +50,7 @@ impl LinkConfig {
         }
     }
 
-    /// A link that loses this part of all datagrams, and does nothing else to them.
+    /// Returns a link that loses this part of all datagrams and is perfect otherwise.
     #[must_use]
     pub fn losing(loss: f64) -> Self {
         Self {
@@ -60,10 +59,9 @@ impl LinkConfig {
         }
     }
 
-    /// Decides over one datagram: when it arrives, and when a second time.
+    /// Draws the arrival of a datagram and of its duplicate.
     pub(crate) fn fate(&self, random: &mut Random) -> Fate {
-        // Always the same number of draws, so that a change of one probability changes nothing
-        // else in a world.
+        // The number of draws is constant, so that a change of one probability changes nothing else in a world.
         let is_lost = random.chance(self.loss);
         let is_doubled = random.chance(self.duplication);
         let (first, second) = (self.travel(random), self.travel(random));
@@ -87,12 +85,12 @@ impl LinkConfig {
     }
 }
 
-/// What becomes of a datagram: how long each of its copies travels.
+/// Transit times of a datagram and its duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// `None`: lost.
+    /// Transit time; `None` if the datagram is lost.
     pub(crate) arrives: Option<Duration>,
-    /// The copy the link made, if it made one; it may arrive where the original is lost.
+    /// Transit time of the duplicate, if any; it may arrive even if the original is lost.
     pub(crate) arrives_again: Option<Duration>,
 }
 

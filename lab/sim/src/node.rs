@@ -1,9 +1,9 @@
-//! A node: a host with one participant, its addresses and its lanes.
+//! Node: a host with one participant, its addresses and its lanes.
 //!
-//! Node *n* has an address of its own in 10.0.0.0/16, or after it was moved in 10.1.0.0/16; both are one network. It is reached there at port 7410 for
-//! discovery and at 7420 + *l* for data of level *l*, and in the groups it has joined: the
-//! one of SPDP, and 239.255.(16 + *l*).0 of each level it has a multicast reader of. Each port of
-//! each level has a lane of its own, so that a frame's priority is known before it is read.
+//! Node *n* has its own address in 10.0.0.0/16, or in 10.1.0.0/16 after a move; both belong to one network. Its ports
+//! are 7410 for discovery and 7420 + *l* for data of level *l*. It joins the SPDP group, and 239.255.(16 + *l*).0 of
+//! each level with a multicast reader. Each port has its own lane, so that a frame's priority is known before it is
+//! read.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -20,7 +20,7 @@ use isolane_wire::{
 
 use crate::{described::Description, limits::MAX_NODES};
 
-/// The multicast group of SPDP in domain 0 (RTPS 2.5 §9.6.1.4).
+/// Multicast group of SPDP in domain 0 (RTPS 2.5 §9.6.1.4).
 pub(crate) const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 
 pub(crate) const DISCOVERY_PORT: u16 = 7410;
@@ -28,32 +28,32 @@ const LEVEL_PORT: u16 = 7420;
 const GROUP_PORT: u16 = 7401;
 const FIRST_GROUP: u8 = 16;
 
-/// One lane for discovery, one a level.
+/// Number of lanes: one for discovery, one per level.
 const LANES: usize = 1 + Level::ALL.len();
 
 /// Wall-clock time at the start of every world: in November 2026.
 const WALL_OFFSET_NS: u64 = 1_795_000_000_000_000_000;
 
-/// A node of a world, numbered from 0 in the order of their making.
+/// Node of a world, numbered from 0 in the order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub usize);
 
 impl NodeId {
-    /// The node's IPv4 address.
+    /// Returns the node's IPv4 address.
     #[must_use]
     pub fn address(self) -> [u8; 4] {
         assert!(self.0 < MAX_NODES, "a world has at most {MAX_NODES} nodes");
         [10, 0, (self.0 / 250) as u8, (1 + self.0 % 250) as u8]
     }
 
-    /// The node's address after [`World::move_node`](crate::World::move_node), in the same network.
+    /// Returns the node's address after [`World::move_node`](crate::World::move_node), in the same network.
     #[must_use]
     pub fn other_address(self) -> [u8; 4] {
         let [a, b, c, d] = self.address();
         [a, b + 1, c, d]
     }
 
-    /// The node with this address, if there can be one.
+    /// Returns the node with this address, if there can be one.
     pub(crate) fn of_address(address: [u8; 4]) -> Option<Self> {
         match address {
             [10, 0 | 1, high, low @ 1..=250] => {
@@ -63,26 +63,26 @@ impl NodeId {
         }
     }
 
-    /// Where discovery reaches it.
+    /// Returns the locator of the node's discovery port.
     #[must_use]
     pub fn discovery_locator(self) -> Locator {
         Locator::udpv4(self.address(), DISCOVERY_PORT)
     }
 
-    /// Where data of a level reaches it.
+    /// Returns the locator of the node's port for a level.
     #[must_use]
     pub fn level_locator(self, level: Level) -> Locator {
         Locator::udpv4(self.address(), LEVEL_PORT + u16::from(level.get()))
     }
 
-    /// The multicast group of a level.
+    /// Returns the multicast group of a level.
     #[must_use]
     pub fn level_group(level: Level) -> Locator {
         Locator::udpv4([239, 255, FIRST_GROUP + level.get(), 0], GROUP_PORT)
     }
 }
 
-/// The lane of a node that an address leads to; `None`: nobody listens there.
+/// Returns the lane for a destination; `None` for an unused port.
 pub(crate) fn lane_of(locator: Locator) -> Option<usize> {
     if locator == SPDP_GROUP {
         return Some(0);
@@ -97,7 +97,7 @@ pub(crate) fn lane_of(locator: Locator) -> Option<usize> {
     Level::new(level).map(|level| 1 + usize::from(level.get()))
 }
 
-/// The priority at which a lane's frames are received.
+/// Returns the priority at which a lane's frames are received.
 fn priority_of(lane: usize) -> u8 {
     match lane.checked_sub(1) {
         None => Priority::DISCOVERY.get(),
@@ -105,40 +105,40 @@ fn priority_of(lane: usize) -> u8 {
     }
 }
 
-/// How a node finds others.
+/// Discovery method of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Discovery {
-    /// It announces itself in the group of SPDP, and listens there.
+    /// Announcements to the SPDP group.
     Multicast,
-    /// It announces itself to these nodes, and is in no group.
+    /// Announcements to these nodes, without multicast.
     Peers(Vec<NodeId>),
 }
 
-/// What a node is made with.
+/// Configuration of a node.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// How it finds others.
+    /// Discovery method.
     pub discovery: Discovery,
-    /// Whether it can send to groups.
+    /// True if the node can send to multicast groups.
     pub multicast: bool,
-    /// When its engine does what it does by itself.
+    /// Timing of its engine.
     pub timing: Timing,
-    /// How much its engine may hold.
+    /// Limits of its engine.
     pub limits: Limits,
-    /// What its engine's discovery may send a second.
+    /// Rate limit of its engine's discovery, in bytes a second.
     pub discovery_bytes_per_s: u64,
-    /// How long one step takes: the reception of a frame, or one work.
+    /// Duration of a step: the reception of a frame, or one unit of work.
     pub step: Duration,
-    /// So far the wall clock that samples are stamped with is ahead of the one its engine knows of.
+    /// Offset of the wall clock for source time stamps, ahead of the engine's.
     pub stamps_ahead: Duration,
-    /// Time that a datagram waits in the socket before its reception, after its arrival as the kernel stamps it.
+    /// Time that a datagram waits in the socket between its kernel time stamp and its reception.
     pub socket_wait: Duration,
-    /// What all nodes with it know without discovery.
+    /// Static description known to all nodes with this configuration.
     pub described: Option<Rc<Description>>,
 }
 
 impl Default for NodeConfig {
-    /// Multicast, the engine's default times, room for some thirty peers, 5 µs a step.
+    /// Returns the default: multicast, the engine's default timing, room for some thirty peers, 5 µs a step.
     fn default() -> Self {
         Self {
             discovery: Discovery::Multicast,
@@ -150,7 +150,7 @@ impl Default for NodeConfig {
                 remote_endpoints: 256,
                 matches: 256,
                 fixed_memory: false,
-                // Virtual memory: tests have long histories of large samples.
+                // Virtual memory, because tests have long histories of large samples.
                 sample_bytes: 4 << 30,
             },
             discovery_bytes_per_s: DISCOVERY_BYTES_PER_S,
@@ -163,7 +163,7 @@ impl Default for NodeConfig {
 }
 
 impl NodeConfig {
-    /// The default with a list of peers in place of multicast.
+    /// Returns the default with a list of peers instead of multicast.
     #[must_use]
     pub fn with_peers(peers: &[NodeId]) -> Self {
         Self {
@@ -173,14 +173,14 @@ impl NodeConfig {
     }
 }
 
-/// A datagram, and who sent it.
+/// Datagram and its sender.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) from: Locator,
     pub(crate) bytes: Rc<[u8]>,
 }
 
-/// What a node does next.
+/// Next step of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     Receive { lane: usize },
@@ -190,21 +190,21 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) config: NodeConfig,
-    /// `None`: the node is down.
+    /// Engine; `None` while the node is down.
     pub(crate) engine: Option<Engine>,
-    /// How often it was started.
+    /// Number of starts.
     pub(crate) incarnation: u32,
-    /// Which of its GUID prefixes it has.
+    /// Number that its GUID prefix contains.
     pub(crate) identity: u32,
     pub(crate) lanes: [VecDeque<Frame>; LANES],
-    /// Its IPv4 address now.
+    /// Current IPv4 address.
     pub(crate) address: [u8; 4],
     pub(crate) groups: BTreeSet<Locator>,
-    /// A step is in the world's queue.
+    /// True if a step is in the world's queue.
     pub(crate) step_filed: bool,
-    /// The timer that is in the world's queue.
+    /// Time of the timer event in the world's queue.
     pub(crate) timer: Option<Instant>,
-    /// Until then the node does nothing, and what arrives waits.
+    /// Time until which the node is suspended and arriving datagrams wait.
     pub(crate) stopped_until: Instant,
 }
 
@@ -224,8 +224,7 @@ impl Node {
         }
     }
 
-    /// Starts a participant; its GUID prefix never was before if `identity` was not. `seed` is for its hash
-    /// tables.
+    /// Starts a participant. Its GUID prefix is new if `identity` is. `seed` is for its hash tables.
     pub(crate) fn start(&mut self, id: NodeId, identity: u32, seed: u64, now: Instant) {
         self.incarnation += 1;
         self.identity = identity;
@@ -270,8 +269,7 @@ impl Node {
         }]
     }
 
-    /// What is most urgent: of a frame and a work of the same priority the frame, as the executor
-    /// looks at its sources before its jobs.
+    /// Returns the most urgent step. A frame precedes work of the same priority, as in the executor.
     pub(crate) fn next(&self) -> Option<Next> {
         let engine = self.engine.as_ref()?;
         let waits = |&lane: &usize| !self.lanes[lane].is_empty();

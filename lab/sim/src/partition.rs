@@ -1,4 +1,4 @@
-//! A cut through the network, for a while.
+//! Network partition for a limited time.
 
 use std::{ops::Range, time::Duration};
 
@@ -6,8 +6,8 @@ use isolane_wire::time::Instant;
 
 use crate::node::NodeId;
 
-/// Two groups of nodes between which nothing passes during a window of time. A datagram is
-/// stopped when it is sent within the window; what is already on the way arrives.
+/// Partition between two groups of nodes during a window of time. Datagrams sent within the window are dropped; those
+/// in transit arrive.
 #[derive(Debug, Clone)]
 pub struct Partition {
     one: Vec<NodeId>,
@@ -18,7 +18,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Nothing passes between the groups, from now on, for ever.
+    /// Creates a partition in both directions without an end.
     #[must_use]
     pub fn between(one: &[NodeId], other: &[NodeId]) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Partition {
         }
     }
 
-    /// Nothing passes from the first group to the second; the way back is open.
+    /// Creates a partition from the first group to the second; the opposite direction is open.
     #[must_use]
     pub fn one_way(from: &[NodeId], to: &[NodeId]) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Partition {
         }
     }
 
-    /// Only within this window of the world's time.
+    /// Limits the partition to this window of the world's time.
     #[must_use]
     pub fn during(self, window: Range<Duration>) -> Self {
         let start = Instant::new(0);

@@ -1,4 +1,4 @@
-//! What is going to happen, ordered by time, and by the order of making where times are equal.
+//! Event queue, ordered by time and then by creation.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -10,7 +10,7 @@ use isolane_wire::time::Instant;
 
 use crate::node::{Frame, NodeId};
 
-/// Something that is going to happen.
+/// Scheduled event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A datagram reaches a lane of a node.
@@ -19,17 +19,17 @@ pub(crate) enum Event {
         lane: usize,
         frame: Frame,
     },
-    /// A node does what is most urgent.
+    /// A node executes its most urgent step.
     Step(NodeId),
-    /// A node's engine wants to be told the time.
+    /// A timer of a node's engine is due.
     Timer(NodeId, Instant),
-    /// The user of a reader looks in.
+    /// The user of a reader takes a sample.
     Visit(usize),
-    /// The user of a writer has the next sample planned.
+    /// The user of a writer writes its next planned sample.
     Publish { writer: usize, period: Duration },
 }
 
-/// An event's place in the queue: by time, then by the order of making.
+/// Event with its position in the queue.
 #[derive(Debug)]
 struct Scheduled {
     at: Instant,
@@ -63,7 +63,7 @@ impl Ord for Scheduled {
     }
 }
 
-/// The events to come.
+/// Queue of future events.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     events: BinaryHeap<Reverse<Scheduled>>,

@@ -1,28 +1,28 @@
-//! The one source of chance: SplitMix64 (Steele, Lea, Flood 2014).
+//! Pseudo-random numbers: SplitMix64 (Steele, Lea, Flood 2014), the only source of randomness.
 //!
-//! Small, fast, and the same on every machine. Each thing that needs chance has a stream of its
-//! own, made by [`Random::fork`], so that a change of one leaves the others as they were.
+//! The generator is small, fast, and the same on every machine. [`Random::fork`] creates independent streams, so that
+//! a change in the use of one does not affect the others.
 
 use std::time::Duration;
 
-/// A stream of numbers that follows from a seed.
+/// Stream of numbers determined by a seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Another stream, which follows from this one.
+    /// Derives another stream.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -32,29 +32,29 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number from `low` up to and with `high`.
+    /// Returns a number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True with this probability, 0 to 1.
+    /// Returns true with this probability, 0 to 1.
     pub fn chance(&mut self, probability: f64) -> bool {
-        // 53 bits: what a float holds exactly.
+        // A float represents 53 bits exactly.
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         unit < probability
     }
 
-    /// A length of time up to `longest`.
+    /// Returns a duration up to `longest`, inclusive.
     pub fn up_to(&mut self, longest: Duration) -> Duration {
         Duration::from_nanos(self.below(longest.as_nanos() as u64 + 1))
     }
 
-    /// One of these; there must be one.
+    /// Returns one of these; the slice must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }

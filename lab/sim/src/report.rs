@@ -1,16 +1,15 @@
-//! Whether the books balance, and what is so when something went wrong.
+//! Balance of all ledgers, and a description of the world for failed tests.
 
 use std::fmt::Write;
 
 use crate::{node::NodeId, world::World};
 
 impl World {
-    /// The first ledger that does not balance, in words; `None`: all do.
+    /// Describes the first ledger that does not balance; `None` if all do.
     ///
-    /// Looked at are the link's, those of every writer and reader that exists, what its user was
-    /// handed beside what the reader's ledger says was delivered, and for each reader the sum over
-    /// its writers of the numbers it is done with: written = delivered + every named drop +
-    /// pending.
+    /// The check covers the link, every existing writer and reader, and the samples delivered to a reader's user
+    /// compared with the reader's ledger. For each reader it also covers the sequence numbers processed of its
+    /// writers: written = delivered + every counted drop + pending.
     #[must_use]
     pub fn imbalance(&self) -> Option<String> {
         if !self.ledger.balances() {
@@ -30,7 +29,7 @@ impl World {
     fn writer_imbalance(&self, writer: usize) -> Option<String> {
         let record = &self.writers[writer];
         let ledger = self.engine(record.node).writer_ledger(record.id)?;
-        // Ends of coherent sets have numbers, too.
+        // Ends of coherent sets have sequence numbers, too.
         let is_written = ledger.written == record.written.len() as u64 + ledger.set_ends;
         (!ledger.balances() || !is_written).then(|| {
             let accepted = record.written.len();
@@ -53,11 +52,11 @@ impl World {
             ));
         }
         if record.matches.has_lost_any() {
-            // The numbers of writers that are gone are in the ledger still, and nowhere else.
+            // The ledger still contains the sequence numbers of unmatched writers, but nothing else does.
             return None;
         }
         let progress = engine.matched_writer_progress(record.id);
-        // What a hostile writer says can be anything, and so can its sum.
+        // A hostile writer can claim any numbers, so the sum can overflow.
         let done = progress.fold(0u64, |sum, (_, done)| sum.wrapping_add(done.get() as u64));
         (done != ledger.accounted.wrapping_add(ledger.skipped)).then(|| {
             format!("reader {reader}: is done with {done} numbers, the ledger says {ledger:?}")
@@ -74,7 +73,7 @@ impl World {
         assert_eq!(imbalance, None, "seed {}", self.seed);
     }
 
-    /// Before a node goes, and its ledgers with it.
+    /// Checks the ledgers of a node before it stops.
     pub(crate) fn assert_node_balanced(&self, node: NodeId) {
         for writer in (0..self.writers.len()).filter(|&writer| self.writer_exists(writer)) {
             if self.writers[writer].node == node {
@@ -88,7 +87,7 @@ impl World {
         }
     }
 
-    /// What is so now, for people.
+    /// Describes the current state, for people.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = format!("after {:?}: {:?}\n", self.elapsed(), self.ledger);

@@ -1,8 +1,7 @@
-//! The one type all topics of a world carry.
+//! Type of all topics of a world.
 //!
-//! In IDL `struct Sample { @key unsigned long key; unsigned long long value; }`, as XCDR1,
-//! little-endian; a topic without a key has 0 there. It is written out by hand: the engine takes
-//! payloads as bytes, and so does the world.
+//! In IDL `struct Sample { @key unsigned long key; unsigned long long value; }`, as XCDR1, little-endian. The key of a
+//! topic without key is 0. Serialisation is hand-written, because engine and world handle payloads as bytes.
 
 use isolane_engine::{ChangeKind, WriteSample};
 use isolane_wire::{
@@ -13,33 +12,33 @@ use isolane_wire::{
 /// Encapsulation: CDR_LE, no options.
 const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
 
-/// Bytes of a sample's payload without padding: encapsulation, key, gap of alignment, value.
+/// Payload size in bytes without padding: encapsulation, key, alignment gap, value.
 pub(crate) const SAMPLE_BYTES: usize = 20;
 
-/// Bytes of a key's payload.
+/// Size in bytes of a key's payload.
 pub(crate) const KEY_BYTES: usize = 8;
 
-/// A value of an instance, or its end.
+/// Value, disposal or unregistration of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sample {
-    /// Whether it is a value, or the instance's end.
+    /// Kind of change.
     pub kind: ChangeKind,
-    /// Which instance.
+    /// Key of the instance.
     pub key: u32,
-    /// The value; 0 for an end.
+    /// Value; 0 for a disposal or unregistration.
     pub value: u64,
-    /// Bytes the payload is made longer by, so that it exceeds a limit.
+    /// Additional bytes of the payload, to exceed a limit.
     pub padding: u32,
 }
 
 impl Sample {
-    /// A value of the instance 0, or of a topic without key.
+    /// Returns a value of instance 0, or of a topic without key.
     #[must_use]
     pub const fn value(value: u64) -> Self {
         Self::keyed(0, value)
     }
 
-    /// A value of an instance.
+    /// Returns a value of an instance.
     #[must_use]
     pub const fn keyed(key: u32, value: u64) -> Self {
         Self {
@@ -50,7 +49,7 @@ impl Sample {
         }
     }
 
-    /// The instance is disposed.
+    /// Returns the disposal of an instance.
     #[must_use]
     pub const fn dispose(key: u32) -> Self {
         Self {
@@ -59,7 +58,7 @@ impl Sample {
         }
     }
 
-    /// The writer no longer writes the instance.
+    /// Returns the unregistration of an instance.
     #[must_use]
     pub const fn unregister(key: u32) -> Self {
         Self {
@@ -68,13 +67,13 @@ impl Sample {
         }
     }
 
-    /// The same, longer by this many bytes, a multiple of four.
+    /// Returns the sample with this many more bytes, a multiple of four.
     #[must_use]
     pub const fn padded(self, padding: u32) -> Self {
         Self { padding, ..self }
     }
 
-    /// The payload, with its encapsulation header.
+    /// Returns the payload with its encapsulation header.
     #[must_use]
     pub fn payload(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SAMPLE_BYTES + self.padding as usize);
@@ -89,7 +88,7 @@ impl Sample {
         bytes
     }
 
-    /// Reads a change's payload back; `None` if it is not one of ours.
+    /// Parses a change's payload; `None` if it is not a sample.
     #[must_use]
     pub fn parse(kind: ChangeKind, payload: &[u8]) -> Option<Self> {
         let key = u32::from_le_bytes(payload.get(4..KEY_BYTES)?.try_into().ok()?);
@@ -124,21 +123,21 @@ impl Sample {
     }
 }
 
-/// What stands at a place of the padding: another value at each of two places that a mistake could confuse.
+/// Returns the byte at a place of the padding; bytes that a mistake could confuse differ.
 fn fill(value: u64, place: u32) -> u8 {
     let mixed = (value as u32 ^ place).wrapping_mul(0x9e37_79b1);
     (mixed >> 24) as u8
 }
 
-/// The key's hash: it is at most 16 bytes long, so it is itself, big-endian, filled up with zeros
-/// (RTPS 2.5 §9.6.4.8).
+/// Returns the key hash. The key has at most 16 bytes, so the hash is the big-endian key padded with zeros (RTPS 2.5
+/// §9.6.4.8).
 pub(crate) fn key_hash(key: u32) -> KeyHash {
     let mut hash = [0; 16];
     hash[..4].copy_from_slice(&key.to_be_bytes());
     hash
 }
 
-/// The key of a payload, as the engine wants it.
+/// Returns the key hash of a payload, as the engine requires it.
 ///
 /// # Errors
 /// [`CdrError::Truncated`]: the payload is not a sample of this type.
@@ -152,7 +151,7 @@ pub fn key_of(payload: &[u8], key_only: bool) -> Result<KeyHash, CdrError> {
     Ok(key_hash(sample.key))
 }
 
-/// The payload of an instance's end, from that of a sample.
+/// Writes the payload of a disposal or unregistration, from that of a sample.
 pub(crate) fn key_payload(payload: &[u8], out: &mut [u8]) -> Option<usize> {
     let key = payload.get(..KEY_BYTES)?;
     out.get_mut(..KEY_BYTES)?.copy_from_slice(key);

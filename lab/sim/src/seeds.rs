@@ -1,4 +1,4 @@
-//! Running a test over many seeds, on all cores, and saying how to run one of them again.
+//! Tests with many seeds on all cores, with a command to repeat a failure.
 
 use std::{
     env,
@@ -10,23 +10,22 @@ use std::{
 
 use crate::limits::{FAILURES_SHOWN, PROGRESS_SEEDS};
 
-/// The environment variable that names the one seed to run.
+/// Environment variable with the only seed to run.
 pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
 
-/// The environment variable that makes every range of seeds so many times as long, for a run
-/// overnight.
+/// Environment variable with a factor for the length of every seed range, for overnight runs.
 pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
 
-/// The environment variable that says how many seeds each range has, from its first one on, and has
-/// [`for_each`] say how far it is.
+/// Environment variable with the length of every seed range from its first seed on; [`for_each`] then prints its
+/// progress.
 pub const COUNT_VARIABLE: &str = "ISOLANE_SEED_COUNT";
 
-/// Runs a test with each seed of a range, or with the one that [`SEED_VARIABLE`] names, and returns
-/// what it returned, in the order of the seeds.
+/// Runs a test with each seed of a range, or with the one in [`SEED_VARIABLE`]. Returns the results in the order of
+/// the seeds.
 ///
 /// # Panics
-/// If the test panics with a seed. The message says which, and the command that runs it again. If
-/// one of the variables is not a number.
+/// If the test panics; the message contains the seeds and a command that repeats one. If one of the variables is not a
+/// number.
 pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let count = number_in(COUNT_VARIABLE);
     let seeds = match (number_in(SEED_VARIABLE), count) {
@@ -87,7 +86,7 @@ fn number_in(variable: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|error| panic!("{variable} is {text:?}: {error}")))
 }
 
-/// The command that runs this test with one seed, and tells each datagram.
+/// Returns the command that repeats this test with one seed and prints each datagram.
 fn replay(seed: u64) -> String {
     let executable = env::current_exe().unwrap_or_default();
     // Cargo appends a hash to the name of a test.

@@ -1,5 +1,4 @@
-//! What the users of readers do: take, and look at what they have taken; and how all users of a
-//! node react to what their engine has to tell.
+//! Users of readers: taking and inspecting samples; and the reaction of all users of a node to status changes.
 
 use isolane_engine::{
     Delivery, ReaderId, ReaderStatus, Selection, StatusChange, WriterId, WriterStatus,
@@ -15,19 +14,19 @@ use crate::{
 };
 
 impl World {
-    /// Says when a reader's user takes samples.
+    /// Sets when a reader's user takes samples.
     pub fn set_take(&mut self, reader: ReaderHandle, take: Take) {
         self.readers[reader.0].take = take;
     }
 
-    /// Takes up to `count` samples now; returns how many there were.
+    /// Takes up to `count` samples now and returns their number.
     pub fn take(&mut self, reader: ReaderHandle, count: usize) -> usize {
         let taken = (0..count).take_while(|_| self.take_one(reader.0)).count();
         self.settle(self.readers[reader.0].node);
         taken
     }
 
-    /// Looks at the samples that a selection asks for, all as of now.
+    /// Returns the samples of a selection, all as of now.
     pub fn select(
         &mut self,
         reader: ReaderHandle,
@@ -61,13 +60,13 @@ impl World {
         selected
     }
 
-    /// What a reader's user has taken, in order.
+    /// Returns the samples that a reader's user has taken, in order.
     #[must_use]
     pub fn received(&self, reader: ReaderHandle) -> &[Received] {
         &self.readers[reader.0].received
     }
 
-    /// What a reader's user has taken of one writer, in order.
+    /// Iterates over the samples of one writer that a reader's user has taken, in order.
     pub fn received_from(
         &self,
         reader: ReaderHandle,
@@ -78,7 +77,7 @@ impl World {
         received.filter(move |received| received.info.writer == guid)
     }
 
-    /// The values a reader's user has taken, in order.
+    /// Returns the values that a reader's user has taken, in order.
     #[must_use]
     pub fn values(&self, reader: ReaderHandle) -> Vec<u64> {
         let received = self.readers[reader.0].received.iter();
@@ -87,7 +86,7 @@ impl World {
         values.filter_map(value).collect()
     }
 
-    /// The last thing a reader's user has taken of an instance.
+    /// Returns the last sample of an instance that a reader's user has taken.
     #[must_use]
     pub fn last_of_instance(&self, reader: ReaderHandle, key: u32) -> Option<&Received> {
         let hash = Some(key_hash(key));
@@ -115,7 +114,7 @@ impl World {
         true
     }
 
-    /// A view reader is shown a sample.
+    /// Passes a view to the user of a view reader.
     pub(crate) fn view(&mut self, node: NodeId, delivery: &Delivery, bytes: &[u8]) {
         let at = self.now;
         let reader = self.reader_of(node, delivery.reader);
@@ -136,7 +135,7 @@ impl World {
         }
     }
 
-    /// Files the next visit of a slow user, if there is anything to take.
+    /// Schedules the next visit of a slow user, if samples are available.
     fn file_visit(&mut self, reader: usize) {
         let record = &self.readers[reader];
         let Take::OneEvery(period) = record.take else {
@@ -156,9 +155,9 @@ impl World {
     }
 }
 
-/// Reacting.
+/// Reactions of users.
 impl World {
-    /// Tells the users of a node's endpoints what their engine has to tell.
+    /// Notifies the users of a node's endpoints of status changes.
     pub(crate) fn users_react(&mut self, node: NodeId) {
         loop {
             let Some(engine) = &mut self.nodes[node.0].engine else {

@@ -1,4 +1,4 @@
-//! What a writer or reader is created with, said in a line.
+//! Builder for the configuration of a writer or reader.
 
 use isolane_engine::{EndpointConfig, limits::WHOLE_BYTES};
 use isolane_wire::{
@@ -12,8 +12,8 @@ use crate::{
     sample::{SAMPLE_BYTES, key_of},
 };
 
-/// A topic with the policies of one of its ends: best effort, VOLATILE, KEEP_LAST 1, without key,
-/// level 0, unicast, unless said otherwise.
+/// Topic with the policies of one endpoint. Default: best effort, VOLATILE, KEEP_LAST 1, without key, level 0,
+/// unicast.
 #[derive(Debug, Clone)]
 pub struct Topic {
     name: String,
@@ -27,7 +27,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// A topic of this name.
+    /// Creates a topic of this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -42,13 +42,13 @@ impl Topic {
         }
     }
 
-    /// RELIABILITY RELIABLE.
+    /// Sets RELIABILITY RELIABLE.
     #[must_use]
     pub fn reliable(self) -> Self {
         self.qos(|qos| qos.reliability.kind = ReliabilityKind::Reliable)
     }
 
-    /// HISTORY KEEP_ALL, with room for this many samples.
+    /// Sets HISTORY KEEP_ALL, with room for this many samples.
     #[must_use]
     pub fn keep_all(self, max_samples: u16) -> Self {
         self.qos(|qos| {
@@ -60,7 +60,7 @@ impl Topic {
         })
     }
 
-    /// HISTORY KEEP_LAST of this depth.
+    /// Sets HISTORY KEEP_LAST with this depth.
     #[must_use]
     pub fn keep_last(self, depth: u16) -> Self {
         self.qos(|qos| {
@@ -71,19 +71,19 @@ impl Topic {
         })
     }
 
-    /// RESOURCE_LIMITS `max_instances`.
+    /// Sets RESOURCE_LIMITS `max_instances`.
     #[must_use]
     pub fn max_instances(self, instances: u16) -> Self {
         self.qos(|qos| qos.resource_limits.max_instances = i32::from(instances))
     }
 
-    /// DURABILITY TRANSIENT_LOCAL.
+    /// Sets DURABILITY TRANSIENT_LOCAL.
     #[must_use]
     pub fn transient_local(self) -> Self {
         self.qos(|qos| qos.durability = DurabilityKind::TransientLocal)
     }
 
-    /// With a key.
+    /// Makes the topic keyed.
     #[must_use]
     pub fn keyed(self) -> Self {
         Self {
@@ -92,13 +92,13 @@ impl Topic {
         }
     }
 
-    /// Of this level, 0 to 7.
+    /// Sets the level, 0 to 7.
     #[must_use]
     pub fn level(self, level: u8) -> Self {
         self.qos(|qos| qos.transport_priority = i32::from(level))
     }
 
-    /// Readers listen to the level's multicast group also.
+    /// Lets readers also join the level's multicast group.
     #[must_use]
     pub fn multicast(self) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Topic {
         }
     }
 
-    /// Payloads are at most this long.
+    /// Sets the maximum payload size.
     #[must_use]
     pub fn max_payload_bytes(self, max_payload_bytes: usize) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Topic {
         }
     }
 
-    /// Samples up to this long leave as one datagram.
+    /// Sets the maximum size of samples that are sent as one datagram.
     #[must_use]
     pub fn max_datagram_bytes(self, max_datagram_bytes: usize) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Topic {
         }
     }
 
-    /// With memory in which samples longer than an Ethernet frame share pages.
+    /// Lets samples longer than an Ethernet frame share pages of memory.
     #[must_use]
     pub fn shares_long(self) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl Topic {
         }
     }
 
-    /// Of another name.
+    /// Changes the name.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Topic {
         }
     }
 
-    /// Of another type.
+    /// Changes the type name.
     #[must_use]
     pub fn type_name(self, type_name: &str) -> Self {
         Self {
@@ -152,14 +152,14 @@ impl Topic {
         }
     }
 
-    /// With other policies changed.
+    /// Changes other policies.
     #[must_use]
     pub fn qos(mut self, change: impl FnOnce(&mut QosPolicies)) -> Self {
         change(&mut self.qos);
         self
     }
 
-    /// As the engine of a node wants it.
+    /// Returns the endpoint configuration of a reader on a node.
     #[must_use]
     pub fn config_on(&self, node: NodeId) -> EndpointConfig<'_> {
         self.endpoint(node, true)
@@ -177,7 +177,7 @@ impl Topic {
         Level::clamp(self.qos.transport_priority)
     }
 
-    /// As the engine of a node wants it.
+    /// Returns the endpoint configuration on a node.
     pub(crate) fn endpoint(&self, node: NodeId, is_reader: bool) -> EndpointConfig<'_> {
         let level = self.at_level();
         let unicast = LocatorList::from_iter([node.level_locator(level)]);

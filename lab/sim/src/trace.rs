@@ -1,10 +1,10 @@
-//! A datagram in a line, for people.
+//! One-line description of a datagram, for people.
 
 use std::fmt::Write;
 
 use isolane_wire::rtps::{HEADER_BYTES, Header, Submessage, Submessages};
 
-/// What a datagram says.
+/// Describes the submessages of a datagram.
 pub(crate) fn tell(bytes: &[u8]) -> String {
     let Ok(header) = Header::parse(bytes) else {
         return format!("{} bytes that are not RTPS", bytes.len());

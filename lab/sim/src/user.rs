@@ -1,4 +1,4 @@
-//! The users of a node's writers and readers: what they do, and what they remember.
+//! Users of a node's writers and readers, and their records.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,82 +9,82 @@ use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};
 
 use crate::{node::NodeId, sample::Sample};
 
-/// When the user of a reader takes what is available.
+/// When the user of a reader takes available samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// All, as soon as there is some.
+    /// Takes all samples at once.
     AtOnce,
-    /// One, this long after the reader said there is some, or after the one before.
+    /// Takes one sample at a time, this long after the notification or the one before.
     OneEvery(Duration),
-    /// When the test calls [`World::take`](crate::World::take).
+    /// Takes samples when the test calls [`World::take`](crate::World::take).
     OnRequest,
 }
 
-/// What a user does with samples that were selected together.
+/// What a user does with selected samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Nothing: as if they had not been looked at.
+    /// Discards them: they stay unread.
     Leave,
-    /// Reads them: they stay.
+    /// Marks them as read.
     Read,
     /// Takes them.
     Take,
 }
 
-/// A change that a user has taken.
+/// Change that a user has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// When.
+    /// Time.
     pub at: Instant,
-    /// What the engine knew of it.
+    /// Metadata from the engine.
     pub info: SampleInfo,
-    /// Its payload; empty where an instance ended because its writers are gone.
+    /// Payload; empty if the engine ended an instance because its writers disappeared.
     pub payload: Vec<u8>,
 }
 
 impl Received {
-    /// The sample; `None` if there is no payload, or not one of ours.
+    /// Returns the sample; `None` without a payload, or if it is not a sample.
     #[must_use]
     pub fn sample(&self) -> Option<Sample> {
         Sample::parse(self.info.kind, &self.payload)
     }
 
-    /// Whether it was sent by a writer, and not made by the engine because writers are gone.
+    /// Returns whether a writer sent it. Otherwise the engine made it, because writers disappeared.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.info.sequence != SequenceNumber::UNKNOWN
     }
 
-    /// Kind, and the state of the instance.
+    /// Returns the kind of change and the instance state.
     #[must_use]
     pub fn states(&self) -> (ChangeKind, InstanceState) {
         (self.info.kind, self.info.instance_state)
     }
 }
 
-/// A change that a writer has accepted.
+/// Change that a writer has accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// When.
+    /// Time.
     pub at: Instant,
-    /// The number it got.
+    /// Sequence number.
     pub sequence: SequenceNumber,
-    /// What it was.
+    /// Written sample.
     pub sample: Sample,
 }
 
-/// A match that an endpoint was told of, or its end.
+/// Match or unmatch reported to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchChange {
-    /// When.
+    /// Time.
     pub at: Instant,
-    /// Who is at the other end.
+    /// GUID of the remote endpoint.
     pub peer: Guid,
-    /// It begins; else it ends.
+    /// True for a match, false for an unmatch.
     pub begins: bool,
 }
 
-/// The matches of an endpoint, as far as it was told.
+/// Matches of an endpoint, as reported.
 #[derive(Debug, Default)]
 pub(crate) struct Matches {
     pub(crate) now: Vec<Guid>,
@@ -92,7 +92,7 @@ pub(crate) struct Matches {
 }
 
 impl Matches {
-    /// Takes note of who is matched now.
+    /// Records the differences from the matches reported before.
     pub(crate) fn note(&mut self, at: Instant, now: Vec<Guid>) {
         let before = std::mem::replace(&mut self.now, now);
         let change = |begins| move |peer| MatchChange { at, peer, begins };
@@ -102,7 +102,7 @@ impl Matches {
         self.changes.extend(begun.copied().map(change(true)));
     }
 
-    /// Whether any has ever ended.
+    /// Returns whether any match has ended.
     pub(crate) fn has_lost_any(&self) -> bool {
         self.changes.iter().any(|change| !change.begins)
     }
@@ -116,14 +116,14 @@ pub(crate) struct WriterRecord {
     pub(crate) guid: Guid,
     pub(crate) is_keyed: bool,
     pub(crate) is_deleted: bool,
-    /// To be written as soon as there is room.
+    /// Samples to write as soon as there is room.
     pub(crate) backlog: VecDeque<Sample>,
-    /// To be put into the backlog one by one.
+    /// Samples to move into the backlog one by one.
     pub(crate) planned: VecDeque<Sample>,
     pub(crate) written: Vec<Written>,
-    /// Writes that found no room, and were tried again.
+    /// Writes that found no room and were retried.
     pub(crate) refused: u64,
-    /// All that was ever reported.
+    /// All statuses ever reported.
     pub(crate) statuses: WriterStatus,
     pub(crate) matches: Matches,
 }
@@ -136,10 +136,10 @@ pub(crate) struct ReaderRecord {
     pub(crate) guid: Guid,
     pub(crate) is_deleted: bool,
     pub(crate) take: Take,
-    /// The user will look in later.
+    /// True if a visit of the user is in the world's queue.
     pub(crate) visit_filed: bool,
     pub(crate) received: Vec<Received>,
-    /// All that was ever reported.
+    /// All statuses ever reported.
     pub(crate) statuses: ReaderStatus,
     pub(crate) matches: Matches,
 }

@@ -1,4 +1,4 @@
-//! The world itself: its clock, its nodes, and the link between them.
+//! World: clock, nodes, and the link between them.
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     user::{ReaderRecord, WriterRecord},
 };
 
-/// Many engines in virtual time. See the [crate] for what that is.
+/// Simulation of many engines in virtual time; see the [crate] documentation.
 #[derive(Debug)]
 pub struct World {
     pub(crate) seed: u64,
@@ -34,13 +34,13 @@ pub struct World {
     partitions: Vec<Partition>,
     buffer: Vec<u8>,
     tap: Option<Vec<Vec<u8>>>,
-    /// Bytes ever sent to each unicast address.
+    /// Bytes sent so far to each unicast address.
     bytes_sent: BTreeMap<[u8; 4], u64>,
     is_traced: bool,
 }
 
 impl World {
-    /// An empty world at time 0, with a perfect link.
+    /// Creates an empty world at time 0, with a perfect link.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -65,80 +65,80 @@ impl World {
         }
     }
 
-    /// The same world with this link between all nodes that have none of their own.
+    /// Sets the default link between nodes.
     #[must_use]
     pub fn link(mut self, link: LinkConfig) -> Self {
         self.link = link;
         self
     }
 
-    /// Changes the link between all nodes that have none of their own.
+    /// Changes the default link between nodes.
     pub fn set_link(&mut self, link: LinkConfig) {
         self.link = link;
     }
 
-    /// Gives one direction between two nodes a link of its own.
+    /// Sets the link of one direction between two nodes.
     pub fn set_link_between(&mut self, from: NodeId, to: NodeId, link: LinkConfig) {
         self.links.insert((from, to), link);
     }
 
-    /// Takes back what [`Self::set_link_between`] said.
+    /// Reverts all calls of [`Self::set_link_between`].
     pub fn clear_links_between(&mut self) {
         self.links.clear();
     }
 
-    /// Cuts the network.
+    /// Adds a network partition.
     pub fn partition(&mut self, partition: Partition) {
         self.partitions.push(partition);
     }
 
-    /// Takes all partitions back.
+    /// Removes all partitions.
     pub fn heal(&mut self) {
         self.partitions.clear();
     }
 
-    /// The time.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// The time since the world began.
+    /// Returns the time since the start of the world.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.now.saturating_since(Instant::new(0))
     }
 
-    /// What all follows from.
+    /// Returns the seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Where the datagrams went.
+    /// Returns the ledger of the links.
     #[must_use]
     pub fn link_ledger(&self) -> &LinkLedger {
         &self.ledger
     }
 
-    /// Keeps a copy of every datagram sent from now on, for [`Self::tapped`].
+    /// Copies every datagram sent from now on, for [`Self::tapped`].
     pub fn tap(&mut self) {
         self.tap.get_or_insert_default();
     }
 
-    /// The datagrams sent since [`Self::tap`], each once however many it was for.
+    /// Returns the datagrams sent since [`Self::tap`], each once regardless of its number of destinations.
     #[must_use]
     pub fn tapped(&self) -> &[Vec<u8>] {
         self.tap.as_deref().unwrap_or_default()
     }
 
-    /// Bytes ever sent to a node's own address, groups not counted, whether they came there or not.
+    /// Returns the bytes sent so far to a node's unicast address, whether or not they arrived.
     #[must_use]
     pub fn bytes_sent_to(&self, id: NodeId) -> u64 {
         self.bytes_sent.get(&id.address()).copied().unwrap_or(0)
     }
 
-    /// Makes a node and starts its participant.
+    /// Creates a node and starts its participant.
     pub fn node(&mut self, config: NodeConfig) -> NodeId {
         let id = NodeId(self.nodes.len());
         self.nodes.push(Node::new(config));
@@ -146,19 +146,19 @@ impl World {
         id
     }
 
-    /// Makes a node that is not started yet: [`Self::restart`] does.
+    /// Creates a node that is down; [`Self::restart`] starts it.
     pub fn node_down(&mut self, config: NodeConfig) -> NodeId {
         self.nodes.push(Node::new(config));
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Several nodes alike.
+    /// Creates several nodes with the same configuration.
     pub fn nodes(&mut self, count: usize, config: &NodeConfig) -> Vec<NodeId> {
         (0..count).map(|_| self.node(config.clone())).collect()
     }
 
     fn start(&mut self, id: NodeId) {
-        // As many as it was started ever: no two are the same.
+        // The number of starts makes it unique.
         let identity = self.nodes[id.0].incarnation + 1;
         self.start_as(id, identity);
     }
@@ -169,7 +169,7 @@ impl World {
         self.settle(id);
     }
 
-    /// The node stops, without a word. Its endpoints are gone.
+    /// Stops a node without an announcement, with its endpoints.
     pub fn crash(&mut self, id: NodeId) {
         self.assert_node_balanced(id);
         let node = &mut self.nodes[id.0];
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// The participant says good-bye, and the node stops.
+    /// Stops a node after its participant has announced its end.
     pub fn leave(&mut self, id: NodeId) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let engine = self.engine_mut(id);
@@ -195,14 +195,13 @@ impl World {
         self.crash(id);
     }
 
-    /// The node does nothing for this long, as a process that is sent SIGSTOP: what arrives waits for
-    /// it, and its timers find themselves late.
+    /// Suspends a node for this time, like a process after SIGSTOP: arriving datagrams wait, and timers run late.
     pub fn stop_for(&mut self, id: NodeId, time: Duration) {
         self.nodes[id.0].stopped_until = self.now + time;
     }
 
-    /// The node's address changes to its [other one](NodeId::other_address), or back: nothing reaches it at the former
-    /// one. Its participant learns of it when [`Self::note_address`] is called.
+    /// Moves a node to its [other address](NodeId::other_address), or back. The former address becomes unreachable.
+    /// The participant learns of the change by [`Self::note_address`].
     pub fn move_node(&mut self, id: NodeId) {
         let node = &mut self.nodes[id.0];
         node.address = match node.address == id.address() {
@@ -211,15 +210,14 @@ impl World {
         };
     }
 
-    /// The participant of a node learns its address.
+    /// Informs the participant of a node of its address.
     pub fn note_address(&mut self, id: NodeId) {
         let (now, networks) = (self.now, self.nodes[id.0].networks());
         self.engine_mut(id).set_networks(now, networks);
         self.settle(id);
     }
 
-    /// Starts a stopped node again (or stops it, without a word, first): the same address, a new
-    /// participant, no endpoints.
+    /// Starts a node again, after a crash if it runs: the same address, a new participant, no endpoints.
     pub fn restart(&mut self, id: NodeId) {
         if self.nodes[id.0].engine.is_some() {
             self.crash(id);
@@ -227,8 +225,8 @@ impl World {
         self.start(id);
     }
 
-    /// The same, with the GUID prefix that it had before. RTPS wants another one (2.5 §8.2.4.2); some
-    /// implementations make theirs of what a restart leaves as it was.
+    /// Starts a node again with its former GUID prefix. RTPS requires another one (2.5 §8.2.4.2), but some
+    /// implementations derive theirs from what a restart does not change.
     pub fn restart_as_before(&mut self, id: NodeId) {
         if self.nodes[id.0].engine.is_some() {
             self.crash(id);
@@ -236,13 +234,13 @@ impl World {
         self.start_as(id, self.nodes[id.0].identity.max(1));
     }
 
-    /// Whether a node runs.
+    /// Returns whether a node runs.
     #[must_use]
     pub fn is_up(&self, id: NodeId) -> bool {
         self.nodes[id.0].engine.is_some()
     }
 
-    /// The engine of a node that runs.
+    /// Returns the engine of a running node.
     #[must_use]
     pub fn engine(&self, id: NodeId) -> &Engine {
         self.nodes[id.0].engine.as_ref().expect("the node runs")
@@ -252,7 +250,7 @@ impl World {
         self.nodes[id.0].engine.as_mut().expect("the node runs")
     }
 
-    /// A datagram of the test's own making arrives at a node's port now.
+    /// Injects a datagram of the test at a node's port now.
     pub fn inject(&mut self, to: Locator, from: Locator, bytes: &[u8]) {
         let target = to.ipv4().and_then(NodeId::of_address);
         let target = target.expect("the address of a node");
@@ -264,17 +262,17 @@ impl World {
         self.carry(target, to, frame, Some(Duration::ZERO));
     }
 
-    /// Lets this much time pass.
+    /// Runs the world for this time.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.happen(end) {}
         self.now = end;
     }
 
-    /// Lets time pass until something is so.
+    /// Runs the world until a condition is true.
     ///
     /// # Panics
-    /// If it is not so within `patience`; says what is so instead.
+    /// If the condition is false for `patience`; the message describes the world.
     pub fn run_until(
         &mut self,
         what: &str,
@@ -292,7 +290,7 @@ impl World {
         }
     }
 
-    /// The next event up to `end`; false if there is none.
+    /// Executes the next event up to `end`; returns false if there is none.
     fn happen(&mut self, end: Instant) -> bool {
         let Some((at, event)) = self.queue.take(end) else {
             return false;
@@ -332,7 +330,7 @@ impl World {
         let now = self.now;
         let node = &mut self.nodes[id.0];
         if node.timer != Some(at) {
-            // An earlier one took its place.
+            // An earlier timer has replaced it.
             return;
         }
         if now < node.stopped_until {
@@ -348,7 +346,7 @@ impl World {
         }
     }
 
-    /// One step of a node: a frame, or a work.
+    /// Executes one step of a node: a frame, or a unit of work.
     fn step(&mut self, id: NodeId) {
         let now = self.now;
         let node = &mut self.nodes[id.0];
@@ -371,7 +369,7 @@ impl World {
                 let now = self.now;
                 let mut buffer = std::mem::take(&mut self.buffer);
                 let engine = self.engine_mut(id);
-                // No more than a user with frames of several sizes would choose.
+                // A user with frames of several sizes would choose no larger one.
                 let room = engine.next_bytes(priority).min(buffer.len());
                 if let Some(work) = engine.next_work(now, priority, &mut buffer[..room])
                     && work.bytes > 0
@@ -411,8 +409,7 @@ impl World {
         }
     }
 
-    /// After anything was done with a node's engine: its users react, its timer is set, and it
-    /// goes on if there is more to do.
+    /// Completes an action on a node's engine: its users react, its timer is set, and its next step is scheduled.
     pub(crate) fn settle(&mut self, id: NodeId) {
         self.users_react(id);
         let node = &mut self.nodes[id.0];
@@ -436,7 +433,7 @@ impl World {
         }
     }
 
-    /// A node sends a datagram to some addresses.
+    /// Sends a datagram of a node to these destinations.
     pub(crate) fn send(&mut self, from: NodeId, bytes: &[u8], to: &[Locator]) {
         if let Some(tap) = &mut self.tap {
             tap.push(bytes.to_vec());
@@ -483,7 +480,7 @@ impl World {
         }
     }
 
-    /// One datagram on the link between two nodes.
+    /// Passes one datagram over the link between two nodes.
     fn pass(&mut self, from: NodeId, to: NodeId, locator: Locator, frame: Frame) {
         self.ledger.sent += 1;
         if from == to {
@@ -507,7 +504,7 @@ impl World {
         self.carry(to, locator, frame, arrives);
     }
 
-    /// Puts one datagram on its way; `None`: it is lost there.
+    /// Schedules the arrival of one datagram; `None`: the link loses it.
     fn carry(&mut self, to: NodeId, locator: Locator, frame: Frame, travels: Option<Duration>) {
         match (lane_of(locator), travels) {
             (None, _) => self.ledger.unreachable += 1,

@@ -1,4 +1,4 @@
-//! What the users of writers do: write now, or as soon as there is room, or by the clock.
+//! Users of writers: immediate, queued and periodic writes.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ impl World {
     /// Writes a sample once, now.
     ///
     /// # Errors
-    /// The engine's.
+    /// That of the engine.
     pub fn write(
         &mut self,
         writer: WriterHandle,
@@ -25,15 +25,15 @@ impl World {
         written
     }
 
-    /// Writes samples one after the other as soon as each finds room: a refused write is tried
-    /// again when the engine says that there is room ([`ROOM`](isolane_engine::WriterStatus::ROOM)).
+    /// Writes samples in order, as soon as each finds room. A refused write is retried when the engine reports
+    /// [`ROOM`](isolane_engine::WriterStatus::ROOM).
     pub fn enqueue(&mut self, writer: WriterHandle, samples: impl IntoIterator<Item = Sample>) {
         self.writers[writer.0].backlog.extend(samples);
         self.write_backlog(writer.0);
         self.settle(self.writers[writer.0].node);
     }
 
-    /// As [`Self::enqueue`], one sample each `period` from now on.
+    /// Writes one sample each `period` from now on, like [`Self::enqueue`].
     pub fn publish(
         &mut self,
         writer: WriterHandle,
@@ -45,20 +45,20 @@ impl World {
         self.schedule(self.now, Event::Publish { writer, period });
     }
 
-    /// What a writer has accepted, in order.
+    /// Returns the samples that a writer has accepted, in order.
     #[must_use]
     pub fn written(&self, writer: WriterHandle) -> &[Written] {
         &self.writers[writer.0].written
     }
 
-    /// How many samples still wait for room, or for their time.
+    /// Returns the number of samples that wait for room or for their time.
     #[must_use]
     pub fn unwritten(&self, writer: WriterHandle) -> usize {
         let record = &self.writers[writer.0];
         record.backlog.len() + record.planned.len()
     }
 
-    /// How often a write found no room.
+    /// Returns the number of writes that found no room.
     #[must_use]
     pub fn refused(&self, writer: WriterHandle) -> u64 {
         self.writers[writer.0].refused
