@@ -47,7 +47,7 @@ struct Shared {
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
-    // The domain is unique to this process among few; the topic is unique in any case.
+    // Concurrent processes may get the same domain, but never the same topic.
     let domain = 1 + std::process::id() % 80;
     let topic = format!("Samples of process {}", std::process::id());
     let shared = Arc::new(Shared::default());

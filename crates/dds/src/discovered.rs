@@ -45,10 +45,8 @@ pub struct DiscoveredTopic {
     pub readers: usize,
 }
 
-/// Application's callback for discovery events.
 pub(crate) type DiscoveryCallback = Box<dyn FnMut(DiscoveryEvent)>;
 
-/// Callback for discovery events and its job.
 #[derive(Default)]
 pub(crate) struct DiscoveryListening {
     job: Option<JobId>,

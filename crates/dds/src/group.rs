@@ -252,7 +252,7 @@ impl Publisher {
     /// Changes PARTITION and GROUP_DATA of the publisher and all its writers, which are announced and matched again.
     ///
     /// # Errors
-    /// [`QosError`] of the first writer that refuses the change; earlier writers keep it.
+    /// [`QosError`] of the first writer that refuses the change; the writers before it are changed.
     pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
         qos.check()?;
         let mut state = self.group.core.state.borrow_mut();

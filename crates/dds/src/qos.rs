@@ -132,8 +132,9 @@ impl Qos {
     /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES) for an appendable type; otherwise
     /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES).
     ///
-    /// A writer refuses a larger sample. A reader acknowledges it, counts it as [too
-    /// large](isolane_engine::ReaderLedger::too_large) and reports SAMPLE_LOST. Matching does not compare sizes.
+    /// A writer refuses a larger sample. A reader acknowledges it, counts it
+    /// ([`too_large`](isolane_engine::ReaderLedger::too_large)) and reports SAMPLE_LOST. Matching does not compare
+    /// sizes.
     ///
     /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) are sent in fragments that fit an Ethernet
     /// frame. Each iteration of the loop sends one fragment, at a priority below the topic's samples. A sample of a
@@ -182,7 +183,6 @@ impl Qos {
         sized
     }
 
-    /// Returns the maximum serialised sample size in bytes.
     pub(crate) fn sample_bytes(&self) -> usize {
         self.max_bytes.unwrap_or(limits::UNBOUNDED_BYTES)
     }
@@ -377,10 +377,13 @@ impl Qos {
     /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were
     /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other
     /// writer is known to have none before it. A silent writer is queried for that, which costs a request and a
-    /// response on the wire. Ordered with TOPIC or GROUP, [`take_samples`](crate::DataReader::take_samples) and its
-    /// siblings return the order across all instances; otherwise they group samples by instance.
+    /// response on the wire.
     ///
-    /// Both require RELIABILITY RELIABLE on both sides and exclude TIME_BASED_FILTER; creation fails otherwise.
+    /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
+    /// keep the order across all instances. Otherwise they group samples by instance.
+    ///
+    /// Coherent and ordered access require RELIABILITY RELIABLE and exclude TIME_BASED_FILTER; creation fails
+    /// otherwise.
     #[must_use]
     pub fn presentation(
         mut self,

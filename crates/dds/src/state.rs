@@ -38,23 +38,19 @@ use crate::{
 /// Task of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Receives from a lane.
     Receive(Lane),
     /// Executes queued work of the engine.
     Work(Priority),
     /// Passes cached samples of a reader to its callback.
     Callback(ReaderId),
-    /// Runs an application's timer.
     Timer,
     /// Notifies an endpoint's listeners of status changes.
     Status(Endpoint),
-    /// Notifies the application of discovery events.
     TellDiscovery,
     /// Takes samples from a remote writer's ring.
     Inlet,
     /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
-    /// Serves observers in other processes.
     Observe,
     /// Follows the wall clock, and checks whatever no event triggers.
     Housekeeping,
@@ -108,7 +104,6 @@ pub(crate) struct Starved {
     pub(crate) until: Instant,
 }
 
-/// State of a participant.
 pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
@@ -501,7 +496,6 @@ impl State {
         callbacks
     }
 
-    /// Removes a timer and returns its callback.
     pub(crate) fn remove_timer(&mut self, job: JobId) -> Option<TimerCallback> {
         if !self.remove_job(job) {
             return None;

@@ -50,7 +50,6 @@ impl Kind {
         Self::TooLarge,
     ];
 
-    /// Returns the number of occurrences so far.
     fn count(self, seen: &Seen<'_>) -> u64 {
         let Seen {
             counters, lanes, ..
@@ -390,7 +389,6 @@ impl std::fmt::Display for Grouped {
     }
 }
 
-/// Source of a datagram.
 struct Source(Locator);
 
 impl std::fmt::Display for Source {

@@ -39,7 +39,6 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Adds a datagram.
     #[inline]
     pub(crate) fn note_datagram(&mut self, level: Level, waited: Waited) {
         let (datagrams, sum) = &mut self.levels[usize::from(level.get())];

@@ -158,7 +158,7 @@ struct Pair {
 
 impl Pair {
     fn new(is_by_lane: bool) -> Outcome<Self> {
-        // The domain is unique to this process among few; the topic is unique in any case.
+        // Concurrent processes may get the same domain, but never the same topic.
         let domain = 1 + std::process::id() % 80;
         let topic = format!("Samples of process {}", std::process::id());
         if is_by_lane {

@@ -24,7 +24,6 @@ pub(super) enum Value {
 /// Operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Side {
-    /// Member with this name.
     Member(String),
     Value(Value),
 }

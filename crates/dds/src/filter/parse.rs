@@ -100,7 +100,6 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// Parses a comparison or a range.
     fn predicate(&mut self) -> Result<Condition, FilterError> {
         let at = self.at();
         let left = self.operand()?;

@@ -41,7 +41,6 @@ struct Client {
     sent: usize,
 }
 
-/// Next step.
 #[derive(Clone, Copy)]
 enum Step {
     /// Accepts connections; the number counts those of this second so far.
