@@ -408,7 +408,7 @@ pub struct Access {
 
 impl Access {
     /// Returns whether the oldest sample of a reader is the next one in the order of the group. Without ordered
-    /// access, readers with a sample take turns.
+    /// access, readers with samples are next one after the other.
     #[must_use]
     pub fn is_next<T: TopicType>(&self, reader: &DataReader<T>) -> bool {
         self.next() == Some(reader.id)

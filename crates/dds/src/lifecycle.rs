@@ -142,8 +142,8 @@ fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut State) -> Timestamp {
 
 impl<T: TopicType> DataReader<T> {
     /// Runs the loop until the reader has the historical data of its currently matched writers (DDS 1.4
-    /// §2.2.2.5.3.34). Returns false on a timeout, also if a KEEP_ALL cache is full and no samples are taken. A
-    /// VOLATILE reader does not wait.
+    /// §2.2.2.5.3.34). Returns false on a timeout, also if a KEEP_ALL cache is full and no samples are taken. VOLATILE
+    /// and best-effort readers do not wait.
     ///
     /// # Panics
     /// Inside a callback of the participant.

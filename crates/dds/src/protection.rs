@@ -8,7 +8,7 @@
 //! | priority of a socket's flow | [`Qos::level`] | no: peers know it as the topic's port |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
 //! | the same for all other sockets | [`Participant::protect_level`] | yes |
-//! | dropping of the excess | [`Over::Drop`], or lowest priority with [`Over::Demote`] | yes |
+//! | dropping of the excess | [`Over::Drop`], or the lowest lane with [`Over::Demote`] | yes |
 //! | limit over all flows | [`Participant::protect_interface`], with a reserve for the highest level | yes |
 //! | flows of the system (ARP, ICMP, DNS) | [`InterfaceProtection::others`]: all foreign traffic as one | yes |
 //! | usage of a flow | [`DataReader::flow`], [`Participant::observe`] | |

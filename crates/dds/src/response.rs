@@ -17,8 +17,8 @@ pub struct ResponseDeadline {
     pub missed: u64,
     /// Longest excess over the deadline; zero if none was missed.
     pub lateness_max: Duration,
-    /// Job that ran when the last missed deadline expired. `None` if none was missed, if no job ran then (the loop
-    /// slept, polled its sources, or was not run), or if too many have run since.
+    /// Job that ran when the last missed deadline expired. `None` if none was missed, if the loop slept, polled or was
+    /// not run then, or if too many jobs have run since.
     pub missed_during: Option<Name>,
 }
 

@@ -388,7 +388,7 @@ impl State {
 
     /// Returns whether no poll can find anything that precedes this job. That is so for the job that receives from the
     /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
-    /// was handled since the last poll, because a series of callbacks must not hide the lane for longer.
+    /// was handled since the last poll. Otherwise a series of callbacks could hide the lane for longer.
     ///
     /// With FIFO order only the receive job qualifies, because any other ready job would hide datagrams for an
     /// unbounded time.
