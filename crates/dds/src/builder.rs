@@ -325,8 +325,9 @@ impl Builder {
     /// [`prefault`](Self::prefault). Default: disabled.
     ///
     /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
-    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails. The lock applies to
-    /// the whole process and stays when the participant is dropped.
+    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails, unless
+    /// [`require_placement`](Self::require_placement) is off. The lock applies to the whole process and stays when the
+    /// participant is dropped.
     #[must_use]
     pub fn lock_memory(mut self, lock_memory: bool) -> Self {
         self.lock_memory = lock_memory;
