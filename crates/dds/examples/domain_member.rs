@@ -1,4 +1,4 @@
-//! One process of a large domain: `cargo xtask domain-size` starts hundreds of them on hosts of their own.
+//! Process of a large domain: `cargo xtask domain-size` starts hundreds of them, each on its own host.
 //!
 //! ```text
 //! domain_member member PROCESS PROCESSES       five writers, five readers, all reliable
@@ -6,10 +6,10 @@
 //! domain_member critical-reader
 //! ```
 //!
-//! Topic *t* is written by five processes and read by five others; there are as many topics as processes. A member prints
-//! `started`, then `matched` when each of its endpoints has its five peers. At a line on standard input its writers write
-//! [`SAMPLES`] each; it prints `delivered` when its readers have all that was written for them. At the end of standard
-//! input each role prints what it counted, as one line of JSON, and ends.
+//! Topic *t* is written by five processes and read by five others; there are as many topics as processes. A member
+//! prints `started`, then `matched` when each of its endpoints has its five peers. At a line on standard input its
+//! writers write [`SAMPLES`] each; it prints `delivered` when its readers have all samples. At the end of standard
+//! input each role prints its counts as one line of JSON, and ends.
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;
@@ -25,9 +25,9 @@ use std::time::Duration;
 use isolane::{DataReader, DataWriter, Instant, Level, Participant, Qos, TopicType, Waiting};
 use serde_json::{Value, json};
 
-/// Writers, and readers, of a member; processes that write, and that read, a topic.
+/// Writers and readers of a member, and also writers and readers of a topic.
 const ENDS: u32 = 5;
-/// Samples that each writer of a member writes.
+/// Number of samples of each writer of a member.
 const SAMPLES: u32 = 20;
 /// Time between two of them.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -35,12 +35,12 @@ const PERIOD: Duration = Duration::from_millis(100);
 const LEVELS: u32 = 4;
 /// Time between two critical samples.
 const CRITICAL_PERIOD: Duration = Duration::from_millis(10);
-/// QoS DEADLINE of the critical topic, and the samples that are kept: virtual machines stall for ten periods and more.
+/// DEADLINE and history depth of the critical topic: virtual machines stall for ten periods and more.
 const CRITICAL_DEADLINE: Duration = Duration::from_millis(250);
 const CRITICAL_HISTORY: u16 = 64;
-/// SCHED_FIFO priority of the critical processes, where the system allows it.
+/// SCHED_FIFO priority of the critical processes, if the system allows it.
 const CRITICAL_PRIORITY: u8 = 70;
-/// Longest time between two looks at standard input.
+/// Maximum time between two checks of standard input.
 const LOOK: Duration = Duration::from_millis(50);
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -66,13 +66,13 @@ fn main() -> Result<()> {
     }
 }
 
-/// What standard input has said so far.
+/// Number of lines read from standard input.
 struct Input(Arc<AtomicU32>);
 
 impl Input {
     const ENDED: u32 = u32::MAX;
 
-    /// Reads it on a thread of its own.
+    /// Reads standard input on a separate thread.
     fn watch() -> Self {
         let lines = Arc::<AtomicU32>::default();
         let counted = Arc::clone(&lines);
@@ -100,7 +100,7 @@ fn say(line: &str) -> Result<()> {
     Ok(output.flush()?)
 }
 
-/// What was delivered of one process's samples to a reader, in order.
+/// Samples of one process delivered to a reader, in order.
 #[derive(Default)]
 struct Delivered {
     counts: [u32; ENDS as usize],
@@ -221,7 +221,7 @@ fn member(process: u32, processes: u32) -> Result<()> {
     say(&counted.to_string())
 }
 
-/// Adds the peers that a participant refused, and its count of peers.
+/// Adds the number of peers, and of those refused.
 fn add_refusals(counted: &mut Value, participant: &Participant) {
     let counters = participant.counters();
     counted["participants"] = participant.participants().len().into();
@@ -240,7 +240,7 @@ fn critical_qos() -> Qos {
     qos.level(Level::clamp(7)).deadline(CRITICAL_DEADLINE)
 }
 
-/// A participant that runs before everything else of the machine, as far as the system allows it.
+/// Creates a participant with the highest priority that the system allows.
 fn critical_participant(name: &str) -> Result<Participant> {
     let participant = Participant::builder(0)
         .name(name)
@@ -294,10 +294,10 @@ fn write_critical() -> Result<()> {
     say(&counted.to_string())
 }
 
-/// What the critical reader's callback counts.
+/// Counts of the critical reader's callback.
 #[derive(Default)]
 struct Arrivals {
-    /// Number that comes next in order; `None` before the first sample.
+    /// Next number in order; `None` before the first sample.
     next: Option<u32>,
     lost: u32,
     out_of_order: u32,

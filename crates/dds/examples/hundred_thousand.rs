@@ -1,13 +1,13 @@
-//! A hundred thousand samples from a publisher's thread to a reader in another participant, over UDP on
-//! 127.0.0.1: three threads, no lock.
+//! A hundred thousand samples from a publisher's thread to a reader in another participant, over UDP on 127.0.0.1:
+//! three threads, no lock.
 //!
 //! ```text
 //! cargo run --release --example hundred_thousand
 //! strace -f -c target/release/examples/hundred_thousand
 //! ```
 //!
-//! `tests/no_futex.rs` runs it under strace, and counts system calls between the two marks that it
-//! writes: what starts and ends threads lies outside of them.
+//! `tests/no_futex.rs` runs it under strace, and counts system calls between the two marks that it writes. Starts and
+//! ends of threads are outside the marks.
 
 use std::{
     error::Error,
@@ -23,19 +23,19 @@ use std::{
 use isolane::{Level, Participant, Qos, RemoteWriter, TopicType};
 
 const SAMPLES: u32 = 100_000;
-/// Samples on their way at most: best effort loses what overflows a socket's buffer.
+/// Maximum samples in flight: best effort loses what overflows a socket's buffer.
 const WINDOW: u32 = 64;
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// 64 bytes, serialised.
+/// Sample of 64 bytes, serialised.
 #[derive(TopicType)]
 struct Sample {
     number: u32,
     rest: [u8; 60],
 }
 
-/// What the three threads tell each other, without waiting for one another.
+/// State that the three threads share without waiting.
 #[derive(Default)]
 struct Shared {
     received: AtomicU32,
@@ -47,7 +47,7 @@ struct Shared {
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
-    // A domain of this process's own, unless several run: then the topic is.
+    // Concurrent processes may get the same domain, but never the same topic.
     let domain = 1 + std::process::id() % 80;
     let topic = format!("Samples of process {}", std::process::id());
     let shared = Arc::new(Shared::default());
@@ -76,7 +76,7 @@ fn qos() -> Qos {
     Qos::best_effort().level(Level::clamp(7))
 }
 
-/// The participant that is written to.
+/// Runs the participant of the reader.
 fn receive(domain: u32, topic: &str, shared: &Arc<Shared>) -> Outcome<()> {
     let participant = Participant::builder(domain).loopback().build()?;
     let reader = participant.create_view_reader::<Sample>(topic, &qos())?;
@@ -91,7 +91,7 @@ fn receive(domain: u32, topic: &str, shared: &Arc<Shared>) -> Outcome<()> {
     Ok(())
 }
 
-/// The participant whose writer another thread uses.
+/// Runs the participant of the remote writer.
 fn send(
     domain: u32,
     topic: &str,
@@ -112,7 +112,7 @@ fn send(
     Ok(())
 }
 
-/// The thread that publishes.
+/// Publishes on its own thread.
 fn publish(mut writer: RemoteWriter<Sample>, shared: &Shared) -> Outcome<()> {
     let wait_for = |condition: &dyn Fn() -> bool| {
         let end = Instant::now() + PATIENCE;
@@ -122,7 +122,7 @@ fn publish(mut writer: RemoteWriter<Sample>, shared: &Shared) -> Outcome<()> {
     };
     let received = || shared.received.load(Ordering::Relaxed);
     wait_for(&|| shared.is_matched.load(Ordering::Relaxed));
-    // What matching has set off (answers, the first heartbeats) is over.
+    // Wait for the end of the traffic after matching (responses, first heartbeats).
     thread::sleep(Duration::from_millis(200));
 
     mark("the samples begin");
@@ -146,8 +146,8 @@ fn publish(mut writer: RemoteWriter<Sample>, shared: &Shared) -> Outcome<()> {
     Ok(())
 }
 
-/// One system call that is seen in a trace.
+/// Makes a system call that is visible in a trace.
 fn mark(text: &str) {
-    // The standard library's own lock is nobody else's here.
+    // No other thread uses the lock of the standard library here.
     eprintln!("{text}");
 }

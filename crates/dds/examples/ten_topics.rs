@@ -1,13 +1,13 @@
-//! What a participant with ten topics takes of memory: `cargo xtask budgets` runs it.
+//! Memory usage of a participant with ten topics, for `cargo xtask budgets`.
 //!
 //! ```text
 //! cargo run --release --package isolane --example ten_topics
 //! ```
 //!
-//! One participant over UDP on 127.0.0.1 has a reliable writer and a reliable reader of each topic, all
-//! eight levels in use, so that every lane is open; it sends itself samples of 1 KiB until each
-//! history and cache has been full. What is then resident of the process is printed, frames included:
-//! of them, those pages that samples have touched.
+//! One participant over UDP on 127.0.0.1 has a reliable writer and a reliable reader of each topic. All eight levels
+//! are in use, so that every lane is open. The participant sends itself samples of 1 KiB until each history and cache
+//! has been full. It then prints the resident memory of the process, which includes the frame pages that samples have
+//! touched.
 
 use std::{cell::Cell, error::Error, fs, rc::Rc, time::Duration};
 
@@ -18,7 +18,7 @@ const DEPTH: u16 = 10;
 const SAMPLES: u32 = 100;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// 1 KiB, serialised.
+/// Sample of 1 KiB, serialised.
 #[derive(TopicType, Clone)]
 struct Sample {
     number: u32,

@@ -4,8 +4,8 @@
 //! cargo run --package isolane --example typed w:final_1:1 r:appendable_12:12
 //! ```
 //!
-//! `tests/interop/typed.h` has the command line, the values and the lines that are printed; here a topic's name begins
-//! with the extensibility of the type here. Two lines more: `TOPIC rejected REASON`, and what the library logs, on
+//! `tests/interop/typed.h` defines the command line, the values and the printed lines. Here a topic's name begins with
+//! the extensibility of its type. There is additional output: `TOPIC rejected REASON`, and the library's log on
 //! standard error.
 
 use std::{
@@ -20,13 +20,13 @@ use isolane::{
     Representation, TopicType,
 };
 
-/// Samples that a writer writes, all of one instance.
+/// Number of samples that a writer writes, all of one instance.
 const SAMPLES: u8 = 3;
-/// How long the program runs unless a signal ends it.
+/// Run time unless a signal ends the program.
 const RUN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What both extensibilities have in common.
+/// Operations common to both extensibilities.
 trait Reading: TopicType {
     fn sample(number: u8) -> Self;
     fn text(&self) -> String;
@@ -37,7 +37,7 @@ macro_rules! reading {
         mod $module {
             use super::TopicType;
 
-            /// `Part` of `Reading.idl`.
+            /// Type `Part` of `Reading.idl`.
             #[derive(TopicType)]
             #[topic(name = "matrix::Part", $extensibility)]
             pub(crate) struct Part {
@@ -48,7 +48,7 @@ macro_rules! reading {
                 values: Vec<f64>,
             }
 
-            /// `Reading` of `Reading.idl`.
+            /// Type `Reading` of `Reading.idl`.
             #[derive(TopicType)]
             #[topic(name = "matrix::Reading", $extensibility)]
             pub(crate) struct Reading {
@@ -111,12 +111,12 @@ macro_rules! reading {
 reading!(of_final, final_);
 reading!(of_appendable, appendable);
 
-/// A writer or a reader that is looked at from time to time.
+/// Writer or reader that is polled periodically.
 trait Endpoint {
     fn look(&mut self) -> Result<(), Box<dyn Error>>;
 }
 
-/// The lines of a topic, each printed once.
+/// Lines of a topic, each printed once.
 struct Lines {
     topic: String,
     said: HashSet<String>,
@@ -226,7 +226,7 @@ fn endpoint(
     }
 }
 
-/// Logs to standard error.
+/// Logger to standard error.
 struct Log;
 
 impl log::Log for Log {
@@ -253,7 +253,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let descriptions: Vec<String> = std::env::args().skip(1).collect();
     let endpoints = descriptions.iter().map(|it| endpoint(&participant, it));
     let mut endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
-    // SIGINT ends the process: nothing here needs a farewell.
+    // SIGINT ends the process; no final announcement is needed.
     let end = Instant::now() + RUN;
     while Instant::now() < end {
         participant.run_for(LOOK);

@@ -1,8 +1,8 @@
-//! Policies that have their effect where endpoints are announced and meet: what they say of themselves, what
-//! late joiners are offered, and how all of that changes while they live.
+//! Policies with an effect on announcements and matching: user data, durability for late joiners, and changes at run
+//! time.
 //!
-//! A change is announced at once, and both sides match anew: what no longer fits is parted, what now fits is
-//! joined, and the statuses of matching tell. A pair that goes on fitting loses nothing.
+//! A change is announced at once, and both sides match again. Pairs that no longer match are separated, new matches
+//! are made, and the match statuses report both. A pair that still matches loses nothing.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_wire::{
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Qos {
-    /// USER_DATA: what the endpoint says of itself to whoever discovers it; isolane does not look at it.
-    /// At most [`MAX_OCTETS`] octets: endpoints with more are refused.
+    /// USER_DATA: octets announced to every participant that discovers the endpoint; isolane does not interpret them.
+    /// Creation fails with more than [`MAX_OCTETS`] octets.
     ///
     /// [`MAX_OCTETS`]: isolane_wire::limits::MAX_OCTETS
     #[must_use]
@@ -25,14 +25,14 @@ impl Qos {
         self
     }
 
-    /// TOPIC_DATA, of the topic, as [`user_data`](Self::user_data).
+    /// TOPIC_DATA: octets about the topic, with the bound of [`user_data`](Self::user_data).
     #[must_use]
     pub fn topic_data(mut self, octets: &[u8]) -> Self {
         self.policies.topic_data = self.bounded(octets, PolicyId::TOPIC_DATA);
         self
     }
 
-    /// GROUP_DATA, of the publisher or subscriber, as [`user_data`](Self::user_data).
+    /// GROUP_DATA: octets about the publisher or subscriber, with the bound of [`user_data`](Self::user_data).
     #[must_use]
     pub fn group_data(mut self, octets: &[u8]) -> Self {
         self.policies.group_data = self.bounded(octets, PolicyId::GROUP_DATA);
@@ -47,7 +47,7 @@ impl Qos {
         bounded.unwrap_or_default()
     }
 
-    /// PARTITION: these and no others, of which [`partition`](Self::partition) says more.
+    /// PARTITION: replaces all partitions with these; see [`partition`](Self::partition).
     ///
     /// ```
     /// use isolane::{Network, Participant, Qos, TopicType};
@@ -72,18 +72,20 @@ impl Qos {
         names.into_iter().fold(self, Self::partition)
     }
 
-    /// DURABILITY. TRANSIENT and PERSISTENT are offered, requested and matched as the standard orders
-    /// them, and served as TRANSIENT_LOCAL is: late joiners get the history of a writer while it lives. Nothing
-    /// keeps samples beyond their writer, in memory or on disk, which a line in the log says when such a
-    /// writer or reader is created.
+    /// DURABILITY: whether late joiners receive samples written before.
+    ///
+    /// TRANSIENT and PERSISTENT are offered, requested and matched in the order of the standard, but have the effect
+    /// of TRANSIENT_LOCAL: late joiners receive the history of a writer while it exists. No service keeps samples
+    /// beyond their writer, in memory or on disk. A warning in the log says so when such a writer or reader is
+    /// created.
     #[must_use]
     pub fn durability(mut self, kind: DurabilityKind) -> Self {
         self.policies.durability = kind;
         self
     }
 
-    /// DURABILITY_SERVICE `history_depth`, KEEP_LAST: so many samples of each instance are kept for late
-    /// joiners of a TRANSIENT or PERSISTENT writer, if that is more than its HISTORY says.
+    /// DURABILITY_SERVICE `history_depth` with KEEP_LAST: number of samples of each instance that a TRANSIENT or
+    /// PERSISTENT writer keeps for late joiners, if it exceeds that of HISTORY.
     #[must_use]
     pub fn service_keep_last(mut self, depth: u16) -> Self {
         self.policies.durability_service.history.kind = HistoryKind::KeepLast;
@@ -91,15 +93,15 @@ impl Qos {
         self
     }
 
-    /// DURABILITY_SERVICE KEEP_ALL: as many of each instance as its limits allow, else
-    /// [`DEFAULT_SAMPLES`](isolane_engine::limits::DEFAULT_SAMPLES).
+    /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
+    /// [`DEFAULT_SAMPLES`](isolane_engine::limits::DEFAULT_SAMPLES) without limits.
     #[must_use]
     pub fn service_keep_all(mut self) -> Self {
         self.policies.durability_service.history.kind = HistoryKind::KeepAll;
         self
     }
 
-    /// DURABILITY_SERVICE `max_samples`: what its depth comes to in all.
+    /// DURABILITY_SERVICE `max_samples`: bound for the samples of all instances.
     #[must_use]
     pub fn service_max_samples(mut self, samples: u16) -> Self {
         let limits = &mut self.policies.durability_service.resource_limits;
@@ -107,7 +109,7 @@ impl Qos {
         self
     }
 
-    /// DURABILITY_SERVICE `max_samples_per_instance`: what its depth is at most.
+    /// DURABILITY_SERVICE `max_samples_per_instance`: bound for the depth.
     #[must_use]
     pub fn service_max_samples_per_instance(mut self, samples: u16) -> Self {
         let limits = &mut self.policies.durability_service.resource_limits;
@@ -115,12 +117,12 @@ impl Qos {
         self
     }
 
-    /// What an endpoint has that was created by other ways than these.
+    /// Returns the QoS of an existing endpoint.
     fn existing(policies: &QosPolicies, max_bytes: usize) -> Self {
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
         existing.max_bytes = Some(max_bytes);
-        // A writer offers one; a reader that takes one only was told which.
+        // A writer offers one representation; so does a reader restricted to one.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
             existing.representation = Some(match only {
@@ -132,7 +134,7 @@ impl Qos {
     }
 }
 
-/// Says that a kind of durability is less here than in the standard.
+/// Logs that TRANSIENT and PERSISTENT are served as TRANSIENT_LOCAL.
 pub(crate) fn log_durability(topic: &str, qos: &Qos, end: &str) {
     let kind = qos.policies.durability;
     if kind >= DurabilityKind::Transient {
@@ -152,7 +154,7 @@ fn same_size(existing: Option<usize>, asked: Option<usize>) -> Result<(), QosErr
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Its policies as they are now.
+    /// Returns the current policies.
     #[must_use]
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
@@ -170,12 +172,12 @@ impl<T: TopicType> DataWriter<T> {
         }
     }
 
-    /// Changes the policies that the standard lets change (DDS 1.4 §2.2.3): USER_DATA, TOPIC_DATA,
-    /// GROUP_DATA, DEADLINE, LATENCY_BUDGET, OWNERSHIP_STRENGTH, PARTITION, LIFESPAN, WRITER_DATA_LIFECYCLE. They are announced
-    /// again, and readers matched anew. TRANSPORT_PRIORITY, which the standard lets change, is refused: the
-    /// level is the lane, the port and the jobs the writer was created with. What a
-    /// [`Publisher`](crate::Publisher) shares among its writers is changed there, and not here. A
-    /// [`RemoteWriter`](crate::RemoteWriter) keeps the policies it was created with.
+    /// Changes the mutable policies (DDS 1.4 §2.2.3): USER_DATA, TOPIC_DATA, GROUP_DATA, DEADLINE, LATENCY_BUDGET,
+    /// OWNERSHIP_STRENGTH, PARTITION, LIFESPAN, WRITER_DATA_LIFECYCLE.
+    ///
+    /// The writer is announced and matched again. A change of TRANSPORT_PRIORITY, which the standard allows, is
+    /// refused, because the level determines the writer's lane, port and jobs. Policies shared by a
+    /// [`Publisher`](crate::Publisher) are changed there. A [`RemoteWriter`](crate::RemoteWriter) keeps its policies.
     ///
     /// # Errors
     /// [`QosError`]; nothing was changed then.
@@ -193,7 +195,7 @@ impl<T: TopicType> DataWriter<T> {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Its policies as they are now. A budget is not among them: it has an observation of its own.
+    /// Returns the current policies, without the budget, which [`flow`](Self::flow) reports.
     #[must_use]
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
@@ -210,8 +212,8 @@ impl<T: TopicType> DataReader<T> {
         }
     }
 
-    /// Changes the policies that the standard lets change, as [`DataWriter::set_qos`] does for a writer, and
-    /// TIME_BASED_FILTER and READER_DATA_LIFECYCLE. A budget is changed by [`set_budget`](Self::set_budget), and not here.
+    /// Changes the mutable policies as [`DataWriter::set_qos`], and also TIME_BASED_FILTER and READER_DATA_LIFECYCLE.
+    /// [`set_budget`](Self::set_budget) changes the budget.
     ///
     /// # Errors
     /// [`QosError`]; nothing was changed then.

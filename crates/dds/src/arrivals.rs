@@ -1,4 +1,4 @@
-//! What datagrams have brought: jobs that are ready as of their arrival, and how long it was.
+//! Effects of received datagrams: jobs become ready as of the arrival, and their waiting times are recorded.
 
 use isolane_datapath::{Lane, clock::monotonic_now};
 use isolane_engine::{Priority, ReaderStatus, StatusChange, WriterStatus};
@@ -13,18 +13,18 @@ use crate::{
 };
 
 impl State {
-    /// Makes ready what has changed at endpoints, by something that arrived at `arrived`. Returns
-    /// the most critical level of which samples are available.
+    /// Makes jobs ready for status changes caused by a datagram that arrived at `arrived`. Returns the most critical
+    /// level with available samples.
     #[inline]
     pub(crate) fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
-        // Asked behind every datagram, and mostly there is nothing.
+        // This runs after every datagram, and usually nothing has changed.
         match self.engine.has_status() {
             true => self.take_all_notes(now, arrived),
             false => None,
         }
     }
 
-    /// The same of what the user's own calls have brought, for one who asks at once.
+    /// Makes jobs ready for status changes caused by the application's own calls.
     pub(crate) fn gather_notes(&mut self) {
         let now = monotonic_now();
         self.take_notes(now, now);
@@ -68,9 +68,8 @@ impl State {
         None
     }
 
-    /// A datagram of a lane was read by the job that runs, which began at `now`: what it brought is
-    /// ready as of its arrival, and what it waited for is counted. `viewed` is the most critical
-    /// level of the views that were shown.
+    /// Processes the effects of a datagram that the running job, started at `now`, has read: jobs become ready as of
+    /// its arrival, and its wait is counted. `viewed` is the most critical level of the views delivered.
     #[inline]
     pub(crate) fn note_datagram(
         &mut self,
@@ -97,7 +96,7 @@ impl State {
         }
     }
 
-    /// A job has begun, having waited.
+    /// Counts the wait of a callback job that starts.
     #[inline]
     pub(crate) fn note_begun(&mut self, task: Task, waited: Waited) {
         if let Task::Callback(reader) = task {

@@ -1,5 +1,4 @@
-//! Samples that leave together (LATENCY_BUDGET): when a best-effort writer sends what it has kept back, and how the
-//! user lets it go.
+//! Batched samples (LATENCY_BUDGET): when a best-effort writer sends its batch, and how the application flushes it.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::Priority;
@@ -8,9 +7,9 @@ use isolane_wire::cdr::TopicType;
 use crate::{limits::FLUSHED_DATAGRAMS, state::State, writer::DataWriter};
 
 impl<T: TopicType> DataWriter<T> {
-    /// Lets go of what this writer keeps back because of its [LATENCY_BUDGET](crate::Qos::latency_budget). Of a
-    /// best-effort writer it is sent before this returns, of a reliable one by the loop. Without a budget nothing
-    /// is kept back, and nothing done.
+    /// Sends the samples that this writer has batched because of its [LATENCY_BUDGET](crate::Qos::latency_budget). A
+    /// best-effort writer sends them before this returns; the loop sends those of a reliable one. Without a budget it
+    /// does nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -42,14 +41,14 @@ impl<T: TopicType> DataWriter<T> {
         self.send_full(state);
     }
 
-    /// Best effort sends before `write` returns, also where it has kept samples back and now has a datagram full.
+    /// Sends full datagrams of a best-effort writer before `write` returns.
     pub(crate) fn send_full(&self, state: &mut State) {
         if self.encoding.reliable || self.max_bytes_are_cut(state) {
             return;
         }
         let priority = Priority::of_data(self.level);
         for _ in 0..FLUSHED_DATAGRAMS {
-            // Others of the level may be before it: they are as urgent.
+            // Work of other writers of the level may be queued before it; it is as urgent.
             let is_under_way = state.rests_ready & (1 << priority.get()) != 0;
             if !(is_under_way || state.engine.is_filed(self.id))
                 || state.work(monotonic_now(), priority, 1) == 0
@@ -59,7 +58,7 @@ impl<T: TopicType> DataWriter<T> {
         }
     }
 
-    /// Whether its samples may leave in fragments: then the loop sends them, below those of its level.
+    /// Returns whether samples may be fragmented. The loop sends those, at a priority below the level's samples.
     fn max_bytes_are_cut(&self, state: &State) -> bool {
         !state.engine.sends_whole(self.id)
     }

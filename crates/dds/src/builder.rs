@@ -1,4 +1,4 @@
-//! How a participant is built: what is asked for, and what it becomes.
+//! Construction of a participant from its options.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -35,18 +35,17 @@ use crate::{
     wait::Waiter,
 };
 
-/// What the loop does when nothing is ready.
+/// Behaviour of the loop when no job is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Waiting {
-    /// Sleeps until something is.
+    /// Sleeps until a source is ready.
     #[default]
     Sleep,
-    /// Looks again at once. For a core of its own; never under SCHED_FIFO on a core that others
-    /// need.
+    /// Busy-polls. Requires a dedicated core; never use it under SCHED_FIFO on a core that others need.
     Spin,
 }
 
-/// Builds a [`Participant`].
+/// Builder of a [`Participant`].
 ///
 /// ```
 /// use std::{net::Ipv4Addr, time::Duration};
@@ -68,7 +67,7 @@ pub struct Builder {
     domain: u32,
     name: String,
     user_data: Vec<u8>,
-    /// At least one, the best first.
+    /// Datapaths in order of preference, at least one.
     factories: Vec<Box<dyn DatapathFactory>>,
     interfaces: Interfaces,
     multicast: bool,
@@ -128,31 +127,31 @@ impl Builder {
         }
     }
 
-    /// A name for people, announced to peers; at most 63 bytes, the rest is cut. Default: the file name of the
-    /// program, as it was called.
+    /// Name for people, announced to peers and truncated to 63 bytes. Default: the program's file name from `argv[0]`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
-    /// USER_DATA: what the participant says of itself to whoever discovers it; isolane does not look at it. At
-    /// most [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets, more are refused. It can be changed:
-    /// [`Participant::set_user_data`].
+    /// USER_DATA: octets announced to every participant that discovers this one; isolane does not interpret them.
+    ///
+    /// [`build`](Self::build) fails with more than [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets.
+    /// [`Participant::set_user_data`] changes them.
     #[must_use]
     pub fn user_data(mut self, octets: &[u8]) -> Self {
         self.user_data = octets.into();
         self
     }
 
-    /// The interfaces to use. Default: all that are up.
+    /// Network interfaces to use. Default: all that are up.
     #[must_use]
     pub fn interfaces(mut self, interfaces: Interfaces) -> Self {
         self.interfaces = interfaces;
         self
     }
 
-    /// Unicast on 127.0.0.1 only, finding participants of this host without multicast.
+    /// Restricts the participant to unicast on 127.0.0.1. It discovers participants of this host without multicast.
     #[must_use]
     pub fn loopback(mut self) -> Self {
         self.interfaces = Interfaces::Loopback;
@@ -161,30 +160,30 @@ impl Builder {
         self
     }
 
-    /// Whether groups are joined and used. Default: yes, where interfaces can.
+    /// Enables or disables multicast groups. Default: enabled, on interfaces that support multicast.
     #[must_use]
     pub fn multicast(mut self, multicast: bool) -> Self {
         self.multicast = multicast;
         self
     }
 
-    /// A host to announce this participant to by unicast, beside the group: its first
-    /// [`PARTICIPANTS_PER_PEER`] participants.
+    /// Host to which this participant is announced by unicast, in addition to multicast: the well-known ports of its
+    /// first [`PARTICIPANTS_PER_PEER`] participants.
     #[must_use]
     pub fn peer(mut self, address: Ipv4Addr) -> Self {
         self.peers.push(address);
         self
     }
 
-    /// As [`peer`](Self::peer), where the port of its discovery is known.
+    /// Peer with a known discovery port; like [`peer`](Self::peer) otherwise.
     #[must_use]
     pub fn peer_at(mut self, address: SocketAddrV4) -> Self {
         self.peers_at.push(address);
         self
     }
 
-    /// The datapath, by its options or any other [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets. The
-    /// participant is not built where it cannot be opened.
+    /// Datapath, given by its options or another [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets.
+    /// [`build`](Self::build) fails if it cannot be opened.
     ///
     /// ```
     /// use isolane::{Participant, XdpOptions};
@@ -198,8 +197,8 @@ impl Builder {
         self
     }
 
-    /// Several datapaths, the best first: the first whose requirements this machine meets is opened, else the last
-    /// one. [`Participant::notes`] say why others are not used.
+    /// Datapaths in order of preference. The first whose requirements this machine meets is opened, or the last if
+    /// there is none. [`Participant::notes`] reports why others are not used.
     ///
     /// ```
     /// use isolane::{Participant, UdpOptions, XdpOptions};
@@ -213,7 +212,7 @@ impl Builder {
         self
     }
 
-    /// A place on a network in memory instead of sockets. Participants on it share a thread.
+    /// Address on an in-memory network, instead of sockets. All participants on the network run on one thread.
     #[must_use]
     pub fn memory(self, network: &Network, address: [u8; 4]) -> Self {
         self.datapath(network.attach(address))
@@ -226,184 +225,197 @@ impl Builder {
         self
     }
 
-    /// How much the engine may hold, beside what is described ([`described_peer`](Self::described_peer)).
+    /// Limits of the engine, in addition to the memory for [described peers](Self::described_peer).
     #[must_use]
     pub fn limits(mut self, limits: isolane_engine::Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Bytes a second that discovery of endpoints (SEDP) sends, with one second's worth at once. Default: 5 % of the rate
-    /// of the slowest link, or 65,536 where a driver does not tell it. Announcements of this participant and assertions
-    /// of liveliness, which renew leases, are not limited.
+    /// Rate limit of endpoint discovery (SEDP) in bytes a second, with a burst of one second's worth.
+    ///
+    /// Default: 5 % of the rate of the slowest link, or 65,536 if a driver does not report it. Announcements of this
+    /// participant and liveliness assertions, which renew leases, are not limited.
     #[must_use]
     pub fn discovery_bytes_per_s(mut self, bytes_per_s: u64) -> Self {
         self.discovery_bytes_per_s = Some(bytes_per_s);
         self
     }
 
-    /// Memory of the samples of all endpoints, in bytes: histories, caches, and places for fragments. Default: 16 MiB. Each
-    /// endpoint takes its part when it is created, and is refused where that is more than is left
-    /// ([`CreateError::SampleMemory`](isolane_engine::CreateError::SampleMemory)); no sample takes memory later. Pages
-    /// are used when samples fill them, or at once with [`prefault`](Self::prefault) and
+    /// Sample memory of all endpoints in bytes: histories, caches, and reassembly slots. Default: 16 MiB.
+    ///
+    /// Each endpoint reserves its share at creation, which fails if too little is left
+    /// ([`CreateError::SampleMemory`](isolane_engine::CreateError::SampleMemory)). Samples never allocate later. Pages
+    /// are touched when samples fill them, or at once with [`prefault`](Self::prefault) and
     /// [`lock_memory`](Self::lock_memory).
     ///
-    /// An endpoint takes as many places as its history and RESOURCE_LIMITS say, of
-    /// [`Qos::max_bytes`](crate::Qos::max_bytes) each. Where the type has strings or sequences without bounds, places
-    /// have an Ethernet frame each, and longer samples share 256 KiB, or 4 MiB if `max_bytes` is above 64 KiB, and
-    /// never less than four of the largest. A reader that takes fragments has four more places for the largest. Where
-    /// long samples have used their share up, KEEP_LAST lets the oldest go; under KEEP_ALL a writer refuses
-    /// ([`HistoryFull`](isolane_engine::WriteError::HistoryFull)), a reliable reader asks again later, and a best-effort
-    /// one rejects.
+    /// HISTORY and RESOURCE_LIMITS determine the number of slots of an endpoint. Each slot has
+    /// [`Qos::max_bytes`](crate::Qos::max_bytes). If the type has unbounded strings or sequences, a slot has the size
+    /// of an Ethernet frame, and longer samples share an area of 256 KiB, or 4 MiB if `max_bytes` exceeds 64 KiB; the
+    /// area holds at least four of the largest samples. A reader that accepts fragments also has four reassembly slots
+    /// for the largest samples.
+    ///
+    /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
+    /// [`HistoryFull`](isolane_engine::WriteError::HistoryFull), a reliable reader requests the sample again later,
+    /// and a best-effort reader rejects it.
     #[must_use]
     pub fn sample_memory(mut self, bytes: usize) -> Self {
         self.sample_memory = Some(bytes);
         self
     }
 
-    /// The order in which ready jobs run. Default: by priority.
+    /// Order in which ready jobs run. Default: by priority.
     ///
-    /// [`Order::Fifo`] is a baseline, for comparisons only: jobs run in the order they became ready,
-    /// and samples of all levels come and go by one socket, one port and one group (those of level
-    /// 0, which is how the host and the network treat them all), as they do where nobody keeps
-    /// levels apart.
+    /// [`Order::Fifo`] is a baseline for comparisons only. Jobs run in the order in which they became ready. Samples
+    /// of all levels share one socket, one port and one group, those of level 0, as in a middleware without levels.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// What the loop does with nothing to do.
+    /// Behaviour of the loop when no job is ready.
     #[must_use]
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.waiting = waiting;
         self
     }
 
-    /// Wire class of discovery's datagrams (SO_PRIORITY and DSCP). Default: one less than the highest level
-    /// in use, and at least 1. The priority of discovery's jobs in the loop stays 1.
+    /// Traffic class of discovery datagrams (SO_PRIORITY and DSCP). Default: one below the highest level in use, at
+    /// least 1. Discovery's jobs in the loop keep priority 1.
     #[must_use]
     pub fn discovery_level(mut self, level: Level) -> Self {
         self.discovery_level = Some(level);
         self
     }
 
-    /// Whether the kernel is asked when each datagram arrived. Default: yes. Response times and
-    /// priority inversions then count from there, otherwise from when the loop saw the socket
-    /// readable. It costs the kernel a reading of the clock for each packet of the host.
+    /// Enables or disables the kernel's receive time stamps. Default: enabled.
+    ///
+    /// With them, response times and priority inversions are measured from the arrival; otherwise, from when the loop
+    /// saw the socket readable. The kernel reads the clock once for each packet of the host.
     #[must_use]
     pub fn receive_stamps(mut self, receive_stamps: bool) -> Self {
         self.receive_stamps = receive_stamps;
         self
     }
 
-    /// The receive buffer of each socket, in bytes; the kernel grants twice as many of its own memory.
-    /// Default: [`RECEIVE_BUFFER_BYTES`], or what `net.core.rmem_max` allows of it. What there is, says
-    /// [`Report::sockets`](crate::Report::sockets); where it is less than was asked for here,
-    /// [`Participant::notes`] say so.
+    /// Receive buffer of each socket in bytes (SO_RCVBUF); the kernel doubles the value for its own overhead.
+    ///
+    /// Default: [`RECEIVE_BUFFER_BYTES`], or less if `net.core.rmem_max` limits it.
+    /// [`Report::sockets`](crate::Report::sockets) reports the granted size. If it is below the size requested here,
+    /// [`Participant::notes`] reports it.
     #[must_use]
     pub fn receive_buffer_bytes(mut self, bytes: usize) -> Self {
         self.receive_buffer_bytes = Some(bytes);
         self
     }
 
-    /// Whether reserved memory (frames, as far as the topics' samples fill them, histories, caches) is
-    /// touched when it is taken, so that the first samples cost no page faults. Default: no; then the
-    /// memory of what is never used is never taken. It does not keep pages in memory:
-    /// [`lock_memory`](Self::lock_memory).
+    /// Touches reserved memory at allocation if enabled, so that the first samples cause no page faults. Default:
+    /// disabled; memory that is never used is then never resident.
+    ///
+    /// This covers histories, caches, and frames up to the size of the topics' samples. Pages can still be swapped
+    /// out; see [`lock_memory`](Self::lock_memory).
     #[must_use]
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// Whether all memory of the process, now and from now on, is touched and kept from being paged
-    /// out (`mlockall`): code, stacks and whole frames of 64 KiB too, about 3.3 MiB for each level in
-    /// use. Includes [`prefault`](Self::prefault). It takes a limit (`ulimit -l`) of that size, or
-    /// CAP_IPC_LOCK; where neither is there the participant is not built. It holds for the whole
-    /// process and is not undone when the participant goes.
+    /// Touches and locks all current and future memory of the process if enabled (`mlockall`). Includes
+    /// [`prefault`](Self::prefault). Default: disabled.
+    ///
+    /// This also covers code, stacks and whole frames of 64 KiB, about 3.3 MiB for each level in use. It requires a
+    /// limit (`ulimit -l`) of that size or CAP_IPC_LOCK; otherwise [`build`](Self::build) fails, unless
+    /// [`require_placement`](Self::require_placement) is off. The lock applies to the whole process and stays when the
+    /// participant is dropped.
     #[must_use]
     pub fn lock_memory(mut self, lock_memory: bool) -> Self {
         self.lock_memory = lock_memory;
         self
     }
 
-    /// Core of the thread that runs the loop: it is bound to it (`sched_setaffinity`) when it first runs the loop.
-    /// Threads it has started before that are not. Default: the scheduler chooses. Threads of
-    /// [`RemoteWriter`](crate::RemoteWriter)s are the user's to place.
+    /// Core of the thread that runs the loop. The thread is bound to it (`sched_setaffinity`) when it first runs the
+    /// loop.
+    ///
+    /// Threads that it started earlier are not bound. Default: the scheduler chooses. The application places the
+    /// threads of [`RemoteWriter`](crate::RemoteWriter)s.
     #[must_use]
     pub fn core(mut self, core: u16) -> Self {
         self.placement.core = Some(core);
         self
     }
 
-    /// SCHED_FIFO with this priority, 1 to 99, for the thread that runs the loop, from when it first runs it. A device's
-    /// receive threads and interrupts should be above it. Default: the thread's class stays as it is.
+    /// SCHED_FIFO priority, 1 to 99, of the thread that runs the loop, from its first run on. A device's receive
+    /// threads and interrupts should have a higher one. Default: the scheduling class is unchanged.
     ///
-    /// With [`Waiting::Spin`] it is refused where others need the core: without [`core`](Self::core), on the only
-    /// core, and where the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
+    /// With [`Waiting::Spin`] it is refused if others need the core: without [`core`](Self::core), on the only core,
+    /// and if the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
     #[must_use]
     pub fn realtime(mut self, priority: u8) -> Self {
         self.placement.priority = Some(priority);
         self
     }
 
-    /// Whether [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) are
-    /// required: then the participant is not built where one of them is refused. Otherwise it goes without, and
-    /// [`Participant::notes`] say why and what to do. Default: required.
+    /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
+    /// default: [`build`](Self::build) fails if one of them is refused.
+    ///
+    /// Otherwise the participant runs without, and [`Participant::notes`] reports the reason and the remedy.
     #[must_use]
     pub fn require_placement(mut self, required: bool) -> Self {
         self.placement_required = required;
         self
     }
 
-    /// Whether other processes of this network namespace, of the same user or root, may look at the
-    /// participant: `isolane top`. Default: no. It costs a job at priority 0, a system call a second
-    /// while nobody looks, and some steps of ten microseconds a second while somebody does: see
-    /// [`observe`](crate::observe).
+    /// Allows processes of the same user or root in this network namespace to observe the participant (`isolane top`).
+    /// Default: false.
+    ///
+    /// It costs a job at priority 0 and one system call a second. While somebody observes, it costs some steps of ten
+    /// microseconds a second: see [`observe`](crate::observe).
     #[must_use]
     pub fn observable(mut self, observable: bool) -> Self {
         self.observable = observable;
         self
     }
 
-    /// Whether the participant takes part from the beginning, or when it is
-    /// [enabled](Participant::enable). Until then it announces nothing, hears nobody, and its endpoints do neither.
-    /// Default: yes.
+    /// Enables the participant at creation if true, the default. Otherwise [`enable`](Participant::enable) does so
+    /// later.
+    ///
+    /// Until then, it and its endpoints announce, receive and match nothing.
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
         self
     }
 
-    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers take part as soon as they are
-    /// created, or the participant is enabled. Otherwise each is enabled by its own call
-    /// ([`DataWriter::enable`](crate::DataWriter::enable), [`DataReader::enable`](crate::DataReader::enable)).
-    /// Default: yes.
+    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers are enabled at creation, or together
+    /// with the participant. Default: true.
+    ///
+    /// Otherwise each is enabled by a call ([`DataWriter::enable`](crate::DataWriter::enable),
+    /// [`DataReader::enable`](crate::DataReader::enable)).
     #[must_use]
     pub fn autoenable(mut self, autoenable: bool) -> Self {
         self.autoenable = autoenable;
         self
     }
 
-    /// The participant is this one of those that its peers know by a description ([`Described`]): its GUID follows from
-    /// its name, its levels have the ports that are described, and its described endpoints are announced to nobody.
+    /// Static description of this participant that its peers know ([`Described`]). Its GUID follows from its name, its
+    /// levels use the described ports, and its described endpoints are not announced.
     #[must_use]
     pub fn described_as(mut self, own: Described) -> Self {
         self.described = Some(own);
         self
     }
 
-    /// A participant that is known by its description and need not be found. Its described endpoints match those of
-    /// this one when they are created.
+    /// Static description of a peer, which needs no discovery. Its described endpoints match those of this participant
+    /// when they are created.
     #[must_use]
     pub fn described_peer(mut self, peer: Described) -> Self {
         self.described_peers.push(peer);
         self
     }
 
-    /// Makes the datapath fail as planned, repeatably and with every fault counted in the ledger:
-    /// for tests of programs that must live with failures.
+    /// Injects faults into the datapath, repeatably and with every fault counted, to test how a program behaves under
+    /// failures.
     ///
     /// ```
     /// use isolane::{FaultPlan, Network, Participant};
@@ -419,10 +431,10 @@ impl Builder {
         self
     }
 
-    /// Makes the participant: opens the sockets of discovery and takes the memory.
+    /// Builds the participant: opens the discovery sockets and allocates the memory.
     ///
     /// # Errors
-    /// [`BuildError`]: what happened, why, and what to do.
+    /// [`BuildError`], with the reason and the remedy.
     pub fn build(mut self) -> Result<Participant, BuildError> {
         let policy = PolicyId::USER_DATA;
         let user_data = Octets::of(&self.user_data).ok_or(BuildError::Octets { policy })?;
@@ -437,7 +449,7 @@ impl Builder {
             multicast: self.multicast,
             level_ports,
             discovery_level: match self.order {
-                // One class for all.
+                // FIFO is the baseline with one class for all traffic.
                 Order::Fifo => Some(Level::MIN),
                 Order::Priority => self.discovery_level,
             },
@@ -464,7 +476,7 @@ impl Builder {
         }
         let mut peers = self.peers;
         if !datapath.capabilities().multicast {
-            // By the group they would hear of this one; else they are named by where they are described.
+            // Without multicast, described peers learn of this participant only by unicast.
             let announced = self.described_peers.iter().filter(|it| it.is_announced());
             let unnamed = announced.map(Described::address);
             for address in unnamed {
@@ -531,7 +543,7 @@ impl Builder {
 }
 
 impl Builder {
-    /// Locks memory, and finds out how the loop's thread can be scheduled. Returns what is refused and not required.
+    /// Locks memory and tests how the loop's thread can be scheduled. Returns what was refused and is not required.
     fn schedule(&mut self) -> Result<Vec<String>, BuildError> {
         let mut refused = Vec::new();
         if self.lock_memory {
@@ -556,14 +568,14 @@ impl Builder {
     }
 }
 
-/// Jobs there is room for: more where there may be more endpoints than usual.
+/// Returns the capacity for jobs, which grows with the endpoint limit.
 fn max_jobs(limits: &isolane_engine::Limits) -> usize {
     let usual = isolane_engine::Limits::default().local_endpoints;
     let more = limits.local_endpoints.saturating_sub(usual);
     MAX_JOBS + JOBS_PER_PAIR * usize::from(more)
 }
 
-/// As many as are announced.
+/// Returns the first locators, as many as an announcement holds.
 pub(crate) fn locators(all: &[Locator]) -> LocatorList {
     all.iter()
         .copied()
@@ -571,7 +583,7 @@ pub(crate) fn locators(all: &[Locator]) -> LocatorList {
         .collect()
 }
 
-/// The GUID prefix, its first two bytes the vendor's (RTPS 2.5 §9.3.1.5), and the seed.
+/// Returns the GUID prefix, which starts with the vendor id (RTPS 2.5 §9.3.1.5), and a random seed.
 fn identity(random: &[u8; 18]) -> (GuidPrefix, u64) {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&VENDOR_ID);
@@ -592,8 +604,8 @@ fn bounded_name(name: &str) -> heapless::String<64> {
     bounded
 }
 
-/// The SPDP group where there is one, the ports of named peers (RTPS 2.5 §9.6.2.3), and peers
-/// whose port is known.
+/// Returns the destinations of SPDP: the multicast group if there is one, the well-known ports of named peers (RTPS
+/// 2.5 §9.6.2.3), and the peers with a known port.
 fn announce_to(
     datapath: &dyn Datapath,
     domain: u32,
@@ -617,7 +629,6 @@ fn announce_to(
     Ok(places)
 }
 
-/// Networks that this host is on.
 pub(crate) fn networks(datapath: &dyn Datapath) -> Vec<isolane_engine::Network> {
     let network = |(address, prefix_bits)| isolane_engine::Network {
         address,
@@ -626,12 +637,12 @@ pub(crate) fn networks(datapath: &dyn Datapath) -> Vec<isolane_engine::Network> 
     datapath.networks().into_iter().map(network).collect()
 }
 
-/// What discovery may send: 5 % of a link, where its rate is known.
+/// Returns the rate limit of discovery: 5 % of the link rate, or a fixed rate if that is unknown.
 fn discovery_bytes_per_s(link_bits_per_s: Option<u64>) -> u64 {
     link_bits_per_s.map_or(DISCOVERY_BYTES_PER_S, |bits| bits / 8 / DISCOVERY_PART)
 }
 
-/// File name of the running program, as it was called.
+/// Returns the program's file name from `argv[0]`.
 fn program_name() -> String {
     let called = std::env::args_os().next();
     let name = called

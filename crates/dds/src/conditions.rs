@@ -1,11 +1,11 @@
-//! Conditions: what one waits for (DDS 1.4 §2.2.2.1.7 and following).
+//! Conditions of a WaitSet (DDS 1.4 §2.2.2.1.7 and following).
 //!
-//! A [`ReadCondition`] holds while its reader has samples in some states, a [`QueryCondition`] while it has such of
-//! certain values, a [`StatusCondition`] while statuses of an endpoint have changed and were not told, a
-//! [`GuardCondition`] while its user says so. Each is worked out when it is asked for, from what the reader
-//! has then: nothing is kept up to date beside it. A [`WaitSet`](crate::WaitSet) asks when something has changed.
+//! A [`ReadCondition`] is true while its reader has samples in certain states, and a [`QueryCondition`] while some of
+//! these match a query. A [`StatusCondition`] is true while statuses of an endpoint have unread changes. The
+//! application sets a [`GuardCondition`]. Each is evaluated on demand from the current samples; nothing is cached. A
+//! [`WaitSet`](crate::WaitSet) evaluates its conditions after a change.
 //!
-//! A condition keeps nothing alive: neither its endpoint nor the participant. When these are gone it holds no more.
+//! A condition keeps neither its endpoint nor the participant alive, and is false once they are gone.
 
 use std::{
     cell::{Cell, RefCell},
@@ -30,33 +30,33 @@ use crate::{
     writer::DataWriter,
 };
 
-/// A question about a payload.
+/// Predicate on a payload.
 type OwnedQuery = Box<dyn Fn(&[u8]) -> bool>;
 
-/// Whether this is what a condition is of.
+/// Returns whether a condition belongs to this participant.
 fn is_same(core: &Rc<Core>, of: &Weak<Core>) -> bool {
     Rc::as_ptr(core) == of.as_ptr()
 }
 
-/// A condition is about something else: who waits for it asks again.
+/// Notes that a condition was changed, so that wait sets evaluate it again.
 fn note_change(core: &Weak<Core>) {
     if let Some(core) = core.upgrade() {
         core.state.borrow_mut().note_change();
     }
 }
 
-/// What a [`ReadCondition`] is made of.
+/// Definition of a [`ReadCondition`].
 struct Asked {
     core: Weak<Core>,
     reader: ReaderId,
-    /// Of the reader's place: another reader may have it one day.
+    /// Generation of the reader's slot, which another reader may use later.
     generation: u32,
     mask: StateMask,
     query: Option<OwnedQuery>,
 }
 
-/// Holds while a reader has samples in some states. Once its reader is deleted it never does; it does not keep its
-/// participant. Its clones are the same condition.
+/// Condition that is true while a reader has samples in certain states. It is false once the reader is deleted, and
+/// does not keep the participant alive. Clones are the same condition.
 #[derive(Clone)]
 pub struct ReadCondition(Rc<Asked>);
 
@@ -76,7 +76,7 @@ impl ReadCondition {
         }))
     }
 
-    /// Whether there are such samples now.
+    /// Returns whether the reader has such samples now.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         let asked = &*self.0;
@@ -96,7 +96,7 @@ impl ReadCondition {
         state.engine.has_any(asked.reader, &selection)
     }
 
-    /// The states it asks for.
+    /// Returns the states that it selects.
     #[must_use]
     pub fn mask(&self) -> StateMask {
         self.0.mask
@@ -115,8 +115,8 @@ impl ReadCondition {
     }
 }
 
-/// Holds while a reader has samples in some states of which a query holds, an expression as a [`Filter`] takes it.
-/// Of what has no value, the end of an instance, no query holds.
+/// Condition that is true while a reader has samples in certain states that match a query. The query is an expression
+/// as for [`Filter`]. A sample without a value, which only reports an instance state, matches no query.
 ///
 /// ```
 /// use std::time::Duration;
@@ -158,28 +158,28 @@ impl<T> Clone for QueryCondition<T> {
 }
 
 impl<T: TopicType> QueryCondition<T> {
-    /// As what it is read by, and attached to wait sets.
+    /// Returns the condition for reading samples and for wait sets.
     #[must_use]
     pub fn as_read_condition(&self) -> &ReadCondition {
         &self.condition
     }
 
-    /// The expression.
+    /// Returns the query expression.
     #[must_use]
     pub fn query_expression(&self) -> String {
         self.filter.borrow().expression().into()
     }
 
-    /// The parameters.
+    /// Returns the query parameters.
     #[must_use]
     pub fn query_parameters(&self) -> Vec<String> {
         self.filter.borrow().parameters().to_vec()
     }
 
-    /// Other parameters for the same expression (DDS 1.4 §2.2.2.5.9.3).
+    /// Replaces the query parameters (DDS 1.4 §2.2.2.5.9.3).
     ///
     /// # Errors
-    /// As [`Filter::set_parameters`]; the former ones hold then.
+    /// As [`Filter::set_parameters`]; the former parameters stay then.
     pub fn set_query_parameters(&self, parameters: &[&str]) -> Result<(), FilterError> {
         self.filter.borrow_mut().set_parameters(parameters)?;
         note_change(&self.condition.0.core);
@@ -187,7 +187,7 @@ impl<T: TopicType> QueryCondition<T> {
     }
 }
 
-/// What a [`StatusCondition`] is made of.
+/// Definition of a [`StatusCondition`].
 struct Watched {
     core: Weak<Core>,
     of: Endpoint,
@@ -195,8 +195,8 @@ struct Watched {
     enabled: Cell<StatusMask>,
 }
 
-/// Holds while one of some statuses of an endpoint has changed and was not told, by a listener or by its getter. Once
-/// its endpoint is deleted it never does. Its clones are the same condition.
+/// Condition that is true while an enabled status of an endpoint has a change that neither a listener nor a getter has
+/// read. It is false once the endpoint is deleted. Clones are the same condition.
 #[derive(Clone)]
 pub struct StatusCondition(Rc<Watched>);
 
@@ -211,7 +211,7 @@ impl StatusCondition {
         }))
     }
 
-    /// Whether one of the enabled statuses has changed.
+    /// Returns whether one of the enabled statuses has changed.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         let watched = &*self.0;
@@ -226,39 +226,39 @@ impl StatusCondition {
                 .intersects(watched.enabled.get())
     }
 
-    /// The statuses it is about.
+    /// Returns the enabled statuses.
     #[must_use]
     pub fn enabled_statuses(&self) -> StatusMask {
         self.0.enabled.get()
     }
 
-    /// Makes it about other statuses (DDS 1.4 §2.2.2.1.9.1).
+    /// Replaces the enabled statuses (DDS 1.4 §2.2.2.1.9.1).
     pub fn set_enabled_statuses(&self, statuses: StatusMask) {
         self.0.enabled.set(statuses);
         note_change(&self.0.core);
     }
 }
 
-/// Holds while its user says so, from any thread or from a callback. Its clones are the same condition.
+/// Condition that the application sets, from any thread or from a callback. Clones are the same condition.
 #[derive(Clone, Debug)]
 pub struct GuardCondition {
     value: Arc<AtomicBool>,
-    /// Wakes the participant it was made by.
+    /// Eventfd of the participant that created it.
     wake: Arc<OwnedFd>,
 }
 
 impl GuardCondition {
-    /// Whether it holds.
+    /// Returns the value set last.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         self.value.load(Ordering::Acquire)
     }
 
-    /// Says whether it holds. True wakes a wait set that waits, which costs a system call.
+    /// Sets the value. True wakes a waiting wait set, which costs a system call.
     pub fn set_trigger_value(&self, value: bool) {
         self.value.store(value, Ordering::Release);
         if value {
-            // It can only fail by overflow, which means that it is readable already.
+            // The write fails only on overflow, and then the descriptor is already readable.
             let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
         }
     }
@@ -270,8 +270,7 @@ impl GuardCondition {
 }
 
 impl Participant {
-    /// Makes a condition that holds when its user says so (DDS 1.4 §2.2.2.1.8). A wait set that drives this
-    /// participant may have it attached.
+    /// Creates a guard condition (DDS 1.4 §2.2.2.1.8), for wait sets that run this participant.
     #[must_use]
     pub fn create_guard_condition(&self) -> GuardCondition {
         GuardCondition {
@@ -282,14 +281,14 @@ impl Participant {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Makes a condition on samples in these states (DDS 1.4 §2.2.2.5.3.5). A reader that is shown
-    /// [views](Self::on_view) has none.
+    /// Creates a condition on samples in these states (DDS 1.4 §2.2.2.5.3.5). For a reader of [views](Self::on_view)
+    /// it is always false.
     #[must_use]
     pub fn create_read_condition(&self, mask: StateMask) -> ReadCondition {
         ReadCondition::new(self, mask, None)
     }
 
-    /// Makes a condition on samples in these states of which a query holds (§2.2.2.5.3.6).
+    /// Creates a condition on samples in these states that match a query (§2.2.2.5.3.6).
     #[must_use]
     pub fn create_query_condition(&self, mask: StateMask, query: Filter<T>) -> QueryCondition<T>
     where
@@ -304,7 +303,7 @@ impl<T: TopicType> DataReader<T> {
         }
     }
 
-    /// Makes a condition on changes of these statuses (§2.2.2.1.1.4).
+    /// Creates a condition on changes of these statuses (§2.2.2.1.1.4).
     #[must_use]
     pub fn status_condition(&self, statuses: StatusMask) -> StatusCondition {
         StatusCondition::new(&self.core, Endpoint::Reader(self.id), statuses)
@@ -312,26 +311,26 @@ impl<T: TopicType> DataReader<T> {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Makes a condition on changes of these statuses (DDS 1.4 §2.2.2.1.1.4).
+    /// Creates a condition on changes of these statuses (DDS 1.4 §2.2.2.1.1.4).
     #[must_use]
     pub fn status_condition(&self, statuses: StatusMask) -> StatusCondition {
         StatusCondition::new(&self.core, Endpoint::Writer(self.id), statuses)
     }
 }
 
-/// Any condition.
+/// Condition of any kind.
 #[derive(Clone)]
 pub enum Condition {
-    /// On samples.
+    /// Condition on samples.
     Read(ReadCondition),
-    /// On statuses.
+    /// Condition on statuses.
     Status(StatusCondition),
-    /// On what its user says.
+    /// Condition set by the application.
     Guard(GuardCondition),
 }
 
 impl Condition {
-    /// Whether it holds.
+    /// Returns whether the condition is true.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         match self {
@@ -341,12 +340,12 @@ impl Condition {
         }
     }
 
-    /// Whether it may hold without anything having changed at a participant.
+    /// Returns whether the condition can become true without a change in a participant.
     pub(crate) fn is_guard(&self) -> bool {
         matches!(self, Self::Guard(_))
     }
 
-    /// The participant it depends on; of a guard only its own knows.
+    /// Returns the participant on which it depends; a guard does not know its own.
     pub(crate) fn core(&self) -> Option<&Weak<Core>> {
         match self {
             Self::Read(condition) => Some(&condition.0.core),
@@ -356,7 +355,7 @@ impl Condition {
     }
 }
 
-/// Whether they are the same condition, not whether they say the same.
+/// Identity, not equality of definition.
 impl PartialEq for Condition {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

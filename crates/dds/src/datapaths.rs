@@ -4,8 +4,8 @@ use isolane_datapath::{Datapath, DatapathFactory, Note, UdpConfig};
 
 use crate::error::BuildError;
 
-/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a note for each that
-/// was not used.
+/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a note for each
+/// factory that was not used.
 pub(crate) fn open_first(
     mut factories: Vec<Box<dyn DatapathFactory>>,
     network: UdpConfig,
@@ -19,7 +19,7 @@ pub(crate) fn open_first(
                 reason,
             }),
             None => {
-                // Some obstacles show only when a lane is opened, such as a queue taken meanwhile.
+                // Some obstacles, such as a queue taken meanwhile, show only when a lane is opened.
                 factory.tolerate_lane_failure();
                 return Ok((factory.open(network)?, not_used));
             }

@@ -1,26 +1,25 @@
-//! What keeps two endpoints from being a pair, all of it: for whoever looks at endpoints of others and asks why
-//! they do not talk.
+//! All reasons why two endpoints do not match, for diagnosis.
 //!
-//! The engine asks the same questions when it matches, and stops at the first answer.
+//! The engine makes the same checks when it matches endpoints, and stops at the first failure.
 
 use std::fmt;
 
 use isolane_engine::{incompatible_policies, partitions_meet};
 use isolane_wire::{discovery::EndpointData, qos::PolicyId};
 
-/// One reason why a writer and a reader are no pair.
+/// Reason why a writer and a reader do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// Their topics have other names.
+    /// The topic names differ.
     Topic,
-    /// Their types have other names.
+    /// The type names differ.
     Type,
-    /// The type of one of them has a key, the other's has none.
+    /// Only one of the types has a key.
     Key,
-    /// They share no partition (DDS 1.4 §2.2.3.13).
+    /// The endpoints share no partition (DDS 1.4 §2.2.3.13).
     Partition,
-    /// Less is offered than is requested in this policy (§2.2.3).
+    /// The writer offers less than the reader requests in this policy (§2.2.3).
     Policy(PolicyId),
 }
 
@@ -36,8 +35,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Everything that keeps a writer and a reader from being a pair; empty: they are one, as far as what they announce
-/// decides it.
+/// Returns all reasons why a writer and a reader do not match. An empty list means that their announcements match.
 ///
 /// ```
 /// use std::time::Duration;

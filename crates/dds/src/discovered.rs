@@ -1,11 +1,11 @@
-//! What was discovered: the built-in topics of DDS 1.4 §2.2.5 as lists and a callback, what is ignored of
-//! it, and what this participant says of itself.
+//! Discovered entities: the built-in topics of DDS 1.4 §2.2.5 as lists and a callback, the ignore operations, and the
+//! participant's USER_DATA.
 //!
-//! *DCPSParticipant* is [`participants`](Participant::participants), *DCPSPublication* and *DCPSSubscription*
-//! are [`publications`](Participant::publications) and [`subscriptions`](Participant::subscriptions),
-//! *DCPSTopic*, which RTPS does not announce, is [`topics`](Participant::topics), made of the two. They are
-//! no readers: what there is now is asked for, and [`on_discovery`](Participant::on_discovery) tells what has
-//! changed.
+//! [`participants`](Participant::participants) is *DCPSParticipant*, [`publications`](Participant::publications)
+//! *DCPSPublication* and [`subscriptions`](Participant::subscriptions) *DCPSSubscription*.
+//! [`topics`](Participant::topics) is *DCPSTopic*, derived from the two, because RTPS does not announce it. There are
+//! no built-in readers: the lists return the current state, and [`on_discovery`](Participant::on_discovery) reports
+//! changes.
 
 use std::rc::Rc;
 
@@ -27,28 +27,26 @@ use crate::{
     state::{State, Task},
 };
 
-/// A topic that endpoints of others belong to (*TopicBuiltinTopicData*).
+/// Topic of remote endpoints (*TopicBuiltinTopicData*).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiscoveredTopic {
-    /// Its name.
+    /// Topic name.
     pub name: String,
-    /// The name of its type; a topic that has two is two of these.
+    /// Type name. A topic with two types has two entries.
     pub type_name: String,
-    /// Whether its type has a key.
+    /// True if the type has a key.
     pub is_keyed: bool,
-    /// TOPIC_DATA, of the first endpoint that says something.
+    /// TOPIC_DATA of the first endpoint that has any.
     pub topic_data: Octets,
-    /// Writers of others.
+    /// Number of remote writers.
     pub writers: usize,
-    /// Readers of others.
+    /// Number of remote readers.
     pub readers: usize,
 }
 
-/// A user's function for what discovery brings.
 pub(crate) type DiscoveryCallback = Box<dyn FnMut(DiscoveryEvent)>;
 
-/// Who is told of discovery.
 #[derive(Default)]
 pub(crate) struct DiscoveryListening {
     job: Option<JobId>,
@@ -56,7 +54,7 @@ pub(crate) struct DiscoveryListening {
 }
 
 impl State {
-    /// There are events of discovery, perhaps.
+    /// Activates the callback's job if there are discovery events.
     pub(crate) fn note_discovery(&mut self, now: Instant) {
         if let Some(job) = self.discovery_listening.job
             && self.engine.has_discovery_event()
@@ -65,7 +63,7 @@ impl State {
         }
     }
 
-    /// Removes the callback, to be dropped while the state is free.
+    /// Removes and returns the callback; drop it while the state is not borrowed.
     pub(crate) fn clear_discovery_listening(&mut self) -> Option<DiscoveryCallback> {
         if let Some(job) = self.discovery_listening.job.take() {
             self.remove_job(job);
@@ -75,7 +73,7 @@ impl State {
 }
 
 impl Core {
-    /// Tells the callback one event of discovery. True: another one waits.
+    /// Passes one discovery event to the callback. Returns true if another one is pending.
     pub(crate) fn tell_discovery(&self) -> bool {
         let (event, mut callback) = {
             let mut state = self.state.borrow_mut();
@@ -85,7 +83,7 @@ impl Core {
         if let (Some(event), Some(callback)) = (event, &mut callback) {
             callback(event);
         }
-        // Declared after the callback: given back before an unwanted one is dropped.
+        // Declared after the callback, so that the borrow ends before a removed callback is dropped.
         let mut state = self.state.borrow_mut();
         let listening = &mut state.discovery_listening;
         if listening.job.is_some() && listening.callback.is_none() {
@@ -96,27 +94,27 @@ impl Core {
 }
 
 impl Participant {
-    /// The participants of others that are known now (*DCPSParticipant*).
+    /// Returns the remote participants known now (*DCPSParticipant*).
     #[must_use]
     pub fn participants(&self) -> Vec<RemoteParticipant> {
         let state = self.core().state.borrow();
         state.engine.remote_participants().cloned().collect()
     }
 
-    /// The endpoints of others that are known now.
+    /// Returns the remote endpoints known now.
     #[must_use]
     pub fn endpoints(&self) -> Vec<RemoteEndpoint> {
         let state = self.core().state.borrow();
         state.engine.remote_endpoints().collect()
     }
 
-    /// The writers among them (*DCPSPublication*).
+    /// Returns the remote writers known now (*DCPSPublication*).
     #[must_use]
     pub fn publications(&self) -> Vec<RemoteEndpoint> {
         self.endpoints_of(EndpointKind::Writer)
     }
 
-    /// The readers among them (*DCPSSubscription*).
+    /// Returns the remote readers known now (*DCPSSubscription*).
     #[must_use]
     pub fn subscriptions(&self) -> Vec<RemoteEndpoint> {
         self.endpoints_of(EndpointKind::Reader)
@@ -128,7 +126,7 @@ impl Participant {
         all.filter(|endpoint| endpoint.kind == kind).collect()
     }
 
-    /// The topics they belong to (*DCPSTopic*), in the order of their names.
+    /// Returns the topics of the remote endpoints known now (*DCPSTopic*), sorted by name.
     #[must_use]
     pub fn topics(&self) -> Vec<DiscoveredTopic> {
         let state = self.core().state.borrow();
@@ -153,10 +151,11 @@ impl Participant {
         topics
     }
 
-    /// Sets the callback for what discovery brings: it is told of each participant and endpoint of others
-    /// that is found, changes or goes, one an activation of a job at the priority of discovery, in
-    /// the order it happened. Of what is known already nothing is told: ask for the lists. Where more
-    /// has happened than is kept ([`MAX_DISCOVERY_EVENTS`]) it is told
+    /// Sets the callback for discovery events: each remote participant or endpoint that is found, changes or
+    /// disappears.
+    ///
+    /// A job at discovery's priority passes one event per activation, in their order. Entities known before cause no
+    /// events; use the lists. If more events occur than are stored ([`MAX_DISCOVERY_EVENTS`]), the callback receives
     /// [`Missed`](DiscoveryEvent::Missed).
     ///
     /// ```
@@ -195,12 +194,12 @@ impl Participant {
             let listening = &mut state.discovery_listening;
             listening.callback.replace(Box::new(callback))
         };
-        // What it owns may be a writer, which is deleted now that the state is free.
+        // The callback may own a writer, whose deletion borrows the state.
         drop(former);
         Ok(())
     }
 
-    /// Changes USER_DATA of this participant, the one policy of it that peers hear of; announced at once.
+    /// Changes USER_DATA of this participant, its only announced policy, and announces it at once.
     ///
     /// # Errors
     /// [`BuildError::Octets`].
@@ -211,12 +210,11 @@ impl Participant {
         Ok(())
     }
 
-    /// Ignores a participant from now on and for good (DDS 1.4 §2.2.2.2.1.14): it goes with all its
-    /// endpoints, and what it announces is not taken in. This participant's own GUID: its readers no longer
-    /// hear its own writers.
+    /// Ignores a participant permanently (DDS 1.4 §2.2.2.2.1.14): it is removed with all its endpoints, and its
+    /// announcements are discarded. With this participant's own GUID, its readers no longer match its own writers.
     ///
-    /// Nobody is told. A reliable writer of the other side that had matched a reader here goes on waiting for
-    /// its acknowledgements, for as long as this participant is there.
+    /// The other side is not informed. A reliable writer there that had matched a reader here keeps waiting for its
+    /// acknowledgements as long as this participant exists.
     ///
     /// # Errors
     /// [`IgnoreError::ListFull`].
@@ -224,7 +222,7 @@ impl Participant {
         self.ignore(|state, now| state.engine.ignore_participant(now, participant.prefix))
     }
 
-    /// Ignores a writer, of others or of this participant (§2.2.2.2.1.16), as
+    /// Ignores a remote or local writer (§2.2.2.2.1.16) permanently, like
     /// [`ignore_participant`](Self::ignore_participant).
     ///
     /// # Errors
@@ -233,7 +231,8 @@ impl Participant {
         self.ignore(|state, now| state.engine.ignore_endpoint(now, writer))
     }
 
-    /// Ignores a reader likewise (§2.2.2.2.1.17).
+    /// Ignores a remote or local reader (§2.2.2.2.1.17) permanently, like
+    /// [`ignore_participant`](Self::ignore_participant).
     ///
     /// # Errors
     /// [`IgnoreError::ListFull`].
@@ -241,7 +240,7 @@ impl Participant {
         self.ignore(|state, now| state.engine.ignore_endpoint(now, reader))
     }
 
-    /// Ignores all endpoints of a topic, of others and of this participant (§2.2.2.2.1.15).
+    /// Ignores all remote and local endpoints of a topic (§2.2.2.2.1.15).
     ///
     /// # Errors
     /// [`IgnoreError`].

@@ -1,9 +1,8 @@
-//! ENTITY_FACTORY and *enable* (DDS 1.4 §2.2.3.20, §2.2.2.1.1.7): participants and endpoints that do not take part
-//! yet.
+//! Enabling of entities (DDS 1.4 §2.2.3.20, §2.2.2.1.1.7): ENTITY_FACTORY and *enable*.
 //!
-//! There are no publishers and subscribers here, so a participant's policy is about its writers and readers. What is
-//! not enabled has its memory and its handle; statuses, listeners and conditions may be set up and its policies
-//! changed before anybody hears of it.
+//! The participant's policy applies to its writers and readers; publishers and subscribers are not enabled separately.
+//! A disabled entity is allocated and has a handle, but is not announced or matched. Statuses, listeners, conditions
+//! and policies can be set up before.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{EnableError, WriterId};
@@ -15,9 +14,9 @@ use crate::{
 };
 
 impl Participant {
-    /// Enables it, where it was [built](crate::Builder::enabled) without: it announces itself from now on, and, unless
-    /// [`Builder::autoenable`](crate::Builder::autoenable) says otherwise, all its endpoints are enabled with it.
-    /// Nothing happens if it is.
+    /// Enables the participant if it was [built](crate::Builder::enabled) disabled. It is announced from now on, and
+    /// its endpoints are enabled too, unless [`Builder::autoenable`](crate::Builder::autoenable) is off. An enabled
+    /// participant is unchanged.
     ///
     /// ```
     /// use std::time::Duration;
@@ -39,13 +38,13 @@ impl Participant {
     /// ```
     ///
     /// # Errors
-    /// [`EnableError::AnnouncementFull`]: some endpoint could not be enabled yet; try again.
+    /// [`EnableError::AnnouncementFull`]: an endpoint could not be enabled yet; call it again.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core().state.borrow_mut();
         state.engine.enable(monotonic_now())
     }
 
-    /// Whether it takes part in its domain.
+    /// Returns whether the participant is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core().state.borrow().engine.is_enabled()
@@ -53,16 +52,16 @@ impl Participant {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Enables it: it is announced, and meets its readers. Nothing happens if it is.
+    /// Enables the writer: it is announced and matched. An enabled writer is unchanged.
     ///
     /// # Errors
-    /// [`EnableError`]; it is as before then.
+    /// [`EnableError`]; nothing was changed then.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core.state.borrow_mut();
         state.engine.enable_writer(monotonic_now(), self.id)
     }
 
-    /// Whether it takes part.
+    /// Returns whether the writer is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.state.borrow().engine.is_writer_enabled(self.id)
@@ -70,16 +69,16 @@ impl<T: TopicType> DataWriter<T> {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Enables it: it is announced, and meets its writers. Nothing happens if it is.
+    /// Enables the reader: it is announced and matched. An enabled reader is unchanged.
     ///
     /// # Errors
-    /// [`EnableError`]; it is as before then.
+    /// [`EnableError`]; nothing was changed then.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core.state.borrow_mut();
         state.engine.enable_reader(monotonic_now(), self.id)
     }
 
-    /// Whether it takes part. While it does not, it has no samples.
+    /// Returns whether the reader is enabled. A disabled reader has no samples.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.state.borrow().engine.is_reader_enabled(self.id)
@@ -87,7 +86,7 @@ impl<T: TopicType> DataReader<T> {
 }
 
 impl State {
-    /// Enables a writer of another thread, which has no other way to be. It goes if it cannot be.
+    /// Enables a remote writer, which has no method for it. Deletes the writer on an error.
     pub(crate) fn enable_remote(&mut self, writer: WriterId) -> Result<(), BuildError> {
         let now = monotonic_now();
         self.engine.enable_writer(now, writer).map_err(|error| {

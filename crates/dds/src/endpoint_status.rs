@@ -1,4 +1,4 @@
-//! Listeners and statuses, as writers and readers offer them.
+//! Listeners and statuses of writers and readers.
 
 use isolane_wire::cdr::TopicType;
 
@@ -16,9 +16,10 @@ use crate::{
 };
 
 impl<T: TopicType> DataWriter<T> {
-    /// Sets the listener of `PUBLICATION_MATCHED`: readers join and part. Like every listener it runs
-    /// as a job of its own at the priority of the topic's protocol work, may do what any callback may,
-    /// and is told of what happened before it was set.
+    /// Sets the listener of `PUBLICATION_MATCHED`: a reader matches, or no longer matches.
+    ///
+    /// Every listener runs as a separate job at the priority of the topic's protocol work. It may do what any callback
+    /// may, and is also notified of changes before it was set.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -31,7 +32,7 @@ impl<T: TopicType> DataWriter<T> {
         })
     }
 
-    /// Sets the listener of `OFFERED_INCOMPATIBLE_QOS`: a reader requests more than is offered.
+    /// Sets the listener of `OFFERED_INCOMPATIBLE_QOS`: a reader requests more than the writer offers.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -44,8 +45,7 @@ impl<T: TopicType> DataWriter<T> {
         })
     }
 
-    /// Sets the listener of `OFFERED_DEADLINE_MISSED`: an instance was not written for a whole period of
-    /// DEADLINE.
+    /// Sets the listener of `OFFERED_DEADLINE_MISSED`: an instance was not written for a DEADLINE period.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -58,7 +58,7 @@ impl<T: TopicType> DataWriter<T> {
         })
     }
 
-    /// Sets the listener of `LIVELINESS_LOST`: the writer was neither asserted nor written for a whole lease.
+    /// Sets the listener of `LIVELINESS_LOST`: the writer was neither asserted nor written for a lease duration.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -82,7 +82,7 @@ impl<T: TopicType> DataWriter<T> {
             let mut state = self.core.state.borrow_mut();
             state.listen(of, kind, topic, Box::new(listener))?
         };
-        // What it owns may be a writer, which is deleted now that the state is free.
+        // The listener may own a writer, whose deletion borrows the state.
         drop(former);
         Ok(())
     }
@@ -92,27 +92,27 @@ impl<T: TopicType> DataWriter<T> {
         state.status(Endpoint::Writer(self.id), kind)
     }
 
-    /// `PUBLICATION_MATCHED` now (DDS 1.4 §2.2.2.4.2.13).
+    /// Returns `PUBLICATION_MATCHED` (DDS 1.4 §2.2.2.4.2.13).
     #[must_use]
     pub fn publication_matched_status(&self) -> PublicationMatchedStatus {
         self.status(Kind::PublicationMatched).publication_matched
     }
 
-    /// `OFFERED_INCOMPATIBLE_QOS` now.
+    /// Returns `OFFERED_INCOMPATIBLE_QOS`.
     #[must_use]
     pub fn offered_incompatible_qos_status(&self) -> OfferedIncompatibleQosStatus {
         self.status(Kind::OfferedIncompatibleQos)
             .offered_incompatible_qos
     }
 
-    /// `OFFERED_DEADLINE_MISSED` now.
+    /// Returns `OFFERED_DEADLINE_MISSED`.
     #[must_use]
     pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
         self.status(Kind::OfferedDeadlineMissed)
             .offered_deadline_missed
     }
 
-    /// `LIVELINESS_LOST` now.
+    /// Returns `LIVELINESS_LOST`.
     #[must_use]
     pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
         self.status(Kind::LivelinessLost).liveliness_lost
@@ -120,9 +120,10 @@ impl<T: TopicType> DataWriter<T> {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Sets the listener of `SUBSCRIPTION_MATCHED`: writers join and part. Like every listener it runs
-    /// as a job of its own at the priority of the topic's protocol work, may do what any callback may,
-    /// and is told of what happened before it was set.
+    /// Sets the listener of `SUBSCRIPTION_MATCHED`: a writer matches, or no longer matches.
+    ///
+    /// Every listener runs as a separate job at the priority of the topic's protocol work. It may do what any callback
+    /// may, and is also notified of changes before it was set.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -155,7 +156,7 @@ impl<T: TopicType> DataReader<T> {
         })
     }
 
-    /// Sets the listener of `REQUESTED_INCOMPATIBLE_QOS`: a writer offers less than is requested.
+    /// Sets the listener of `REQUESTED_INCOMPATIBLE_QOS`: a writer offers less than the reader requests.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -168,7 +169,7 @@ impl<T: TopicType> DataReader<T> {
         })
     }
 
-    /// Sets the listener of `SAMPLE_LOST`: samples will never come.
+    /// Sets the listener of `SAMPLE_LOST`: samples will never arrive.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -181,7 +182,7 @@ impl<T: TopicType> DataReader<T> {
         })
     }
 
-    /// Sets the listener of `SAMPLE_REJECTED`: samples came and were not taken in.
+    /// Sets the listener of `SAMPLE_REJECTED`: samples arrived and were not accepted.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -194,8 +195,7 @@ impl<T: TopicType> DataReader<T> {
         })
     }
 
-    /// Sets the listener of `REQUESTED_DEADLINE_MISSED`: nothing came of an instance for a whole period of
-    /// DEADLINE.
+    /// Sets the listener of `REQUESTED_DEADLINE_MISSED`: an instance received no sample for a DEADLINE period.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -228,8 +228,7 @@ impl<T: TopicType> DataReader<T> {
         })
     }
 
-    /// Sets the listener of `LIVELINESS_CHANGED`: matched writers come, go, lose their liveliness, and have it
-    /// again.
+    /// Sets the listener of `LIVELINESS_CHANGED`: matched writers appear, disappear, lose or regain liveliness.
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -253,7 +252,7 @@ impl<T: TopicType> DataReader<T> {
             let mut state = self.core.state.borrow_mut();
             state.listen(of, kind, topic, Box::new(listener))?
         };
-        // What it owns may be a writer, which is deleted now that the state is free.
+        // The listener may own a writer, whose deletion borrows the state.
         drop(former);
         Ok(())
     }
@@ -263,39 +262,39 @@ impl<T: TopicType> DataReader<T> {
         state.status(Endpoint::Reader(self.id), kind)
     }
 
-    /// `SUBSCRIPTION_MATCHED` now (DDS 1.4 §2.2.2.5.2.13).
+    /// Returns `SUBSCRIPTION_MATCHED` (DDS 1.4 §2.2.2.5.2.13).
     #[must_use]
     pub fn subscription_matched_status(&self) -> SubscriptionMatchedStatus {
         self.status(Kind::SubscriptionMatched).subscription_matched
     }
 
-    /// `REQUESTED_INCOMPATIBLE_QOS` now.
+    /// Returns `REQUESTED_INCOMPATIBLE_QOS`.
     #[must_use]
     pub fn requested_incompatible_qos_status(&self) -> RequestedIncompatibleQosStatus {
         self.status(Kind::RequestedIncompatibleQos)
             .requested_incompatible_qos
     }
 
-    /// `SAMPLE_LOST` now.
+    /// Returns `SAMPLE_LOST`.
     #[must_use]
     pub fn sample_lost_status(&self) -> SampleLostStatus {
         self.status(Kind::SampleLost).sample_lost
     }
 
-    /// `SAMPLE_REJECTED` now.
+    /// Returns `SAMPLE_REJECTED`.
     #[must_use]
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         self.status(Kind::SampleRejected).sample_rejected
     }
 
-    /// `REQUESTED_DEADLINE_MISSED` now.
+    /// Returns `REQUESTED_DEADLINE_MISSED`.
     #[must_use]
     pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
         self.status(Kind::RequestedDeadlineMissed)
             .requested_deadline_missed
     }
 
-    /// `LIVELINESS_CHANGED` now.
+    /// Returns `LIVELINESS_CHANGED`.
     #[must_use]
     pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
         self.status(Kind::LivelinessChanged).liveliness_changed

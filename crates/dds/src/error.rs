@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors, each with the reason and the remedy.
 
 use isolane_datapath::{OpenError, ProtectError};
 use isolane_datapath_xdp::xdp::XdpError;
@@ -10,58 +10,58 @@ use isolane_wire::{
 
 use crate::placement::PlacementError;
 
-/// Why a participant or an endpoint could not be created.
+/// Reason why a participant or an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The datapath: sockets, interfaces, rights.
+    /// Error of the datapath: sockets, interfaces, permissions.
     #[error(transparent)]
     Datapath(#[from] OpenError),
-    /// The engine: its tables and the QoS.
+    /// Error of the engine: its tables and the QoS.
     #[error(transparent)]
     Endpoint(#[from] CreateError),
-    /// A budget that cannot be kept.
+    /// The budget is invalid.
     #[error(transparent)]
     Budget(#[from] ProtectError),
-    /// The executor's table of jobs.
+    /// The executor's job table is full.
     #[error(
         "this participant has no place for another job, of which there are {} and more where limits.local_endpoints is \
          larger; use several participants",
         crate::limits::MAX_JOBS
     )]
     TooManyJobs,
-    /// A bound of samples that is more than can be had.
+    /// The maximum sample size exceeds the limit.
     #[error(
         "samples of {asked} bytes are asked for, and {limit} bytes is the most that can be had here: of a sample 16 MiB, of one that leaves as a single datagram or is written by another thread what a frame of the datapath carries; lower max_bytes or max_datagram_bytes"
     )]
     SampleTooLarge {
-        /// What was asked for.
+        /// Requested size in bytes.
         asked: usize,
-        /// The bound.
+        /// Limit in bytes.
         limit: usize,
     },
-    /// A topic has one type.
+    /// The participant already uses the topic with another type.
     #[error(
         "topic {topic} already has the type {existing} in this participant, and was asked for with {asked}: a topic has one type. Give one of them another name, or use the same type"
     )]
     OtherType {
-        /// The topic's name.
+        /// Topic name.
         topic: String,
-        /// The type of the endpoint that is there.
+        /// Type of the existing endpoint.
         existing: String,
-        /// The type asked for.
+        /// Requested type.
         asked: &'static str,
     },
-    /// A PARTITION that announcements have no room for.
+    /// A PARTITION exceeds the bounds of announcements.
     #[error(
         "partition {name:?} is longer than {} bytes, or one too many of {}: use fewer and shorter names",
         isolane_wire::limits::MAX_PARTITION_BYTES,
         isolane_wire::limits::MAX_PARTITIONS
     )]
     Partition {
-        /// Its name.
+        /// Partition name.
         name: String,
     },
-    /// More octets than announcements have room for.
+    /// A policy has more octets than announcements hold.
     #[error(
         "{policy} has more than {} octets: announce less, and the rest by a topic of its own",
         isolane_wire::limits::MAX_OCTETS
@@ -70,90 +70,90 @@ pub enum BuildError {
         /// USER_DATA, TOPIC_DATA or GROUP_DATA.
         policy: PolicyId,
     },
-    /// A DEADLINE, or a response deadline, of zero.
+    /// A DEADLINE or a response deadline is zero.
     #[error(
         "a deadline of zero is missed by every sample: give Qos::{setting} a time, or leave it out if there is none"
     )]
     ZeroDeadline {
-        /// Which of them: the method of [`Qos`](crate::Qos).
+        /// Method of [`Qos`](crate::Qos) that set it.
         setting: &'static str,
     },
-    /// A writer of another thread is enabled when it is created, and could not be.
+    /// A remote writer, which is enabled at creation, could not be enabled.
     #[error(transparent)]
     Enable(#[from] EnableError),
-    /// The memory of the process cannot be kept from being paged out.
+    /// The memory of the process cannot be locked.
     #[error(
         "memory cannot be locked ({source}): raise the limit (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit), give the program CAP_IPC_LOCK, or build the participant without lock_memory"
     )]
     Lock {
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The loop's thread cannot be scheduled as asked for.
+    /// The loop's thread cannot be scheduled as requested.
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    /// What is described cannot be.
+    /// A static description is invalid.
     #[error(transparent)]
     Described(#[from] StaticError),
-    /// The participant is described to be reached where it is not.
+    /// The participant's described address is not its own.
     #[error(
         "participant {name:?} is described at {address}, which is no address of the interfaces it uses: start it on the host that has it, or describe it where it is"
     )]
     DescribedElsewhere {
-        /// Its name.
+        /// Participant name.
         name: String,
-        /// Where it is described.
+        /// Described address.
         address: std::net::Ipv4Addr,
     },
-    /// There are not enough ports from there on.
+    /// There are fewer than eight ports from the described one on.
     #[error(
         "a described participant takes eight ports, one a level, and from {port} on there are fewer: describe it at 65528 at most"
     )]
     DescribedPort {
-        /// The first of them.
+        /// First described port.
         port: u16,
     },
-    /// In the order of arrival all levels share a port.
+    /// A described participant cannot use [`Order::Fifo`](crate::Order), in which all levels share a port.
     #[error(
         "a described participant has a port for each level, which there are not in the order of arrival: use Order::Priority"
     )]
     DescribedFifo,
-    /// An empty list of datapaths.
+    /// The list of datapaths is empty.
     #[error(
         "no datapath is given: name at least one, or leave Builder::datapaths out to use kernel sockets"
     )]
     NoDatapath,
-    /// A timer without a period would always be due.
+    /// A timer with a period of zero would always be due.
     #[error("a timer needs a period of at least a nanosecond")]
     NoPeriod,
-    /// More peers are named than one announcement reaches.
+    /// The announcement has too many destinations.
     #[error(
         "the named peers are {places} places to announce this participant to, {} is the limit: name fewer, or use multicast",
         crate::limits::ANNOUNCED_PLACES
     )]
     TooManyPeers {
-        /// Groups, and ports of named peers.
+        /// Number of destinations: groups, and ports of named peers.
         places: usize,
     },
-    /// The system refused something the loop needs.
+    /// A system call of the loop failed.
     #[error("could not {action}: {source}")]
     System {
-        /// What was tried.
+        /// Attempted action.
         action: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
 impl BuildError {
-    /// Whether a UDP port that is needed belongs to another program.
+    /// Returns whether a required UDP port is used by another program.
     #[must_use]
     pub fn is_port_taken(&self) -> bool {
         matches!(self, Self::Datapath(OpenError::PortInUse { .. }))
     }
 
-    /// Whether something was asked for that no machine could give: other settings are needed, not
-    /// another machine or other rights.
+    /// Returns whether the settings are invalid on any machine, so that other settings are needed rather than another
+    /// machine or more permissions.
     #[must_use]
     pub fn is_wrong_setting(&self) -> bool {
         let source = match self {
@@ -183,49 +183,49 @@ impl BuildError {
     }
 }
 
-/// Why policies were not changed. Nothing was changed then.
+/// Reason why policies were not changed. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {
-    /// As the engine says: a policy that must not change, or that contradicts another one.
+    /// A policy is immutable, or contradicts another one.
     #[error(transparent)]
     Policies(#[from] SetQosError),
-    /// What no endpoint could have.
+    /// The policies are invalid for any endpoint.
     #[error(transparent)]
     Unusable(#[from] BuildError),
-    /// Slots have the size they were created with.
+    /// `max_bytes` is fixed when an endpoint is created.
     #[error(
         "max_bytes cannot change from {existing} to {asked} once an endpoint is created: its memory is taken; leave it as it is, or create another endpoint"
     )]
     MaxBytes {
-        /// What the endpoint was created with.
+        /// Size at creation.
         existing: usize,
-        /// What was asked for.
+        /// Requested size.
         asked: usize,
     },
 }
 
-/// Why a sample was not written. Nothing of it was sent then.
+/// Reason why a sample was not written. Nothing was sent then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// Every frame of this level is on its way: the loop was not run, or the link is slower than
-    /// the writer. The sample may be written later.
+    /// All frames of this level are in use: the loop did not run, or the link is slower than the writer. The write can
+    /// be retried later.
     #[error("no frame of this level is free; run the loop, or write less")]
     NoFrame,
-    /// As the engine says.
+    /// Error of the engine.
     #[error(transparent)]
     Engine(#[from] isolane_engine::WriteError),
-    /// The serialised sample is larger than the writer's `max_bytes`.
+    /// The serialised sample exceeds the writer's `max_bytes`.
     #[error(
         "the sample is larger than the {limit} bytes that this writer takes{}: raise Qos::max_bytes (of a described topic: max_bytes in isolane.toml), or shorten the sample",
         Longest(.longest)
     )]
     TooLarge {
-        /// The most bytes, with the encapsulation header.
+        /// Maximum size in bytes, including the encapsulation header.
         limit: usize,
-        /// The sample's longest string or sequence.
+        /// Longest string or sequence of the sample.
         longest: Option<MemberLength>,
     },
-    /// A string or sequence is longer than its member's bound.
+    /// A string or sequence exceeds the bound of its member.
     #[error(
         "member {:?} has a length of {}, and its bound is {}: shorten it, or raise the bound in the type, #[topic(bound = N)], on both sides",
         .0.name, .0.length, .0.bound.unwrap_or_default()
@@ -234,16 +234,16 @@ pub enum WriteError {
     /// The sample cannot be serialised.
     #[error("the sample cannot be serialised: {0}")]
     Serialise(#[from] CdrError),
-    /// The ring to the executor is full: it is behind, or the history it takes samples to is full.
+    /// The ring to the executor is full: the executor is behind, or the writer's history is full.
     #[error("the executor has not yet taken what was written before; write later")]
     QueueFull,
-    /// The participant is gone.
+    /// The participant was dropped.
     #[error("the participant no longer exists")]
     Gone,
 }
 
 impl WriteError {
-    /// A sample that does not fit the writer's `max_bytes`.
+    /// Returns the error for a sample that exceeds the writer's `max_bytes`.
     pub(crate) fn too_large(limit: usize) -> Self {
         Self::TooLarge {
             limit,
@@ -251,7 +251,7 @@ impl WriteError {
         }
     }
 
-    /// Names the member of the value that makes the sample too long.
+    /// Adds the member of the value that makes the sample too long.
     #[cold]
     pub(crate) fn of<T: CdrType>(self, value: &T) -> Self {
         let (limit, is_bound) = match self {
@@ -276,7 +276,7 @@ impl WriteError {
     }
 }
 
-/// The longest member of a sample, for people.
+/// Longest member of a sample, formatted for people.
 struct Longest<'a>(&'a Option<MemberLength>);
 
 impl std::fmt::Display for Longest<'_> {

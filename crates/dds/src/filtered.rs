@@ -1,4 +1,4 @@
-//! A reader's filter, changed while it lives.
+//! Replacement of a reader's content filter.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_wire::cdr::TopicType;
@@ -6,9 +6,10 @@ use isolane_wire::cdr::TopicType;
 use crate::{error::QosError, filter::Filter, reader::DataReader};
 
 impl<T: TopicType> DataReader<T> {
-    /// Gives the reader another content filter (DDS 1.4 §2.2.2.3.3, `set_expression_parameters`), or none. It is
-    /// announced, and holds for what comes from now on: what was kept by the former one stays, and what a writer did
-    /// not send because of it does not come any more.
+    /// Replaces or removes the reader's content filter (DDS 1.4 §2.2.2.3.3, `set_expression_parameters`).
+    ///
+    /// The filter is announced and applies to samples received from now on. Cached samples stay, and samples that a
+    /// writer did not send because of the former filter are not sent later.
     ///
     /// ```
     /// use std::time::Duration;
@@ -33,7 +34,7 @@ impl<T: TopicType> DataReader<T> {
     /// ```
     ///
     /// # Errors
-    /// [`QosError`]: it cannot be announced now; the former filter holds then.
+    /// [`QosError`] if the filter cannot be announced now; the former filter stays then.
     pub fn set_filter(&self, filter: Option<Filter<T>>) -> Result<(), QosError> {
         let filter = filter.map(|filter| filter.into_engine(&self.topic));
         let mut state = self.core.state.borrow_mut();

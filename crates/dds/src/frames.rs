@@ -1,9 +1,9 @@
-//! Frames that devices hold: taken, and taken back.
+//! Frames that devices hold, and their return to the pool.
 //!
-//! Where the datapath is sockets a frame that was sent is at home when the call returns, and none of
-//! this has anything to do. A device keeps frames until it has sent them, and says so in memory: they
-//! are looked for when a writer finds no frame, and by a job that is the most urgent there is,
-//! since it also keeps chunks free for what is critical to be received into.
+//! With sockets, a sent frame is back in the pool when the call returns, and nothing here has an effect. A device
+//! holds frames until it has sent them, and reports completion in memory. The loop looks for completed frames when a
+//! writer finds none, and in a job of the highest priority. That job also keeps chunks free for the reception of
+//! critical datagrams.
 
 use isolane_datapath::{Class, Frame, Lane, limits::MAX_DEVICE_QUEUES};
 use isolane_wire::time::Instant;
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl State {
-    /// Marks the job ready that takes frames back, if there is something for it.
+    /// Activates the recycling job if it has something to do.
     #[inline]
     pub(crate) fn gather_recycling(&mut self, now: Instant) {
         self.recycle_at = None;
@@ -27,8 +27,8 @@ impl State {
         }
     }
 
-    /// A look at what lies in memory, if this loop spins and has not only done that for too long: the
-    /// lanes ([`Lane::bit`]) whose first descriptor has something.
+    /// Polls the rings in memory, if this loop spins and has not done only that for too long. Returns the lanes
+    /// ([`Lane::bit`]) whose first descriptor is ready.
     #[inline]
     pub(crate) fn spin(&mut self) -> Option<u16> {
         if !self.spinning || self.spins >= SPINS_PER_LOOK {
@@ -40,7 +40,7 @@ impl State {
         Some(seen)
     }
 
-    /// Takes frames back. True: there is more to do at once.
+    /// Takes frames back from the device. Returns true if more can be taken at once.
     pub(crate) fn recycle(&mut self, now: Instant) -> bool {
         let again = self.datapath.recycle();
         if !again {
@@ -49,7 +49,7 @@ impl State {
         again
     }
 
-    /// A frame to send in; if none is at home, those come home first that devices are done with.
+    /// Takes a frame for sending; if none is free, it first takes back completed ones.
     #[inline]
     pub(crate) fn take_frame(&mut self, class: Class) -> Option<Frame> {
         if self.pool.free(class) == 0 {
@@ -58,7 +58,7 @@ impl State {
         self.pool.take(class)
     }
 
-    /// The class of frames of a lane that have room for so many bytes behind their head room.
+    /// Returns the class of frames of a lane that fit this number of bytes after their head room.
     #[inline]
     pub(crate) fn class_for(&self, lane: Lane, bytes: usize) -> Class {
         match bytes <= self.pool.transmit_room(lane) {
@@ -67,7 +67,7 @@ impl State {
         }
     }
 
-    /// Frames for arriving datagrams that are not at home: armed in the datapath, or being read.
+    /// Returns the number of receive frames outside the pool: armed in the datapath, or being read.
     pub(crate) fn frames_armed(&self) -> usize {
         let pool = &self.pool;
         let of_lanes = Lane::ALL.into_iter().map(Class::Receive);

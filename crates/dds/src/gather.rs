@@ -1,5 +1,5 @@
-//! What has become ready: by time, by what the engine has filed, by other threads, and by the
-//! datapath's sources; and when to look again if nothing has.
+//! Activation of jobs by time, by work of the engine, by other threads, and by the datapath's sources; and the time of
+//! the next activation.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use isolane_wire::time::Instant;
 use crate::{remote::Inlet, state::State, wait::Readable};
 
 impl State {
-    /// Whether epoll tells which lanes are readable; otherwise the datapath itself does.
+    /// Returns whether epoll reports readable lanes; otherwise the datapath does.
     fn has_descriptors(&self) -> bool {
         self.capabilities.wakeup == Wakeup::Descriptors
     }
 
-    /// When something falls due without any event.
+    /// Returns the next time at which something is due without an event.
     fn next_due(&self) -> Option<Instant> {
         let times = [
             self.engine.next_time(),
@@ -26,8 +26,7 @@ impl State {
         times.into_iter().flatten().min()
     }
 
-    /// When the loop is to run next without any event; an instant of the past if something is
-    /// ready.
+    /// Returns when the loop must run next without an event; an instant in the past if something is ready.
     pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let is_ready = self.executor.ready_count() > 0
             || self.work_ready() != 0
@@ -39,7 +38,7 @@ impl State {
         self.next_due()
     }
 
-    /// How long the loop may sleep: to what falls due next, and not beyond `until`.
+    /// Returns how long the loop may sleep: to the next due time, at most to `until`.
     pub(crate) fn sleep_time(&self, now: Instant, until: Option<Instant>) -> Option<Duration> {
         let wakes = self.next_due().into_iter().chain(until).min();
         wakes.map(|at| at.saturating_since(now))
@@ -52,16 +51,16 @@ impl State {
         }
     }
 
-    /// Priorities at which the engine has work that may be tried now.
+    /// Returns the priorities at which the engine has work that may be tried now.
     fn work_ready(&self) -> u16 {
         let starved = self.starved.as_ref();
         (self.engine.ready() | self.rests_ready) & !starved.map_or(0, |starved| starved.priorities)
     }
 
-    /// Marks ready what time, the engine and other threads have brought.
+    /// Makes jobs ready for due times, the engine's work and other threads.
     #[inline]
     pub(crate) fn gather(&mut self, now: Instant) {
-        // Asked in every turn, and mostly there is nothing.
+        // This runs in every iteration, and usually nothing is pending.
         if self.engine.ready() | self.rests_ready != 0
             || self.engine.has_status()
             || self.may_be_due(now)
@@ -70,7 +69,8 @@ impl State {
         }
     }
 
-    /// The same behind a look, before which it was gathered: only time and other threads have gone on.
+    /// Makes jobs ready after a poll that followed a [`gather`](Self::gather): only time and other threads have
+    /// progressed.
     #[inline]
     pub(crate) fn gather_due(&mut self, now: Instant) {
         if self.may_be_due(now) {
@@ -87,7 +87,7 @@ impl State {
             || !self.inlets.is_empty()
     }
 
-    // Never: what asks whether it is needed stays short, and so part of the loop's turn.
+    // Never inlined, so that the check before it stays short and is inlined into the loop.
     #[inline(never)]
     fn gather_all(&mut self, now: Instant) {
         if self.engine.next_time().is_some_and(|at| at <= now) {
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
+    /// Polls the datapath's sources, sleeping up to `timeout`. Returns the time afterwards.
     pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
         let (lanes, readable) = match self.spin() {
             Some(lanes) => (lanes, Some(Readable::FIRSTS)),
@@ -139,8 +139,7 @@ impl State {
         now
     }
 
-    /// Waits for a source. Returns the lanes that have something, and of which descriptors where the
-    /// datapath has some.
+    /// Waits for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
     fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
         let has_descriptors = self.has_descriptors();
         if !has_descriptors && timeout == Some(Duration::ZERO) {
@@ -154,7 +153,6 @@ impl State {
         }
     }
 
-    /// Whether the engine has more work at a priority.
     pub(crate) fn has_work(&self, priority: Priority) -> bool {
         self.work_ready() & (1 << priority.get()) != 0
     }

@@ -1,9 +1,8 @@
-//! Publishers and subscribers: writers, and readers, that share PRESENTATION, PARTITION and GROUP_DATA (DDS 1.4
+//! Publishers and subscribers: groups of writers or readers that share PRESENTATION, PARTITION and GROUP_DATA (DDS 1.4
 //! §2.2.2.4.1, §2.2.2.5.2).
 //!
-//! An endpoint that a [`Participant`] creates is a group of its own. A group is needed for what is said of several
-//! endpoints at once: coherent sets, which a publisher begins and ends, and an order over the samples of several
-//! readers, in which a subscriber is looked at.
+//! An endpoint created by a [`Participant`] is a group by itself. Larger groups serve what concerns several endpoints:
+//! coherent sets, and ordered access to the samples of several readers.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -23,8 +22,8 @@ use crate::{
     writer::{DataWriter, now},
 };
 
-/// A group of writers. A handle: its clones are the same publisher, which is there as long as one of them, or of
-/// its writers, is.
+/// Publisher (DDS 1.4 §2.2.2.4.1): a group of writers. Clones are handles to the same publisher, which exists as long
+/// as one of them or of its writers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,14 +63,14 @@ struct PublisherGroup {
 
 impl Drop for PublisherGroup {
     fn drop(&mut self) {
-        // While unwinding from a panic inside a step the state may be borrowed.
+        // The state may be borrowed if a panic inside a step unwinds.
         if let Ok(mut state) = self.core.state.try_borrow_mut() {
             state.engine.delete_publisher(self.id);
         }
     }
 }
 
-/// A group of readers. A handle, as [`Publisher`].
+/// Subscriber (DDS 1.4 §2.2.2.5.2): a group of readers. A handle like [`Publisher`].
 #[derive(Clone)]
 pub struct Subscriber {
     group: Rc<SubscriberGroup>,
@@ -92,8 +91,8 @@ impl Drop for SubscriberGroup {
 }
 
 impl Participant {
-    /// Creates a group of writers, which share [PRESENTATION](Qos::presentation), [PARTITION](Qos::partition) and
-    /// [GROUP_DATA](Qos::group_data) of `qos`; what else it says has no effect.
+    /// Creates a publisher with [PRESENTATION](Qos::presentation), [PARTITION](Qos::partition) and
+    /// [GROUP_DATA](Qos::group_data) of `qos`; its other policies have no effect.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -112,7 +111,7 @@ impl Participant {
         })
     }
 
-    /// Creates a group of readers, as [`create_publisher`](Self::create_publisher).
+    /// Creates a subscriber from the same policies of `qos` as [`create_publisher`](Self::create_publisher).
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -133,7 +132,7 @@ impl Participant {
 }
 
 impl Qos {
-    /// The same with what a group shares.
+    /// Returns a copy with the policies of the group.
     fn in_group(&self, group: &Self) -> Self {
         let mut qos = self.clone();
         qos.policies = shared(&qos.policies, &group.policies);
@@ -142,7 +141,7 @@ impl Qos {
     }
 }
 
-/// Policies of a member with what its group shares.
+/// Returns the policies of a member, with those of its group.
 fn shared(member: &QosPolicies, group: &QosPolicies) -> QosPolicies {
     QosPolicies {
         presentation: group.presentation,
@@ -153,7 +152,8 @@ fn shared(member: &QosPolicies, group: &QosPolicies) -> QosPolicies {
 }
 
 impl Publisher {
-    /// Creates a writer of the group. What the group shares is the group's, whatever `qos` says.
+    /// Creates a writer in the publisher. The publisher's PRESENTATION, PARTITION and GROUP_DATA replace those of
+    /// `qos`.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -172,21 +172,23 @@ impl Publisher {
         Ok(writer)
     }
 
-    /// Policies of a writer as a member of the group.
     pub(crate) fn shared(&self, qos: &Qos) -> Qos {
         qos.in_group(&self.group.qos.borrow())
     }
 
-    /// Begins a coherent set (DDS 1.4 §2.2.2.4.1.10): what the group's writers write until its
-    /// [end](Self::end_coherent_changes) is seen whole or not at all by readers with coherent access; of INSTANCE
-    /// and TOPIC scope what each writer writes by itself, of GROUP scope all of it together. Sets may lie within each other, and
-    /// the outermost counts. Samples leave as they are written; readers hold them back. A set that a sample is
-    /// missing of, because the history gave it up, or that is larger than a reader's
-    /// [`max_samples`](Qos::max_samples), is dropped there and counted
-    /// ([`ReaderLedger::incomplete`](crate::ReaderLedger)). So is one of GROUP scope where a writer that the reader is matched
-    /// with is deleted, or dies, and what it wrote of it has not come; and the largest one where several that do not end fill what a
-    /// reader has for sets for half a second. Where [PRESENTATION](Qos::presentation) is not coherent, it has no
-    /// effect.
+    /// Begins a coherent set (DDS 1.4 §2.2.2.4.1.10). Readers with coherent access receive the samples written until
+    /// its [end](Self::end_coherent_changes) as a whole or not at all.
+    ///
+    /// With INSTANCE and TOPIC scope each writer has a set; with GROUP scope one set spans all writers. Sets may be
+    /// nested, and the outermost counts. Samples are sent when they are written, and readers hold them until the set
+    /// is complete. Without coherent [PRESENTATION](Qos::presentation) the call has no effect.
+    ///
+    /// A reader drops an incomplete set and counts it ([`ReaderLedger::incomplete`](crate::ReaderLedger)) in these
+    /// cases:
+    /// - a sample is missing because the writer's history no longer has it;
+    /// - the set exceeds the reader's [`max_samples`](Qos::max_samples);
+    /// - in GROUP scope, a matched writer is deleted or lost before its part of the set has arrived;
+    /// - unfinished sets fill the reader's memory for sets for half a second; the largest one is dropped.
     ///
     /// # Errors
     /// [`CoherentError::TooDeep`].
@@ -195,12 +197,14 @@ impl Publisher {
         state.engine.begin_coherent_changes(self.group.id)
     }
 
-    /// Ends it (§2.2.2.4.1.11). The end takes a number and a place in the history of each writer that has a part in the
-    /// set, of GROUP scope of each. Where there is none it waits for one, as a write does
-    /// ([`Qos::max_blocking_time`], of the group's QoS).
+    /// Ends a coherent set (§2.2.2.4.1.11).
+    ///
+    /// The end takes a sequence number and a history slot of each writer with samples in the set, or, with GROUP
+    /// scope, of every writer. If there is no room it waits like a write ([`Qos::max_blocking_time`] of the
+    /// publisher's QoS).
     ///
     /// # Errors
-    /// [`CoherentError`]; the set is open still then.
+    /// [`CoherentError`]; the set stays open then.
     pub fn end_coherent_changes(&self) -> Result<(), CoherentError> {
         let core = &self.group.core;
         let mut ended = self.try_end();
@@ -225,8 +229,9 @@ impl Publisher {
         Ok(())
     }
 
-    /// Sends what the group's writers have filed, ends of sets last, a call of the datapath a level. Left to the jobs, the
-    /// first end could wake a reader on the same core, which would run before the other ends have left.
+    /// Sends the queued samples of the group's writers and the ends of their sets, with one call of the datapath per
+    /// level. If the jobs sent them, the first end could wake a reader on the same core, which would run before the
+    /// other ends are sent.
     fn send_ends(&self, state: &mut State) {
         let mut levels = 0_u8;
         for nth in 0.. {
@@ -244,11 +249,10 @@ impl Publisher {
         }
     }
 
-    /// Changes PARTITION and GROUP_DATA of the group, and so of all its writers, which are announced again and matched
-    /// anew.
+    /// Changes PARTITION and GROUP_DATA of the publisher and all its writers, which are announced and matched again.
     ///
     /// # Errors
-    /// [`QosError`], with the first writer that cannot have it; those before it have it then.
+    /// [`QosError`] of the first writer that refuses the change; the writers before it are changed.
     pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
         qos.check()?;
         let mut state = self.group.core.state.borrow_mut();
@@ -269,7 +273,8 @@ impl Publisher {
 }
 
 impl Subscriber {
-    /// Creates a reader of the group. What the group shares is the group's, whatever `qos` says.
+    /// Creates a reader in the subscriber. The subscriber's PRESENTATION, PARTITION and GROUP_DATA replace those of
+    /// `qos`.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -281,7 +286,8 @@ impl Subscriber {
         self.reader_with(topic, qos, None)
     }
 
-    /// The same with a content filter: see [`Participant::create_filtered_reader`]. What does not pass is in no set.
+    /// Creates a reader with a content filter in the subscriber: see [`Participant::create_filtered_reader`]. Samples
+    /// that do not pass belong to no coherent set.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -308,12 +314,11 @@ impl Subscriber {
         Ok(reader)
     }
 
-    /// Policies of a reader as a member of the group.
     pub(crate) fn shared(&self, qos: &Qos) -> Qos {
         qos.in_group(&self.group.qos.borrow())
     }
 
-    /// Changes PARTITION and GROUP_DATA of the group, as [`Publisher::set_qos`].
+    /// Changes PARTITION and GROUP_DATA of the subscriber, as [`Publisher::set_qos`].
     ///
     /// # Errors
     /// As [`Publisher::set_qos`].
@@ -335,9 +340,11 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Begins to look at the samples of all readers of the group together (§2.2.2.5.2.8): until the [`Access`] is
-    /// dropped no set of GROUP scope and no sample in the order of a group is added to them, also if the loop runs
-    /// meanwhile. It says which reader is to be looked at next for the order in which a publisher's writers wrote.
+    /// Begins access to the samples of all readers of the subscriber (§2.2.2.5.2.8).
+    ///
+    /// Until the [`Access`] is dropped, no coherent set of GROUP scope and no sample in group order becomes available,
+    /// even if the loop runs. The [`Access`] tells which reader to take from next, in the order in which the
+    /// publisher's writers wrote.
     ///
     /// ```
     /// use std::time::Duration;
@@ -391,8 +398,8 @@ impl Subscriber {
     }
 }
 
-/// The time in which the samples of a subscriber are looked at: see [`Subscriber::begin_access`]. It ends when this
-/// is dropped (§2.2.2.5.2.9); of several within each other, with the first.
+/// Access to the samples of a subscriber: see [`Subscriber::begin_access`]. Dropping it ends the access
+/// (§2.2.2.5.2.9); of nested ones, the first counts.
 #[must_use = "dropping it ends the access"]
 pub struct Access {
     group: Rc<SubscriberGroup>,
@@ -400,8 +407,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether the oldest sample of a reader is the next one in the order of the group. Of a group whose access is
-    /// not ordered, each reader with a sample is next in its turn.
+    /// Returns whether the oldest sample of a reader is the next one in the order of the group. Without ordered
+    /// access, readers with samples are next one after the other.
     #[must_use]
     pub fn is_next<T: TopicType>(&self, reader: &DataReader<T>) -> bool {
         self.next() == Some(reader.id)

@@ -1,40 +1,40 @@
-//! From the handle of an instance back to its key (DDS 1.4 §2.2.2.4.2, §2.2.2.5.3).
+//! Conversion of an instance handle to its key (DDS 1.4 §2.2.2.4.2, §2.2.2.5.3).
 //!
-//! A handle is the key hash. Where no key of the type is longer than that, the hash is the key, and nothing else is
-//! needed. Of a longer one it is a digest: then the key is read from a sample of the instance that is still there. No
-//! keys are remembered beside samples: that would take memory for each instance there ever was.
+//! A handle is the key hash. If no key of the type is longer than the hash, the hash contains the key. Otherwise the
+//! hash is a digest, and the key is read from a stored sample of the instance. Keys are not stored separately, since
+//! that would take memory for every instance that ever existed.
 
 use isolane_wire::cdr::{CdrError, TopicType, key_hash, read_key, read_key_hash};
 use thiserror::Error;
 
 use crate::{reader::DataReader, selection::InstanceHandle, writer::DataWriter};
 
-/// Why there is no key for a handle.
+/// Reason why a handle has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// The reader does not know the instance, or has forgotten it.
+    /// The reader does not know the instance, or no longer knows it.
     #[error(
         "the reader knows no such instance: take handles from SampleInfo::instance_handle or lookup_instance"
     )]
     UnknownInstance,
-    /// Keys of this type are longer than a handle, and no sample of the instance is there to read it from.
+    /// Keys of this type are longer than a handle, and no sample of the instance is stored.
     #[error(
         "the key is longer than its handle, and no sample of the instance is kept any more: ask before the last one is taken, or keep the key beside the handle"
     )]
     NotKept,
-    /// The handle is none of this type.
+    /// The handle does not belong to this type.
     #[error("the handle is not one of this topic's type: {0}")]
     NoHandle(CdrError),
 }
 
-/// The key that a handle is, if no key of the type is longer.
+/// Returns the key contained in a handle; `None` if keys of the type can be longer.
 fn of_handle<T: TopicType>(handle: &InstanceHandle) -> Option<Result<T, KeyError>> {
     let key = read_key_hash(handle)?;
     Some(key.map_err(KeyError::NoHandle))
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// The key of an instance: a value whose other members are zero, false or empty.
+    /// Returns the key of an instance, as a value whose other members are zero, false or empty.
     ///
     /// ```
     /// use std::time::Duration;
@@ -55,8 +55,8 @@ impl<T: TopicType> DataReader<T> {
     /// ```
     ///
     /// # Errors
-    /// [`KeyError::UnknownInstance`]; [`KeyError::NotKept`] where keys of the type can be longer than 16 bytes, and
-    /// all samples of the instance were taken.
+    /// [`KeyError::UnknownInstance`]; [`KeyError::NotKept`] if keys of the type can be longer than 16 bytes and all
+    /// samples of the instance were taken.
     pub fn get_key_value(&self, handle: InstanceHandle) -> Result<T, KeyError> {
         let state = self.core.state.borrow();
         if !state.engine.knows_instance(self.id, handle) {
@@ -73,18 +73,18 @@ impl<T: TopicType> DataReader<T> {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// The handle of an instance: that of [`register_instance`](Self::register_instance). A writer remembers no
-    /// instances, so each key has one. `None`: the key does not fit its type's bounds.
+    /// Returns the handle of an instance, as [`register_instance`](Self::register_instance). A writer does not store
+    /// instances, so every key has a handle. `None` if the key exceeds the bounds of its type.
     #[must_use]
     pub fn lookup_instance(&self, key: &T) -> Option<InstanceHandle> {
         key_hash(key).ok()
     }
 
-    /// The key of an instance, as [`DataReader::get_key_value`] gives it.
+    /// Returns the key of an instance, as [`DataReader::get_key_value`].
     ///
     /// # Errors
-    /// [`KeyError::NotKept`] where keys of the type can be longer than 16 bytes, and nothing of the instance is in the
-    /// writer's history; [`KeyError::NoHandle`].
+    /// [`KeyError::NotKept`] if keys of the type can be longer than 16 bytes and the writer's history has no sample of
+    /// the instance; [`KeyError::NoHandle`].
     pub fn get_key_value(&self, handle: InstanceHandle) -> Result<T, KeyError> {
         if let Some(key) = of_handle(&handle) {
             return key;

@@ -4,21 +4,20 @@ use isolane_datapath::Lane;
 use isolane_executor::Order;
 use isolane_wire::level::Level;
 
-/// Which lane a level's samples take, and so which sockets, port, frames and job.
+/// Assignment of levels to lanes, and so to sockets, port, frames and receive job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lanes {
-    /// Each level has its own.
+    /// Each level has its own lane.
     PerLevel,
-    /// All levels share one: the baseline.
+    /// All levels share one lane (baseline).
     Shared,
 }
 
 impl Lanes {
-    /// The one lane of all levels. The lowest, so that nothing on the way prefers its datagrams.
+    /// Shared lane of all levels: the lowest, so that neither host nor network prefers its datagrams.
     const SHARED: Lane = Lane::Level(Level::ALL[0]);
 
-    /// What belongs to an order of jobs: where they run as they became ready, samples of all
-    /// levels come through one socket as they arrived.
+    /// Returns the assignment for an order of jobs. With FIFO order, samples of all levels arrive through one socket.
     pub(crate) fn of(order: Order) -> Self {
         match order {
             Order::Priority => Self::PerLevel,
@@ -26,7 +25,6 @@ impl Lanes {
         }
     }
 
-    /// The lane of a level.
     pub(crate) fn lane(self, level: Level) -> Lane {
         match self {
             Self::PerLevel => Lane::Level(level),

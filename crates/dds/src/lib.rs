@@ -1,7 +1,7 @@
-//! A DDS for Linux whose critical topics keep their latency bound.
+//! DDS for Linux that bounds the latency of critical topics.
 //!
-//! A [`Participant`] is one thread's: it owns its sockets, its RTPS engine and its executor, and runs
-//! them without a lock. Writers, readers and timers are handles to it.
+//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS engine and its executor, and runs them
+//! without a lock. Writers, readers and timers are handles to it.
 //!
 //! ```
 //! use isolane::{Network, Participant, Qos, TopicType, types::BoundedString};
@@ -41,43 +41,41 @@
 //! # }
 //! ```
 //!
-//! # What runs when
+//! # Scheduling
 //!
-//! Everything the middleware does is a *job* with a priority, and so is every callback: see
-//! [`isolane_executor`]. A topic's level ([`Qos::level`]) gives its jobs their priority. The loop
-//! ([`Participant::run_for`] and its siblings, or [`Participant::poll`] inside your own) looks at the
-//! sources in the order of priority, runs one activation of the most urgent ready job to its end,
-//! and looks again.
+//! All work of the middleware, and every callback, is a *job* with a priority: see [`isolane_executor`]. A topic's
+//! level ([`Qos::level`]) determines the priority of its jobs. The event loop polls its sources in order of priority,
+//! runs one activation of the most urgent ready job to completion, and polls again. [`Participant::run_for`] and its
+//! siblings run the loop; [`Participant::poll`] runs it inside a loop of the application.
 //!
-//! # Waiting
+//! # Listeners and WaitSets
 //!
-//! Callbacks ([`DataReader::on_sample`], [`DataReader::on_subscription_matched`] and their like) are told by jobs of the
-//! loop. Who would rather wait for something takes conditions and a [`WaitSet`], which runs the loop until one of them holds.
+//! Jobs of the loop call the listeners ([`DataReader::on_sample`], [`DataReader::on_subscription_matched`] and
+//! others). The alternative is a [`WaitSet`], which runs the loop until one of its conditions is true.
 //!
 //! # Copies and memory
 //!
-//! A best-effort sample is serialised straight into the frame that is sent, and seen by
-//! [`DataReader::on_view`] in the frame that was received. A reliable sample is serialised into its
-//! history slot and copied once into a frame for each transmission; a cached one is copied once into
-//! its slot. All slots and frames are taken when endpoints are created; after that, nothing on
-//! these ways allocates.
+//! A best-effort sample is serialised directly into the frame that is sent, and [`DataReader::on_view`] reads it in
+//! the frame that was received. A reliable sample is serialised into its history slot and copied once into a frame for
+//! each transmission. A cached sample is copied once into its slot. All slots and frames are allocated when endpoints
+//! are created; after that, these paths allocate nothing.
 //!
 //! # Lanes and budgets
 //!
-//! [`Builder::datapath`] takes a level's traffic past the kernel's stack: with [`XdpOptions`]
-//! each level has an AF_XDP lane of a device. [`Builder::datapaths`] takes several, best first, and uses the
-//! first whose requirements the machine meets. Nothing else of a program changes. `isolane doctor` says
-//! what a lane takes on this machine.
+//! [`Builder::datapath`] selects how packets are sent and received. With [`XdpOptions`] each level has an AF_XDP lane
+//! of a device, which bypasses the kernel's network stack. [`Builder::datapaths`] lists several in order of
+//! preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
+//! `isolane doctor` lists what a lane requires on this machine.
 //!
-//! On lanes budgets are kept: a datagram beyond its budget is dropped, or comes last ([`Over`]), before
-//! it costs a buffer or a wake-up. [`Qos::budget`] is for one reader, [`DataReader::set_budget`] changes
-//! it; [`Participant::protect_level`] is for a level, [`Participant::protect_interface`] for all topics
-//! together and for everybody else's traffic. The last two may come before the first endpoint: then
-//! they hold from the first datagram on.
+//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`Over`]) before it costs a buffer or a
+//! wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
+//! [`Participant::protect_level`] limits a level. [`Participant::protect_interface`] limits all topics together and
+//! all other traffic of the interface. Budgets of levels and interfaces can be set before the first endpoint exists;
+//! they then apply from the first datagram on.
 //!
-//! What could not be had is not silent: [`Participant::notes`] say it in sentences, and
-//! [`Participant::datapath`] which datapath it became. [`Builder::observable`] lets `isolane top` look
-//! at the participant; [`Participant::observe`] is the same from inside.
+//! [`Participant::notes`] lists every feature that this machine refused, with the reason. [`Participant::datapath`]
+//! names the datapath in use. [`Builder::observable`] makes the participant visible to `isolane top`;
+//! [`Participant::observe`] returns the same data inside the process.
 //!
 //! ```no_run
 //! use isolane::{
@@ -201,7 +199,7 @@ pub use isolane_engine::{
     SampleState, SetQosError, StateMask, Timing, ViewState, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
-/// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
+/// Serialisation of topic types: the code behind `#[derive(TopicType)]`, and bounded strings and sequences.
 pub use isolane_wire::cdr as types;
 pub use isolane_wire::{
     cdr::{Representation, TopicType},
@@ -235,7 +233,7 @@ pub use wait_set::{AttachError, WaitError, WaitSet};
 pub use waits::LevelReport;
 pub use writer::DataWriter;
 
-/// The README's programs are compiled and run with the tests.
+/// README programs, compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

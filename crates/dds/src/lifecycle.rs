@@ -1,5 +1,5 @@
-//! How instances begin and end: WRITER_DATA_LIFECYCLE and READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21, §2.2.3.22), the
-//! writer's calls on instances, and time stamps of the user's own.
+//! Instance lifecycle: WRITER_DATA_LIFECYCLE and READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21, §2.2.3.22), the writer's
+//! operations on instances, and source time stamps of the application.
 
 use std::time::Duration;
 
@@ -23,19 +23,21 @@ use crate::{
 
 impl Qos {
     /// WRITER_DATA_LIFECYCLE `autodispose_unregistered_instances`: whether
-    /// [`DataWriter::unregister`](crate::DataWriter::unregister) disposes the instance, too. A writer that is deleted
-    /// unregisters its instances and disposes none, whatever this says. The standard would have them disposed (DDS 1.4
-    /// §2.2.3.21); but a writer that is deleted, like one whose process ends, says nothing of the end of what it has
-    /// described. Who wants it unregisters first. On a reader this has no effect. Default: yes.
+    /// [`DataWriter::unregister`](crate::DataWriter::unregister) also disposes the instance. Default: true. No effect
+    /// on a reader.
+    ///
+    /// A deleted writer unregisters its instances and never disposes them. This deviates from the standard (DDS 1.4
+    /// §2.2.3.21): the end of a writer, like that of its process, does not mean that the described object has ended.
+    /// To dispose instances, unregister them first.
     #[must_use]
     pub fn autodispose(mut self, autodispose: bool) -> Self {
         self.autodispose = autodispose;
         self
     }
 
-    /// READER_DATA_LIFECYCLE `autopurge_nowriter_samples_delay`: how long samples of an instance stay that nobody
-    /// writes any more, read or not, a millisecond at the shortest; then the instance is forgotten. On a writer it
-    /// has no effect. Default: for ever.
+    /// READER_DATA_LIFECYCLE `autopurge_nowriter_samples_delay`: how long samples of an instance without writers stay,
+    /// read or not, at least a millisecond. Afterwards the instance is removed too. No effect on a writer. Default:
+    /// infinite.
     #[must_use]
     pub fn autopurge_nowriter_samples(mut self, delay: Duration) -> Self {
         let lifecycle = &mut self.policies.reader_data_lifecycle;
@@ -43,8 +45,8 @@ impl Qos {
         self
     }
 
-    /// READER_DATA_LIFECYCLE `autopurge_disposed_samples_delay`: the same of an instance that was disposed, which
-    /// stays known. Samples that go so are counted (`purged`).
+    /// READER_DATA_LIFECYCLE `autopurge_disposed_samples_delay`: how long samples of a disposed instance stay. The
+    /// instance itself stays known. Purged samples are counted (`purged`). Default: infinite.
     #[must_use]
     pub fn autopurge_disposed_samples(mut self, delay: Duration) -> Self {
         let lifecycle = &mut self.policies.reader_data_lifecycle;
@@ -53,7 +55,7 @@ impl Qos {
     }
 }
 
-/// What unregistering an instance says.
+/// Returns the kind of change that unregisters an instance.
 pub(crate) fn unregistered(autodispose: bool) -> ChangeKind {
     match autodispose {
         true => ChangeKind::DisposeAndUnregister,
@@ -61,21 +63,21 @@ pub(crate) fn unregistered(autodispose: bool) -> ChangeKind {
     }
 }
 
-/// The payload of an instance's end, from that of a sample; its length.
+/// Serialises the payload of a dispose or unregister from that of a sample, and returns its length.
 pub(crate) fn key_payload<T: TopicType>(payload: &[u8], out: &mut [u8]) -> Option<usize> {
     let length = write_key_of_payload::<T>(payload, out).ok()?;
     Some(lengthened(length, out))
 }
 
-/// The most bytes of that, or a few more; `usize::MAX`: the key has no bound.
+/// Returns an upper bound of that length; `usize::MAX` if the key has no bound.
 pub(crate) fn key_payload_bytes<T: TopicType>() -> usize {
     max_key_payload_bytes::<T>().map_or(usize::MAX, |bytes| bytes.max(MIN_KEY_PAYLOAD_BYTES))
 }
 
 impl State {
-    /// Sends the datagrams that unregister the instances of a writer that is deleted next, as many as a writer may have
-    /// (`REGISTERED_INSTANCES` of the engine). Without a free frame the rest is not sent: readers learn of it by the end
-    /// of the writer.
+    /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
+    /// may have (`REGISTERED_INSTANCES` of the engine). Without a free frame it stops; readers then notice the end of
+    /// the writer.
     pub(crate) fn unregister_instances(&mut self, id: WriterId, lane: Lane) {
         loop {
             let class = self.class_for(lane, BATCH_BYTES);
@@ -94,17 +96,17 @@ impl State {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// The handle of an instance that is to be written (DDS 1.4 §2.2.2.4.2.5). Nothing is said to readers, and
-    /// nothing is taken for it: memory is taken when the writer is created.
+    /// Returns the handle of an instance that will be written (DDS 1.4 §2.2.2.4.2.5). It sends nothing and reserves
+    /// nothing, because memory is allocated at the writer's creation.
     ///
     /// # Errors
-    /// [`WriteError::Serialise`]: the key does not fit its type's bounds.
+    /// [`WriteError::Serialise`]: the key exceeds the bounds of its type.
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle, WriteError> {
         Ok(key_hash(key)?)
     }
 
-    /// Writes a sample with a time stamp of the user's own (§2.2.2.4.2.12). LIFESPAN and DEADLINE count from it, and
-    /// readers that order by source order by it: no time stamp is to lie before that of the sample before.
+    /// Writes a sample with a given source time stamp (§2.2.2.4.2.12). LIFESPAN, DEADLINE and DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP use it, so time stamps must not decrease.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -112,7 +114,7 @@ impl<T: TopicType> DataWriter<T> {
         self.write_change(value, ChangeKind::Alive, stamped(timestamp))
     }
 
-    /// Disposes an instance likewise (§2.2.2.4.2.14).
+    /// Disposes an instance with a given source time stamp (§2.2.2.4.2.14).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -120,7 +122,7 @@ impl<T: TopicType> DataWriter<T> {
         self.write_change(key, ChangeKind::Dispose, stamped(timestamp))
     }
 
-    /// Unregisters an instance likewise (§2.2.2.4.2.8).
+    /// Unregisters an instance with a given source time stamp (§2.2.2.4.2.8).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -130,7 +132,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 }
 
-/// A time stamp of the user's own, written now.
+/// Returns a function for the given time stamp that also advances the engine's time.
 fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut State) -> Timestamp {
     move |state| {
         state.engine.note_time(monotonic_now());
@@ -139,9 +141,9 @@ fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut State) -> Timestamp {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Runs the loop until the reader has what its writers had written before it came (DDS 1.4 §2.2.2.5.3.34): of
-    /// the writers that are matched then. False: not in time, which it is not either where KEEP_ALL has no room left
-    /// and nobody takes. A VOLATILE reader is promised nothing, and does not wait.
+    /// Runs the loop until the reader has the historical data of its currently matched writers (DDS 1.4
+    /// §2.2.2.5.3.34). Returns false on a timeout, also if a KEEP_ALL cache is full and no samples are taken. VOLATILE
+    /// and best-effort readers do not wait.
     ///
     /// # Panics
     /// Inside a callback of the participant.

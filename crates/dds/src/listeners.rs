@@ -1,5 +1,5 @@
-//! How statuses reach listeners: what has changed is marked at the endpoint, and a job of its own
-//! tells one listener an activation, while nothing of the participant is borrowed.
+//! Notification of listeners about status changes. Changes are marked at the endpoint. A separate job calls one
+//! listener per activation, while the participant's state is not borrowed.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus};
@@ -14,14 +14,14 @@ use crate::{
     status_mask::StatusMask,
 };
 
-/// An endpoint of this participant.
+/// Endpoint of this participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Writer(WriterId),
     Reader(ReaderId),
 }
 
-/// A status that can be listened to.
+/// Kind of status with a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     PublicationMatched,
@@ -55,7 +55,7 @@ impl Kind {
         1 << self as u8
     }
 
-    /// The kinds in which a writer has changed.
+    /// Returns the kinds in which a writer's status has changed.
     pub(crate) fn of_writer(status: WriterStatus) -> u16 {
         let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
         has(WriterStatus::PUBLICATION_MATCHED, Self::PublicationMatched)
@@ -70,7 +70,7 @@ impl Kind {
             | has(WriterStatus::LIVELINESS_LOST, Self::LivelinessLost)
     }
 
-    /// The kinds in which a reader has changed.
+    /// Returns the kinds in which a reader's status has changed.
     pub(crate) fn of_reader(status: ReaderStatus) -> u16 {
         let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
         has(
@@ -89,23 +89,22 @@ impl Kind {
     }
 }
 
-/// A user's function for one kind of status, which it picks out of all.
+/// Application's listener for one kind of status, which it selects from all.
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
-/// All listeners of an endpoint.
 pub(crate) type Listeners = [Option<Listener>; Kind::COUNT];
 
-/// What an endpoint's listeners need, in a table beside the engine's endpoints.
+/// Listeners and pending changes of an endpoint, in a table with the engine's indexes.
 #[derive(Default)]
 pub(crate) struct Listening {
-    /// Counts the endpoints that had this place, so that a listener that outlives its endpoint is not
-    /// given to the next.
+    /// Number of endpoints that have used this slot, so that a listener that outlives its endpoint does not pass to
+    /// the next.
     pub(crate) generation: u32,
     listeners: Listeners,
     job: Option<JobId>,
-    /// Kinds that have changed and have a listener that was not told ([`Kind::bit`]).
+    /// Kinds with changes that their listener has not read yet ([`Kind::bit`]).
     pending: u16,
     told: Statuses,
-    /// What has changed and was not told, whether or not somebody listens.
+    /// Statuses with unread changes, with or without a listener.
     pub(crate) changed: StatusMask,
 }
 
@@ -114,7 +113,7 @@ impl Listening {
         self.listeners[kind as usize].is_some()
     }
 
-    /// As it is for the next endpoint of this place; returns what is to be disposed of.
+    /// Resets the slot for the next endpoint; returns the job and the listeners to remove.
     fn clear(&mut self) -> (Option<JobId>, Listeners) {
         let generation = self.generation.wrapping_add(1);
         let former = core::mem::replace(
@@ -143,7 +142,7 @@ impl State {
         &mut table[place]
     }
 
-    /// The place beside an endpoint that was just created.
+    /// Creates the slot of a new endpoint.
     pub(crate) fn make_listening(&mut self, of: Endpoint) {
         let (table, place) = match of {
             Endpoint::Writer(writer) => (&mut self.writer_listening, writer.index()),
@@ -153,8 +152,8 @@ impl State {
         table.resize_with(places, Listening::default);
     }
 
-    /// Forgets the listeners of an endpoint that is gone, and hands them out: they may own endpoints,
-    /// and are to be dropped while the state is free.
+    /// Removes and returns the listeners of a deleted endpoint. They may own endpoints, so drop them while the state
+    /// is not borrowed.
     pub(crate) fn clear_listening(&mut self, of: Endpoint) -> Listeners {
         let (job, listeners) = self.listening(of).clear();
         if let Some(job) = job {
@@ -163,7 +162,7 @@ impl State {
         listeners
     }
 
-    /// Every listener there is, handed out in the same way.
+    /// Removes and returns all listeners; drop them while the state is not borrowed.
     pub(crate) fn clear_all_listening(&mut self) -> Vec<Listeners> {
         let writers = self.writer_listening.iter_mut();
         let all = writers.chain(&mut self.reader_listening);
@@ -174,7 +173,7 @@ impl State {
         listeners
     }
 
-    /// These kinds have changed at an endpoint ([`Kind::bit`]).
+    /// Marks these kinds as changed at an endpoint ([`Kind::bit`]).
     pub(crate) fn note_statuses(&mut self, now: Instant, of: Endpoint, kinds: u16) {
         if kinds == 0 {
             return;
@@ -197,7 +196,7 @@ impl State {
         }
     }
 
-    /// The last sample shown to the user was not of the type: it counts as rejected.
+    /// Counts the sample delivered last as rejected, because it was not of the type.
     pub(crate) fn reject_delivered(
         &mut self,
         reader: ReaderId,
@@ -209,8 +208,8 @@ impl State {
         self.note_statuses(monotonic_now(), of, Kind::SampleRejected.bit());
     }
 
-    /// Sets a listener, which is told of what has changed before, too. Returns the former one, to
-    /// be dropped while the state is free.
+    /// Sets a listener, which is also notified of earlier changes. Returns the former one; drop it while the state is
+    /// not borrowed.
     pub(crate) fn listen(
         &mut self,
         of: Endpoint,
@@ -225,7 +224,7 @@ impl State {
         }
         let listening = self.listening(of);
         let former = listening.listeners[kind as usize].replace(listener);
-        // It asks whether there is something to tell; as long as there is none nothing has changed.
+        // Marked as pending to check for earlier changes; without one the listener is not called.
         listening.pending |= kind.bit();
         if let Some(job) = listening.job {
             self.executor.activate(job, monotonic_now());
@@ -233,7 +232,7 @@ impl State {
         Ok(former)
     }
 
-    /// Takes the change of one kind out of the engine. False: there is none.
+    /// Takes the change of one kind out of the engine. Returns false if there is none.
     fn take_status(&mut self, of: Endpoint, kind: Kind) -> bool {
         let engine = &mut self.engine;
         let mut told = match of {
@@ -280,9 +279,9 @@ impl State {
         taken.is_some()
     }
 
-    /// The status of one kind now, with what has changed since it was last told.
+    /// Returns the status of one kind, with the changes since it was last read.
     pub(crate) fn status(&mut self, of: Endpoint, kind: Kind) -> Statuses {
-        // What is told now is not to count as changed later.
+        // Changes that are read now must not count again later.
         self.gather_notes();
         self.take_status(of, kind);
         let told = &mut self.listening(of).told;
@@ -293,7 +292,7 @@ impl State {
 }
 
 impl Core {
-    /// Tells one listener of an endpoint what has changed. True: another one waits.
+    /// Notifies one listener of an endpoint. Returns true if another one is pending.
     pub(crate) fn tell(&self, of: Endpoint) -> bool {
         let (generation, kind, mut listener, statuses) = {
             let mut state = self.state.borrow_mut();
@@ -302,7 +301,7 @@ impl Core {
                 return false;
             };
             if !state.take_status(of, kind) {
-                // A getter was asked meanwhile.
+                // A getter has read the change meanwhile.
                 return state.listening(of).pending != 0;
             }
             let listening = state.listening(of);
@@ -315,7 +314,7 @@ impl Core {
             listener(&statuses);
         }
 
-        // Declared after the listener: given back before an unwanted one is dropped.
+        // Declared after the listener, so that the borrow ends before a removed listener is dropped.
         let mut state = self.state.borrow_mut();
         let listening = state.listening(of);
         if listening.generation != generation {

@@ -1,4 +1,4 @@
-//! The participant: what it creates, how it is driven, what it knows.
+//! The participant: creation of endpoints and timers, and the event loop.
 
 use std::{
     marker::PhantomData,
@@ -41,18 +41,18 @@ use crate::{
     writer::DataWriter,
 };
 
-/// A participant in a domain (DDS 1.4 §2.2.2.2.1): a handle; its clones are the same participant.
+/// DomainParticipant (DDS 1.4 §2.2.2.2.1). Clones are handles to the same participant.
 ///
-/// When the last clone goes, so do its timers and all callbacks, with the endpoints they own: nothing
-/// could run them any more. When its other endpoints are gone too, it says good-bye to its peers and
-/// is no more. A callback that owns a clone of its own participant therefore keeps it, until its
-/// reader is dropped or its timer stopped.
+/// Dropping the last clone drops its timers and all callbacks, with the endpoints they own, because nothing can run
+/// them any more. When the other endpoints are dropped too, the participant announces its end to its peers and is
+/// deleted. A callback that owns a clone of its own participant therefore keeps it alive until its reader is dropped
+/// or its timer stopped.
 #[derive(Clone)]
 pub struct Participant {
     handle: Rc<Handle>,
 }
 
-/// What all clones of a participant share, and its endpoints do not.
+/// Part that the clones of a participant share, but its endpoints do not.
 struct Handle {
     core: Rc<Core>,
 }
@@ -63,13 +63,12 @@ impl Drop for Handle {
     }
 }
 
-/// A time-triggered job, as [`Participant::create_timer`] returns it. Dropping this does not stop the
-/// timer.
+/// Handle to a time-triggered job of [`Participant::create_timer`]. Dropping it does not stop the timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timer(JobId);
 
 impl Participant {
-    /// Begins to build a participant of this domain, 0 to 232.
+    /// Returns a builder of a participant in this domain, 0 to 232.
     ///
     /// ```
     /// use isolane::{Participant, Waiting};
@@ -99,7 +98,7 @@ impl Participant {
         &self.handle.core
     }
 
-    /// Creates a writer of a topic. Takes the memory of its history.
+    /// Creates a writer of a topic and allocates its history.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -112,7 +111,7 @@ impl Participant {
         Ok(DataWriter::new(Rc::clone(self.core()), id, qos, topic))
     }
 
-    /// Creates a reader of a topic that keeps samples until they are taken.
+    /// Creates a reader of a topic that caches samples until they are taken.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -124,11 +123,12 @@ impl Participant {
         self.reader_with(topic, qos, DeliveryMode::Cache, None)
     }
 
-    /// Creates a reader that takes in the samples that pass a filter (DDS 1.4 §2.2.2.3.3,
-    /// *ContentFilteredTopic*). Others are acknowledged and counted
-    /// ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no room. A reliable reader announces its filter
-    /// (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that can read it does not send what does not pass; what is sent all
-    /// the same is filtered here. [`DataReader::set_filter`] gives it another one.
+    /// Creates a reader that accepts only samples that pass a filter (DDS 1.4 §2.2.2.3.3, *ContentFilteredTopic*).
+    ///
+    /// Other samples are acknowledged and counted ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no slot.
+    /// A reliable reader announces its filter (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that understands it does not
+    /// send the other samples. The reader filters whatever arrives nevertheless. [`DataReader::set_filter`] replaces
+    /// the filter.
     ///
     /// ```
     /// use std::time::Duration;
@@ -164,11 +164,11 @@ impl Participant {
         self.reader_with(topic, qos, DeliveryMode::Cache, filter)
     }
 
-    /// Creates a best-effort reader that sees each sample in the frame it came in, while it is being
-    /// received: see [`DataReader::on_view`]. It keeps none.
+    /// Creates a best-effort reader that accesses each sample in the received frame, during reception, and caches
+    /// none: see [`DataReader::on_view`].
     ///
     /// # Errors
-    /// [`BuildError`]; a reliable reader cannot be one.
+    /// [`BuildError`]; reliable QoS is refused.
     pub fn create_view_reader<T: TopicType>(
         &self,
         topic: &str,
@@ -187,11 +187,11 @@ impl Participant {
         create_reader_of(self.core(), topic, qos, delivery, filter, None)
     }
 
-    /// Creates a writer that another thread writes to: it is `Send`, and its samples go through a
-    /// bounded ring to this participant's loop. It is enabled at once, so the participant must be.
+    /// Creates a writer for another thread. It is `Send`, and passes its samples to this participant's loop through a
+    /// bounded ring. It is enabled at once, so the participant must be enabled.
     ///
-    /// The writer holds frames for its largest samples. On a lane, samples leave without a copy only if these fit a frame of
-    /// the device: a type without bounds needs [`Qos::max_bytes`] of 1,400 or less for that.
+    /// The writer holds frames for its largest samples. On a lane, samples are sent without a copy only if they fit a
+    /// frame of the device: a type without bounds needs [`Qos::max_bytes`] of 1,400 or less for that.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
@@ -203,10 +203,11 @@ impl Participant {
         crate::remote::create(&mut self.core().state.borrow_mut(), topic, qos)
     }
 
-    /// Creates a time-triggered job: `callback` runs on the loop at every instant `t` of the
-    /// monotonic clock with `t = offset (mod period)`, at the priority of the level's samples, and
-    /// is told the instant that was planned. Instants that pass while it waits or runs are not made up
-    /// for; the job's [`Observed`](crate::Observed) counts them.
+    /// Creates a time-triggered job. The loop calls `callback` at every instant `t` of the monotonic clock with `t =
+    /// offset (mod period)`, and passes the planned instant. The job has the priority of the level's samples.
+    ///
+    /// Instants that pass while the job waits or runs are skipped; the job's [`Observed`](crate::Observed) counts
+    /// them.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -249,17 +250,18 @@ impl Participant {
         Ok(Timer(job))
     }
 
-    /// Stops a timer, also from its own callback. Nothing happens if it was stopped before.
+    /// Stops a timer, also from its own callback. A timer that is already stopped is ignored.
     pub fn stop_timer(&self, timer: Timer) {
         let callback = self.core().state.borrow_mut().remove_timer(timer.0);
-        // What it owns may be a writer, which is deleted now that the state is free.
+        // The callback may own a writer, whose deletion borrows the state.
         drop(callback);
     }
 
-    /// Runs what is ready now, at most [`ACTIVATIONS_PER_POLL`](crate::limits::ACTIVATIONS_PER_POLL)
-    /// activations, without sleeping; returns how many ran. For a loop of your own: call it when
-    /// [`descriptor`](Self::descriptor) is readable, and at [`next_time`](Self::next_time), which is to
-    /// be asked after each call and each write.
+    /// Runs ready jobs without sleeping, at most [`ACTIVATIONS_PER_POLL`](crate::limits::ACTIVATIONS_PER_POLL)
+    /// activations, and returns their number.
+    ///
+    /// In an event loop of the application, call it when [`descriptor`](Self::descriptor) is readable and at
+    /// [`next_time`](Self::next_time). Query the latter again after each call and each write.
     ///
     /// ```
     /// use isolane::{Instant, Network, Participant};
@@ -280,32 +282,35 @@ impl Participant {
         self.core().poll()
     }
 
-    /// Readable when [`poll`](Self::poll) has something to do, time apart. Valid while the participant
-    /// is; [`AsFd`] gives the same with that lifetime.
+    /// File descriptor that is readable when [`poll`](Self::poll) has something to do, except for timers.
+    ///
+    /// It is valid as long as the participant; [`AsFd`] returns it with that lifetime.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.core().descriptor.as_raw_fd()
     }
 
-    /// When [`poll`](Self::poll) is to be called next, whatever the descriptor says, on the clock of
-    /// CLOCK_MONOTONIC: an instant of the past if there is something to do now.
+    /// Returns when to call [`poll`](Self::poll) next, regardless of the descriptor, by CLOCK_MONOTONIC. An instant in
+    /// the past means now.
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
         self.core().state.borrow_mut().next_time()
     }
 
-    /// Runs the loop for a while.
+    /// Runs the loop for this duration.
     ///
     /// # Panics
-    /// Inside a callback of this participant. A panic of a callback passes through here; the loop can
-    /// be run again afterwards, without that callback.
+    /// Inside a callback of this participant. A panic of a callback propagates to the caller; the loop can be run
+    /// again afterwards, without that callback.
     pub fn run_for(&self, duration: Duration) {
         self.run_until(duration, || false);
     }
 
-    /// Runs the loop until `done` says so, which is asked after every activation and every sleep;
-    /// false: the time was over first. What is ready when the time is over is still done, 64 activations at most. What `done` looks at should change by what the loop does: what
-    /// another thread or the clock changes is seen when something else wakes the loop.
+    /// Runs the loop until `done` returns true, and returns false if the timeout expired first.
+    ///
+    /// The loop calls `done` after every activation and every sleep. Jobs that are ready at the timeout still run, at
+    /// most 64 activations. `done` should depend on work of the loop: changes by another thread or by the clock are
+    /// noticed only when something else wakes the loop.
     ///
     /// # Panics
     /// As [`run_for`](Self::run_for).
@@ -313,8 +318,8 @@ impl Participant {
         self.core().run_until(timeout, done)
     }
 
-    /// Runs the loop until the flag is set, by a signal handler or another thread. It is seen after
-    /// the next activation: within a second, since housekeeping is one.
+    /// Runs the loop until a signal handler or another thread sets the flag. The loop checks it after each activation,
+    /// at least once a second because of housekeeping.
     ///
     /// # Panics
     /// As [`run_for`](Self::run_for).
@@ -322,14 +327,13 @@ impl Participant {
         self.core().run_while(|| !stop.load(Ordering::Relaxed));
     }
 
-    /// Says that all writers whose [LIVELINESS](Qos::liveliness) is MANUAL_BY_PARTICIPANT are alive (DDS 1.4
-    /// §2.2.2.2.1.21).
+    /// Asserts the [liveliness](Qos::liveliness) of all MANUAL_BY_PARTICIPANT writers (DDS 1.4 §2.2.2.2.1.21).
     pub fn assert_liveliness(&self) {
         let mut state = self.core().state.borrow_mut();
         state.engine.assert_participant(monotonic_now());
     }
 
-    /// This participant's GUID.
+    /// Returns the participant's GUID.
     #[must_use]
     pub fn guid(&self) -> Guid {
         let prefix = self.core().state.borrow().engine.guid_prefix();
@@ -339,20 +343,20 @@ impl Participant {
         }
     }
 
-    /// What the engine counted.
+    /// Returns the counters of the engine.
     #[must_use]
     pub fn counters(&self) -> Counters {
         *self.core().state.borrow().engine.counters()
     }
 
-    /// What the datapath had to do without on this machine, and which budgets it does not keep, in
-    /// sentences.
+    /// Returns, as sentences, the features that the datapath lacks on this machine and the budgets that it does not
+    /// enforce.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.core().state.borrow().notes()
     }
 
-    /// Jobs, ledgers and counters, as of now.
+    /// Returns the current state of jobs, ledgers and counters.
     #[must_use]
     pub fn report(&self) -> Report {
         Report::of(&self.core().state.borrow())
@@ -365,7 +369,7 @@ impl AsFd for Participant {
     }
 }
 
-/// Creates a reader, of a group or by itself.
+/// Creates a reader, in a subscriber or without one.
 pub(crate) fn create_reader_of<T: TopicType>(
     core: &Rc<Core>,
     topic: &str,
@@ -416,7 +420,6 @@ pub(crate) fn create_reader_of<T: TopicType>(
     Ok(DataReader::new(Rc::clone(core), id, qos, topic))
 }
 
-/// Creates a writer at the engine.
 pub(crate) fn create_writer<T: TopicType>(
     state: &mut State,
     topic: &str,
@@ -425,7 +428,7 @@ pub(crate) fn create_writer<T: TopicType>(
     create_writer_of::<T>(state, topic, qos, None)
 }
 
-/// The same, of a group or by itself.
+/// Creates a writer in the engine, in a publisher or without one.
 pub(crate) fn create_writer_of<T: TopicType>(
     state: &mut State,
     topic: &str,
@@ -462,7 +465,8 @@ pub(crate) fn create_writer_of<T: TopicType>(
     Ok(id)
 }
 
-/// Checks what an endpoint is to be, and opens the lane of its level; where it is reached.
+/// Checks the configuration of an endpoint and opens the lane of its level. Returns its unicast and multicast
+/// locators.
 fn prepare<T: TopicType>(
     state: &mut State,
     topic: &str,
@@ -485,14 +489,14 @@ fn prepare<T: TopicType>(
     ))
 }
 
-/// The largest sample that fits a frame.
+/// Returns the maximum sample size in bytes that fits a frame.
 pub(crate) fn frame_limit(state: &State) -> usize {
     let frame_bytes = state.capabilities.max_frame_bytes;
     let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
     limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
 }
 
-/// Whether samples, or their fragments, fit the frames there are.
+/// Checks that samples, or their fragments, fit the frames of the datapath.
 fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
     let frame_limit = frame_limit(state);
     let takes_fragments = state.capabilities.max_frame_bytes >= BATCH_BYTES;
@@ -507,7 +511,7 @@ fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The type by which an endpoint of this participant already knows a topic, if it is another one.
+/// Returns the type name under which this participant already uses the topic, if it differs.
 fn other_type_of(state: &State, topic: &str, type_name: &str) -> Option<String> {
     let engine = &state.engine;
     let writers = engine
@@ -523,5 +527,5 @@ fn other_type_of(state: &State, topic: &str, type_name: &str) -> Option<String> 
     Some(other.type_name.as_str().into())
 }
 
-/// A handle's type parameter, without owning one.
+/// Type parameter of a handle that owns no value of the type.
 pub(crate) type Of<T> = PhantomData<fn(&T)>;

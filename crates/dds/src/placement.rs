@@ -5,83 +5,83 @@ use std::{fs, io};
 use isolane_datapath_xdp::napi::{Policy, Scheduling};
 use rustix::io::Errno;
 
-/// Cores that are online, as the kernel lists them.
+/// List of online cores.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-/// Microseconds of each period that threads under SCHED_FIFO and SCHED_RR may run; -1: all.
+/// Microseconds of each period in which threads under SCHED_FIFO and SCHED_RR may run; -1 means no limit.
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 
-/// Why the loop's thread is not scheduled as asked for.
+/// Reason why the loop's thread is not scheduled as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
-    /// The core is not there.
+    /// The core is offline or does not exist.
     #[error(
         "core {core} is not online (online: {online}): choose one of these, or bring it online: echo 1 > /sys/devices/system/cpu/cpu{core}/online"
     )]
     CoreOffline {
-        /// The core asked for.
+        /// Requested core.
         core: u16,
-        /// Those that are there.
+        /// Online cores.
         online: String,
     },
-    /// The core is there, and this process may not use it.
+    /// The core is outside the cpuset of this process.
     #[error(
         "core {core} is not in the cpuset of this process: start it where the core is, with `isolation = \"cpuset\"` in isolane.slice (systemd-run --slice=isolane.slice PROGRAM, or Slice=isolane.slice in its unit), or choose one of its cores (Cpus_allowed_list in /proc/self/status)"
     )]
     CoreNotInCpuset {
-        /// The core asked for.
+        /// Requested core.
         core: u16,
     },
-    /// The system refuses the core for another reason.
+    /// The system refused the core for another reason.
     #[error("the loop's thread cannot be bound to core {core}: {source}")]
     Core {
-        /// The core asked for.
+        /// Requested core.
         core: u16,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The priority is none of SCHED_FIFO.
+    /// The priority is not in the range of SCHED_FIFO.
     #[error("{priority} is no priority of SCHED_FIFO: choose one from 1 to 99")]
     Priority {
-        /// The priority asked for.
+        /// Requested priority.
         priority: u8,
     },
-    /// The process has no right to the priority.
+    /// The process lacks the permission for the priority.
     #[error(
         "SCHED_FIFO with priority {priority} is not permitted: set LimitRTPRIO={priority} or more in its unit (rtprio in /etc/security/limits.conf), give the program CAP_SYS_NICE, or stay with the ordinary class (priority = \"ordinary\")"
     )]
     NotPermitted {
-        /// The priority asked for.
+        /// Requested priority.
         priority: u8,
     },
-    /// The system refuses the priority for another reason.
+    /// The system refused the priority for another reason.
     #[error("the loop's thread cannot have priority {priority} under SCHED_FIFO: {source}")]
     Realtime {
-        /// The priority asked for.
+        /// Requested priority.
         priority: u8,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A thread that never sleeps would keep others off a core they need.
+    /// A busy-polling thread under SCHED_FIFO would starve other threads of its core.
     #[error(
         "a loop that spins under SCHED_FIFO keeps all others off its core, and {reason}: use Waiting::Sleep (waiting = \"sleep\"), or the ordinary class (priority = \"ordinary\")"
     )]
     Spin {
-        /// Why others need the core.
+        /// Reason why others need the core.
         reason: &'static str,
     },
 }
 
-/// What the thread that runs the loop is to have.
+/// Requested scheduling of the thread that runs the loop.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Placement {
     pub(crate) core: Option<u16>,
-    /// Of SCHED_FIFO; `None`: as it is.
+    /// Priority under SCHED_FIFO; `None` leaves the class unchanged.
     pub(crate) priority: Option<u8>,
 }
 
 impl Placement {
-    /// Tries each part on the calling thread, which is then scheduled as before. Takes what is refused out, and
-    /// returns why.
+    /// Tries each option on the calling thread, whose scheduling is restored afterwards. Removes the refused options
+    /// and returns the reasons.
     pub(crate) fn take_refused(&mut self, spins: bool) -> io::Result<Vec<PlacementError>> {
         let before = Scheduling::of(0)?;
         let core = self.bind(&before);
@@ -96,7 +96,7 @@ impl Placement {
         Ok(core.err().into_iter().chain(realtime.err()).collect())
     }
 
-    /// Schedules the calling thread so.
+    /// Applies the options to the calling thread.
     pub(crate) fn apply(&self) -> Result<(), PlacementError> {
         if let Ok(before) = Scheduling::of(0) {
             self.bind(&before)?;
@@ -159,7 +159,7 @@ impl Placement {
     }
 }
 
-/// Whether a list as `0-3,6` has the core.
+/// Returns whether a list such as `0-3,6` contains the core.
 fn is_listed(core: u16, list: &str) -> bool {
     list.split(',').any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,22 +1,21 @@
-//! What receivers are protected with: budgets, set when a reader is created and changed while the
-//! participant runs.
+//! Protection of receivers by budgets, set at the creation of a reader and changeable at run time.
 //!
-//! Paper 004 (§5.6) gives each socket a *priority*, a *capacity* and a *period* by `setsockopt`, and
-//! the host a limit over all of them. Here a reader takes the socket's place:
+//! Paper 004 (§5.6) gives each socket a *priority*, a *capacity* and a *period* by `setsockopt`, and the host a limit
+//! over all of them. Here the reader corresponds to the socket:
 //!
-//! | in paper 004 | here | changeable while running |
+//! | paper 004 | isolane | changeable at run time |
 //! | --- | --- | --- |
 //! | priority of a socket's flow | [`Qos::level`] | no: peers know it as the topic's port |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
-//! | the same of sockets nobody named | [`Participant::protect_level`] | yes |
-//! | what is beyond it is dropped | [`Over::Drop`]; or it comes last, [`Over::Demote`] | yes |
-//! | limit over all flows | [`Participant::protect_interface`], of which the highest level has a share of its own | yes |
-//! | flows of the system (ARP, ICMP, DNS) | [`InterfaceProtection::others`]: all that is not ours, in one | yes |
-//! | how much a flow took | [`DataReader::flow`], [`Participant::observe`] | |
+//! | the same for all other sockets | [`Participant::protect_level`] | yes |
+//! | dropping of the excess | [`Over::Drop`], or the lowest lane with [`Over::Demote`] | yes |
+//! | limit over all flows | [`Participant::protect_interface`], with a reserve for the highest level | yes |
+//! | flows of the system (ARP, ICMP, DNS) | [`InterfaceProtection::others`]: all foreign traffic as one | yes |
+//! | usage of a flow | [`DataReader::flow`], [`Participant::observe`] | |
 //!
-//! A budget counts datagrams before they cost a buffer or a wake-up, so it takes a datapath that sees
-//! them there: xdp. On the others a reader with a budget is created all the same, takes what comes, and
-//! [`Participant::notes`] say so; what is asked of them later is refused by name.
+//! A budget counts datagrams before they cost a buffer or a wake-up, which requires a datapath that sees them there:
+//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::notes`] reports it,
+//! and later changes of the budget are refused.
 //!
 //! [`Over::Drop`]: isolane_datapath::Over::Drop
 //! [`Over::Demote`]: isolane_datapath::Over::Demote
@@ -37,20 +36,20 @@ use crate::{
     state::State,
 };
 
-/// How a reader's datagrams reach it.
+/// Port and budget of a reader's datagrams.
 #[derive(Debug, Default)]
 pub(crate) enum ReaderFlow {
-    /// With all of its level.
+    /// Port of the level.
     #[default]
     Shared,
-    /// By a port of its own.
+    /// Dedicated port of the reader.
     Own(FlowId),
-    /// With all of its level, although it has a budget: the sentence that says so.
+    /// Port of the level in spite of a budget, with a note for the user.
     NotEnforced(String),
 }
 
 impl ReaderFlow {
-    /// The flow that is the reader's alone.
+    /// Returns the flow that belongs to this reader only.
     pub(crate) fn own(&self) -> Option<FlowId> {
         match self {
             Self::Own(flow) => Some(*flow),
@@ -59,7 +58,7 @@ impl ReaderFlow {
     }
 }
 
-/// Whether a budget can be kept at all, by whatever datapath.
+/// Checks a budget against the bounds of all datapaths.
 pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
     let period = budget.period;
     match (MIN_BUDGET_PERIOD..=MAX_BUDGET_PERIOD).contains(&period) {
@@ -68,7 +67,7 @@ pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
     }
 }
 
-/// A word for what becomes of datagrams beyond a budget.
+/// Returns the name of a treatment of the excess.
 pub(crate) fn word(over: Over) -> &'static str {
     match over {
         Over::Drop => "drop",
@@ -77,8 +76,8 @@ pub(crate) fn word(over: Over) -> &'static str {
 }
 
 impl State {
-    /// Gives a reader with a budget a flow of its own, and protects it. Where the datapath can do
-    /// neither, the reader shares its level's.
+    /// Opens and protects a flow for a reader with a budget. Without support by the datapath, the reader shares its
+    /// level's flow.
     pub(crate) fn open_reader_flow(
         &mut self,
         topic: &str,
@@ -114,27 +113,26 @@ impl State {
         Ok(ReaderFlow::Own(flow))
     }
 
-    /// Where a reader is reached by a flow of its own; `None` if it shares its level's.
+    /// Returns the locators of a reader's own flow; `None` if it shares its level's.
     pub(crate) fn flow_locators(&self, flow: &ReaderFlow) -> Option<LocatorList> {
         let flow = flow.own()?;
         Some(locators(self.datapath.flow_unicast(flow)))
     }
 
-    /// Gives a reader's flow back, if it had one.
     pub(crate) fn close_reader_flow(&mut self, flow: &ReaderFlow) {
         if let Some(flow) = flow.own() {
             self.datapath.close_flow(flow);
         }
     }
 
-    /// The topic of the reader whose own a flow is.
+    /// Returns the topic of the reader that owns a flow.
     pub(crate) fn topic_of_flow(&self, flow: FlowId) -> Option<String> {
         let mut readers = self.engine.local_readers();
         let reader = readers.find(|id| self.readers[id.index()].flow.own() == Some(flow))?;
         Some(self.engine.reader_data(reader)?.topic_name.as_str().into())
     }
 
-    /// Readers whose budgets are not kept, in sentences.
+    /// Returns notes on readers whose budgets are not enforced.
     pub(crate) fn budgets_not_enforced(&self) -> impl Iterator<Item = &str> {
         self.readers.iter().filter_map(|slot| match &slot.flow {
             ReaderFlow::NotEnforced(said) => Some(said.as_str()),
@@ -151,8 +149,8 @@ fn not_enforced(topic: &str, protection: &Protection, reason: &dyn std::error::E
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Changes the budget of a reader that was created with one ([`Qos::budget`]), or takes it away.
-    /// It takes effect at once, with a full budget.
+    /// Changes or removes the budget of a reader created with one ([`Qos::budget`]). The change takes effect at once,
+    /// with a full budget.
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
@@ -180,9 +178,8 @@ impl<T: TopicType> DataReader<T> {
     /// ```
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was: [`ProtectError::NoFlow`] for a reader that was
-    /// created without a budget, since peers send to its level's port, where
-    /// [`Participant::protect_level`] sets one for all.
+    /// [`ProtectError`]; nothing was changed then. [`ProtectError::NoFlow`] for a reader created without a budget:
+    /// peers send to its level's port, which [`Participant::protect_level`] protects.
     pub fn set_budget(&self, protection: Option<Protection>) -> Result<(), ProtectError> {
         protection.map_or(Ok(()), |protection| check(&protection.budget))?;
         let mut state = self.core.state.borrow_mut();
@@ -198,9 +195,10 @@ impl<T: TopicType> DataReader<T> {
         }
     }
 
-    /// What becomes of the datagrams of a reader with a flow of its own: where they arrive, what is
-    /// left of the budget now, and what was decided, by reason. `None` if it shares its level's. For
-    /// people: it allocates and calls the system.
+    /// Returns the state of the reader's own flow: destination, remaining budget, and decisions by reason. `None` if
+    /// the reader shares its level's flow.
+    ///
+    /// Intended for diagnostics: it allocates and makes system calls.
     #[must_use]
     pub fn flow(&self) -> Option<FlowObservation> {
         let state = self.core.state.borrow();
@@ -211,14 +209,15 @@ impl<T: TopicType> DataReader<T> {
 }
 
 impl Participant {
-    /// Protects the receivers of a level, but those with budgets of their own: the level's port and
-    /// its group get this budget each. `None`: no longer. At once, with a full budget.
+    /// Sets the budget of a level's receivers, except for readers with own budgets; `None` removes it. The level's
+    /// port and its group have this budget each. The change takes effect at once, with a full budget.
+    ///
+    /// A level can be protected before its first endpoint. The budget then counts from the level's first datagram on,
+    /// or, for a level without a lane, from the opening of another level's first lane. [`Participant::notes`] reports
+    /// if the datapath turns out not to support it, or if nothing counts yet.
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was. A level may be protected before its first endpoint:
-    /// the budget is kept until then, and counts from the level's first datagram on; a level that has
-    /// no lane is counted from the first lane of another level on. Where it turns out then that the
-    /// datapath cannot, or nobody counts yet, [`Participant::notes`] say so.
+    /// [`ProtectError`]; nothing was changed then.
     pub fn protect_level(
         &self,
         level: Level,
@@ -230,8 +229,10 @@ impl Participant {
         state.datapath.protect(Protected::Lane(lane), protection)
     }
 
-    /// Protects all receivers of the interfaces in use together, and the rest of the host's traffic,
-    /// as far as it says so.
+    /// Sets budgets for all receivers of the used interfaces together, and for all other traffic of the host. Each
+    /// applies if it is given.
+    ///
+    /// The call can precede the first endpoint, as [`protect_level`](Self::protect_level).
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
@@ -251,8 +252,7 @@ impl Participant {
     /// ```
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was. It may come before the first endpoint, as
-    /// [`protect_level`](Self::protect_level).
+    /// [`ProtectError`]; nothing was changed then.
     pub fn protect_interface(&self, protection: InterfaceProtection) -> Result<(), ProtectError> {
         let flows = protection.flows.map(|(budget, _)| budget);
         flows
@@ -272,21 +272,22 @@ impl Participant {
             .protect_interface(protection)
     }
 
-    /// The name of the abstract Unix socket at which other processes may look at this participant
-    /// ([`observe`](crate::observe)), if they may.
+    /// Returns the name of the abstract Unix socket for observers ([`observe`](crate::observe)); `None` if the
+    /// participant is not observable.
     #[must_use]
     pub fn observable_at(&self) -> Option<String> {
         self.core().state.borrow().observable_at()
     }
 
-    /// The datapath in use, by name: what `auto` has chosen, too.
+    /// Returns the name of the datapath in use.
     #[must_use]
     pub fn datapath(&self) -> &'static str {
         self.core().state.borrow().datapath.name()
     }
 
-    /// What the datapath does at this moment: interfaces, flows with their budgets, rings. Empty
-    /// where it has none. For people: it allocates and calls the system.
+    /// Returns the state of the datapath: interfaces, flows with their budgets, rings. Empty if the datapath has none.
+    ///
+    /// Intended for diagnostics: it allocates and makes system calls.
     #[must_use]
     pub fn observe(&self) -> Observation {
         self.core().state.borrow().datapath.observe()

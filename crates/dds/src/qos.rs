@@ -1,8 +1,8 @@
-//! Quality of service: the policies of DDS 1.4 §2.2.3 that a writer or reader is created with.
+//! Quality of service: the policies of DDS 1.4 §2.2.3 with which a writer or reader is created.
 //!
-//! One builder serves writers and readers. Policies have the effect that isolane gives them:
-//! TRANSPORT_PRIORITY is the level, and with it the lane, the UDP port, SO_PRIORITY, DSCP and the
-//! priority of every job of the topic; RESOURCE_LIMITS is the memory taken at creation.
+//! One builder serves writers and readers. TRANSPORT_PRIORITY is the level, which determines the lane, the UDP port,
+//! SO_PRIORITY, DSCP and the priority of every job of the topic. RESOURCE_LIMITS determines the memory allocated at
+//! creation.
 
 use std::time::Duration;
 
@@ -20,9 +20,7 @@ use isolane_wire::{
 
 use crate::{error::BuildError, limits, protection};
 
-/// The policies of a writer or a reader.
-///
-/// Made from a preset, then adjusted:
+/// Policies of a writer or a reader, built from a preset.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,25 +33,25 @@ use crate::{error::BuildError, limits, protection};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Qos {
     pub(crate) policies: QosPolicies,
-    /// `None`: that of the type ([`sent`](Self::sent)).
+    /// Representation chosen by the user; `None` selects that of the type ([`sent`](Self::sent)).
     pub(crate) representation: Option<Representation>,
-    /// A reader takes this representation alone.
+    /// True if a reader accepts this representation only.
     pub(crate) takes_only: bool,
-    /// `None`: what the type comes to ([`sized`](Self::sized)).
+    /// Maximum sample size chosen by the user; `None` selects that of the type ([`sized`](Self::sized)).
     pub(crate) max_bytes: Option<usize>,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
     pub(crate) response_deadline: Option<Duration>,
     pub(crate) autodispose: bool,
     pub(crate) protection: Option<Protection>,
-    /// A partition that does not fit; endpoints are refused by its name.
+    /// Partition that exceeds a bound; creation fails with its name.
     pub(crate) excess_partition: Option<String>,
-    /// A policy with more octets than are announced; endpoints are refused by its name.
+    /// Policy whose octets exceed the bound; creation fails with its name.
     pub(crate) excess_octets: Option<PolicyId>,
 }
 
 impl Qos {
-    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: what is lost is lost, the newest counts.
+    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: lost samples are not repaired, the newest one counts.
     #[must_use]
     pub fn best_effort() -> Self {
         let mut policies = QosPolicies::default();
@@ -81,14 +79,14 @@ impl Qos {
         qos
     }
 
-    /// TRANSPORT_PRIORITY: the level, 0 to 7, 7 most critical. Default 0.
+    /// TRANSPORT_PRIORITY: the level, 0 to 7, where 7 is most critical. Default: 0.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.policies.transport_priority = i32::from(level.get());
         self
     }
 
-    /// HISTORY KEEP_LAST: the last `depth` samples of each instance.
+    /// HISTORY KEEP_LAST: keeps the last `depth` samples of each instance.
     #[must_use]
     pub fn keep_last(mut self, depth: u16) -> Self {
         self.policies.history.kind = HistoryKind::KeepLast;
@@ -96,23 +94,24 @@ impl Qos {
         self
     }
 
-    /// HISTORY KEEP_ALL: every sample, within [`max_samples`](Self::max_samples).
+    /// HISTORY KEEP_ALL: keeps every sample, up to [`max_samples`](Self::max_samples).
     #[must_use]
     pub fn keep_all(mut self) -> Self {
         self.policies.history.kind = HistoryKind::KeepAll;
         self
     }
 
-    /// RESOURCE_LIMITS `max_samples`: slots taken at creation.
+    /// RESOURCE_LIMITS `max_samples`: number of slots allocated at creation.
     #[must_use]
     pub fn max_samples(mut self, samples: u16) -> Self {
         self.policies.resource_limits.max_samples = i32::from(samples);
         self
     }
 
-    /// RESOURCE_LIMITS `max_samples_per_instance`; a KEEP_LAST depth beyond it is refused at creation.
-    /// No further effect yet: KEEP_LAST keeps `depth` samples of an instance, KEEP_ALL shares
-    /// [`max_samples`](Self::max_samples) among all.
+    /// RESOURCE_LIMITS `max_samples_per_instance`. Creation fails if the KEEP_LAST depth exceeds it.
+    ///
+    /// It has no further effect yet: KEEP_LAST keeps `depth` samples of an instance, and under KEEP_ALL all instances
+    /// share [`max_samples`](Self::max_samples).
     #[must_use]
     pub fn max_samples_per_instance(mut self, samples: u16) -> Self {
         self.policies.resource_limits.max_samples_per_instance = i32::from(samples);
@@ -126,45 +125,48 @@ impl Qos {
         self
     }
 
-    /// The largest serialised sample in bytes, with its encapsulation header, at most
-    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES). Default: what the type comes to, where all its strings and
-    /// sequences are bounded, but for an appendable type at least
-    /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES);
-    /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES) otherwise.
+    /// Maximum serialised sample size in bytes, including the encapsulation header; at most
+    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES).
     ///
-    /// A writer refuses a larger sample. A reader acknowledges it, counts it as
-    /// [too large](isolane_engine::ReaderLedger::too_large) and reports it by SAMPLE_LOST. Sizes are not compared when
-    /// endpoints match.
+    /// Default: the maximum size of the type if all its strings and sequences are bounded, and at least
+    /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES) for an appendable type; otherwise
+    /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES).
     ///
-    /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) leave in fragments of an Ethernet
-    /// frame each, one a step of the loop and below the topic's samples, so that no sample of any topic
-    /// as critical waits for more than one of them.
+    /// A writer refuses a larger sample. A reader acknowledges it, counts it
+    /// ([`too_large`](isolane_engine::ReaderLedger::too_large)) and reports SAMPLE_LOST. Matching does not compare
+    /// sizes.
+    ///
+    /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) are sent in fragments that fit an Ethernet
+    /// frame. Each iteration of the loop sends one fragment, at a priority below the topic's samples. A sample of a
+    /// topic of the same level therefore waits for at most one fragment.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// The largest serialised sample that a writer sends as a single datagram. Default
-    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries. With less, fragments
-    /// are as short, [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least; else they have
-    /// [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
+    /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
     ///
-    /// With more, samples up to that size cost one system call in place of one a fragment, and those of a
-    /// best-effort writer are not kept until they are sent. IP cuts them: the link is busy with all parts
-    /// of one before anything more critical, they take no lane, and one lost part is the loss of all.
+    /// Default: [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES), the capacity of an Ethernet frame. A smaller
+    /// value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least. Otherwise
+    /// fragments have [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
+    ///
+    /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
+    /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
+    /// before anything more critical, they take no lane, and the loss of one part loses the sample.
     #[must_use]
     pub fn max_datagram_bytes(mut self, bytes: usize) -> Self {
         self.max_datagram_bytes = bytes;
         self
     }
 
-    /// Whether samples are kept back until they leave together.
+    /// Returns whether samples are batched (LATENCY_BUDGET above zero).
     pub(crate) fn is_batched(&self) -> bool {
         self.policies.latency_budget != isolane_wire::time::Duration::ZERO
     }
 
-    /// The policies of an endpoint of a type: [`max_bytes`](Self::max_bytes) is that of the type unless it was set.
+    /// Returns the policies of an endpoint of type `T`, with [`max_bytes`](Self::max_bytes) derived from the type if
+    /// unset.
     pub(crate) fn sized<T: TopicType>(&self) -> Self {
         let of_type = || {
             let floor = match T::EXTENSIBILITY {
@@ -181,17 +183,16 @@ impl Qos {
         sized
     }
 
-    /// The largest serialised sample.
     pub(crate) fn sample_bytes(&self) -> usize {
         self.max_bytes.unwrap_or(limits::UNBOUNDED_BYTES)
     }
 
-    /// Whether some samples leave in fragments.
+    /// Returns whether the longest samples are sent in fragments.
     pub(crate) fn is_cut(&self) -> bool {
         self.sample_bytes() > self.whole_bytes()
     }
 
-    /// The largest serialised sample that leaves as a single datagram.
+    /// Returns the maximum serialised sample size in bytes that is sent as a single datagram.
     pub(crate) fn whole_bytes(&self) -> usize {
         let whole_bytes = self
             .max_datagram_bytes
@@ -199,49 +200,54 @@ impl Qos {
         self.sample_bytes().min(whole_bytes)
     }
 
-    /// DURABILITY TRANSIENT_LOCAL: a late joiner gets the writer's history.
+    /// DURABILITY TRANSIENT_LOCAL: a late joiner receives the writer's history.
     #[must_use]
     pub fn transient_local(mut self) -> Self {
         self.policies.durability = DurabilityKind::TransientLocal;
         self
     }
 
-    /// DURABILITY VOLATILE: a late joiner begins with the next sample. The default.
+    /// DURABILITY VOLATILE, the default: a late joiner starts with the next sample.
     #[must_use]
     pub fn volatile(mut self) -> Self {
         self.policies.durability = DurabilityKind::Volatile;
         self
     }
 
-    /// DEADLINE: each instance is written, or received, once in this period at least; offered by a writer,
-    /// requested by a reader, compared when they match. Each period that passes without a sample is told at
-    /// either end ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
-    /// [`on_requested_deadline_missed`](crate::DataReader::on_requested_deadline_missed)), at a millisecond at
-    /// the shortest. Of a keyed topic [`max_instances`](Self::max_instances) instances are watched, 256 if
-    /// that is not set. Default: none. A period of zero is refused at creation.
+    /// DEADLINE: maximum period between two samples of an instance. A writer offers it, a reader requests it, and
+    /// matching compares both.
+    ///
+    /// Each period without a sample is reported on both sides
+    /// ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
+    /// [`on_requested_deadline_missed`](crate::DataReader::on_requested_deadline_missed)), at most once a millisecond.
+    /// A keyed topic supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset. Default:
+    /// infinite. Creation fails with a period of zero.
     #[must_use]
     pub fn deadline(mut self, period: Duration) -> Self {
         self.policies.deadline = period.into();
         self
     }
 
-    /// Longest time from a sample's arrival at this host (the kernel's stamp, where there is one:
-    /// [`Builder::receive_stamps`](crate::Builder::receive_stamps)) to the end of its callback, or until it is taken.
-    /// Samples that take longer are delivered, and counted with the job that ran when the deadline fell
-    /// ([`DataReader::response_deadline`](crate::DataReader::response_deadline)). Not announced; without effect at a
-    /// writer. Default: none. Zero is refused at creation.
+    /// Maximum time from a sample's arrival at this host to the end of its callback, or until it is taken.
+    ///
+    /// The arrival is the kernel's receive time stamp if there is one
+    /// ([`Builder::receive_stamps`](crate::Builder::receive_stamps)). Late samples are delivered, and attributed to
+    /// the job that ran when the deadline expired
+    /// ([`DataReader::response_deadline`](crate::DataReader::response_deadline)). The deadline is not announced and
+    /// has no effect on a writer. Default: none. Creation fails with zero.
     #[must_use]
     pub fn response_deadline(mut self, deadline: Duration) -> Self {
         self.response_deadline = Some(deadline);
         self
     }
 
-    /// PARTITION: one more partition the endpoint belongs to. A writer and a reader meet where they
-    /// share one; without any an endpoint is in the one without a name. A name may have the wildcards of
-    /// POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that is to stand for itself)
-    /// and then stands for every name it fits; two names with wildcards never meet. [`MAX_PARTITIONS`]
-    /// names of [`MAX_PARTITION_BYTES`] at most: endpoints with more are refused. It may change while the
-    /// endpoint lives: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
+    /// PARTITION: adds a partition to which the endpoint belongs.
+    ///
+    /// A writer and a reader match if they share a partition. An endpoint without any is in the partition with the
+    /// empty name. A name may have the wildcards of POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` as the
+    /// escape character) and then matches every name that fits; two names with wildcards never match. Creation fails
+    /// with more than [`MAX_PARTITIONS`] names, or with a name longer than [`MAX_PARTITION_BYTES`]. The policy can be
+    /// changed later: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
     ///
     /// [`MAX_PARTITIONS`]: isolane_wire::limits::MAX_PARTITIONS
     /// [`MAX_PARTITION_BYTES`]: isolane_wire::limits::MAX_PARTITION_BYTES
@@ -255,25 +261,28 @@ impl Qos {
         self
     }
 
-    /// LATENCY_BUDGET: how late samples may be without harm; offered by a writer, requested by a
-    /// reader, compared when they match: a writer may not offer more than a reader asks for.
+    /// LATENCY_BUDGET: acceptable delay from write to delivery. A writer offers it, a reader requests it; a match
+    /// requires that the offer does not exceed the request.
     ///
-    /// A writer with one keeps small samples back, for half of it and a second at most, until a datagram is full of
-    /// them ([`BATCH_BYTES`](isolane_engine::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes)
-    /// where that is more): fewer datagrams and system calls for the same samples.
-    /// [`DataWriter::flush`](crate::DataWriter::flush) lets them go at once. A best-effort writer that was created
-    /// with a budget keeps up to [`BATCHED_SAMPLES`](isolane_engine::limits::BATCHED_SAMPLES) that wait to be sent.
-    /// Default: 0, with which nothing is kept back, as critical topics need it; a budget below 0.1 ms counts as 0.
+    /// A writer with a budget batches small samples. It sends them when a datagram is full
+    /// ([`BATCH_BYTES`](isolane_engine::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
+    /// that is larger), and after half of the budget, at most a second. This saves datagrams and system calls.
+    /// [`DataWriter::flush`](crate::DataWriter::flush) sends the batch at once. A best-effort writer created with a
+    /// budget stores up to [`BATCHED_SAMPLES`](isolane_engine::limits::BATCHED_SAMPLES) unsent samples.
+    ///
+    /// Default: 0, which sends each sample at once, as critical topics need. A budget below 0.1 ms counts as 0.
     #[must_use]
     pub fn latency_budget(mut self, budget: Duration) -> Self {
         self.policies.latency_budget = budget.into();
         self
     }
 
-    /// LIFESPAN: how long a sample is of use after it was written. One that has expired is not sent, not
-    /// repaired and not handed out, and its room is free again. A reader counts by its own wall clock
-    /// from the writer's time stamp, with the LIFESPAN of the writer; from the reception where the time stamp
-    /// lies in the future, since then the clocks differ. On a reader it has no effect. Default: for ever.
+    /// LIFESPAN: validity of a sample after it was written. An expired sample is not sent, repaired or delivered, and
+    /// its slot becomes free.
+    ///
+    /// A reader applies the writer's LIFESPAN by its own wall clock, from the source time stamp on. If that time stamp
+    /// lies in the future, the clocks differ, and the reader counts from the reception. The policy has no effect on a
+    /// reader. Default: infinite.
     ///
     /// ```
     /// use std::time::Duration;
@@ -299,26 +308,30 @@ impl Qos {
         self
     }
 
-    /// TIME_BASED_FILTER: a reader sees at most one sample of each instance in this time, by when they are
-    /// received. What comes sooner is counted (`filtered`) and, where reliable, acknowledged; a reliable reader
-    /// keeps the last one back and sees it when the time is over, so that it ends with the last value. Ends of
-    /// instances are seen at once. A [`deadline`](Self::deadline) shorter than it is refused at creation. On a
-    /// writer it has no effect. Default: none.
+    /// TIME_BASED_FILTER: a reader receives at most one sample of each instance in this time, measured by reception.
+    ///
+    /// Earlier samples are counted (`filtered`) and, if reliable, acknowledged. A reliable reader stores the last of
+    /// them and delivers it when the separation has passed, so that it ends with the latest value. Disposals and
+    /// unregistrations are delivered at once. Creation fails if the [`deadline`](Self::deadline) is shorter. The
+    /// policy has no effect on a writer. Default: zero.
     #[must_use]
     pub fn time_based_filter(mut self, minimum_separation: Duration) -> Self {
         self.policies.time_based_filter = minimum_separation.into();
         self
     }
 
-    /// LIVELINESS: who says that a writer is alive, and how long its silence is suffered; compared when
-    /// they match. AUTOMATIC: isolane says so while the participant's loop runs. The manual kinds: the user,
-    /// by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness), and for
-    /// MANUAL_BY_PARTICIPANT once for all such writers also by
-    /// [`Participant::assert_liveliness`](crate::Participant::assert_liveliness). Instances of a writer that is
-    /// silent for longer have lost it, and both ends are told
+    /// LIVELINESS: how a writer is asserted alive, and the lease after which it counts as not alive. Matching compares
+    /// both.
+    ///
+    /// With AUTOMATIC, isolane asserts while the participant's loop runs. With the manual kinds the application
+    /// asserts, by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness).
+    /// [`Participant::assert_liveliness`](crate::Participant::assert_liveliness) asserts all MANUAL_BY_PARTICIPANT
+    /// writers at once.
+    ///
+    /// When the lease of a writer expires, its instances lose it, and both sides report the change
     /// ([`on_liveliness_lost`](crate::DataWriter::on_liveliness_lost),
-    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC and for ever,
-    /// for which nothing is sent: a writer is alive as long as its participant is.
+    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC with an infinite
+    /// lease. Such a writer sends no assertions and is alive as long as its participant.
     #[must_use]
     pub fn liveliness(mut self, kind: LivelinessKind, lease: Duration) -> Self {
         let lease = lease.into();
@@ -326,43 +339,51 @@ impl Qos {
         self
     }
 
-    /// OWNERSHIP: whether all writers may update an instance or the strongest one alone; compared when they
-    /// match. Where it is EXCLUSIVE a reader takes the samples of each instance from its owner: the strongest
-    /// of those that write it ([`ownership_strength`](Self::ownership_strength)), of equals the one with the
-    /// lower GUID. Another follows when the owner unregisters the instance, is gone, loses its
-    /// [liveliness](Self::liveliness), or lets the reader's [deadline](Self::deadline) pass. What others write
-    /// is counted (`not_owner`). Of a keyed topic the owners of [`max_instances`](Self::max_instances)
-    /// instances are remembered, 256 if that is not set.
+    /// OWNERSHIP: whether all writers may update an instance (SHARED), or only the strongest one (EXCLUSIVE). Matching
+    /// compares it.
+    ///
+    /// With EXCLUSIVE, a reader accepts samples of an instance from its owner only: the writer of the instance with
+    /// the highest [`ownership_strength`](Self::ownership_strength), and of equals the one with the lower GUID.
+    /// Ownership passes on when the owner unregisters the instance, disappears, loses its
+    /// [liveliness](Self::liveliness), or misses the reader's [deadline](Self::deadline). Samples of other writers are
+    /// counted (`not_owner`). A keyed topic stores the owners of [`max_instances`](Self::max_instances) instances, or
+    /// 256 if that is unset.
     #[must_use]
     pub fn ownership(mut self, kind: OwnershipKind) -> Self {
         self.policies.ownership = kind;
         self
     }
 
-    /// OWNERSHIP_STRENGTH: how strong a writer is where [OWNERSHIP](Self::ownership) is EXCLUSIVE. On a reader
-    /// it has no effect. Default: 0.
+    /// OWNERSHIP_STRENGTH: strength of a writer under EXCLUSIVE [OWNERSHIP](Self::ownership). No effect on a reader.
+    /// Default: 0.
     #[must_use]
     pub fn ownership_strength(mut self, strength: i32) -> Self {
         self.policies.ownership_strength = strength;
         self
     }
 
-    /// PRESENTATION: among what samples coherence and order hold; compared when they match, and shared by the
-    /// members of a [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber). With INSTANCE, the default, each
-    /// instance is for itself; the samples of each writer are seen in their order whatever it says.
+    /// PRESENTATION: the scope of coherent and ordered access. Matching compares it. The members of a
+    /// [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber) share it.
     ///
-    /// *Coherent*: what is written in a set
-    /// ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is seen whole or not at all, of each writer or
-    /// with GROUP of all of a publisher. INSTANCE does as TOPIC here, as other implementations do (DDS 1.4 §2.2.3.6 has
-    /// sets without effect there). A reader holds sets in memory of their own, as many samples as
-    /// [`max_samples`](Self::max_samples) or the history come to; HISTORY KEEP_LAST applies when a set is seen.
-    /// *Ordered* with GROUP: the samples of a publisher's writers are seen in the order they were
-    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). One waits until each of the others is known
-    /// to have none before it, so a writer that is silent is asked: a question and its answer on the wire.
-    /// With TOPIC, too, the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings keep the order of
-    /// all instances, else samples of an instance are behind one another there.
+    /// With INSTANCE, the default, coherence and order hold within an instance. Under every scope, the samples of one
+    /// writer are delivered in their order.
     ///
-    /// Both need RELIABILITY RELIABLE on both sides, and do not go with TIME_BASED_FILTER: other endpoints are refused.
+    /// *Coherent*: a coherent set ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is delivered
+    /// as a whole or not at all. The set spans one writer, or with GROUP all writers of the publisher. INSTANCE is
+    /// treated as TOPIC, as in other implementations, although DDS 1.4 §2.2.3.6 gives sets no effect there. A reader
+    /// stores incomplete sets in separate memory, with as many samples as [`max_samples`](Self::max_samples) or the
+    /// history allow. HISTORY KEEP_LAST applies when a set is delivered.
+    ///
+    /// *Ordered* with GROUP: the samples of a publisher's writers are delivered in the order in which they were
+    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). A sample waits until every other
+    /// writer is known to have none before it. A silent writer is queried for that, which costs a request and a
+    /// response on the wire.
+    ///
+    /// *Ordered* with TOPIC or GROUP: the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings
+    /// keep the order across all instances. Otherwise they group samples by instance.
+    ///
+    /// Coherent and ordered access require RELIABILITY RELIABLE and exclude TIME_BASED_FILTER; creation fails
+    /// otherwise.
     #[must_use]
     pub fn presentation(
         mut self,
@@ -378,22 +399,25 @@ impl Qos {
         self
     }
 
-    /// DESTINATION_ORDER: which of two samples of an instance is the later; compared when they match, BY_SOURCE_TIMESTAMP
-    /// being more than BY_RECEPTION_TIMESTAMP, the default. Where it is BY_SOURCE_TIMESTAMP a reader takes in no sample
-    /// that is older than one of its instance it has taken in, by the writers' clocks, of equals of two writers the one
-    /// of the lower GUID being the later: so all readers end with the same value. What it drops is counted (`outdated`). A
-    /// writer's time stamps do not go back then, whatever its clock does. The clocks of the writers' hosts should agree.
-    /// Of a keyed topic [`max_instances`](Self::max_instances) instances are watched, 256 if that is not set.
+    /// DESTINATION_ORDER: which of two samples of an instance counts as the later. Matching compares it;
+    /// BY_SOURCE_TIMESTAMP is stronger than BY_RECEPTION_TIMESTAMP, the default.
+    ///
+    /// With BY_SOURCE_TIMESTAMP a reader drops a sample whose source time stamp is older than that of an accepted
+    /// sample of its instance, and counts it (`outdated`). With equal time stamps of two writers, the one with the
+    /// lower GUID counts as the later, so that all readers end with the same value. A writer's time stamps never
+    /// decrease, even if its clock does. The clocks of the writers' hosts should be synchronised. A keyed topic
+    /// supervises [`max_instances`](Self::max_instances) instances, or 256 if that is unset.
     #[must_use]
     pub fn destination_order(mut self, kind: DestinationOrderKind) -> Self {
         self.policies.destination_order = kind;
         self
     }
 
-    /// RELIABILITY `max_blocking_time`: how long [`write`](crate::DataWriter::write) may wait for room
-    /// in a full history, driving the participant meanwhile. Default 0: full is an error at
-    /// once. Inside a callback it is always an error at once. On a
-    /// [`RemoteWriter`](crate::RemoteWriter), which never waits, it has no effect.
+    /// RELIABILITY `max_blocking_time`: how long [`write`](crate::DataWriter::write) may wait for room in a full
+    /// history, running the loop meanwhile.
+    ///
+    /// Default: 0, which returns an error at once. Inside a callback, a full history is always an error at once. The
+    /// setting has no effect on a [`RemoteWriter`](crate::RemoteWriter), which never waits.
     #[must_use]
     pub fn max_blocking_time(mut self, time: Duration) -> Self {
         self.max_blocking = time;
@@ -401,16 +425,16 @@ impl Qos {
         self
     }
 
-    /// What a reader spends on the topic at most: so many datagrams in each period, whatever arrives, and
-    /// what becomes of the others. Not a policy of the standard: no peer hears of it. The reader gets a
-    /// port of its own within its level, by unicast, so that a writer sends to it beside the group of
-    /// the level's other readers. It can be changed while the participant runs
-    /// ([`DataReader::set_budget`](crate::DataReader::set_budget)), and needs a datapath that counts
-    /// datagrams before they are received (xdp); on others the reader takes what comes, and
-    /// [`Participant::notes`](crate::Participant::notes) say so. On a writer it has no effect.
+    /// Budget of a reader: maximum number of datagrams in each period, and the treatment of the excess.
     ///
-    /// A reliable topic's heartbeats and repairs come by the same port and count too: leave room for
-    /// them. What is dropped of it is asked for again, and comes later.
+    /// The budget is specific to isolane and not announced. The reader gets its own unicast port within its level, so
+    /// writers send to it in addition to the level's multicast group.
+    /// [`DataReader::set_budget`](crate::DataReader::set_budget) changes the budget at run time. Enforcement requires
+    /// a datapath that counts datagrams before reception (xdp). On others the reader receives everything, and
+    /// [`Participant::notes`](crate::Participant::notes) reports it. The setting has no effect on a writer.
+    ///
+    /// Heartbeats and repairs of a reliable topic arrive on the same port and count too: leave room for them. A
+    /// reliable reader requests dropped samples again and receives them later.
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
@@ -437,15 +461,15 @@ impl Qos {
         self
     }
 
-    /// DATA_REPRESENTATION: the one that a writer offers. Default: XCDR1 for a final type, XCDR2 for an
-    /// `appendable` one, which Cyclone DDS takes in XCDR2 only. A reader requests both.
+    /// DATA_REPRESENTATION that a writer offers. Default: XCDR1 for a final type, XCDR2 for an `appendable` one, which
+    /// Cyclone DDS accepts in XCDR2 only. A reader requests both.
     #[must_use]
     pub fn representation(mut self, representation: Representation) -> Self {
         self.representation = Some(representation);
         self
     }
 
-    /// DATA_REPRESENTATION: the only one, on either side: a reader of it does not match writers that send another.
+    /// DATA_REPRESENTATION, as the only one on either side: such a reader does not match writers that send another.
     #[must_use]
     pub fn only_representation(mut self, representation: Representation) -> Self {
         self.representation = Some(representation);
@@ -453,25 +477,25 @@ impl Qos {
         self
     }
 
-    /// Whether RELIABILITY is RELIABLE.
+    /// Returns whether RELIABILITY is RELIABLE.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
         self.policies.reliability.kind == ReliabilityKind::Reliable
     }
 
-    /// The level of TRANSPORT_PRIORITY.
+    /// Returns the level given by TRANSPORT_PRIORITY.
     #[must_use]
     pub fn transport_level(&self) -> Level {
         Level::clamp(self.policies.transport_priority)
     }
 
-    /// All policies, in the form discovery carries.
+    /// Returns all policies in the form that discovery announces.
     #[must_use]
     pub fn policies(&self) -> &QosPolicies {
         &self.policies
     }
 
-    /// Whether what was asked for can be had at all.
+    /// Checks the policies against bounds and for consistency.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         if let Some(name) = &self.excess_partition {
             return Err(BuildError::Partition { name: name.clone() });
@@ -504,7 +528,7 @@ impl Qos {
         Ok(())
     }
 
-    /// The representation that a writer of such a type sends.
+    /// Returns the representation that a writer of a type with this extensibility sends.
     pub(crate) fn sent(&self, extensibility: Extensibility) -> Representation {
         self.representation.unwrap_or(match extensibility {
             Extensibility::Final => Representation::Xcdr1,
@@ -512,12 +536,12 @@ impl Qos {
         })
     }
 
-    /// The policies of a writer of such a type: it offers the one representation it sends.
+    /// Returns the policies of a writer, which offers the one representation it sends.
     pub(crate) fn offered(&self, extensibility: Extensibility) -> QosPolicies {
         self.with_representations(&[self.sent(extensibility)])
     }
 
-    /// The policies of a reader: it takes both representations, unless it was said to take one.
+    /// Returns the policies of a reader, which accepts both representations unless restricted to one.
     pub(crate) fn requested(&self) -> QosPolicies {
         match (self.takes_only, self.representation) {
             (true, Some(only)) => self.with_representations(&[only]),
@@ -533,7 +557,7 @@ impl Qos {
                 Representation::Xcdr1 => DataRepresentationId::XCDR1,
                 Representation::Xcdr2 => DataRepresentationId::XCDR2,
             };
-            // The list holds three; it was just emptied.
+            // The list is empty here and holds three.
             let _ = policies.data_representation.push(id);
         }
         policies

@@ -1,4 +1,4 @@
-//! Readers, on the participant's own thread.
+//! Readers, used on the participant's thread.
 
 use std::{marker::PhantomData, rc::Rc};
 
@@ -23,19 +23,19 @@ use crate::{
     state::{State, Task},
 };
 
-/// A sample: its value, where there is one, and what is known of it.
+/// Sample: its value, if any, and its metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample<V> {
-    /// `None` when it says only that its instance has ended.
+    /// Value; `None` if the sample only reports a disposed or unregistered instance.
     pub value: Option<V>,
-    /// Writer, number, times, state of the instance.
+    /// Metadata: writer, sequence number, time stamps, instance state.
     pub info: SampleInfo,
 }
 
-/// A reader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it, and with it its callback.
+/// DataReader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it and its callback.
 ///
-/// Samples are taken, or a callback gets them: [`on_sample`](Self::on_sample) from the cache,
-/// [`on_view`](Self::on_view) straight from the received frame.
+/// The application takes samples, or a callback receives them: [`on_sample`](Self::on_sample) from the cache,
+/// [`on_view`](Self::on_view) directly from the received frame.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,7 +66,7 @@ pub struct DataReader<T: TopicType> {
     pub(crate) id: ReaderId,
     pub(crate) topic: String,
     pub(crate) level: Level,
-    /// The group it belongs to, which stays as long as it does.
+    /// Subscriber of the reader, if any; the handle keeps it alive.
     pub(crate) subscriber: Option<Subscriber>,
     of: Of<T>,
 }
@@ -83,12 +83,12 @@ impl<T: TopicType> DataReader<T> {
         }
     }
 
-    /// Sets the callback of a view reader: it sees each sample in the received frame, strings and
-    /// sequences borrowed from it, inside the job that receives. A sample that comes while there is
-    /// no callback, or is not of the type, counts as rejected.
+    /// Sets the callback of a view reader. It receives each sample in the received frame, with strings and sequences
+    /// borrowed from it, inside the receive job. A sample counts as rejected if there is no callback or it is not of
+    /// the type.
     ///
-    /// The callback may write, and create and delete endpoints, this reader included. If it panics,
-    /// the panic passes through the call that runs the loop, and the reader has no callback any more.
+    /// The callback may write, and create and delete endpoints, including this reader. If it panics, the panic
+    /// propagates through the call that runs the loop, and the reader has no callback afterwards.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -126,14 +126,16 @@ impl<T: TopicType> DataReader<T> {
         let former = self.core.state.borrow_mut().readers[self.id.index()]
             .view
             .replace(Box::new(callback));
-        // What it owns may be a writer, which is deleted now that the state is free.
+        // The callback may own a writer, whose deletion borrows the state.
         drop(former);
     }
 
-    /// Sets the callback of a reader with a cache: it takes each sample, in a job of its own at the
-    /// topic's priority: one an activation, or up to a burst of 16 at the highest level in use. `value` is where samples are decoded; what it has
-    /// reserved is reused. What the callback may do, and what becomes of one that panics, is as for
-    /// [`on_view`](Self::on_view); the sample it was given is taken.
+    /// Sets the callback of a caching reader. A separate job takes each sample at the topic's priority: one sample per
+    /// activation, or up to 16 at the highest level in use.
+    ///
+    /// Samples are decoded into `value`, which reuses its allocations. The callback may do the same as with
+    /// [`on_view`](Self::on_view), and a panic has the same effect. The sample passed to a callback that panics counts
+    /// as taken.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};
@@ -222,12 +224,12 @@ impl<T: TopicType> DataReader<T> {
             }
             former
         };
-        // What it owns may be a writer, which is deleted now that the state is free.
+        // The callback may own a writer, whose deletion borrows the state.
         drop(former);
         Ok(())
     }
 
-    /// Samples that wait to be taken.
+    /// Returns the number of samples that can be taken.
     #[must_use]
     pub fn available(&self) -> usize {
         let mut state = self.core.state.borrow_mut();
@@ -238,8 +240,7 @@ impl<T: TopicType> DataReader<T> {
     /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
     ///
     /// # Errors
-    /// The payload is not of the type, or exceeds its bounds: the sample is gone, counted as
-    /// rejected.
+    /// The payload is not of the type, or exceeds its bounds. The sample is removed and counted as rejected.
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.look_at(self.id, 0) else {
@@ -260,8 +261,8 @@ impl<T: TopicType> DataReader<T> {
         Ok(Some(Sample { value, info }))
     }
 
-    /// Takes the oldest sample into `value`, reusing what it has reserved. `value` is untouched
-    /// where the info says that there is no value.
+    /// Takes the oldest sample into `value`, which reuses its allocations. `value` is unchanged if the returned info
+    /// says that there is no value.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -287,11 +288,10 @@ impl<T: TopicType> DataReader<T> {
         Ok(Some(info))
     }
 
-    /// Reads the `nth` sample, oldest first, without taking it (§2.2.2.5.3.8), and whether it was read
-    /// before.
+    /// Reads the `nth` sample, oldest first, without taking it (§2.2.2.5.3.8). The flag is true if it was read before.
     ///
     /// # Errors
-    /// The payload is not of the type, or exceeds its bounds; it stays until it is taken.
+    /// The payload is not of the type, or exceeds its bounds. The sample stays until it is taken.
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
         let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.look_at(self.id, nth) else {
@@ -307,20 +307,20 @@ impl<T: TopicType> DataReader<T> {
         Ok(Some((Sample { value, info }, was_read)))
     }
 
-    /// Writers matched now.
+    /// Returns the number of matched writers.
     #[must_use]
     pub fn matched_writers(&self) -> usize {
         self.core.state.borrow().engine.matched_writers(self.id)
     }
 
-    /// The last writer that offered less than this reader requests.
+    /// Returns the last writer whose offered QoS is incompatible with this reader's request.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
         let state = self.core.state.borrow();
         state.engine.requested_incompatible(self.id)
     }
 
-    /// Where its samples went.
+    /// Returns the account of all received samples.
     #[must_use]
     pub fn ledger(&self) -> ReaderLedger {
         let state = self.core.state.borrow();
@@ -328,7 +328,7 @@ impl<T: TopicType> DataReader<T> {
     }
 }
 
-/// Reads a payload; an error comes with the reason that the reader's status names.
+/// Decodes a payload; an error includes the reason for SAMPLE_REJECTED.
 #[inline]
 pub(crate) fn decode<'a, V>(
     payload: &'a [u8],
@@ -338,14 +338,14 @@ pub(crate) fn decode<'a, V>(
 }
 
 impl State {
-    /// What has outlived its LIFESPAN is not looked at.
+    /// Removes samples whose LIFESPAN has expired.
     pub(crate) fn drop_expired(&mut self, reader: ReaderId) {
         if self.engine.may_expire(reader) {
             self.engine.drop_expired(monotonic_now(), reader);
         }
     }
 
-    /// The `nth` sample of a reader that is of use now.
+    /// Returns the `nth` unexpired sample of a reader.
     fn look_at(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         self.drop_expired(reader);
         self.note_look(reader);
@@ -355,7 +355,7 @@ impl State {
 
 impl<T: TopicType> Drop for DataReader<T> {
     fn drop(&mut self) {
-        // While unwinding from a panic inside a step the state may be borrowed.
+        // The state may be borrowed if a panic inside a step unwinds.
         let Ok(mut state) = self.core.state.try_borrow_mut() else {
             return;
         };
@@ -367,7 +367,7 @@ impl<T: TopicType> Drop for DataReader<T> {
             state.clear_listening(Endpoint::Reader(self.id)),
         );
         drop(state);
-        // What they own may be writers, which are deleted now that the state is free.
+        // The callbacks may own writers, whose deletion borrows the state.
         drop(callbacks);
     }
 }

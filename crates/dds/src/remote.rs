@@ -1,18 +1,16 @@
 //! Writers for other threads.
 //!
-//! A [`RemoteWriter`] and the executor share two wait-free rings: samples on the way in, empty
-//! frames on the way back. The publisher serialises into a frame it was lent at creation, hands the
-//! frame over, and writes the eventfd only when the loop has said that it sleeps. Nothing is copied
-//! for best effort: the frame that was filled is the one that is sent.
+//! A [`RemoteWriter`] and the executor share two wait-free rings: samples go in, empty frames come back. The publisher
+//! serialises into a frame that it was lent at creation, hands the frame over, and writes the eventfd only if the loop
+//! sleeps. Best-effort samples are not copied: the filled frame is sent.
 //!
-//! The order that makes it safe to sleep: the loop sets *sleeping*, then looks at the rings once
-//! more; the publisher puts the sample into the ring, then looks at *sleeping*. One of the two sees
-//! the other. The publisher that sees it takes it back, so that one sleep costs one system call.
+//! Wake-ups are not lost: the loop sets *sleeping*, then checks the rings once more; the publisher pushes the sample,
+//! then checks *sleeping*. One of the two sees the other. The publisher that sees *sleeping* clears it, so that one
+//! sleep costs one system call.
 //!
-//! A sample that was handed over is as good as written. Where a KEEP_ALL history is full, samples
-//! stay in the ring until readers have acknowledged others, and the ring is what is full next; when
-//! the writer is dropped, what it handed over is still written, and the endpoint lingers until
-//! readers have it, or [`REMOTE_LINGER`] has passed.
+//! A sample handed over will be written. If a KEEP_ALL history is full, samples stay in the ring until readers have
+//! acknowledged older ones, and then the ring fills. When the writer is dropped, the samples in the ring are still
+//! written. The endpoint stays until readers have them, or until [`REMOTE_LINGER`] has passed.
 
 use std::{
     marker::PhantomData,
@@ -49,36 +47,36 @@ use crate::{
     writer::{Encoding, payload_begin},
 };
 
-/// A frame on its way to the executor.
+/// Frame on its way to the executor.
 struct Handed {
     frame: LeasedFrame,
-    /// The sample in it; `None` for a frame that is only given back.
+    /// Sample in the frame; `None` for a frame that is only returned.
     written: Option<Written>,
 }
 
-/// A serialised sample.
+/// Serialised sample.
 struct Written {
-    /// Where in the frame the payload lies.
+    /// Range of the payload in the frame.
     payload: Range<usize>,
     sample: WriteSample,
 }
 
-/// What the two threads share beside the rings.
+/// State shared by both threads, in addition to the rings.
 struct Doorbell {
     sleeping: AtomicBool,
     wake: Arc<OwnedFd>,
 }
 
-/// The publisher's end of the doorbell; it rings once more when it is dropped.
+/// Publisher's end of the doorbell, which rings once more when dropped.
 struct Bell(Arc<Doorbell>);
 
 impl Bell {
-    /// Wakes the loop if it sleeps; what it is to see has been done before.
+    /// Wakes the loop if it sleeps. Call it after the data is in the ring.
     fn ring(&self) {
         fence(Ordering::SeqCst);
         let sleeping = &self.0.sleeping;
         if sleeping.load(Ordering::SeqCst) && sleeping.swap(false, Ordering::SeqCst) {
-            // It can only fail by overflow, which means that it is readable already.
+            // The write fails only on overflow, and then the descriptor is already readable.
             let _ = rustix::io::write(&*self.0.wake, &1u64.to_ne_bytes());
         }
     }
@@ -90,37 +88,36 @@ impl Drop for Bell {
     }
 }
 
-/// The executor's end.
+/// Executor's end of a remote writer.
 pub(crate) struct Inlet {
     pub(crate) job: JobId,
     pub(crate) writer: WriterId,
     encoding: Encoding,
-    /// Of the frames that are lent.
+    /// Class of the lent frames.
     class: Class,
     keeps_all: bool,
     handed: Consumer<Handed>,
     empty: Producer<LeasedFrame>,
     bell: Arc<Doorbell>,
-    /// Frames that could not be lent again because the pool had none; made up for later.
+    /// Number of frames not lent again because the pool had none; they follow later.
     owed: usize,
-    /// Nothing can be done before the writer's status changes: it has room, or all is acknowledged.
+    /// True if nothing can be done until the writer's status changes (room, or all acknowledged).
     parked: bool,
-    /// Since when the publisher is gone, and all it handed over is written.
+    /// Time at which the publisher was gone and all its samples were written.
     ended: Option<Instant>,
 }
 
 impl Inlet {
-    /// The lane of its writer.
     pub(crate) fn lane(&self) -> Lane {
         self.encoding.lane
     }
 
-    /// Whether its job has something to do.
+    /// Returns whether its job has something to do.
     pub(crate) fn is_ready(&self) -> bool {
         !self.parked && (!self.handed.is_empty() || self.handed.is_abandoned())
     }
 
-    /// The writer's status has changed.
+    /// Lets the job try again, after a change of the writer's status.
     pub(crate) fn wake(&mut self) {
         self.parked = false;
     }
@@ -133,29 +130,28 @@ impl Inlet {
         }
     }
 
-    /// Lends frames again for those that were handed in.
+    /// Lends a new frame for each frame that was handed in.
     pub(crate) fn repay(&mut self, pool: &Pool) {
         while self.owed > 0 && !self.handed.is_abandoned() {
             let Some(frame) = pool.take(self.class) else {
                 return;
             };
-            // As many places as frames were lent.
+            // The ring has as many slots as frames were lent.
             let _ = self.empty.push(frame.into_leased());
             self.owed -= 1;
         }
     }
 
-    /// Frames in the publisher's hands, or on the way to or from there.
+    /// Returns the number of frames at the publisher or in the rings.
     pub(crate) fn lent(&self) -> usize {
         REMOTE_QUEUE - self.owed
     }
 }
 
-/// A writer that one other thread uses.
+/// Writer for use by one other thread.
 ///
-/// When it is dropped, what it handed over is still written; the endpoint is deleted within about a
-/// second, or where readers have not yet acknowledged everything, within [`REMOTE_LINGER`] and a
-/// second.
+/// When it is dropped, the samples handed over are still written. The endpoint is deleted within about a second, or,
+/// if readers have not acknowledged everything, within [`REMOTE_LINGER`] and a second.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -176,10 +172,10 @@ impl Inlet {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RemoteWriter<T: TopicType> {
-    // Dropped in this order: the ring is abandoned before the bell rings for the last time.
+    // Drop order: the ring is abandoned before the bell rings for the last time.
     handed: Producer<Handed>,
     empty: Consumer<LeasedFrame>,
-    /// A frame whose sample could not be serialised; used first.
+    /// Frame of a sample that could not be serialised; used first.
     spare: Option<LeasedFrame>,
     bell: Bell,
     encoding: Encoding,
@@ -194,7 +190,7 @@ pub(crate) fn create<T: TopicType>(
     topic: &str,
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
-    // A sample is handed over in a frame, also one that leaves in fragments.
+    // A sample is handed over in one frame, even if it is sent in fragments.
     let (mut sized, limit) = (qos.sized::<T>(), frame_limit(state));
     let max_bytes = match qos.max_bytes {
         Some(asked) if asked > limit => {
@@ -235,7 +231,7 @@ pub(crate) fn create<T: TopicType>(
             let begin = payload_begin(state);
             frame.buffer_mut()[..begin + max_bytes].fill(0);
         }
-        // As many places as frames.
+        // The ring has as many slots as frames were lent.
         let _ = empty_in.push(frame);
     }
     let bell = Arc::new(Doorbell {
@@ -269,13 +265,13 @@ pub(crate) fn create<T: TopicType>(
 }
 
 impl<T: TopicType> RemoteWriter<T> {
-    /// Writes a sample: serialises it and hands it to the executor. Never waits:
-    /// [`Qos::max_blocking_time`] has no effect here.
+    /// Serialises a sample and hands it to the executor. It never waits; [`Qos::max_blocking_time`] has no effect
+    /// here.
     ///
     /// # Errors
-    /// [`WriteError::QueueFull`] if the executor is behind, or a KEEP_ALL history is full;
-    /// [`WriteError::Gone`] if the participant is. A KEEP_LAST history without room for another
-    /// instance is found out later, and counted in the writer's ledger as refused.
+    /// [`WriteError::QueueFull`] if the executor is behind, or a KEEP_ALL history is full; [`WriteError::Gone`] if the
+    /// participant was dropped. If a KEEP_LAST history has no room for another instance, the executor notices it later
+    /// and counts the sample as refused in the writer's ledger.
     pub fn write(&mut self, value: &T) -> Result<(), WriteError> {
         self.write_change(value, ChangeKind::Alive)
     }
@@ -288,8 +284,7 @@ impl<T: TopicType> RemoteWriter<T> {
         self.write_change(key, ChangeKind::Dispose)
     }
 
-    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7), and, unless
-    /// [`Qos::autodispose`] says otherwise, disposes it.
+    /// Unregisters the instance from this writer (§2.2.2.4.2.7), and disposes it unless [`Qos::autodispose`] is off.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -325,7 +320,7 @@ impl<T: TopicType> RemoteWriter<T> {
             payload: self.begin..self.begin + length,
             sample,
         });
-        // As many places as frames: a frame in hand means there is a place.
+        // The push succeeds: the ring has as many slots as frames were lent, and one of them is here.
         let _ = self.handed.push(Handed { frame, written });
         self.bell.ring();
         Ok(())
@@ -334,7 +329,7 @@ impl<T: TopicType> RemoteWriter<T> {
 
 impl<T: TopicType> Drop for RemoteWriter<T> {
     fn drop(&mut self) {
-        // The frames go home the way samples go.
+        // Unused frames return through the same ring as samples.
         let empty = std::iter::from_fn(|| self.empty.pop().ok());
         for frame in self.spare.take().into_iter().chain(empty) {
             let written = None;
@@ -343,7 +338,7 @@ impl<T: TopicType> Drop for RemoteWriter<T> {
     }
 }
 
-/// Takes what was handed over to the inlet of this job, up to the limit. True: there is more.
+/// Takes frames from the inlet of this job, up to the limit. Returns true if there are more.
 pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -> bool {
     let Some(place) = state.inlets.iter().position(|inlet| inlet.job == job) else {
         return false;
@@ -358,7 +353,7 @@ pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -
     state.inlets[place].is_ready()
 }
 
-/// Takes one frame out of the ring, and writes the sample in it. False: there is none, or none can be
+/// Takes one frame out of the ring and writes its sample. Returns false if there is none, or its sample cannot be
 /// written now.
 fn take_one(state: &mut State, place: usize) -> bool {
     let inlet = &mut state.inlets[place];
@@ -387,7 +382,7 @@ fn take_one(state: &mut State, place: usize) -> bool {
     true
 }
 
-/// Writes a serialised sample. What cannot be written is counted by the engine.
+/// Writes a serialised sample. The engine counts a sample that cannot be written.
 fn write(
     state: &mut State,
     writer: WriterId,
@@ -401,7 +396,7 @@ fn write(
         let bytes = &frame.buffer()[payload];
         if let Ok(slot) = state.engine.reserve(writer, sample.key_hash, bytes.len()) {
             slot[..bytes.len()].copy_from_slice(bytes);
-            // The slot was just reserved, and is as large as the publisher's room.
+            // The slot was just reserved with this size.
             let _ = state.engine.commit(writer, &sample, bytes.len());
         }
         return;
@@ -416,7 +411,7 @@ fn write(
     }
 }
 
-/// The publisher is gone and the ring empty: deletes the writer once its readers can have everything.
+/// Deletes the writer of a dropped publisher with an empty ring, once its readers have everything.
 fn end(state: &mut State, now: Instant, place: usize) {
     let inlet = &mut state.inlets[place];
     let ended = *inlet.ended.get_or_insert(now);
@@ -429,7 +424,7 @@ fn end(state: &mut State, now: Instant, place: usize) {
     let inlet = state.inlets.swap_remove(place);
     state.unregister_instances(inlet.writer, inlet.encoding.lane);
     state.engine.delete_writer(now, inlet.writer);
-    // A writer of another thread has none.
+    // A remote writer has no listeners.
     let _ = state.clear_listening(Endpoint::Writer(inlet.writer));
     state.remove_job(inlet.job);
 }

@@ -1,4 +1,4 @@
-//! What a participant has done, for people and for tests.
+//! Report on a participant's work, for people and for tests.
 
 use std::fmt;
 
@@ -11,62 +11,62 @@ use isolane_wire::level::Level;
 
 use crate::{remote::Inlet, response::ResponseDeadline, state::State, waits::LevelReport};
 
-/// One job, or one kind of protocol work.
+/// Job of the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its priority.
+    /// Priority.
     pub priority: u8,
-    /// Items one activation handles at most: datagrams, samples, steps.
+    /// Maximum number of items per activation: datagrams, samples, steps.
     pub items: u16,
-    /// What was observed of it.
+    /// Measurements of the executor.
     pub observed: Observed,
 }
 
 /// Steps of one kind of protocol work at one priority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkReport {
-    /// The kind.
+    /// Kind.
     pub kind: WorkKind,
-    /// The priority.
+    /// Priority.
     pub priority: u8,
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
-    /// The longest activation that ended with one; at the highest level in use it may have been a
-    /// burst of them.
+    /// Longest activation in nanoseconds that ended with such a step; at the highest level in use this may be a burst
+    /// of steps.
     pub execution_max_ns: u64,
 }
 
-/// The sockets of a lane.
+/// Sockets of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketReport {
-    /// "discovery", "level 7".
+    /// Name of the lane, such as "discovery" or "level 7".
     pub lane: String,
-    /// Bytes of its own memory that the kernel keeps for what arrives, the smallest of the lane's.
+    /// Receive buffer in bytes that the kernel granted, the smallest of the lane's sockets.
     pub receive_buffer_bytes: usize,
 }
 
-/// A writer or a reader of this participant, remote writers included.
+/// Writer or reader of this participant, including remote writers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointReport<L> {
-    /// The topic's name.
+    /// Topic name.
     pub topic: String,
-    /// Its level.
+    /// Level.
     pub level: Level,
-    /// Endpoints it is matched with now; of readers those that are known to hear the writer.
+    /// Number of matched endpoints; of readers, those that are confirmed to receive samples.
     pub matched: usize,
-    /// A writer's matched reliable readers that have never answered and get no samples until they do.
+    /// Number of a writer's matched reliable readers that have never responded; they get no samples until they do.
     pub silent: usize,
-    /// Where its samples went.
+    /// Account of all samples.
     pub ledger: L,
-    /// A reader's response deadline, and the samples that missed it.
+    /// Response deadline of a reader, and the samples that missed it.
     pub response: Option<ResponseDeadline>,
-    /// Samples that a reader rejected for their encapsulation; `None`: none.
+    /// Samples that a reader rejected for their encapsulation; `None` without any.
     pub refused: Option<EncapsulationsRefused>,
 }
 
-/// Jobs, ledgers and counters of a participant. Printed, it is a table of its jobs.
+/// Jobs, ledgers and counters of a participant. `Display` prints a table of its jobs.
 ///
 /// ```
 /// use std::time::Duration;
@@ -85,36 +85,36 @@ pub struct EndpointReport<L> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Every job there is.
+    /// Jobs.
     pub jobs: Vec<JobReport>,
-    /// Priority inversions of each level in use, the most critical first.
+    /// Priority inversions of each level in use, most critical first.
     pub levels: Vec<LevelReport>,
     /// Kinds of protocol work done so far.
     pub work: Vec<WorkReport>,
-    /// Every writer there is.
+    /// Writers.
     pub writers: Vec<EndpointReport<WriterLedger>>,
-    /// Every reader there is.
+    /// Readers.
     pub readers: Vec<EndpointReport<ReaderLedger>>,
-    /// Datagrams.
+    /// Ledger of datagrams.
     pub datagrams: Ledger,
-    /// The lanes that have sockets.
+    /// Lanes with sockets.
     pub sockets: Vec<SocketReport>,
-    /// What the engine counted.
+    /// Counters of the engine.
     pub counters: Counters,
-    /// How often protocol work found no frame, and had to wait a little.
+    /// Number of times that protocol work found no free frame and had to wait.
     pub no_frame: u64,
-    /// Frames not at home: `frames_armed`, `frames_lent` and those in flight.
+    /// Frames outside the pool: `frames_armed`, `frames_lent` and those in flight.
     pub frames_out: usize,
-    /// Of these, frames for arriving datagrams: armed in the datapath, or being read.
+    /// Frames of these for reception: armed in the datapath, or being read.
     pub frames_armed: usize,
-    /// Of these, frames lent to the threads of remote writers.
+    /// Frames of these that are lent to threads of remote writers.
     pub frames_lent: usize,
 }
 
 impl State {
-    /// What the participant goes without on this machine, in sentences.
+    /// Returns, as sentences, the features that are missing on this machine.
     pub(crate) fn notes(&self) -> Vec<String> {
-        // What there is by default is as good as the machine has it.
+        // If the application chose no size, a smaller receive buffer deserves no note.
         let is_news = |note: &&Note| {
             self.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
         };
@@ -199,23 +199,23 @@ impl Report {
         }
     }
 
-    /// Priority inversions of all levels: 0 in the order of priority. See [`LevelReport`].
+    /// Returns the priority inversions of all levels, 0 with [`Order::Priority`](crate::Order). See [`LevelReport`].
     #[must_use]
     pub fn inversions(&self) -> u64 {
         self.levels.iter().map(|level| level.inversions).sum()
     }
 
-    /// Activations that came before something more critical because the kernel had stamped it and
-    /// did not show it yet, of all levels.
+    /// Returns the activations of all levels that ran before a more critical datagram because the kernel had stamped
+    /// it but not made the socket readable yet.
     #[must_use]
     pub fn kernel_late(&self) -> u64 {
         self.levels.iter().map(|level| level.kernel_late).sum()
     }
 
-    /// Whether every datagram is accounted for.
+    /// Checks that every datagram is accounted for.
     ///
     /// # Errors
-    /// Which lane's is not, and by how many.
+    /// The lane that does not balance, and the difference.
     pub fn balance(&self) -> Result<(), Imbalance> {
         self.datagrams.balance()
     }

@@ -1,4 +1,4 @@
-//! The deadline of responses: from a sample's arrival to the end of its callback.
+//! Response deadline: from a sample's arrival to the end of its callback.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use isolane_wire::{cdr::TopicType, time::Instant};
 
 use crate::{reader::DataReader, state::State};
 
-/// A reader's response deadline, and what was observed of it ([`Qos::response_deadline`](crate::Qos::response_deadline)).
+/// Response deadline of a reader, and its misses ([`Qos::response_deadline`](crate::Qos::response_deadline)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseDeadline {
-    /// Longest time from a sample's arrival to the end of its callback, or until it is taken.
+    /// Maximum time from a sample's arrival to the end of its callback, or until it is taken.
     pub deadline: Duration,
-    /// Samples that took longer.
+    /// Number of samples that took longer.
     pub missed: u64,
-    /// Largest time beyond the deadline; zero: none was missed.
+    /// Longest excess over the deadline; zero if none was missed.
     pub lateness_max: Duration,
-    /// Job that ran when the last missed deadline fell. `None`: none was missed; or no job ran then (the loop slept,
-    /// looked at its sources, or was not run), or too many have run since.
+    /// Job that ran when the last missed deadline expired. `None` if none was missed, if the loop slept, polled or was
+    /// not run then, or if too many jobs have run since.
     pub missed_during: Option<Name>,
 }
 
@@ -34,7 +34,7 @@ impl ResponseDeadline {
 }
 
 impl State {
-    /// A sample's callback has ended, or the sample was taken: at `now`, having arrived at `arrived`.
+    /// Checks the deadline of a sample whose callback has ended, or that was taken. The sample arrived at `arrived`.
     #[inline]
     pub(crate) fn note_response(
         &mut self,
@@ -63,7 +63,7 @@ impl State {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// The response deadline it was created with, and the samples that missed it; `None`: it has none.
+    /// Returns the response deadline and its misses; `None` without a deadline.
     #[must_use]
     pub fn response_deadline(&self) -> Option<ResponseDeadline> {
         let state = self.core.state.borrow();

@@ -1,21 +1,18 @@
-//! The loop: which job runs next, and how each job runs.
+//! Event loop: choice and execution of jobs.
 //!
-//! All state of a participant is one [`State`] in a `RefCell`, borrowed for the length of one step and
-//! never while a user's callback runs: the callback may write, read, create and delete. What a
-//! callback works on lies outside of it: the received frames, in a burst of their own, and the
-//! callback itself, which is taken out of its place and put back, unless its reader or timer is
-//! gone by then or it was given another one.
+//! The state of a participant is one [`State`] in a `RefCell`. It is borrowed for one step at a time, and never while
+//! a callback of the application runs, which may write, read, create and delete. A callback works on data outside the
+//! state: the received frames, and the callback itself. The callback is taken out of its slot, and put back unless its
+//! reader or timer was deleted or got another one meanwhile.
 //!
-//! One turn of the loop:
-//! 1. mark the jobs ready that time, the engine and other threads' rings release;
-//! 2. look at the datapath's sources (epoll, or its own queues), sleeping there if nothing is
-//!    ready; but not if the next job receives from the most urgent lane, since then there is
-//!    nothing a look could put before it, nor if it is as urgent and less than a burst was handled
-//!    since the last look;
-//! 3. run one activation of the most urgent job.
+//! An iteration of the loop:
+//! 1. Makes the jobs ready that time, the engine and other threads' rings release.
+//! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
+//!    skipped if nothing it finds could precede the next job (`State::is_settled`).
+//! 3. Runs one activation of the most urgent job.
 //!
-//! A callback that panics ends its job, and is dropped while the stack unwinds: the loop can be run
-//! again, without it. Datagrams of the same burst behind it are dropped with it.
+//! A callback that panics ends its job and is dropped while the stack unwinds. The remaining datagrams of the same
+//! burst are dropped. The loop can run again without the callback.
 
 use std::{
     cell::{Cell, RefCell, RefMut},
@@ -38,32 +35,32 @@ use crate::{
 
 const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
 
-/// Long past: who waits until then looks, and does not sleep.
+/// Past instant, for a poll that does not sleep.
 const AT_ONCE: Instant = Instant::new(0);
 
-/// A participant's state and the loop over it.
+/// State of a participant and the event loop over it.
 pub(crate) struct Core {
     pub(crate) state: RefCell<State>,
-    /// What the loop sleeps on, also lent to foreign loops while the state is borrowed.
+    /// Descriptor on which the loop sleeps, shared with event loops of the application while the state is borrowed.
     pub(crate) descriptor: Rc<OwnedFd>,
-    /// Datagrams being received: borrowed for the length of a receive job, callbacks included.
+    /// Datagrams being received; borrowed during a receive job, including its callbacks.
     received: RefCell<ReceiveBurst>,
-    /// A job is running: the loop must not be entered again from a callback.
+    /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
 }
 
-/// The job that runs. It ends by [`end`](Self::end), or when a callback panics.
+/// Running job. It ends by [`end`](Self::end), or when a callback panics.
 struct Activation<'a> {
     core: &'a Core,
     job: JobId,
 }
 
 impl Activation<'_> {
-    /// Ends it; with `again` there is more to do, it stopped at its limit. Returns when that was.
+    /// Ends the job and returns the time. `again` means that it stopped at its limit with more to do.
     #[inline]
     fn end(self, state: RefMut<'_, State>, again: bool) -> Instant {
         let (core, job) = (self.core, self.job);
-        // It is finished once, also where finishing panics.
+        // Prevents a second end if `finish` panics.
         std::mem::forget(self);
         core.finish(state, job, again)
     }
@@ -76,8 +73,8 @@ impl Drop for Activation<'_> {
     }
 }
 
-/// The memory of a sample that came in fragments, out of the engine while it is shown. It goes back when
-/// this is dropped, also where the callback panics.
+/// Memory of a reassembled sample, lent by the engine during a callback. Dropping this returns it, even if the
+/// callback panics.
 struct Lent<'a> {
     core: &'a Core,
     delivery: &'a Delivery,
@@ -111,7 +108,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// The burst of the receive job that runs. Its frames go home when this is dropped.
+/// Burst of the running receive job. Dropping this returns its frames to the pool.
 struct Received<'a>(RefMut<'a, ReceiveBurst>);
 
 impl Drop for Received<'_> {
@@ -130,12 +127,12 @@ impl Core {
         }
     }
 
-    /// Whether a callback is running.
+    /// Returns whether a job is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running.get()
     }
 
-    /// The calling thread begins to run the loop. The first time it is scheduled as asked for.
+    /// Enters the loop on the calling thread, and applies the scheduling options the first time.
     ///
     /// # Panics
     /// If a callback is running.
@@ -160,7 +157,7 @@ impl Core {
         while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
             ran += 1;
         }
-        // From here on other threads ring: what they hand in before that, `next_time` sees.
+        // From here on other threads ring. `next_time` sees what they handed over before.
         self.state.borrow().set_sleeping(true);
         ran
     }
@@ -168,7 +165,7 @@ impl Core {
     /// See [`Participant::run_until`](crate::Participant::run_until).
     pub(crate) fn run_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
         if timeout.is_zero() {
-            // The loop runs although nothing waits.
+            // A zero timeout still runs ready jobs once.
             self.poll();
             return done();
         }
@@ -176,7 +173,7 @@ impl Core {
         self.run_from(now, now + timeout, done)
     }
 
-    /// Runs the loop until `done`, or until `end`. `now` is the present time, which the caller has read already.
+    /// Runs the loop until `done` returns true, or until `end`. `now` is the current time, already read by the caller.
     pub(crate) fn run_from(
         &self,
         mut now: Instant,
@@ -190,7 +187,7 @@ impl Core {
                 return true;
             }
             if now >= end {
-                // What came in time is read first, also where the last activation took all that was left.
+                // Datagrams that arrived before the timeout are still read, so one poll follows the last activation.
                 if !ran || late == ACTIVATIONS_PER_POLL {
                     return false;
                 }
@@ -209,9 +206,9 @@ impl Core {
         }
     }
 
-    /// One turn: looks (sleeping up to `until` if nothing is ready), and runs one activation. False:
-    /// nothing was ready. `clock` is the time as it was read last, and is set to that at which the
-    /// turn ended, so that a turn reads no clock twice.
+    /// Runs one iteration: a poll, which sleeps up to `until` if no job is ready, and one activation. Returns false if
+    /// no job was ready. `clock` is the time read last, and is updated to the end of the iteration, so that no time is
+    /// read twice.
     fn turn(&self, clock: &mut Instant, until: Option<Instant>) -> bool {
         let mut state = self.state.borrow_mut();
         let Some((job, task)) = choose(&mut state, clock, until) else {
@@ -225,7 +222,7 @@ impl Core {
         true
     }
 
-    // Always, since a call costs a tenth of what is done here, and this is done behind every activation.
+    // Inlined always: it runs after every activation, and a call would cost a tenth of its work.
     #[inline(always)]
     fn finish(&self, mut state: RefMut<'_, State>, job: JobId, again: bool) -> Instant {
         self.running.set(false);
@@ -234,8 +231,8 @@ impl Core {
         now
     }
 
-    /// Runs one activation. Returns the state, which is free while a callback runs, and whether there
-    /// is more: it stopped at its limit.
+    /// Runs one activation. Returns the state, which is not borrowed during callbacks, and whether the job stopped at
+    /// its limit with more to do.
     fn run<'a>(
         &'a self,
         mut state: RefMut<'a, State>,
@@ -266,7 +263,7 @@ impl Core {
         (state, again)
     }
 
-    /// Gives the state up for a step that borrows it itself.
+    /// Releases the state for a step that borrows it itself.
     fn free<'a>(
         &'a self,
         state: RefMut<'a, State>,
@@ -277,7 +274,7 @@ impl Core {
         (self.state.borrow_mut(), again)
     }
 
-    /// Receives a burst of a lane and gives every view reader its samples.
+    /// Receives a burst of a lane and passes views to their readers.
     fn receive<'a>(
         &'a self,
         mut state: RefMut<'a, State>,
@@ -296,13 +293,13 @@ impl Core {
             (state, viewed) = self.read(state, now, datagram);
             state.note_datagram(now, lane, &datagram.from, arrived, viewed);
         }
-        // Before a job of a lower lane there is always a look, which finds out whether more
-        // waits; for the highest there need not be one.
+        // A job of a lower lane is always preceded by a poll, which detects what waits; one of the highest lane may
+        // not be.
         let again = taken == limit && state.is_highest(lane);
         (state, again)
     }
 
-    /// Reads a datagram. Returns the state, and the most critical level of the views that were shown.
+    /// Processes a datagram. Returns the state, and the most critical level of the views delivered.
     #[inline]
     fn read<'a>(
         &'a self,
@@ -317,7 +314,7 @@ impl Core {
         }
         let mut viewed = None;
         loop {
-            // By reference: moving it would cost more than deciding about it.
+            // By reference, because moving it would cost more than processing it.
             let Some(delivery) = &state.engine.receive(now, &mut message, bytes) else {
                 return (state, viewed);
             };
@@ -330,8 +327,8 @@ impl Core {
         }
     }
 
-    /// Shows a view to its reader's callback, for which it gives the state up and borrows it
-    /// again. Returns it, and the reader's level.
+    /// Passes a view to its reader's callback, with the state released meanwhile. Returns the state, and the reader's
+    /// level.
     #[inline]
     fn deliver_view<'a>(
         &'a self,
@@ -367,7 +364,8 @@ impl Core {
             _ => {}
         }
         if callback.is_some() {
-            // The reader is gone, or has another one: what this one owns goes while the state is free.
+            // The reader is deleted or has another callback. This one may own endpoints, whose deletion borrows the
+            // state.
             drop(state);
             drop(callback);
             state = self.state.borrow_mut();
@@ -386,7 +384,7 @@ impl Core {
         };
         for handled in 1.. {
             callback();
-            // Declared after the callback: given back before an unwanted callback is dropped.
+            // Declared after the callback, so that the borrow ends before a removed callback is dropped.
             let mut state = self.state.borrow_mut();
             let slot = &mut state.readers[place];
             if slot.generation != generation {
@@ -421,9 +419,9 @@ impl Core {
         false
     }
 
-    /// Drops every callback, and with them the endpoints they own.
+    /// Drops every callback and the endpoints they own.
     pub(crate) fn drop_callbacks(&self) {
-        // While unwinding from a panic inside a step the state may be borrowed.
+        // The state may be borrowed if a panic inside a step unwinds.
         let callbacks: Option<Callbacks> = self
             .state
             .try_borrow_mut()
@@ -433,7 +431,7 @@ impl Core {
     }
 }
 
-/// What runs next. Sets the clock to the time at which that was found out.
+/// Chooses the next job, and updates the clock to the time of that choice.
 #[inline]
 fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Option<(JobId, Task)> {
     state.gather_recycling(*now);
@@ -457,13 +455,13 @@ fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Optio
     Some((job, state.task_of_next(job)?))
 }
 
-/// Tells other threads to ring. Returns for how long to sleep, up to `until`.
+/// Tells other threads to ring. Returns how long to sleep, up to `until`.
 fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
     state.set_sleeping(true);
-    // What was handed over before that is seen here; what comes after it rings.
+    // Samples handed over before are seen here; later ones ring.
     match state.inlets.iter().any(crate::remote::Inlet::is_ready) {
         true => Some(Duration::ZERO),
-        // What was read before may be old: the user's condition was asked since.
+        // The clock is read again, because the application's condition ran since.
         false => state.sleep_time(monotonic_now(), until),
     }
 }

@@ -1,9 +1,9 @@
-//! Reading and taking several samples at a time: by their states, by instance, by a condition (DDS 1.4 §2.2.2.5.3).
+//! Reading and taking several samples by state, by instance, or by condition (DDS 1.4 §2.2.2.5.3).
 //!
-//! [`DataReader::take`] and its siblings take one sample, the oldest, and allocate nothing for it. What is here gives a
-//! list, in which all that is said of the samples' states is as of one moment, and their ranks count within it. Samples
-//! of an instance are behind one another there, the instance first whose oldest sample came first; where
-//! [`Qos::presentation`](crate::Qos::presentation) asks for ordered access beyond an instance, all keep their order.
+//! [`DataReader::take`] and its siblings return the oldest sample and allocate nothing for it. The methods here return
+//! a list, whose sample states are those of one moment and whose ranks count within the list. The list groups samples
+//! by instance, starting with the instance of the oldest sample. With ordered access beyond an instance
+//! ([`Qos::presentation`](crate::Qos::presentation)), it keeps the order of all samples.
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{Query, Selection, StateMask, Which};
@@ -15,26 +15,26 @@ use crate::{
     reader::{DataReader, Sample, decode},
 };
 
-/// What names an instance here: its key hash, zeros for a topic without a key. Instances are in the order of these.
+/// Instance handle: the key hash, or zeros for a topic without a key. Instances are ordered by their handles.
 pub type InstanceHandle = KeyHash;
 
-/// Why nothing could be read.
+/// Reason why samples could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// The reader is not enabled.
     #[error("the reader is not enabled: enable it, and its participant before it")]
     NotEnabled,
-    /// The reader does not know the instance, or has forgotten it.
+    /// The reader does not know the instance, or no longer knows it.
     #[error(
         "the reader knows no such instance: take handles from SampleInfo::instance_handle or lookup_instance"
     )]
     UnknownInstance,
-    /// The condition is of another reader.
+    /// The condition belongs to another reader.
     #[error("the condition was made by another reader: each reader has conditions of its own")]
     ForeignCondition,
 }
 
-/// Whether what was read stays.
+/// Kind of access: whether samples stay in the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -42,8 +42,8 @@ enum Access {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Reads up to `max_samples` samples in these states, which stay (DDS 1.4 §2.2.2.5.3.8). A sample that is not of
-    /// the type is left out.
+    /// Reads up to `max_samples` samples in these states without removing them (DDS 1.4 §2.2.2.5.3.8). Samples that
+    /// are not of the type are omitted.
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
@@ -55,8 +55,8 @@ impl<T: TopicType> DataReader<T> {
         self.access(Which::Any, mask, max_samples, None, Access::Read)
     }
 
-    /// Takes up to `max_samples` samples in these states (§2.2.2.5.3.9). A sample that is not of the type is left
-    /// out, and counts as rejected.
+    /// Takes up to `max_samples` samples in these states (§2.2.2.5.3.9). Samples that are not of the type are omitted
+    /// and count as rejected.
     ///
     /// ```
     /// use std::time::Duration;
@@ -126,8 +126,8 @@ impl<T: TopicType> DataReader<T> {
         self.access(which, mask, max_samples, None, Access::Take)
     }
 
-    /// Reads samples of the next instance behind `previous` that has such samples, or with `None` of the first
-    /// (§2.2.2.5.3.16). Nothing: there is no further one. `previous` need not be known any more.
+    /// Reads samples of the next instance after `previous` that has such samples, or of the first one with `None`
+    /// (§2.2.2.5.3.16). The list is empty if there is none. The reader need not know `previous` any more.
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
@@ -141,7 +141,8 @@ impl<T: TopicType> DataReader<T> {
         self.access(which, mask, max_samples, None, Access::Read)
     }
 
-    /// Takes samples of the next instance, likewise (§2.2.2.5.3.17).
+    /// Takes samples of the next instance, chosen as in [`read_next_instance`](Self::read_next_instance)
+    /// (§2.2.2.5.3.17).
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`].
@@ -155,7 +156,7 @@ impl<T: TopicType> DataReader<T> {
         self.access(which, mask, max_samples, None, Access::Take)
     }
 
-    /// Reads samples that a condition holds of (§2.2.2.5.3.10).
+    /// Reads samples that match a condition (§2.2.2.5.3.10).
     ///
     /// # Errors
     /// [`ReadError::NotEnabled`], [`ReadError::ForeignCondition`].
@@ -167,7 +168,7 @@ impl<T: TopicType> DataReader<T> {
         self.access_by(condition, Which::Any, max_samples, Access::Read)
     }
 
-    /// Takes samples that a condition holds of (§2.2.2.5.3.11).
+    /// Takes samples that match a condition (§2.2.2.5.3.11).
     ///
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
@@ -179,7 +180,7 @@ impl<T: TopicType> DataReader<T> {
         self.access_by(condition, Which::Any, max_samples, Access::Take)
     }
 
-    /// Reads samples of the next instance that has such that a condition holds of (§2.2.2.5.3.18).
+    /// Reads samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.18).
     ///
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
@@ -192,7 +193,7 @@ impl<T: TopicType> DataReader<T> {
         self.access_by(condition, Which::After(previous), max_samples, Access::Read)
     }
 
-    /// Takes samples of the next instance, likewise (§2.2.2.5.3.19).
+    /// Takes samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.19).
     ///
     /// # Errors
     /// As [`read_w_condition`](Self::read_w_condition).
@@ -205,7 +206,7 @@ impl<T: TopicType> DataReader<T> {
         self.access_by(condition, Which::After(previous), max_samples, Access::Take)
     }
 
-    /// The handle of the instance with this key (§2.2.2.5.3.29); `None`: the reader does not know it.
+    /// Returns the handle of the instance with this key (§2.2.2.5.3.29); `None` if the reader does not know it.
     #[must_use]
     pub fn lookup_instance(&self, key: &T) -> Option<InstanceHandle> {
         let handle = key_hash(key).ok()?;

@@ -1,4 +1,4 @@
-//! What leaves: frames of writers, steps of the engine's work, and the good-bye.
+//! Transmission: frames of writers, steps of the engine's work, and the final announcement.
 
 use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
 use isolane_engine::{Announces, Destinations, Engine, Priority, WriterId};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl State {
-    /// Sends a frame to each of these places. Frames nobody listens to go home at once.
+    /// Sends a frame to these destinations. A frame without destinations returns to the pool at once.
     pub(crate) fn send(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
         if to.of(&self.engine).len() > MAX_MESSAGES {
             self.send_in_parts(lane, frame, to);
@@ -20,7 +20,7 @@ impl State {
         self.flush(lane);
     }
 
-    /// Sends a frame to more places than a burst has: one burst after the other.
+    /// Sends a frame to more destinations than a burst holds, one burst after the other.
     #[cold]
     fn send_in_parts(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
         let mut first = 0;
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Another frame with the same datagram.
+    /// Copies the datagram into another frame.
     fn copy(&mut self, lane: Lane, frame: &Frame) -> Option<Frame> {
         let mut copy = self.take_frame(self.class_for(lane, frame.len()))?;
         let head = copy.head_room();
@@ -47,8 +47,8 @@ impl State {
         Some(copy)
     }
 
-    /// Sends what waits of a datagram with more places than a burst has to the next [`MAX_MESSAGES`] of them. False: no
-    /// frame is free for it.
+    /// Sends a pending datagram with more destinations than a burst holds to the next [`MAX_MESSAGES`] of them.
+    /// Returns false if no frame is free for it.
     #[cold]
     fn send_rest(&mut self, priority: Priority) -> bool {
         let Some(at) = self.rests.iter().position(|rest| rest.priority == priority) else {
@@ -56,7 +56,7 @@ impl State {
         };
         let rest = self.rests.swap_remove(at);
         let places = rest.to.places(&self.engine);
-        // The list is sorted: what came to it or left it since then moves no other place out of its turn.
+        // The list is sorted, so destinations added or removed meanwhile do not change the order of the others.
         let first = places.partition_point(|place| rest.after.is_some_and(|after| *place <= after));
         let places = &places[first..];
         let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
@@ -80,8 +80,8 @@ impl State {
         is_copied
     }
 
-    /// Puts a frame into the burst of a lane, which is sent first if it has no room.
-    // Always: a frame that is written moves into the burst at once.
+    /// Adds a frame to the burst of a lane, which is sent first if it has no room.
+    // Inlined always, so that a written frame moves directly into the burst.
     #[inline(always)]
     fn collect(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
         let places = to.of(&self.engine);
@@ -103,16 +103,15 @@ impl State {
         }
     }
 
-    /// Does at most `limit` steps of the engine's work at a priority, whose datagrams leave together.
-    /// Returns how many: 0 if there was none, or no frame for it; then it is tried again a little
-    /// later.
+    /// Executes at most `limit` steps of the engine's work at a priority, and sends their datagrams together. Returns
+    /// the number of steps: 0 if there was no work, or no frame for it; that work is retried a little later.
     pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
         let mut steps = 0;
         let mut burst = None;
         let mut last_kind = None;
         while steps < limit {
             if self.rests_ready & (1 << priority.get()) != 0 {
-                // Samples keep their order at each place: what waits of the last one goes first.
+                // The pending datagram goes first, so that each destination gets samples in order.
                 if let Some(lane) = burst.take() {
                     self.flush(lane);
                 }
@@ -126,7 +125,7 @@ impl State {
             let Some(lane) = self.next_lane(priority) else {
                 break;
             };
-            // What a call of the datapath sends is of one lane.
+            // One call of the datapath sends for one lane only.
             if *burst.get_or_insert(lane) != lane {
                 break;
             }
@@ -191,13 +190,13 @@ impl State {
         steps
     }
 
-    /// The lane of what is to be done next at a priority.
+    /// Returns the lane of the next work at a priority.
     fn next_lane(&self, priority: Priority) -> Option<Lane> {
         let level = self.engine.next_level(priority)?;
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
-    /// Work of this priority found no frame.
+    /// Schedules a retry of work at this priority that found no frame.
     fn starve(&mut self, now: Instant, priority: Priority) {
         self.no_frame += 1;
         let starved = self.starved.get_or_insert(Starved {
@@ -207,15 +206,15 @@ impl State {
         starved.priorities |= 1 << priority.get();
     }
 
-    /// The last thing: writers of other threads unregister their instances, what is filed for peers (the ends of
-    /// endpoints) goes out, within a bound, then the good-bye.
+    /// Sends the last datagrams. Remote writers unregister their instances; the queued ends of endpoints are sent, up
+    /// to a bound; then peers are told that the participant is deleted.
     pub(crate) fn say_farewell(&mut self) {
         for at in 0..self.inlets.len() {
             let inlet = &self.inlets[at];
             self.unregister_instances(inlet.writer, inlet.lane());
         }
         if !self.engine.is_enabled() || self.engine.announces() == Announces::Nothing {
-            // Nobody has heard of it, or is to hear.
+            // Peers have not received any announcement, or must not.
             return;
         }
         let now = monotonic_now();
@@ -227,7 +226,7 @@ impl State {
             }
         }
         let Some(mut frame) = self.take_frame(Class::Transmit(Lane::Discovery)) else {
-            // Peers find out when the lease is over.
+            // Without a frame for it, peers notice the end when the lease expires.
             return;
         };
         let head = frame.head_room();
@@ -238,21 +237,21 @@ impl State {
     }
 }
 
-/// Places of one burst.
+/// Destinations of one burst.
 type Part = heapless::Vec<Locator, MAX_MESSAGES>;
 
-/// A datagram that has more places than a burst, and was sent to some of them: one burst of it leaves in each step.
+/// Datagram with more destinations than a burst holds, sent to some of them so far; each step sends one burst of it.
 #[derive(Debug)]
 pub(crate) struct Rest {
     priority: Priority,
     lane: Lane,
     frame: Frame,
     to: WholeList,
-    /// The last place that it was sent to.
+    /// Last destination that it was sent to.
     after: Option<Locator>,
 }
 
-/// A list of places that may be longer than a burst, in the order of the addresses.
+/// List of destinations that may be longer than a burst, sorted by address.
 #[derive(Debug, Clone, Copy)]
 enum WholeList {
     Writer(WriterId),
@@ -276,7 +275,7 @@ impl WholeList {
     }
 }
 
-/// Where a frame goes.
+/// Destinations of a frame.
 pub(crate) enum Addresses<'a> {
     Writer(WriterId),
     Announce,

@@ -1,10 +1,9 @@
-//! What a participant is made of: engine, executor, datapath, and what ties them together.
+//! State of a participant: engine, executor, datapath, and their connections.
 //!
-//! All of it is one [`State`], on one thread. Here and beside it are its single steps, each of which
-//! runs to its end without calling a user: what time and the sources have brought becomes ready jobs
-//! ([`gather`](crate::gather); [`arrivals`](crate::arrivals) has what datagrams brought), and a step of
-//! the engine's work becomes a datagram ([`sending`](crate::sending)). The order in which they come is
-//! the loop's, [`runtime`](crate::runtime).
+//! One [`State`] holds everything, on one thread. Its methods are single steps, none of which calls the application.
+//! Timers and sources make jobs ready ([`gather`](crate::gather); [`arrivals`](crate::arrivals) processes datagrams),
+//! and a step of the engine's work becomes a datagram ([`sending`](crate::sending)). The event loop in
+//! [`runtime`](crate::runtime) determines the order of steps.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -36,59 +35,53 @@ use crate::{
     waits::Waits,
 };
 
-/// What a job does.
+/// Task of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Receives from a lane.
     Receive(Lane),
-    /// Takes filed work of the engine.
+    /// Executes queued work of the engine.
     Work(Priority),
-    /// Hands cached samples of a reader to its callback.
+    /// Passes cached samples of a reader to its callback.
     Callback(ReaderId),
-    /// Runs a user's timer.
     Timer,
-    /// Tells an endpoint's listeners what has changed.
+    /// Notifies an endpoint's listeners of status changes.
     Status(Endpoint),
-    /// Tells the user what discovery has brought.
     TellDiscovery,
     /// Takes samples from a remote writer's ring.
     Inlet,
-    /// Takes back frames that devices are done with, and bulk's where few are left.
+    /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
-    /// Serves other processes that look at this participant.
     Observe,
-    /// Follows the wall clock, and looks after what no event would bring forward.
+    /// Follows the wall clock, and checks whatever no event triggers.
     Housekeeping,
 }
 
-/// A user's function for views: payload and what is known of it. False: the payload was not of
-/// the type.
+/// Application's callback for views: payload and metadata. An error says why the payload was rejected.
 pub(crate) type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> Result<(), RejectReason>>;
-/// A user's function for one cached sample.
+/// Application's callback for one cached sample.
 pub(crate) type CacheCallback = Box<dyn FnMut()>;
-/// A user's function for a point in time: the release, as planned.
+/// Application's callback of a timer: the planned release.
 pub(crate) type TimerCallback = Box<dyn FnMut(Instant)>;
 
-/// What is kept of a reader beside the engine, in a table with the engine's indexes.
+/// State of a reader outside the engine, in a table with the engine's indexes.
 #[derive(Default)]
 pub(crate) struct ReaderSlot {
     pub(crate) level: Level,
-    /// Counts the readers that had this place, so that a callback that outlives its reader is not
-    /// given to the next.
+    /// Number of readers that have used this slot, so that a callback that outlives its reader does not pass to the
+    /// next.
     pub(crate) generation: u32,
     pub(crate) view: Option<ViewCallback>,
     pub(crate) cached: Option<CacheCallback>,
     pub(crate) job: Option<JobId>,
-    /// How its datagrams come.
+    /// Port and budget of a reader's datagrams.
     pub(crate) flow: ReaderFlow,
     pub(crate) response: Option<ResponseDeadline>,
 }
 
-/// The callbacks of one reader.
 pub(crate) type ReaderCallbacks = (Option<ViewCallback>, Option<CacheCallback>);
 
-/// Callbacks on their way out. A callback may own writers and readers, which are deleted with it: it
-/// is to be dropped only while the state is not borrowed.
+/// Removed callbacks. They may own writers and readers, whose deletion borrows the state, so drop them only while the
+/// state is not borrowed.
 #[must_use = "callbacks are dropped while the state is not borrowed"]
 pub(crate) struct Callbacks {
     _readers: Vec<ReaderCallbacks>,
@@ -104,81 +97,77 @@ pub(crate) struct WorkObserved {
     pub(crate) execution_max_ns: u64,
 }
 
-/// Work that found no frame waits until this time: frames come home without a word.
+/// Work that found no free frame and waits until this time, because no event reports frames that become free.
 pub(crate) struct Starved {
-    /// Bit *p*: priority *p* waits.
+    /// Bit *p* is set if priority *p* waits.
     pub(crate) priorities: u16,
     pub(crate) until: Instant,
 }
 
-/// Everything a participant is made of.
 pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
     pub(crate) datapath: Box<dyn Datapath>,
-    /// Capabilities of the datapath.
     pub(crate) capabilities: Capabilities,
-    /// Frames of the datapath.
     pub(crate) pool: Pool,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
-    /// What each job does, by [`JobId::index`]; `None` from the moment it is removed.
+    /// Task of each job, by [`JobId::index`]; `None` as soon as the job is removed.
     tasks: Vec<Option<Task>>,
-    /// The callbacks of timers, by [`JobId::index`].
+    /// Callbacks of timers, by [`JobId::index`].
     pub(crate) timers: Vec<Option<TimerCallback>>,
     pub(crate) receive_jobs: [Option<JobId>; Lane::COUNT],
     pub(crate) work_jobs: [JobId; Priority::COUNT],
     pub(crate) recycle_job: JobId,
-    /// Until when frames are not looked after again: what a device is not done with takes a while.
+    /// Earliest time of the next recycling: a device needs a while to complete frames.
     pub(crate) recycled_until: Instant,
-    /// When that is to be done next, if there is something.
+    /// Time of the next recycling, if one is due.
     pub(crate) recycle_at: Option<Instant>,
-    /// Looks at rings alone since the last at all sources.
+    /// Number of polls of the rings alone since the last poll of all sources.
     pub(crate) spins: u32,
     pub(crate) readers: Vec<ReaderSlot>,
     pub(crate) writer_listening: Vec<Listening>,
     pub(crate) reader_listening: Vec<Listening>,
     pub(crate) discovery_listening: DiscoveryListening,
-    /// Grows with everything that a condition may depend on.
+    /// Counter that increases with every change on which a condition may depend.
     pub(crate) changes: u64,
     pub(crate) inlets: Vec<Inlet>,
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) waits: Waits,
     pub(crate) trouble: Trouble,
-    /// The highest level with an open lane, the priority of what is received there, and the job that
-    /// receives it.
+    /// Highest level with an open lane, the priority of its receive job, and that job.
     highest: Option<Level>,
     highest_priority: Priority,
     highest_receive: Option<JobId>,
-    /// Items handled since the last look at the most urgent lane.
+    /// Items handled since the last poll of the most urgent lane.
     pub(crate) since_look: usize,
-    /// Steps of work that found no frame.
+    /// Work steps that found no free frame.
     pub(crate) no_frame: u64,
     pub(crate) starved: Option<Starved>,
-    /// Datagrams that are being sent to more places than a burst has, one for each priority at most; and a bit for each
-    /// of those priorities.
+    /// Datagrams with more destinations than a burst holds, at most one for each priority, and a bit for each of those
+    /// priorities.
     pub(crate) rests: Vec<Rest>,
     pub(crate) rests_ready: u16,
     /// Empty between two activations.
     pub(crate) transmit: TransmitBurst,
     pub(crate) spinning: bool,
-    /// Reserved memory is touched when it is taken.
+    /// True if reserved memory is touched at allocation.
     pub(crate) prefault: bool,
-    /// A size of receive buffers was asked for, so that less is worth a note.
+    /// True if the application chose the receive buffer size, so that a smaller one deserves a note.
     pub(crate) has_asked_for_buffer: bool,
-    /// Who looks at this participant from other processes, where they may.
+    /// Server for observers in other processes, if they are allowed.
     pub(crate) observer: Option<Box<Observer>>,
-    /// What the thread that runs the loop is to have, until it runs for the first time.
+    /// Scheduling of the thread that runs the loop, until its first run applies it.
     pub(crate) placement: Option<Placement>,
-    /// Datapaths that were asked for first and cannot be used.
+    /// Preferred datapaths that cannot be used.
     pub(crate) not_used: Vec<Note>,
-    /// What of that it goes without, and why.
+    /// Scheduling options that were refused, with the reason.
     pub(crate) not_placed: Vec<String>,
-    /// Why they cannot although they may.
+    /// Reason why observation is unavailable although it is allowed.
     pub(crate) not_observable: Option<String>,
 }
 
-/// The parts a state begins with.
+/// Initial parts of a state.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
@@ -265,7 +254,7 @@ impl State {
         })
     }
 
-    /// Opens a lane: its sockets, its frames, and the job that receives from it.
+    /// Opens a lane: its sockets, its frames, and its receive job.
     pub(crate) fn open_lane(&mut self, lane: Lane) -> Result<(), BuildError> {
         if self.receive_jobs[lane.index()].is_some() {
             return Ok(());
@@ -278,8 +267,8 @@ impl State {
                 format!("receive level {}", level.get()),
                 Priority::of_data(level),
             ),
-            // Of what it receives it is told one by one; where that is nobody's, it is not to count
-            // as less urgent than anything.
+            // A shared lane determines the level of each datagram separately. A datagram of no level must not count as
+            // less urgent than any job.
             (Lane::Level(_), Lanes::Shared) => {
                 (String::from("receive all levels"), Priority::HIGHEST)
             }
@@ -309,7 +298,7 @@ impl State {
         Ok(())
     }
 
-    /// Bursts are for the most urgent lane alone, which may be another one now.
+    /// Assigns bursts to the most urgent lane only; that lane may have changed.
     fn give_bursts(&mut self) {
         for (lane, job) in Lane::ALL.into_iter().zip(self.receive_jobs) {
             let items = self.items_of(lane);
@@ -329,7 +318,7 @@ impl State {
         }
     }
 
-    /// Items one activation of a job of this lane handles at most.
+    /// Returns the maximum number of items per activation of a job of this lane.
     fn items_of(&self, lane: Lane) -> u16 {
         if self.is_highest(lane) {
             BURST as u16
@@ -338,8 +327,8 @@ impl State {
         }
     }
 
-    /// Datagrams of this level that one activation sends, or samples that it hands out, at most. Where
-    /// all levels share a lane, none is the highest.
+    /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With a shared
+    /// lane, no level is the highest.
     pub(crate) fn items_of_level(&self, level: Level) -> u16 {
         match self.lanes {
             Lanes::PerLevel => self.items_of(Lane::Level(level)),
@@ -347,8 +336,8 @@ impl State {
         }
     }
 
-    /// Touches what is reserved, where that was asked for: slots of all endpoints, and frames of a
-    /// lane as far as datagrams with a payload of so many bytes fill them.
+    /// Touches reserved memory if prefaulting is on: the slots of all endpoints, and the frames of a lane as far as
+    /// datagrams with this payload fill them.
     pub(crate) fn touch(&mut self, lane: Lane, payload_bytes: usize) {
         if !self.prefault {
             return;
@@ -360,7 +349,6 @@ impl State {
         }
     }
 
-    /// Adds a job.
     pub(crate) fn add_job(&mut self, config: JobConfig, task: Task) -> Result<JobId, BuildError> {
         let job = self
             .executor
@@ -370,7 +358,7 @@ impl State {
         Ok(job)
     }
 
-    /// Removes a job, also the one that runs. False if it was removed before.
+    /// Removes a job, which may be the running one. Returns false if it was removed before.
     pub(crate) fn remove_job(&mut self, job: JobId) -> bool {
         if self.task(job).is_none() {
             return false;
@@ -379,30 +367,31 @@ impl State {
         self.executor.remove(job)
     }
 
-    /// What a job does; `None` if it was removed.
+    /// Returns the task of a job; `None` if it was removed.
     pub(crate) fn task(&self, job: JobId) -> Option<Task> {
-        // The executor tells ids of one place apart, and keeps the place of a running job.
+        // The executor distinguishes ids that share an index, and does not reuse that of a running job.
         self.executor.get(job)?;
         self.tasks[job.index()]
     }
 
-    /// The same for one that the executor has just named.
+    /// Returns the task of a job that the executor has just chosen.
     #[inline]
     pub(crate) fn task_of_next(&self, job: JobId) -> Option<Task> {
         self.tasks[job.index()]
     }
 
-    /// Whether this is the most critical lane there is.
+    /// Returns whether this is the most critical open lane.
     #[inline]
     pub(crate) fn is_highest(&self, lane: Lane) -> bool {
         lane.level() == self.highest
     }
 
-    /// Whether nothing a look finds can come before this job: it receives from the most urgent
-    /// lane, is more urgent still, or as urgent and no burst has been handled since the last look.
-    /// (Equals of that lane must not keep it unseen for longer: a row of callbacks, for example. Nor
-    /// must anything at all in the order of arrival, where whatever is ready comes before what is
-    /// yet to be seen.)
+    /// Returns whether no poll can find anything that precedes this job. That is so for the job that receives from the
+    /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
+    /// was handled since the last poll. Otherwise a series of callbacks could hide the lane for longer.
+    ///
+    /// With FIFO order only the receive job qualifies, because any other ready job would hide datagrams for an
+    /// unbounded time.
     pub(crate) fn is_settled(&self, job: JobId) -> bool {
         if self.is_highest_receive(job) {
             return true;
@@ -415,13 +404,13 @@ impl State {
         self.lanes == Lanes::PerLevel && (priority > highest || is_within_burst)
     }
 
-    /// Whether this job receives from the most urgent lane.
+    /// Returns whether this job receives from the most urgent lane.
     #[inline]
     fn is_highest_receive(&self, job: JobId) -> bool {
         self.highest_receive == Some(job)
     }
 
-    /// A job begins, having been chosen. Returns how many items it may handle.
+    /// Starts a chosen job and returns the number of items it may handle.
     #[inline]
     pub(crate) fn begin(&mut self, job: JobId, task: Task, now: Instant) -> usize {
         let waited = self.executor.begin(job, now);
@@ -429,13 +418,12 @@ impl State {
         self.begin_items(job)
     }
 
-    /// How many items a job that begins now may handle: as many as it is configured to, but what is as
-    /// urgent as the most urgent lane no more than a burst since the last look at it. What is less
-    /// urgent is followed by a look.
+    /// Returns the number of items that a job starting now may handle: the configured number, but for jobs as urgent
+    /// as the most urgent lane no more than a burst since the last poll. A less urgent job is followed by a poll.
     #[inline]
     fn begin_items(&mut self, job: JobId) -> usize {
         if self.is_highest_receive(job) {
-            // Which is a look itself, and may handle a burst (`give_bursts`).
+            // Receiving is itself a poll, and may handle a burst (`give_bursts`).
             self.since_look = 0;
             return BURST;
         }
@@ -451,14 +439,14 @@ impl State {
         }
     }
 
-    /// The job that runs has handled so many items, one of which was counted when it began.
+    /// Counts the items that the running job has handled, one of which was counted when it started.
     #[inline]
     pub(crate) fn note_handled(&mut self, items: usize) {
         self.since_look += items.saturating_sub(1);
         self.executor.handled(items as u16);
     }
 
-    /// Once a second.
+    /// Performs the periodic checks; called once a second.
     pub(crate) fn keep_house(&mut self) {
         self.engine.set_wall_offset(wall_offset_ns());
         for inlet in &mut self.inlets {
@@ -472,7 +460,7 @@ impl State {
         self.begin_observing();
     }
 
-    /// Announces that this host has other addresses.
+    /// Announces changed addresses of this host.
     fn follow_addresses(&mut self) {
         let networks = builder::networks(&*self.datapath);
         let addresses = networks
@@ -489,14 +477,14 @@ impl State {
         self.engine.set_networks(monotonic_now(), networks);
     }
 
-    /// The place beside a reader that was just created.
+    /// Creates the slot of a new reader.
     pub(crate) fn make_reader_slot(&mut self, reader: ReaderId, level: Level) {
         let places = self.readers.len().max(reader.index() + 1);
         self.readers.resize_with(places, ReaderSlot::default);
         self.readers[reader.index()].level = level;
     }
 
-    /// Forgets all that was kept beside a reader that is gone, and hands its callbacks out.
+    /// Clears the slot of a deleted reader and returns its callbacks.
     pub(crate) fn clear_reader_slot(&mut self, reader: usize) -> ReaderCallbacks {
         let slot = &mut self.readers[reader];
         slot.generation = slot.generation.wrapping_add(1);
@@ -508,7 +496,6 @@ impl State {
         callbacks
     }
 
-    /// Removes a timer, and hands its callback out.
     pub(crate) fn remove_timer(&mut self, job: JobId) -> Option<TimerCallback> {
         if !self.remove_job(job) {
             return None;
@@ -516,7 +503,7 @@ impl State {
         self.timers[job.index()].take()
     }
 
-    /// Removes every timer and every callback of a reader.
+    /// Removes all callbacks: of timers, readers, listeners and discovery.
     pub(crate) fn remove_callbacks(&mut self) -> Callbacks {
         let timers: Vec<JobId> = self
             .executor

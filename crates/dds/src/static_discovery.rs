@@ -1,5 +1,4 @@
-//! Participants and endpoints that are described, not discovered, in the words of a user; and what the engine is
-//! told of them.
+//! Static discovery: descriptions of participants and endpoints, and their conversion for the engine.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -15,12 +14,12 @@ use isolane_wire::{
 
 use crate::{error::BuildError, lanes::Lanes, participant::Participant, qos::Qos};
 
-/// A participant as it is described, to itself ([`Builder::described_as`](crate::Builder::described_as)) and to its
-/// peers ([`Builder::described_peer`](crate::Builder::described_peer)), in the same words on all sides.
+/// Static description of a participant. The participant ([`Builder::described_as`](crate::Builder::described_as)) and
+/// its peers ([`Builder::described_peer`](crate::Builder::described_peer)) must use the same description.
 ///
-/// Its endpoints that are described match as soon as they are created, and nothing is announced of them. It is reached at
-/// one address; level *l* at port + *l*. Its name is its GUID, but for four bytes that differ at every start, by which
-/// peers tell that it has started again.
+/// Described endpoints match at creation and are not announced. The participant has one address, and level *l* uses
+/// port + *l*. Its GUID prefix follows from its name, except for four bytes that change at every start, from which
+/// peers detect a restart.
 ///
 /// ```
 /// use isolane::{Described, Level, Network, Participant, Qos, TopicType};
@@ -70,25 +69,25 @@ struct DescribedEndpoint {
     qos: Qos,
 }
 
-/// A described peer, as it is known now: [`Participant::described_peers`].
+/// Current state of a described peer: [`Participant::described_peers`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DescribedPeer {
-    /// Its name.
+    /// Participant name.
     pub name: String,
-    /// Its GUID prefix; the last four bytes are zeros as long as nothing has come of it.
+    /// GUID prefix; the last four bytes are zero until a datagram of the peer arrives.
     pub prefix: GuidPrefix,
-    /// It counts as alive, and its endpoints are matched.
+    /// True if the peer counts as alive and its endpoints are matched.
     pub is_present: bool,
-    /// It announces itself with another description: what is described here of its endpoints is not what it has.
+    /// True if the peer announces another description, so that its endpoints differ from those described here.
     pub disagrees: bool,
-    /// Times that it was found to have started again.
+    /// Number of detected restarts.
     pub restarts: u32,
 }
 
 impl Described {
-    /// One without endpoints that announces all that is not described ([`Announces::All`]): the first 63 bytes of its
-    /// name count, and level *l* is at the port of `at` + *l*.
+    /// Creates a description without endpoints, of a participant that announces everything not described
+    /// ([`Announces::All`]). The first 63 bytes of the name count, and level *l* uses the port of `at` + *l*.
     #[must_use]
     pub fn new(name: &str, at: SocketAddrV4) -> Self {
         Self {
@@ -99,28 +98,28 @@ impl Described {
         }
     }
 
-    /// What it says of itself, and so whether it can be seen to be gone.
+    /// Sets what the participant announces, and with it whether peers can detect its disappearance.
     #[must_use]
     pub fn announces(mut self, announces: Announces) -> Self {
         self.announces = announces;
         self
     }
 
-    /// With a writer. Of the policies those count that peers match by, and the level.
+    /// Adds a writer. Its level and the policies relevant for matching count.
     #[must_use]
     pub fn writer<T: TopicType>(self, topic: &str, qos: &Qos) -> Self {
         let qos = qos.clone().representation(qos.sent(T::EXTENSIBILITY));
         self.endpoint(EndpointKind::Writer, topic, (T::TYPE_NAME, T::KEYED), &qos)
     }
 
-    /// With a reader, likewise.
+    /// Adds a reader. Its level and the policies relevant for matching count.
     #[must_use]
     pub fn reader<T: TopicType>(self, topic: &str, qos: &Qos) -> Self {
         self.endpoint(EndpointKind::Reader, topic, (T::TYPE_NAME, T::KEYED), qos)
     }
 
-    /// With an endpoint whose type is known by its name and whether it has a key. A writer offers XCDR1 unless
-    /// `qos` names another representation.
+    /// Adds an endpoint whose type is given by its name and whether it has a key. A writer offers XCDR1 unless `qos`
+    /// names another representation.
     #[must_use]
     pub fn endpoint(
         mut self,
@@ -139,23 +138,23 @@ impl Described {
         self
     }
 
-    /// Its GUID prefix, but for the last four bytes, which differ at every start and are zeros here.
+    /// Returns the GUID prefix with zeros for the last four bytes, which change at every start.
     #[must_use]
     pub fn prefix(&self) -> GuidPrefix {
         let address = self.address().octets();
         StaticParticipant::new(&self.name, address, self.announces).prefix_of_none()
     }
 
-    /// The number that stands for all its endpoints in what it announces of itself
-    /// ([`static_digest`](isolane_wire::discovery::ParticipantData::static_digest)): peers compare it with theirs.
+    /// Returns the digest of all endpoints
+    /// ([`static_digest`](isolane_wire::discovery::ParticipantData::static_digest)). The participant announces it, and
+    /// peers compare it with theirs.
     ///
     /// # Errors
-    /// As when a participant is built that is described so.
+    /// As when a participant with this description is built.
     pub fn digest(&self) -> Result<u64, BuildError> {
         Ok(self.participant()?.digest())
     }
 
-    /// Its address.
     pub(crate) fn address(&self) -> Ipv4Addr {
         *self.at.ip()
     }
@@ -164,7 +163,6 @@ impl Described {
         self.announces != Announces::Nothing
     }
 
-    /// The port of each level.
     pub(crate) fn level_ports(&self) -> Result<[Option<u16>; 8], BuildError> {
         let mut ports = [None; 8];
         for (port, level) in ports.iter_mut().zip(Level::ALL) {
@@ -176,14 +174,14 @@ impl Described {
         Ok(ports)
     }
 
-    /// Where a level is reached.
+    /// Returns the locator of a level.
     fn reached_at(&self, level: Level) -> Result<Locator, BuildError> {
         let ports = self.level_ports()?;
         let port = ports[usize::from(level.get())].unwrap_or_default();
         Ok(Locator::udpv4(self.address().octets(), port))
     }
 
-    /// As the engine wants it.
+    /// Converts the description for the engine.
     pub(crate) fn participant(&self) -> Result<StaticParticipant, BuildError> {
         let address = self.address().octets();
         let mut participant = StaticParticipant::new(&self.name, address, self.announces);
@@ -209,7 +207,7 @@ impl Described {
         Ok(participant)
     }
 
-    /// Whether a participant on this datapath is where it is described.
+    /// Checks that a participant on this datapath has the described address.
     pub(crate) fn check(&self, datapath: &dyn Datapath, lanes: Lanes) -> Result<(), BuildError> {
         if lanes == Lanes::Shared {
             return Err(BuildError::DescribedFifo);
@@ -226,11 +224,11 @@ impl Described {
     }
 }
 
-/// Matches that discovery takes of a participant that announces itself: two, and one for liveliness.
+/// Matches of discovery with a participant that announces itself: two for endpoints, and one for liveliness.
 const DISCOVERY_MATCHES: usize = 3;
 
-/// The limits with places for all that is described, beside those for what is discovered: how much that is, is known
-/// before start.
+/// Extends the limits by the described entities, whose number is known before the start, in addition to discovered
+/// ones.
 pub(crate) fn with_places(limits: Limits, own: Option<&Described>, peers: &[Described]) -> Limits {
     let endpoints = peers.iter().flat_map(|peer| &peer.endpoints);
     let meets = |own: &DescribedEndpoint, it: &DescribedEndpoint| {
@@ -252,7 +250,7 @@ pub(crate) fn with_places(limits: Limits, own: Option<&Described>, peers: &[Desc
 }
 
 impl Participant {
-    /// The peers that are described, in the order of their description, as they are known now.
+    /// Returns the state of the described peers, in the order of their descriptions.
     #[must_use]
     pub fn described_peers(&self) -> Vec<DescribedPeer> {
         let state = self.core().state.borrow();

@@ -1,9 +1,8 @@
-//! What happens to endpoints beside their samples: the statuses of DDS 1.4 §2.2.4.1, by its names.
+//! Communication statuses of endpoints (DDS 1.4 §2.2.4.1), with the names of the standard.
 //!
-//! A status is a total and its change since it was last told. A listener is told of a change by a
-//! job of its endpoint, at the priority of the topic's protocol work, one listener an activation;
-//! a getter asks for the state now. Either takes the change: what one has told, the other does
-//! not tell again.
+//! A status has totals and their changes since it was last read. A job of the endpoint notifies listeners at the
+//! priority of the topic's protocol work, one listener per activation. A getter returns the current status. Either
+//! reads the change, which then does not appear in the other.
 
 use isolane_engine::{
     DeadlineMissed, Incompatible, LivelinessChanged, LivelinessLost, LostReason, Matched,
@@ -11,133 +10,134 @@ use isolane_engine::{
 };
 use isolane_wire::{guid::Guid, qos::PolicyId};
 
-/// Readers that a writer is matched with (`PUBLICATION_MATCHED`). A reader counts from the match on;
-/// [`DataWriter::matched_readers`](crate::DataWriter::matched_readers) counts those that are known to hear the writer.
+/// Matched readers of a writer (`PUBLICATION_MATCHED`). A reader counts from the match on;
+/// [`DataWriter::matched_readers`](crate::DataWriter::matched_readers) counts readers that are confirmed to receive
+/// samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PublicationMatchedStatus {
-    /// Readers that ever matched.
+    /// Number of readers that ever matched.
     pub total_count: u32,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// Readers matched now.
+    /// Number of readers matched now.
     pub current_count: u32,
-    /// By how many more, or fewer, than when it was last told.
+    /// Change of `current_count` since the status was last read.
     pub current_count_change: i32,
-    /// The reader that joined or parted last.
+    /// Reader that was matched or unmatched last.
     pub last_subscription_handle: Option<Guid>,
 }
 
-/// Writers that a reader is matched with (`SUBSCRIPTION_MATCHED`).
+/// Matched writers of a reader (`SUBSCRIPTION_MATCHED`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SubscriptionMatchedStatus {
-    /// Writers that ever matched.
+    /// Number of writers that ever matched.
     pub total_count: u32,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// Writers matched now.
+    /// Number of writers matched now.
     pub current_count: u32,
-    /// By how many more, or fewer, than when it was last told.
+    /// Change of `current_count` since the status was last read.
     pub current_count_change: i32,
-    /// The writer that joined or parted last.
+    /// Writer that was matched or unmatched last.
     pub last_publication_handle: Option<Guid>,
 }
 
 /// Readers that request more than a writer offers (`OFFERED_INCOMPATIBLE_QOS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OfferedIncompatibleQosStatus {
-    /// Readers found so far.
+    /// Number of such readers so far.
     pub total_count: u32,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// The first policy on which the last one differs; [`PolicyId::name`] names it.
+    /// First incompatible policy of the last one; [`PolicyId::name`] returns its name.
     pub last_policy_id: Option<PolicyId>,
-    /// The last one.
+    /// Last incompatible reader.
     pub last_subscription_handle: Option<Guid>,
 }
 
 /// Writers that offer less than a reader requests (`REQUESTED_INCOMPATIBLE_QOS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestedIncompatibleQosStatus {
-    /// Writers found so far.
+    /// Number of such writers so far.
     pub total_count: u32,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// The first policy on which the last one differs; [`PolicyId::name`] names it.
+    /// First incompatible policy of the last one; [`PolicyId::name`] returns its name.
     pub last_policy_id: Option<PolicyId>,
-    /// The last one.
+    /// Last incompatible writer.
     pub last_publication_handle: Option<Guid>,
 }
 
-/// Samples that will never come to a reader (`SAMPLE_LOST`).
+/// Samples that will never arrive at a reader (`SAMPLE_LOST`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleLostStatus {
-    /// So many ever, by what writers say.
+    /// Number of lost samples, according to their writers.
     pub total_count: u64,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// Of `total_count`, samples that are larger than the reader takes ([`Qos::max_bytes`](crate::Qos::max_bytes)).
+    /// Number of these that exceed the reader's [`Qos::max_bytes`](crate::Qos::max_bytes).
     pub too_large: u64,
-    /// Why the last one is.
+    /// Reason for the last loss.
     pub last_reason: LostReason,
 }
 
-/// Samples that came to a reader and were not taken in (`SAMPLE_REJECTED`).
+/// Samples that arrived at a reader and were not accepted (`SAMPLE_REJECTED`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleRejectedStatus {
-    /// So many ever.
+    /// Number of rejected samples.
     pub total_count: u64,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// Why the last one was.
+    /// Reason for the last rejection.
     pub last_reason: Option<RejectReason>,
 }
 
-/// Periods of DEADLINE in which an instance was not written (`OFFERED_DEADLINE_MISSED`). An instance is
-/// watched from its first sample on, until it is disposed or unregistered.
+/// DEADLINE periods in which an instance was not written (`OFFERED_DEADLINE_MISSED`). An instance is supervised from
+/// its first sample until it is disposed or unregistered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OfferedDeadlineMissedStatus {
-    /// So many ever, of all instances.
+    /// Number of missed periods of all instances.
     pub total_count: u64,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// The key hash of the instance whose period passed last; zeros for a topic without a key.
+    /// Key hash of the instance that missed a period last; zeros for a topic without a key.
     pub last_instance_handle: Option<[u8; 16]>,
 }
 
-/// Periods of DEADLINE in which nothing came of an instance (`REQUESTED_DEADLINE_MISSED`). An instance is
-/// watched from the first sample that came on, until it is disposed or nobody writes it any more.
+/// DEADLINE periods in which an instance received no sample (`REQUESTED_DEADLINE_MISSED`). An instance is supervised
+/// from the first received sample until it is disposed or has no writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestedDeadlineMissedStatus {
-    /// So many ever, of all instances.
+    /// Number of missed periods of all instances.
     pub total_count: u64,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// The key hash of the instance whose period passed last; zeros for a topic without a key.
+    /// Key hash of the instance that missed a period last; zeros for a topic without a key.
     pub last_instance_handle: Option<[u8; 16]>,
 }
 
-/// Times a writer was not asserted within its LIVELINESS lease (`LIVELINESS_LOST`). A writer that stays
-/// silent loses its liveliness once.
+/// Expirations of a writer's LIVELINESS lease without an assertion (`LIVELINESS_LOST`). A writer that stays silent
+/// counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LivelinessLostStatus {
-    /// So many ever.
+    /// Number of expirations.
     pub total_count: u32,
-    /// Those since the status was last told.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
 }
 
-/// Matched writers of a reader that are alive, and that are not (`LIVELINESS_CHANGED`).
+/// Liveliness of a reader's matched writers (`LIVELINESS_CHANGED`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LivelinessChangedStatus {
-    /// Alive now.
+    /// Number of matched writers that are alive.
     pub alive_count: u32,
-    /// Matched, and not alive now.
+    /// Number of matched writers that are not alive.
     pub not_alive_count: u32,
-    /// By how many more, or fewer, are alive than when it was last told.
+    /// Change of `alive_count` since the status was last read.
     pub alive_count_change: i32,
-    /// By how many more, or fewer, are not.
+    /// Change of `not_alive_count` since the status was last read.
     pub not_alive_count_change: i32,
-    /// The writer of the last change.
+    /// Writer of the last change.
     pub last_publication_handle: Option<Guid>,
 }
 
@@ -249,7 +249,7 @@ impl From<isolane_engine::SampleRejected> for SampleRejectedStatus {
     }
 }
 
-/// All statuses of an endpoint as they were last told; of its kind only.
+/// Statuses of an endpoint as of the last read; only those of its kind are used.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Statuses {
     pub(crate) publication_matched: PublicationMatchedStatus,
@@ -265,7 +265,7 @@ pub(crate) struct Statuses {
 }
 
 impl Statuses {
-    /// What was told is no longer a change.
+    /// Resets the changes after a read.
     pub(crate) fn settle(&mut self) {
         self.publication_matched.total_count_change = 0;
         self.publication_matched.current_count_change = 0;

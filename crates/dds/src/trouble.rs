@@ -1,9 +1,9 @@
-//! What goes wrong is logged, by housekeeping: what was counted since its last look, a line for each
-//! kind of trouble, and at most one a second of a kind however much there is.
+//! Rate-limited warnings about counted problems.
 //!
-//! Nothing is logged where it happens: the ways of samples only count. With nothing to say a look
-//! compares numbers and allocates nothing; a line that is not due is said later, with what has come
-//! until then. The lines go to the `log` facade, target `isolane`, as warnings.
+//! Housekeeping compares the counters with those of its last check, and logs at most one line a second for each kind
+//! of problem. Nothing is logged where a problem occurs: the sample paths only count. A check without news compares
+//! numbers and allocates nothing. A line that is not due yet is logged later with the total until then. Warnings go to
+//! the `log` facade, target `isolane`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     state::State,
 };
 
-/// A kind of trouble that is counted.
+/// Kind of counted problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Malformed,
@@ -50,7 +50,6 @@ impl Kind {
         Self::TooLarge,
     ];
 
-    /// How often it has happened.
     fn count(self, seen: &Seen<'_>) -> u64 {
         let Seen {
             counters, lanes, ..
@@ -84,7 +83,7 @@ impl Kind {
         }
     }
 
-    /// What has happened, why, and what to do.
+    /// Logs the problem with its cause and remedy.
     fn log(self, more: u64, seen: &Seen<'_>) {
         let count = Grouped(more);
         match self {
@@ -154,7 +153,7 @@ impl Kind {
     }
 }
 
-/// How much was refused of what, for people.
+/// Refused peers, by kind, formatted for people.
 struct Refused<'a>(&'a Counters);
 
 impl std::fmt::Display for Refused<'_> {
@@ -172,7 +171,7 @@ impl std::fmt::Display for Refused<'_> {
     }
 }
 
-/// Topic and GUID of the last reader that became silent.
+/// Topic and GUID of the reader that became silent last.
 struct Silent<'a>(Option<(&'a str, Guid)>);
 
 impl std::fmt::Display for Silent<'_> {
@@ -187,10 +186,10 @@ impl std::fmt::Display for Silent<'_> {
     }
 }
 
-/// What there is to be seen at one look.
+/// Inputs of one check.
 struct Seen<'a> {
     counters: Counters,
-    /// All lanes together.
+    /// Sum of all lanes.
     lanes: LaneLedger,
     no_frame: u64,
     malformed_from: Option<Locator>,
@@ -198,20 +197,20 @@ struct Seen<'a> {
     too_large: Option<TooLargeSample<'a>>,
 }
 
-/// What housekeeping remembers of its last look.
+/// State that housekeeping keeps between checks.
 pub(crate) struct Trouble {
     told: [u64; Kind::COUNT],
     told_at: [Option<Instant>; Kind::COUNT],
-    /// Malformed things as of the last datagram that was read, and where the last came from.
+    /// Malformed messages and submessages up to the last datagram, and the source of the last one.
     malformed_seen: u64,
     malformed_from: Option<Locator>,
-    /// Some endpoint has met one it is not compatible with.
+    /// True if an endpoint has met an incompatible one.
     pub(crate) has_incompatible: bool,
-    /// Pairs that were named, the oldest to be forgotten first.
+    /// Pairs that were logged, as a ring that overwrites the oldest.
     named: Vec<(Guid, Guid)>,
     next_named: usize,
     named_at: Option<Instant>,
-    /// Samples refused for their encapsulation that were logged, and when.
+    /// Number of samples refused for their encapsulation that were logged, and the time of that log line.
     refused_told: u64,
     refused_at: Option<Instant>,
 }
@@ -232,7 +231,7 @@ impl Trouble {
         }
     }
 
-    /// A datagram was read.
+    /// Notes the source of a datagram if it was malformed.
     #[inline]
     pub(crate) fn note_datagram(&mut self, counters: &Counters, from: &Locator) {
         let malformed = counters.malformed_messages + counters.malformed_submessages;
@@ -242,7 +241,7 @@ impl Trouble {
         }
     }
 
-    /// Whether this pair is named for the first time, as far as is remembered.
+    /// Returns whether this pair was not logged before, as far as is remembered.
     fn is_new(&mut self, pair: (Guid, Guid)) -> bool {
         if self.named.contains(&pair) {
             return false;
@@ -257,13 +256,12 @@ impl Trouble {
     }
 }
 
-/// Whether a line may be written again.
+/// Returns whether the rate limit allows another line.
 fn is_due(last: Option<Instant>, now: Instant) -> bool {
     last.is_none_or(|last| now >= last + LOG_PERIOD)
 }
 
 impl State {
-    /// Logs what has gone wrong since the last look.
     pub(crate) fn log_trouble(&mut self, now: Instant) {
         if log::max_level() < log::LevelFilter::Warn {
             return;
@@ -297,8 +295,7 @@ impl State {
         }
     }
 
-    /// Logs samples refused for their encapsulation, and names a reader and a writer: first those that were not
-    /// named before.
+    /// Logs samples refused for their encapsulation, with a reader and a writer; pairs not logged before come first.
     fn log_refused(&mut self, more: u64) {
         let mut named = None;
         for id in self.engine.local_readers() {
@@ -331,7 +328,7 @@ impl State {
              @final or @appendable in IDL", Grouped(more));
     }
 
-    /// Names one pair that was not named before. True: there may be others.
+    /// Logs one incompatible pair that was not logged before. Returns true if there may be others.
     fn log_incompatible(&mut self, now: Instant) -> bool {
         let engine = &self.engine;
         let writers = engine.local_writers().filter_map(|id| {
@@ -376,7 +373,7 @@ impl State {
     }
 }
 
-/// A number for people: 37,120.
+/// Number with grouped digits, such as 37,120.
 struct Grouped(u64);
 
 impl std::fmt::Display for Grouped {
@@ -392,7 +389,6 @@ impl std::fmt::Display for Grouped {
     }
 }
 
-/// Where a datagram came from.
 struct Source(Locator);
 
 impl std::fmt::Display for Source {
@@ -404,7 +400,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// Why datagrams were not sent, since the beginning.
+/// Reasons why datagrams were not sent, since the start.
 struct Reasons<'a>(&'a LaneLedger);
 
 impl std::fmt::Display for Reasons<'_> {

@@ -1,13 +1,11 @@
-//! How the loop sleeps: epoll over the datapath's descriptors and one eventfd that other threads
-//! write to.
+//! Sleep of the loop: epoll on the datapath's descriptors and on one eventfd for other threads.
 //!
-//! The event data of epoll is a bit for each descriptor of each lane, so that what wakes the loop says at
-//! once what to receive from. There is no timer descriptor: the time of the next release is
-//! epoll's timeout, which has nanoseconds.
+//! The event data of epoll is a bit per descriptor of a lane, so that the result of a wait is the set of readable
+//! descriptors. There is no timer descriptor: epoll's timeout, in nanoseconds, is the time to the next release.
 //!
-//! That call, `epoll_pwait2`, is younger than others: Linux 5.11, and valgrind 3.19 has none. Where it
-//! is missing the loop sleeps in `ppoll` over copies of the same descriptors, which has nanoseconds
-//! too, and costs a little more for each of them. Foreign loops get the epoll descriptor either way.
+//! `epoll_pwait2` requires Linux 5.11, and valgrind 3.19 lacks it. Without it the loop sleeps in `ppoll` on duplicates
+//! of the same descriptors, which also has nanoseconds and costs a little more per descriptor. Event loops of the
+//! application get the epoll descriptor either way.
 
 use std::{
     io,
@@ -23,15 +21,14 @@ use rustix::{
     io::{Errno, fcntl_dupfd_cloexec},
 };
 
-/// The datum of the eventfd; lanes use the lower bits.
+/// Event data of the eventfd; lanes use the lower bits.
 const WAKE_BIT: u64 = 1 << 63;
 
-/// Descriptors of a lane, and so bits of it: a ring of a device (of discovery, what tells of routes and
-/// neighbours), two sockets, one for all ports of single topics, and one that a datapath with faults
-/// wakes the loop by.
+/// Maximum number of descriptors, and so bits, of a lane: a device's ring (for discovery, the netlink socket for
+/// routes and neighbours), two sockets, one for all ports of single topics, and the wake-up of fault injection.
 const PER_LANE: usize = 5;
 
-/// Events taken at once: the descriptors of all lanes and the eventfd.
+/// Maximum number of events of a wait: the descriptors of all lanes, and the eventfd.
 const EVENTS: usize = PER_LANE * Lane::COUNT + 1;
 
 const _: () = assert!(
@@ -39,12 +36,12 @@ const _: () = assert!(
     "the descriptors of all lanes are one word"
 );
 
-/// The descriptors of lanes that are readable.
+/// Set of readable descriptors of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Readable(u64);
 
 impl Readable {
-    /// The first of each lane.
+    /// First descriptor of each lane.
     pub(crate) const FIRSTS: Self = {
         let (mut firsts, mut lane) = (0, 0);
         while lane < Lane::COUNT {
@@ -54,13 +51,13 @@ impl Readable {
         Self(firsts)
     };
 
-    /// Those of the lane with this index: bit *i* is the *i*-th.
+    /// Returns the readable descriptors of the lane with this index; bit *i* is the *i*-th.
     #[inline]
     pub(crate) fn of(self, lane: usize) -> u8 {
         (self.0 >> (PER_LANE * lane)) as u8 & ((1 << PER_LANE) - 1)
     }
 
-    /// The lanes that have one ([`Lane::bit`]).
+    /// Returns the lanes with a readable descriptor ([`Lane::bit`]).
     pub(crate) fn lanes(self) -> u16 {
         let mut lanes = 0;
         let mut left = self.0;
@@ -77,7 +74,7 @@ pub(crate) struct Waiter {
     epoll: Rc<OwnedFd>,
     wake: Arc<OwnedFd>,
     events: Vec<epoll::Event>,
-    /// What epoll watches, by its data, where the system has no `epoll_pwait2`.
+    /// Watched descriptors with their event data, for systems without `epoll_pwait2`.
     watched: Option<Vec<(u64, OwnedFd)>>,
 }
 
@@ -103,7 +100,7 @@ impl Waiter {
         Ok(waiter)
     }
 
-    /// Adds a descriptor of a lane, the `place`-th it has.
+    /// Adds the `place`-th descriptor of a lane.
     pub(crate) fn add(
         &mut self,
         lane: Lane,
@@ -123,18 +120,17 @@ impl Waiter {
         Ok(())
     }
 
-    /// Readable when the loop has something to do, time apart.
+    /// Returns the descriptor that is readable when the loop has something to do, except for timers.
     pub(crate) fn descriptor(&self) -> Rc<OwnedFd> {
         Rc::clone(&self.epoll)
     }
 
-    /// What another thread writes to.
+    /// Returns the eventfd that other threads write.
     pub(crate) fn wake_descriptor(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.wake)
     }
 
-    /// Looks, and sleeps up to `timeout` (`None`: without end) if nothing is ready. Returns what is
-    /// readable.
+    /// Polls, and sleeps up to `timeout` (`None`: forever) if nothing is readable. Returns the readable descriptors.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Readable> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
@@ -145,13 +141,13 @@ impl Waiter {
             Some(watched) => wait_in_ppoll(watched, timeout.as_ref()),
         };
         let ready = match waited {
-            // A signal is no event; the loop looks at its stop condition and comes again.
+            // After a signal the loop checks its stop condition and waits again.
             Err(Errno::INTR) => 0,
             waited => waited?,
         };
         if ready & WAKE_BIT != 0 {
             let mut count = [0; 8];
-            // Nothing to read is fine: what was handed in is seen in the rings.
+            // An empty eventfd is no error: data handed over is in the rings.
             let _ = rustix::io::read(&*self.wake, &mut count);
         }
         Ok(Readable(ready & !WAKE_BIT))

@@ -1,16 +1,14 @@
-//! Waiting for conditions (DDS 1.4 §2.2.2.1.6).
+//! WaitSet (DDS 1.4 §2.2.2.1.6).
 //!
-//! A wait set drives the participants its conditions are of, as [`Participant::run_until`] does, and stops as soon as one
-//! of them holds. It sleeps where the loop sleeps, in epoll, so nothing is polled for; after an activation the
-//! conditions are asked only if something has changed that they may depend on, a number of the participant says.
-//! Several participants of one thread take turns, and sleep together on the descriptors of all.
+//! A wait set runs the loops of the participants of its conditions until a condition is true. It sleeps in epoll like
+//! the loop. Each participant has a counter of changes; conditions are evaluated after an activation only if it has
+//! changed. Several participants of one thread take turns, and the wait set sleeps on the descriptors of all.
 //!
-//! A wait set keeps no participant: one that is dropped is not driven any more, and its conditions never hold. Where
-//! none is left, waiting is an error rather than a sleep from which nothing could wake; so it is where a guard is attached
-//! whose participant is gone, since setting that would wake nobody.
+//! A wait set does not keep participants alive. A dropped participant no longer runs, and its conditions are false. If
+//! all are dropped, or that of an attached guard, waiting is an error, because nothing could end the sleep.
 //!
-//! What is not possible: a wait set cannot wait from another thread than that of its participants, nor from within a
-//! callback, since it runs their loops.
+//! A wait set cannot wait on another thread than that of its participants, or inside a callback, because it runs the
+//! loops.
 
 use std::{
     cell::RefCell,
@@ -32,51 +30,51 @@ use crate::{
     runtime::Core,
 };
 
-/// The participants a wait set drives.
+/// Participants that a wait set runs.
 type Cores = BoundedVec<Weak<Core>, MAX_WAIT_SET_PARTICIPANTS>;
 
-/// Those of them that are there, while they are driven.
+/// Existing participants, kept alive during a wait.
 type Driven = BoundedVec<Rc<Core>, MAX_WAIT_SET_PARTICIPANTS>;
 
-/// Why a condition was not attached.
+/// Reason why a condition was not attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum AttachError {
-    /// It has as many as it may have.
+    /// The wait set has the maximum number of conditions.
     #[error(
         "a wait set has at most {MAX_WAIT_SET_CONDITIONS} conditions: use several, or detach some"
     )]
     TooManyConditions,
-    /// It drives as many participants as it may.
+    /// The wait set runs the maximum number of participants.
     #[error("a wait set drives at most {MAX_WAIT_SET_PARTICIPANTS} participants: use several")]
     TooManyParticipants,
-    /// The guard could not wake it.
+    /// The guard belongs to a participant that the wait set does not run, so setting it could not wake it.
     #[error(
         "the guard condition was made by a participant that this wait set does not drive: make it by one that it does, or attach another condition of that participant first"
     )]
     ForeignGuard,
-    /// The condition can never hold again.
+    /// The participant of the condition was dropped.
     #[error(
         "the participant of the condition is gone, so it never holds again: make the condition of an endpoint that is there"
     )]
     ParticipantGone,
 }
 
-/// Why nothing was waited for.
+/// Reason why a wait is impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WaitError {
-    /// There is nothing to drive, and so nothing that could make a condition hold.
+    /// All participants were dropped, so no condition could become true.
     #[error(
         "every participant that this wait set drives is gone, so nothing can happen that it waits for: make a wait set with a participant that is there"
     )]
     ParticipantsGone,
-    /// A guard that is attached could not wake it.
+    /// The participant of an attached guard was dropped, so setting it could not end the wait.
     #[error(
         "the participant that made an attached guard condition is gone, so setting it cannot end the wait: detach it, and attach a guard of a participant that is there"
     )]
     GuardGone,
 }
 
-/// Conditions that are waited for together.
+/// WaitSet: conditions to wait for together.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -132,7 +130,7 @@ impl fmt::Debug for WaitSet {
 }
 
 impl WaitSet {
-    /// A wait set without conditions that drives this participant.
+    /// Creates a wait set without conditions that runs this participant.
     #[must_use]
     pub fn new(participant: &Participant) -> Self {
         let first = Rc::downgrade(participant.core());
@@ -142,10 +140,10 @@ impl WaitSet {
         }
     }
 
-    /// Attaches a condition, once. Its participant is driven from the next wait on.
+    /// Attaches a condition, unless it is attached already. Its participant runs from the next wait on.
     ///
     /// # Errors
-    /// [`AttachError`]; it is not attached then.
+    /// [`AttachError`]; the condition is not attached then.
     pub fn attach(&self, condition: impl Into<Condition>) -> Result<(), AttachError> {
         let condition = condition.into();
         let (mut conditions, mut cores) = (self.conditions.borrow_mut(), self.cores.borrow_mut());
@@ -163,7 +161,7 @@ impl WaitSet {
                     .push(Weak::clone(of))
                     .map_err(|_| AttachError::TooManyParticipants)?;
             }
-            // It may hold already: whoever waits asks again.
+            // The condition may be true already, so a waiting wait set must evaluate it.
             core.state.borrow_mut().note_change();
         }
         if let Condition::Guard(guard) = &condition
@@ -175,7 +173,7 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Detaches a condition; false: it was not attached. Its participant is driven as before.
+    /// Detaches a condition and returns whether it was attached. Its participant still runs.
     pub fn detach(&self, condition: impl Into<Condition>) -> bool {
         let condition = condition.into();
         let mut conditions = self.conditions.borrow_mut();
@@ -183,27 +181,27 @@ impl WaitSet {
         place.map(|place| conditions.remove(place)).is_some()
     }
 
-    /// The conditions that are attached.
+    /// Returns the attached conditions.
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition> {
         self.conditions.borrow().clone()
     }
 
-    /// Drives the participants until a condition holds, and returns those that do; none: the time was over first.
+    /// Runs the participants until a condition is true, and returns all true conditions, or none on a timeout.
     ///
     /// # Errors
     /// [`WaitError`].
     ///
     /// # Panics
-    /// Inside a callback of one of them.
+    /// Inside a callback of one of the participants.
     pub fn wait(&self, timeout: Duration) -> Result<Vec<Condition>, WaitError> {
         let mut active = Vec::new();
         self.wait_into(timeout, &mut active)?;
         Ok(active)
     }
 
-    /// The same into a list of the caller's; with room for as many as are attached nothing is allocated. False: the
-    /// time was over first.
+    /// Waits as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. It
+    /// allocates nothing if the list has room for all attached conditions.
     ///
     /// # Errors
     /// As [`wait`](Self::wait); the list is empty then.
@@ -233,7 +231,7 @@ impl WaitSet {
         Ok(!active.is_empty())
     }
 
-    /// Whether a guard is attached that wakes none of the participants that are driven.
+    /// Returns whether a guard is attached that wakes none of these participants.
     fn has_dead_guard(&self, cores: &[Rc<Core>]) -> bool {
         let conditions = self.conditions.borrow();
         conditions.iter().any(|condition| match condition {
@@ -242,7 +240,7 @@ impl WaitSet {
         })
     }
 
-    /// Whether some condition holds: of those that depend on a participant it is asked only if something has
+    /// Returns whether a condition is true. Except for guards, conditions are evaluated only if a participant has
     /// changed since `seen`.
     fn has_active(&self, cores: &[Rc<Core>], seen: &mut Option<u64>) -> bool {
         let changes = cores.iter().map(|core| core.state.borrow().changes);
@@ -254,12 +252,11 @@ impl WaitSet {
     }
 }
 
-/// The participants that are there.
 fn driven(cores: &Cores) -> Driven {
     cores.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// Drives several participants until `done` says so; false: the time was over first.
+/// Runs several participants until `done` returns true; returns false on a timeout.
 fn run_until(cores: &[Rc<Core>], timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
     let end = monotonic_now() + timeout;
     loop {
@@ -284,7 +281,7 @@ fn run_until(cores: &[Rc<Core>], timeout: Duration, mut done: impl FnMut() -> bo
     }
 }
 
-/// Sleeps until one of them has something to do, or the time is over.
+/// Sleeps until one of the participants has something to do, or for the given time.
 fn sleep(cores: &[Rc<Core>], time: Duration) {
     let timeout = Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -294,6 +291,6 @@ fn sleep(cores: &[Rc<Core>], time: Duration) {
         .iter()
         .map(|core| PollFd::from_borrowed_fd(core.descriptor.as_fd(), PollFlags::IN))
         .collect();
-    // Interrupted by a signal it is as if the time were over: whoever waits looks again.
+    // A signal has the effect of a timeout; the caller checks again.
     let _ = poll(&mut descriptors, Some(&timeout));
 }

@@ -1,14 +1,12 @@
-//! What samples of each level waited for that should have come later.
+//! Priority inversions of received samples, by level.
 //!
-//! A datagram of a level has arrived when its stamp says so. The executor judges what of lower
-//! priority began between that and the activation that reads it ([`isolane_executor::Waited`] says
-//! how); a callback that takes a cached sample is judged from the reading on. Both are summed here
-//! by level.
+//! A datagram arrives at the time of its stamp. The executor counts the activations of lower priority that began
+//! between that time and the activation that reads the datagram (see [`isolane_executor::Waited`]). For a callback
+//! that takes a cached sample, it counts from the reading on. Both are summed by level.
 //!
-//! The level of a datagram is that of its lane: its samples, and what keeps them reliable. On a lane
-//! that all levels share (`Order::Fifo`) it is that of the most critical reader that got a sample of
-//! it, and a datagram that brought none is not judged; an activation there counts as of the most
-//! critical sample it read.
+//! The level of a datagram is that of its lane. On a lane shared by all levels (`Order::Fifo`) it is that of the most
+//! critical reader that received a sample of it. A datagram without samples is not counted there, and an activation
+//! has the level of the most critical sample that it read.
 
 use isolane_executor::Waited;
 use isolane_wire::level::Level;
@@ -16,33 +14,31 @@ use isolane_wire::level::Level;
 /// Priority inversions of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelReport {
-    /// The level.
+    /// Level.
     pub level: Level,
-    /// Datagrams that were judged.
+    /// Datagrams checked for inversions.
     pub datagrams: u64,
-    /// Activations of lower priority that began after a datagram of this level had arrived (by the
-    /// kernel's stamp where there is one, else when the loop saw its socket readable) and before it
-    /// was read, or after its sample lay in the cache and before the callback took it: although the
-    /// socket was readable at the look before them, or without a look. Each sample that waited for
-    /// one counts it. 0 in the order of priority, by the way the loop looks and chooses; the order
-    /// of arrival is there to be compared with.
+    /// Activations of lower priority that began while a datagram or sample of this level waited.
+    ///
+    /// A datagram waits from its arrival (the kernel's stamp, or the time at which the loop saw the socket readable)
+    /// until it is read. A cached sample waits until the callback takes it. The activation counts if the previous poll
+    /// saw the socket readable, or if there was no poll. It counts once for each waiting sample. The value is 0 with
+    /// [`Order::Priority`](crate::Order); FIFO order is the baseline.
     pub inversions: u64,
-    /// The same where the loop had looked and the socket was not readable yet, though the stamp is
-    /// earlier than the clock read behind the look: the kernel was still on the way from one to
-    /// the other.
+    /// Activations of lower priority after a poll that did not see the socket readable, although the stamp is earlier
+    /// than the clock read after the poll: the kernel was still between the two.
     pub kernel_late: u64,
-    /// The longest from a stamp to a look that did not show it.
+    /// Longest time in nanoseconds from a stamp to a poll that did not see the datagram.
     pub kernel_late_max_ns: u64,
 }
 
-/// The sums.
+/// Sums by level.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     levels: [(u64, Waited); Level::ALL.len()],
 }
 
 impl Waits {
-    /// A datagram was judged.
     #[inline]
     pub(crate) fn note_datagram(&mut self, level: Level, waited: Waited) {
         let (datagrams, sum) = &mut self.levels[usize::from(level.get())];
@@ -52,12 +48,12 @@ impl Waits {
         }
     }
 
-    /// A callback has begun.
+    /// Adds the wait of a sample for its callback.
     pub(crate) fn note_callback(&mut self, level: Level, waited: Waited) {
         self.levels[usize::from(level.get())].1 += waited;
     }
 
-    /// Levels of which a datagram came, the most critical first.
+    /// Returns the levels with datagrams, most critical first.
     pub(crate) fn report(&self) -> Vec<LevelReport> {
         let levels = Level::ALL.into_iter().zip(&self.levels).rev();
         let used = levels.filter(|(_, (datagrams, _))| *datagrams > 0);

@@ -1,4 +1,4 @@
-//! Writers, on the participant's own thread.
+//! Writers, used on the participant's thread.
 
 use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::{
     sending::Addresses, state::State,
 };
 
-/// A writer of one topic (DDS 1.4 §2.2.2.4.2).
+/// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
 ///
-/// Dropping it deletes it: it unregisters its instances, which are not disposed, and what readers
-/// do not have yet goes with it. A reliable writer's last samples are therefore waited for with
-/// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
+/// Dropping it deletes it. It unregisters its instances without disposing them, and samples that readers have not
+/// received yet are lost. To deliver a reliable writer's last samples, call
+/// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,24 +55,24 @@ pub struct DataWriter<T: TopicType> {
     pub(crate) topic: String,
     pub(crate) level: Level,
     pub(crate) encoding: Encoding,
-    /// Where in a frame its payloads begin.
+    /// Offset of the payload in a frame.
     payload_begin: usize,
-    /// The largest payload of a single datagram.
+    /// Maximum payload of a single datagram.
     whole_bytes: usize,
     pub(crate) max_blocking: Duration,
-    /// The group it belongs to, which stays as long as it does.
+    /// Publisher of the writer, if any; the handle keeps it alive.
     pub(crate) publisher: Option<Publisher>,
     pub(crate) autodispose: Cell<bool>,
     of: Of<T>,
 }
 
-/// How a writer's samples are laid out, and on which lane they leave.
+/// Encoding of a writer's samples, and the lane that sends them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Encoding {
     pub(crate) representation: Representation,
     pub(crate) lane: Lane,
     pub(crate) reliable: bool,
-    /// Best effort, and perhaps kept until it is sent: some samples leave in fragments, or together.
+    /// True for a best-effort writer whose samples may be stored before they are sent: some are fragmented or batched.
     pub(crate) staged: bool,
 }
 
@@ -87,7 +87,7 @@ impl Encoding {
         }
     }
 
-    /// Serialises a sample, or the key of one.
+    /// Serialises a sample, or only its key for other kinds of change.
     pub(crate) fn serialise<T: TopicType>(
         self,
         value: &T,
@@ -104,7 +104,8 @@ impl Encoding {
     }
 }
 
-/// The time stamp of what is written now, which may be long after the loop ran last.
+/// Returns the source time stamp of a write now. The engine's time may be old, because the loop may not have run
+/// recently.
 #[inline]
 pub(crate) fn now(state: &mut State) -> Timestamp {
     let now = monotonic_now();
@@ -112,7 +113,7 @@ pub(crate) fn now(state: &mut State) -> Timestamp {
     state.engine.timestamp(now)
 }
 
-/// The length of the payload of an instance's end, with zeros behind a short key where there is room.
+/// Returns the payload length of a dispose or unregister, after padding a short key with zeros if there is room.
 pub(crate) fn lengthened(length: usize, out: &mut [u8]) -> usize {
     match out.get_mut(length..MIN_KEY_PAYLOAD_BYTES) {
         Some(zeros) => {
@@ -144,13 +145,14 @@ impl<T: TopicType> DataWriter<T> {
         }
     }
 
-    /// Writes a sample. Best effort: it is sent before this returns. Reliable: it is kept, and sent by
-    /// the loop at the topic's priority. What leaves in fragments ([`Qos::max_datagram_bytes`]) is kept and sent by the
-    /// loop in either case, and so is what is written behind it.
+    /// Writes a sample. A best-effort sample is sent before this returns. A reliable sample is stored, and the loop
+    /// sends it at the topic's priority.
+    ///
+    /// Samples that are fragmented ([`Qos::max_datagram_bytes`]) are always stored and sent by the loop, and so are
+    /// samples written after them.
     ///
     /// # Errors
-    /// [`WriteError`]; nothing of it was written then. Never waits, unless the QoS allows it
-    /// ([`Qos::max_blocking_time`]).
+    /// [`WriteError`]; nothing was written then. The call never waits, unless [`Qos::max_blocking_time`] allows it.
     pub fn write(&self, value: &T) -> Result<(), WriteError> {
         self.write_change(value, ChangeKind::Alive, now)
     }
@@ -163,8 +165,7 @@ impl<T: TopicType> DataWriter<T> {
         self.write_change(key, ChangeKind::Dispose, now)
     }
 
-    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7), and, unless
-    /// [`Qos::autodispose`] says otherwise, disposes it.
+    /// Unregisters the instance from this writer (§2.2.2.4.2.7), and disposes it unless [`Qos::autodispose`] is off.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -209,14 +210,14 @@ impl<T: TopicType> DataWriter<T> {
         })
     }
 
-    /// Whether a sample that finds no room waits for it.
+    /// Returns whether a write may wait for room.
     #[inline]
     fn may_wait(&self) -> bool {
         self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running()
     }
 
-    /// Waits for memory for a long sample that found a slot but no pages, for as many bytes as it is known to have. The next
-    /// try may show that it has more.
+    /// Waits for memory for a long sample that found a slot but no pages. It waits for the bytes known to be needed;
+    /// the next attempt may find that the sample needs more.
     #[cold]
     fn write_again(
         &self,
@@ -245,7 +246,8 @@ impl<T: TopicType> DataWriter<T> {
         Err(error.of(value))
     }
 
-    /// Stores a reliable writer's sample in the history; the loop sends it. `bytes` as in [`fill_slot`](Self::fill_slot).
+    /// Stores a reliable writer's sample in the history; the loop sends it. `bytes` as in
+    /// [`fill_slot`](Self::fill_slot).
     fn keep(
         &self,
         state: &mut State,
@@ -258,8 +260,9 @@ impl<T: TopicType> DataWriter<T> {
         Ok(())
     }
 
-    /// Best effort, of a topic whose samples may leave in fragments: a short one into a frame, and away, unless a
-    /// long one is on its way or no frame is free; any other into a slot, and the loop sends it.
+    /// Writes a best-effort sample of a topic whose samples may be fragmented. A short sample is sent at once in a
+    /// frame, unless a long one is being sent or no frame is free. Any other sample is stored in a slot, and the loop
+    /// sends it.
     fn stage(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
         if state.engine.sends_at_once(self.id, 0)
             && let Some(mut frame) = state.take_frame(self.class_of(state, self.whole_bytes))
@@ -280,14 +283,14 @@ impl<T: TopicType> DataWriter<T> {
         Ok(())
     }
 
-    /// The class of frames that a payload of so many bytes fits.
+    /// Returns the class of frames that fits a payload of this length.
     fn class_of(&self, state: &State, length: usize) -> Class {
         let head_room = state.capabilities.head_room_bytes;
         state.class_for(self.encoding.lane, self.payload_begin - head_room + length)
     }
 
-    /// Serialises a sample into a slot of the history; returns its length. `bytes` is what it is known to have at least, 0
-    /// for what most have.
+    /// Serialises a sample into a history slot and returns its length. `bytes` is the lower bound of its size known so
+    /// far, 0 for most samples.
     fn fill_slot(
         &self,
         state: &mut State,
@@ -304,7 +307,8 @@ impl<T: TopicType> DataWriter<T> {
             };
             let limit = state.engine.max_payload_bytes(self.id);
             if error == CdrError::NoRoom && room < limit {
-                // An element takes a byte at least. What can never fit lets no older sample give way.
+                // Each element takes at least a byte. Reserving for a sample that can never fit would evict older
+                // samples in vain.
                 let mut least = room + 1;
                 value.lengths(&mut |member| least = least.max(member.length));
                 if least <= limit {
@@ -320,7 +324,7 @@ impl<T: TopicType> DataWriter<T> {
         }
     }
 
-    /// Best effort: into a frame, and away.
+    /// Sends a best-effort sample in a frame.
     fn send(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
         let lane = self.encoding.lane;
         let mut class = Class::Transmit(lane);
@@ -332,9 +336,9 @@ impl<T: TopicType> DataWriter<T> {
             };
             match self.fill(&mut frame, value, sample.kind) {
                 Ok(payload) => break payload,
-                // A device's frames are small. What does not fit into one is serialised again into a
-                // large one, which goes by a socket. A sample larger than `max_bytes` fits there, and is
-                // refused by the engine by that name.
+                // A device's frames are small. A sample that does not fit is serialised again into a large frame,
+                // which is sent through a socket. A sample larger than `max_bytes` fits there, and the engine refuses
+                // it with that error.
                 Err(CdrError::NoRoom)
                     if class != Class::Oversize(lane)
                         && state.pool.capacity(Class::Oversize(lane)) > 0 =>
@@ -347,7 +351,6 @@ impl<T: TopicType> DataWriter<T> {
         self.send_frame(state, frame, sample, payload)
     }
 
-    /// Sends a frame with a payload in it.
     #[inline(always)]
     fn send_frame(
         &self,
@@ -365,7 +368,7 @@ impl<T: TopicType> DataWriter<T> {
         Ok(())
     }
 
-    /// Serialises the sample into a frame; returns where in it.
+    /// Serialises the sample into a frame and returns its range.
     #[inline]
     fn fill(
         &self,
@@ -379,7 +382,7 @@ impl<T: TopicType> DataWriter<T> {
         Ok(begin..begin + length)
     }
 
-    /// Counts a sample that never came to the engine.
+    /// Counts a sample that was refused before it reached the engine.
     #[cold]
     #[inline(never)]
     fn refuse(&self, state: &mut State, error: WriteError) -> WriteError {
@@ -387,43 +390,44 @@ impl<T: TopicType> DataWriter<T> {
         error
     }
 
-    /// Says that the writer is alive without writing (DDS 1.4 §2.2.2.4.2.22), where its
-    /// [LIVELINESS](Qos::liveliness) is manual; for MANUAL_BY_PARTICIPANT that all such writers are.
+    /// Asserts the writer's manual [LIVELINESS](Qos::liveliness) without writing (DDS 1.4 §2.2.2.4.2.22).
+    /// MANUAL_BY_PARTICIPANT asserts that of all such writers of the participant.
     pub fn assert_liveliness(&self) {
         let mut state = self.core.state.borrow_mut();
         state.engine.assert_liveliness(monotonic_now(), self.id);
     }
 
-    /// Matched readers that are known to hear this writer, and get all that is written from now on: a reliable one
-    /// from its own first answer on, a best-effort one from the first answer of its participant on. The status
-    /// `PUBLICATION_MATCHED` counts readers from the match on.
+    /// Returns the number of matched readers that are confirmed to receive all samples written from now on.
+    ///
+    /// A reliable reader counts from its own first response, a best-effort one from the first response of its
+    /// participant. The status `PUBLICATION_MATCHED` counts readers from the match on.
     #[must_use]
     pub fn matched_readers(&self) -> usize {
         self.core.state.borrow().engine.matched_readers(self.id)
     }
 
-    /// The last reader that requested more than this writer offers.
+    /// Returns the last reader whose requested QoS is incompatible with this writer's offer.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
         let state = self.core.state.borrow();
         state.engine.offered_incompatible(self.id)
     }
 
-    /// What became of its samples on this side.
+    /// Returns the account of all samples on the writer's side.
     #[must_use]
     pub fn ledger(&self) -> WriterLedger {
         let state = self.core.state.borrow();
         state.engine.writer_ledger(self.id).unwrap_or_default()
     }
 
-    /// Whether every matched reliable reader has acknowledged all that was written.
+    /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
         self.core.state.borrow().engine.all_acknowledged(self.id)
     }
 
-    /// Runs the loop until all is acknowledged (DDS 1.4 §2.2.2.4.1.12); false: not in time. What a
-    /// [LATENCY_BUDGET](Qos::latency_budget) keeps back is let go first.
+    /// Runs the loop until all samples are acknowledged (DDS 1.4 §2.2.2.4.1.12), and returns false on a timeout.
+    /// Samples delayed by [LATENCY_BUDGET](Qos::latency_budget) are sent first.
     ///
     /// # Panics
     /// Inside a callback of the participant.
@@ -435,7 +439,7 @@ impl<T: TopicType> DataWriter<T> {
 
 impl<T: TopicType> Drop for DataWriter<T> {
     fn drop(&mut self) {
-        // While unwinding from a panic inside a step the state may be borrowed.
+        // The state may be borrowed if a panic inside a step unwinds.
         let Ok(mut state) = self.core.state.try_borrow_mut() else {
             return;
         };
@@ -444,12 +448,12 @@ impl<T: TopicType> Drop for DataWriter<T> {
         state.engine.delete_writer(monotonic_now(), self.id);
         let listeners = state.clear_listening(Endpoint::Writer(self.id));
         drop(state);
-        // What they own may be writers, which are deleted now that the state is free.
+        // The listeners may own writers, whose deletion borrows the state.
         drop(listeners);
     }
 }
 
-/// Where a payload begins in a frame: behind what the datapath and RTPS put in front of it.
+/// Returns the offset of a payload in a frame, after the headers of the datapath and of RTPS.
 pub(crate) fn payload_begin(state: &State) -> usize {
     state.capabilities.head_room_bytes + MAX_HEAD_BYTES
 }

@@ -1,5 +1,5 @@
-//! Two hosts in network namespaces of this process, joined by one veth pair: lanes need a device, and
-//! 127.0.0.1 has none. It takes root.
+//! Two hosts in network namespaces of this process, connected by a veth pair: lanes require a device, which 127.0.0.1
+//! does not have. Requires root.
 
 #[path = "../../../datapath-xdp/tests/hosts/mod.rs"]
 mod network;
@@ -7,14 +7,14 @@ mod network;
 use isolane::{Builder, Interfaces, Participant, Waiting, XdpOptions};
 use network::{HERE, Hosts, THERE, ip, mac_of};
 
-/// This thread's host, and the other one.
+/// Host of this thread, and the other one.
 pub(crate) struct Both(Hosts);
 
 impl Both {
-    /// Makes them. Each knows the other's address for good: nothing is asked while something is counted.
+    /// Creates both. Each has a permanent neighbour entry of the other, so that no ARP occurs during counting.
     ///
     /// # Panics
-    /// Where the machine does not allow it.
+    /// If the machine does not allow it.
     pub(crate) fn new() -> Self {
         let hosts = Hosts::new();
         let know = |address, mac: [u8; 6], interface| {
@@ -30,13 +30,13 @@ impl Both {
         Self(hosts)
     }
 
-    /// Opens something on the other host.
+    /// Runs a function on the other host.
     pub(crate) fn visit<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.visit(work)
     }
 }
 
-/// A participant on lanes of this host's device, which looks at their rings instead of sleeping.
+/// Builds a participant on lanes of this host's device, which busy-polls their rings.
 pub(crate) fn on_lanes(domain: u32, interface: &str) -> Builder {
     Participant::builder(domain)
         .interfaces(Interfaces::Named(vec![interface.to_owned()]))

@@ -1,5 +1,5 @@
-//! One way of a sample, again and again, in two halves that tools can tell apart: what `cargo xtask
-//! budgets` counts instructions, allocations, copies and system calls of.
+//! Repetition of one sample path, in two halves that tools can distinguish. `cargo xtask budgets` counts its
+//! instructions, allocations, copies and system calls.
 //!
 //! ```text
 //! cargo build --release --package isolane --example budget
@@ -8,15 +8,14 @@
 //! callgrind_annotate --inclusive=yes callgrind.out.PID
 //! ```
 //!
-//! Two participants share one thread and meet over UDP on 127.0.0.1, or, on the ways that begin with
-//! `lane-`, by AF_XDP over a veth pair between two network namespaces, which takes root. A round is [`measured_give`] and then
-//! [`measured_get`], one sample long. Functions tell profilers what belongs to which half; for strace, a call of
-//! `getppid`, which isolane never makes, stands before each half and behind the second, and a line is
-//! written before the first round that counts and behind the last. What starts, matches and ends
-//! lies outside of all of them.
+//! Two participants share one thread. They communicate over UDP on 127.0.0.1. Paths that begin with `lane-` use AF_XDP
+//! over a veth pair between two network namespaces, which requires root. A round is [`measured_give`] and then
+//! [`measured_get`], for one sample. Profilers distinguish the halves by these functions. For strace, a call of
+//! `getppid`, which isolane never makes, precedes each half and follows the second. A line is written before the first
+//! counted round and after the last. Start, matching and end are outside these marks.
 //!
-//! Under valgrind clocks are system calls, otherwise functions of the vDSO; and where it has no
-//! `epoll_pwait2` the loop sleeps in `ppoll`, which costs a few hundred instructions more.
+//! Under valgrind, reading a clock is a system call instead of a vDSO function. Without `epoll_pwait2`, the loop
+//! sleeps in `ppoll`, which costs a few hundred instructions more.
 
 #[path = "../../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -34,7 +33,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// Rounds between two rests.
 const REST_EVERY: u32 = 16;
 
-/// Rounds that are not counted: what grows at first has grown then.
+/// Uncounted rounds at the start, until no allocation grows any more.
 const WARM_UP: u32 = 300;
 
 fn main() -> Outcome<()> {
@@ -47,7 +46,7 @@ fn main() -> Outcome<()> {
     way.walk(rounds)
 }
 
-/// Walks a way and prints what its halves allocated.
+/// Runs a path and prints the allocations of its halves.
 fn walk(rounds: u32, round: &mut impl Round) -> Outcome<()> {
     for number in 0..WARM_UP {
         round.give(number)?;
@@ -76,18 +75,18 @@ fn walk(rounds: u32, round: &mut impl Round) -> Outcome<()> {
     Ok(())
 }
 
-/// One system call that is seen in a trace, and made by nobody else.
+/// Makes a system call that nothing else makes, as a mark in a trace.
 fn mark() {
     black_box(parent_id());
 }
 
-/// The half that writes.
+/// Writing half.
 #[inline(never)]
 fn measured_give(round: &mut impl Round, number: u32) -> Outcome<()> {
     black_box(round).give(number)
 }
 
-/// The half that receives.
+/// Receiving half.
 #[inline(never)]
 fn measured_get(round: &mut impl Round, number: u32) -> Outcome<()> {
     black_box(round).get(number)

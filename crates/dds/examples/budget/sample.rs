@@ -1,22 +1,22 @@
-//! What is sent.
+//! Types of the samples.
 
 use isolane::TopicType;
 
-/// `4 + N` bytes, serialised.
+/// Sample of `4 + N` bytes, serialised.
 #[derive(TopicType, Clone)]
 pub(crate) struct Small {
     pub(crate) number: u32,
     rest: [u8; 60],
 }
 
-/// 1,024 bytes, serialised.
+/// Sample of 1,024 bytes, serialised.
 #[derive(TopicType, Clone)]
 pub(crate) struct Large {
     pub(crate) number: u32,
     rest: [u8; 1020],
 }
 
-/// What the ways need of either.
+/// Operations that the paths require of both types.
 pub(crate) trait Numbered: TopicType + Clone + 'static {
     fn zero() -> Self;
     fn set_number(&mut self, number: u32);

@@ -1,4 +1,4 @@
-//! The ways a sample can take, each as a round of two halves.
+//! Paths of a sample through the library, each as a round of two halves.
 
 use std::{cell::Cell, hint::black_box, rc::Rc, time::Duration};
 
@@ -13,45 +13,44 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One sample written, then received.
+/// Round: one sample written, then received.
 pub(crate) trait Round {
     fn give(&mut self, number: u32) -> Outcome<()>;
     fn get(&mut self, number: u32) -> Outcome<()>;
 
-    /// What is less urgent than samples gets its turn, between two rounds and not counted. A round
-    /// is one turn of the loop, so an announcement that has fallen due would wait for ever, and every
-    /// turn would look at it.
+    /// Runs jobs less urgent than samples, between two rounds and uncounted. A round is one iteration of the loop, so
+    /// a due announcement would otherwise wait forever, and every iteration would check for it.
     fn rest(&self) {}
 }
 
-/// Which way.
+/// Kind of path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Written best effort, seen as a view of the received frame.
+    /// Best-effort write; the reader gets a view of the received frame.
     BestEffort,
-    /// Written best effort, received into a cache, decoded for a callback.
+    /// Best-effort write; received into a cache and decoded for a callback.
     Cache,
-    /// Written reliable, sent by the loop, received into a cache, decoded for a callback.
+    /// Reliable write, sent by the loop; received into a cache and decoded for a callback.
     Reliable,
-    /// As best effort, written through a `RemoteWriter`. Both of its ends run here in turn.
+    /// As best effort, written through a `RemoteWriter`. Both of its sides run here in turn.
     Remote,
-    /// As best effort, and copied once more on purpose: by this a counter of copies is checked.
+    /// As best effort, with one more copy, to check a counter of copies.
     Copied,
-    /// Best effort there, and back from the callback: both ends' writing and receiving.
+    /// Best-effort write, answered from the callback: writing and receiving on both sides.
     RoundTrip,
 }
 
-/// Which way, and how large the sample is.
+/// Kind of path, datapath and sample size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// By AF_XDP lanes of a veth pair, instead of sockets on 127.0.0.1.
+    /// True for AF_XDP lanes of a veth pair, false for sockets on 127.0.0.1.
     is_by_lane: bool,
     kind: Kind,
     is_large: bool,
 }
 
 impl Way {
-    /// From `KIND-BYTES`, or `lane-KIND-BYTES`.
+    /// Parses `KIND-BYTES`, or `lane-KIND-BYTES`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let by_lane = text.strip_prefix("lane-");
         let (is_by_lane, text) = (by_lane.is_some(), by_lane.unwrap_or(text));
@@ -145,7 +144,7 @@ fn reliable() -> Qos {
         .level(Level::clamp(7))
 }
 
-/// Times that both run a little, once they have found each other.
+/// Iterations of both loops after discovery.
 const SETTLING: u32 = 100;
 
 /// Two participants on one thread.
@@ -153,13 +152,13 @@ struct Pair {
     alice: Participant,
     bob: Participant,
     topic: String,
-    /// Where they are, if not both on 127.0.0.1.
+    /// Network namespaces of both, unless they use 127.0.0.1.
     hosts: Option<Both>,
 }
 
 impl Pair {
     fn new(is_by_lane: bool) -> Outcome<Self> {
-        // A domain of this process's own, unless several run: then the topic is.
+        // Concurrent processes may get the same domain, but never the same topic.
         let domain = 1 + std::process::id() % 80;
         let topic = format!("Samples of process {}", std::process::id());
         if is_by_lane {
@@ -179,7 +178,7 @@ impl Pair {
         })
     }
 
-    /// Creates something of bob's where bob is.
+    /// Creates something of bob's in bob's namespace.
     fn as_bob<T>(&self, create: impl FnOnce() -> T) -> T {
         match &self.hosts {
             Some(hosts) => hosts.visit(create),
@@ -191,7 +190,7 @@ impl Pair {
         for _ in 0..10_000 {
             self.run_a_little();
             if is_matched() {
-                // What discovery still has to say is said before rounds are counted.
+                // Lets the remaining discovery traffic pass before rounds are counted.
                 (0..SETTLING).for_each(|_| self.run_a_little());
                 return Ok(());
             }
@@ -204,7 +203,7 @@ impl Pair {
         self.bob.run_for(Duration::from_millis(1));
     }
 
-    /// The receiving half.
+    /// Creates the receiving half.
     fn receive<T: Numbered>(&self, kind: Kind) -> Outcome<Receive<T>> {
         let seen = Rc::new(Cell::new(u32::MAX));
         let of_callback = Rc::clone(&seen);
@@ -240,7 +239,7 @@ impl Pair {
     }
 }
 
-/// One turn of the loop after the other until the callback has seen the sample.
+/// Runs the loop until the callback has received the sample.
 struct Receive<T: Numbered> {
     bob: Participant,
     reader: DataReader<T>,
@@ -260,7 +259,7 @@ impl<T: Numbered> Receive<T> {
     }
 }
 
-/// `write` sends.
+/// Path on which `write` sends.
 struct Direct<T: Numbered> {
     writer: DataWriter<T>,
     sample: T,
@@ -282,10 +281,10 @@ impl<T: Numbered> Round for Direct<T> {
     }
 }
 
-/// Samples between two times that the reader's loop gets to what is less urgent than they are.
+/// Samples between two runs of the reader's less urgent jobs.
 const ACKNOWLEDGED_EVERY: u32 = 16;
 
-/// `write` keeps, and the loop sends, until it has nothing more to do.
+/// Path on which `write` stores the sample and the loop sends it, until it is idle.
 struct Reliable<T: Numbered> {
     alice: Participant,
     writer: DataWriter<T>,
@@ -310,7 +309,7 @@ impl<T: Numbered> Round for Reliable<T> {
     }
 }
 
-/// `write` hands over, which wakes the loop each time, and the loop sends.
+/// Path on which `write` hands the sample over, which wakes the loop each time, and the loop sends it.
 struct Remote<T: Numbered> {
     alice: Participant,
     writer: RemoteWriter<T>,
@@ -331,7 +330,7 @@ impl<T: Numbered> Round for Remote<T> {
     }
 }
 
-/// What is written comes back: the answer is written in the callback.
+/// Path with an answer, written in the callback.
 struct RoundTrip<T: Numbered> {
     alice: Participant,
     bob: Participant,

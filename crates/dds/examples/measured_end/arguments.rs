@@ -1,5 +1,5 @@
-//! The command line that the programs of all systems share: `tests/peers/end.h`; and what isolane alone
-//! has, `--datapath udp|xdp` and `--waiting sleep|spin`.
+//! Command line shared by the programs of all systems (`tests/peers/end.h`), and the options of isolane only:
+//! `--datapath udp|xdp` and `--waiting sleep|spin`.
 
 use std::path::PathBuf;
 
@@ -21,19 +21,19 @@ pub(crate) struct Arguments {
     pub(crate) reliable: bool,
     pub(crate) max_samples: u16,
     pub(crate) seconds: u64,
-    /// 0: as fast as it goes.
+    /// Samples a second; 0 for as many as possible.
     pub(crate) rate_hz: u64,
     pub(crate) samples_file: Option<PathBuf>,
-    /// Samples go by lanes of the first interface that is not the loopback; isolane's alone.
+    /// True if samples use lanes of the first interface other than the loopback; isolane only.
     pub(crate) by_lane: bool,
-    /// Settings for throughput instead of the defaults.
+    /// True for throughput settings instead of the defaults.
     pub(crate) best: bool,
-    /// The loop looks instead of sleeping; isolane's alone.
+    /// True if the loop busy-polls instead of sleeping; isolane only.
     pub(crate) spins: bool,
 }
 
 impl Arguments {
-    /// Reads the arguments behind the program's name.
+    /// Parses the arguments after the program's name.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let role = match words.next().as_deref() {
             Some("ping") => Role::Ping,
@@ -79,7 +79,7 @@ impl Arguments {
     }
 }
 
-/// Whether it is the second of two words.
+/// Returns whether the text is the second of two words.
 fn word(option: &str, text: &str, words: [&str; 2]) -> Result<bool, String> {
     let place = words.iter().position(|word| *word == text);
     let place = place.ok_or(format!("{option} is {} or {}", words[0], words[1]))?;

@@ -1,14 +1,14 @@
-//! One end of a comparison with other DDS implementations: round trips or a stream of samples, with the
-//! command line and the output that the programs of all systems share.
+//! Endpoint of a comparison with other DDS implementations: round trips or a stream of samples. The command line and
+//! the output are the same for all systems.
 //!
 //! ```text
 //! cargo build --release --package isolane --example measured_end
 //! measured_end pong & measured_end ping --payload-bytes 1024 --seconds 2
 //! ```
 //!
-//! `tests/peers/end.h` says what the roles do, what the options mean and what is printed;
-//! `cargo xtask peers` runs these programs in network namespaces. Like its counterparts this one
-//! uses what a user of the library would: callbacks, a timer, the loop asleep while nothing happens.
+//! `tests/peers/end.h` defines the roles, options and output; `cargo xtask peers` runs these programs in network
+//! namespaces. Like its counterparts, this program uses the ordinary API: callbacks, a timer, and a loop that sleeps
+//! when idle.
 
 mod arguments;
 mod message;
@@ -28,16 +28,16 @@ use arguments::{Arguments, Role};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// How often is looked whether the other end is there.
+/// Period of the check for the peer.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long an end waits for the other one.
+/// Timeout for finding the peer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between finding the other end and beginning: what matching sets off is over then, at both.
+/// Delay between finding the peer and starting, until the traffic of matching has ended on both sides.
 const SETTLE: Duration = Duration::from_millis(200);
-/// What an end that waits for the other's departure gives it beyond the time that is measured.
+/// Additional timeout for the peer's departure, beyond the measured time.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Largest datagram of `--best`: the largest there is, which IP cuts into fragments.
+/// Datagram size of `--best`: the maximum, which IP fragments.
 const BEST_DATAGRAM_BYTES: usize = 65_000;
 
 fn main() -> ExitCode {
@@ -75,7 +75,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     }
 }
 
-/// The QoS of all systems.
+/// Returns the QoS that all systems use.
 fn qos(arguments: &Arguments) -> Qos {
     let qos = if arguments.reliable {
         Qos::reliable()
@@ -94,7 +94,7 @@ fn qos(arguments: &Arguments) -> Qos {
     }
 }
 
-/// Runs the loop until `is_there`, and a little longer.
+/// Runs the loop until `is_there`, and for [`SETTLE`] more.
 fn wait_for_peer(participant: &Participant, is_there: impl Fn() -> bool) -> Outcome<()> {
     let end = Instant::now() + PATIENCE;
     while !is_there() {

@@ -1,8 +1,8 @@
-//! What is sent: `tests/peers/Message.idl`.
+//! Type of the samples: `tests/peers/Message.idl`.
 
 use isolane::TopicType;
 
-/// Id, nonce, and padding up to the size that is measured.
+/// Id, nonce, and padding up to the measured size.
 #[derive(Debug, Default, TopicType)]
 #[topic(final_)]
 pub(crate) struct Message {
@@ -11,13 +11,13 @@ pub(crate) struct Message {
     pub(crate) padding: Vec<u8>,
 }
 
-/// Id, nonce and the padding's length.
+/// Size of id, nonce and the padding's length.
 pub(crate) const MIN_BYTES: usize = 12;
-/// The encapsulation header in front of it.
+/// Size of the encapsulation header.
 const HEADER_BYTES: usize = 4;
 
 impl Message {
-    /// A message of this serialised size, without encapsulation header.
+    /// Creates a message of this serialised size, without encapsulation header.
     pub(crate) fn of_size(payload_bytes: usize) -> Self {
         Self {
             id: 0,
@@ -27,7 +27,7 @@ impl Message {
     }
 }
 
-/// What an endpoint reserves for it: RTPS pads to four bytes.
+/// Returns the reserved size of a sample, which RTPS pads to four bytes.
 pub(crate) fn max_bytes(payload_bytes: usize) -> usize {
     (HEADER_BYTES + payload_bytes).next_multiple_of(4)
 }

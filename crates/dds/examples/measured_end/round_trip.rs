@@ -1,4 +1,4 @@
-//! Round trips, one after the other: the next ping leaves when the last pong has come back.
+//! Sequential round trips: the next ping is sent when the last pong has arrived.
 
 use std::{
     cell::RefCell,
@@ -15,14 +15,14 @@ use crate::{
 
 const PING: &str = "RTTPing";
 const PONG: &str = "RTTPong";
-/// Round trips before the ones that count.
+/// Duration of uncounted round trips at the start.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// A pong that is not back by then is lost.
+/// Time after which a missing pong counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(100);
-/// Round trips a second that are recorded at most; memory is taken for so many.
+/// Maximum rate of recorded round trips, for which memory is allocated.
 const MOST_A_SECOND: u64 = 300_000;
 
-/// What the pinging end knows, in its callback and outside of it.
+/// State of the pinging side, inside its callback and outside.
 struct Pings {
     writer: DataWriter<Message>,
     message: Message,
@@ -41,7 +41,7 @@ impl Pings {
         self.failure = self.writer.write(&self.message).err();
     }
 
-    /// A pong: what is not the last ping's is late, and counted as lost already.
+    /// Processes a pong. A pong of an earlier ping is ignored; it was counted as lost.
     fn returned(&mut self, id: u32, nonce: u32) {
         if (id, nonce) != (self.message.id, self.message.nonce) {
             return;
@@ -94,7 +94,7 @@ pub(crate) fn ping(participant: &Participant, arguments: &Arguments) -> Outcome<
     Ok(())
 }
 
-/// Lets pings and pongs go on, and starts them again when one was lost.
+/// Exchanges pings and pongs, and sends a new ping after a loss.
 fn exchange(participant: &Participant, pings: &RefCell<Pings>, time: Duration) -> Outcome<()> {
     let end = Instant::now() + time;
     while Instant::now() < end {

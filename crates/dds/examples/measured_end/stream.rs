@@ -1,4 +1,4 @@
-//! A stream of samples in one direction: as fast as it goes, or at a rate.
+//! Stream of samples in one direction, at maximum or a fixed rate.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,14 +18,14 @@ use crate::{
 };
 
 const TOPIC: &str = "Throughput";
-/// Writes between two turns of the loop, where writing does not run it.
+/// Writes between two iterations of the loop, if writing does not run it.
 const WRITES_PER_LOOK: u64 = 256;
-/// How long the reader has to acknowledge what was written last.
+/// Timeout for the acknowledgement of the last samples.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
-/// How long the last samples have to arrive before the writer is gone.
+/// Time for the last samples to arrive before the writer is deleted.
 const DRAIN: Duration = Duration::from_millis(300);
 
-/// What the writing end counts.
+/// Counts of the writing side.
 #[derive(Default)]
 struct Written {
     samples: u64,
@@ -89,7 +89,7 @@ fn write_at_full_speed(
     Ok(written)
 }
 
-/// From a timer: on the loop, at the topic's priority.
+/// Writes from a timer on the loop, at the topic's priority.
 fn write_at_rate(
     participant: &Participant,
     writer: DataWriter<Message>,
@@ -113,7 +113,7 @@ fn write_at_rate(
     Ok((written.into_inner(), writer))
 }
 
-/// What the reading end counts.
+/// Counts of the reading side.
 #[derive(Clone, Copy)]
 struct Tally {
     samples: u64,

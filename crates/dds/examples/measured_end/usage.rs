@@ -1,4 +1,4 @@
-//! What an end takes of the machine, as the kernel counts it.
+//! Resource usage of this process, as counted by the kernel.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::Outcome;
 /// Samples between two readings of the CPU clock, which is a system call.
 const STRIDE: u64 = 1_024;
 
-/// User and system time of all threads of this process, in nanoseconds.
+/// Returns user and system time of all threads of this process, in nanoseconds.
 pub(crate) fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -18,14 +18,13 @@ pub(crate) fn cpu_ns() -> u64 {
 /// CPU time over a number of samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CpuMeter {
-    /// Samples and time when counting began.
+    /// Samples and time at the first reading.
     first: Option<(u64, u64)>,
     last: (u64, u64),
 }
 
 impl CpuMeter {
-    /// To be called with each sample's number. Reads the clock at the first one and then now and
-    /// again.
+    /// Reads the clock at the first sample and then every [`STRIDE`] samples. Call it with each sample's number.
     pub(crate) fn note(&mut self, samples: u64) {
         if self.first.is_none() || samples.is_multiple_of(STRIDE) {
             self.last = (samples, cpu_ns());

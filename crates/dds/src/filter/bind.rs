@@ -1,5 +1,5 @@
-//! Conditions meet the topic's type: names become members or enumerators, literals and parameters values that
-//! can be compared with the member on the other side.
+//! Binding of a parsed condition to the topic's type: names become members or enumerators, and literals and parameters
+//! become values of the type of the other operand.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{
     token::{Literal, Relation, Word, tokens},
 };
 
-/// A value of the expression's own.
+/// Constant value in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Integer(i128),
@@ -21,15 +21,14 @@ pub(super) enum Value {
     Text(String),
 }
 
-/// One side of a comparison.
+/// Operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Side {
-    /// The member with this name.
     Member(String),
     Value(Value),
 }
 
-/// What must hold of a sample, all looked up.
+/// Condition on a sample, with all names resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Bound {
     Compare(Side, Relation, Side),
@@ -39,8 +38,8 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    /// Comparisons, and bytes that LIKE may go through a text for: of its patterns, and of members in their
-    /// place, which have any length.
+    /// Returns the number of comparisons and the total length of LIKE patterns in bytes, unbounded if a member is the
+    /// pattern.
     pub(super) fn cost(&self) -> (usize, usize) {
         match self {
             Self::Not(inner) => inner.cost(),
@@ -57,19 +56,18 @@ impl Bound {
     }
 }
 
-/// An operand of which is known what it stands for.
+/// Operand with a known kind.
 enum Given {
     Member(String, FieldKind),
     Literal(Literal),
-    /// A word that is no member: an enumerator, TRUE or FALSE.
+    /// Word that is no member: an enumerator, TRUE or FALSE.
     Symbol(String),
-    /// A parameter's text, which need not be a word.
+    /// Text of a parameter, which need not be a single word.
     Free(String),
 }
 
 type KindOf = fn(&str) -> Option<FieldKind>;
 
-/// Looks up all that a condition names.
 pub(super) fn bind(
     condition: &Condition,
     parameters: &[String],
@@ -115,7 +113,7 @@ fn given(operand: &Operand, parameters: &[String], kind_of: KindOf) -> Result<Gi
     })
 }
 
-/// A parameter stands for the literal that its text is, else for the text.
+/// Parses a parameter as a literal if possible, and otherwise as plain text.
 fn parameter(text: &str) -> Given {
     let words = tokens(text).unwrap_or_default();
     match words.first().map(|token| &token.word) {
@@ -162,7 +160,7 @@ fn compare(at: usize, left: Given, relation: Relation, right: Given) -> Result<B
     Ok(Bound::Compare(left_side, relation, right_side))
 }
 
-/// Whether values of two kinds can be compared.
+/// Returns whether values of two kinds can be compared.
 fn have_order(one: FieldKind, other: FieldKind) -> bool {
     let is_number = |kind| {
         matches!(
@@ -174,7 +172,7 @@ fn have_order(one: FieldKind, other: FieldKind) -> bool {
 }
 
 impl Given {
-    /// The value it is beside a member of a kind, or why it is none.
+    /// Converts the operand to a value of the other operand's kind; an error says which kind is needed.
     fn as_of(&self, kind: FieldKind) -> Result<Value, &'static str> {
         match kind {
             FieldKind::Integer | FieldKind::Float => self.number().ok_or("the member is a number"),

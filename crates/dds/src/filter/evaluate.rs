@@ -1,4 +1,4 @@
-//! A sample is judged: nothing can fail any more, and nothing is allocated.
+//! Evaluation of a bound condition on a sample, without errors or allocation.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::{
     token::Relation,
 };
 
-/// Whether a condition holds of the sample whose members `field` gives.
+/// Returns whether a condition is true for the sample whose members `field` returns.
 pub(super) fn holds<'v>(
     condition: &'v Bound,
     field: &impl Fn(&str) -> Option<FieldValue<'v>>,
@@ -63,7 +63,7 @@ impl Relation {
     }
 }
 
-/// The order of two values; `None`: there is none.
+/// Returns the order of two values; `None` if they have none.
 fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     use FieldValue::{Boolean, Character, Float, Integer, Text};
     match (left, right) {
@@ -78,21 +78,21 @@ fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     }
 }
 
-/// Exact: a 64-bit integer has more digits than a floating-point number.
+/// Compares exactly, since a 64-bit integer has more digits than a floating-point number.
 fn order_of_mixed(integer: i128, float: f64) -> Option<Ordering> {
     let rounded = (integer as f64).partial_cmp(&float)?;
     Some(match rounded {
-        // Then `float` is as large as an integer of the wire, and fits.
+        // `float` is then in the range of an integer on the wire.
         Ordering::Equal => integer.cmp(&(float as i128)),
         order => order,
     })
 }
 
-/// LIKE: `%` is any text, `_` any character. Goes back to the last `%` only, since what an earlier one could
-/// take that one can: so the work is at most the product of the two lengths.
+/// Matches a LIKE pattern, in which `%` is any text and `_` any character. Backtracking to the last `%` suffices,
+/// since it can match whatever an earlier one could. The work is at most the product of both lengths.
 fn is_like(text: &str, pattern: &str) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Behind the last `%`, and where the text stood that it has not taken yet.
+    // Text and pattern after the last `%`; the text begins where that `%` may still extend.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let before = (text.clone(), pattern.clone());
@@ -184,7 +184,7 @@ mod tests {
     fn a_pattern_of_many_percents_costs_no_more_than_the_product_of_the_lengths() {
         let text = "a".repeat(2_000);
         let pattern = format!("{}b", "%a".repeat(1_000));
-        // Going back to every `%` would not end.
+        // Backtracking to every `%` would take practically forever.
         assert!(!is_like(&text, &pattern));
     }
 }

@@ -1,11 +1,10 @@
-//! Content filters: which samples a reader wants, by their values (DDS 1.4 §2.2.2.3.3 and Annex B).
+//! Content filters on the values of samples (DDS 1.4 §2.2.2.3.3 and Annex B).
 //!
-//! An expression is read in three steps: [`token`] cuts it into words, [`parse`] makes conditions of them, and
-//! [`bind`] looks up the members in the topic's type and turns literals and parameters into values of theirs.
-//! What is left to do for a sample ([`evaluate`]) cannot fail and allocates nothing.
+//! An expression is compiled in three steps: [`token`] splits it into words, [`parse`] builds conditions, and [`bind`]
+//! resolves members in the topic's type and converts literals and parameters. [`evaluate`] applies the result to a
+//! sample; it cannot fail and allocates nothing.
 //!
-//! A peer's reader brings an expression too, so reading one is bounded: in bytes, and in how deep conditions
-//! lie in one another ([`limits`](crate::limits)).
+//! Remote readers announce expressions too, so their length and nesting depth are bounded ([`limits`](crate::limits)).
 
 mod bind;
 mod evaluate;
@@ -28,16 +27,15 @@ use crate::limits::{
 use bind::Bound;
 use parse::Condition;
 
-/// A filter for the samples of a type: an expression of DDS's subset of SQL (DDS 1.4 Annex B).
+/// Content filter for samples of a type: an expression of the SQL subset of DDS 1.4 Annex B.
 ///
-/// Members are compared with literals, parameters and one another by `=`, `<>`, `<`, `<=`, `>`, `>=`, `LIKE` and
-/// `[NOT] BETWEEN … AND …`, combined by `AND`, `OR`, `NOT` and parentheses. Members of members are behind dots,
-/// elements in brackets. Literals are numbers, `TRUE` and `FALSE`, text and characters in single quotes, and
-/// enumerators; `%0` to `%99` stand for parameters. In a pattern of `LIKE`, `%` is any text and `_` any
-/// character. Words of the language may be in either case.
+/// Members are compared with literals, parameters and other members by `=`, `<>`, `<`, `<=`, `>`, `>=`, `LIKE` and
+/// `[NOT] BETWEEN … AND …`. Comparisons are combined by `AND`, `OR`, `NOT` and parentheses. A dot selects a nested
+/// member, brackets an element. Literals are numbers, `TRUE` and `FALSE`, text and characters in single quotes, and
+/// enumerators. `%0` to `%99` are parameters. In a pattern of `LIKE`, `%` matches any text and `_` any character.
+/// Keywords are case-insensitive.
 ///
-/// A comparison with what is not there (an element behind a sequence's last) or has no order (NaN) does not
-/// hold.
+/// A comparison is false if an operand does not exist (an element after the end of a sequence) or has no order (NaN).
 ///
 /// ```
 /// use isolane::{Filter, Representation, TopicType, types::{BoundedString, write_payload}};
@@ -65,28 +63,28 @@ pub struct Filter<T> {
     of: PhantomData<fn(T)>,
 }
 
-/// Why an expression is none, or none for the type.
+/// Reason why an expression is invalid, or does not fit the type.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FilterError {
-    /// It is longer than is read.
+    /// The expression exceeds the maximum length.
     #[error("a filter has at most {MAX_FILTER_BYTES} bytes, this one has {0}: leave something out")]
     TooLong(usize),
-    /// Conditions lie in one another deeper than is read.
+    /// Conditions are nested too deeply.
     #[error(
         "at byte {0}: conditions lie in one another more than {MAX_FILTER_DEPTH} deep: use fewer NOTs and parentheses"
     )]
     TooDeep(usize),
-    /// Something cannot stand where it stands.
+    /// Syntax error.
     #[error("at byte {at}: {expected} was expected, and there is {found}")]
     Unexpected {
-        /// Where, in bytes from the beginning.
+        /// Position in bytes from the start.
         at: usize,
-        /// What may stand there.
+        /// Expected words.
         expected: &'static str,
-        /// What stands there.
+        /// Word found.
         found: String,
     },
-    /// Samples are not put in order.
+    /// ORDER BY is not supported.
     #[error(
         "at byte {0}: ORDER BY is not taken: samples come in the order they were received; sort what was read"
     )]
@@ -96,35 +94,35 @@ pub enum FilterError {
         "the type has no member `{0}` that can be compared: see its declaration for names; of a structure name a member, of a collection an element"
     )]
     UnknownMember(String),
-    /// Two things that have no order among each other.
+    /// Two operands cannot be compared.
     #[error("`{left}` and `{right}` cannot be compared: {why}")]
     Incomparable {
-        /// The left side, as in the expression.
+        /// Left operand, as in the expression.
         left: String,
-        /// The right side.
+        /// Right operand.
         right: String,
-        /// What is the matter.
+        /// Reason.
         why: &'static str,
     },
-    /// There are fewer parameters than the expression asks for.
+    /// The expression uses a parameter that was not given.
     #[error("the expression asks for parameter %{asked}, and {given} were given")]
     MissingParameter {
-        /// The number in the expression.
+        /// Number of the parameter in the expression.
         asked: usize,
-        /// How many there are.
+        /// Number of parameters given.
         given: usize,
     },
-    /// A comparison has no member in it.
+    /// A comparison contains no member.
     #[error("at byte {0}: a comparison needs a member of the type on one side at least")]
     NoMember(usize),
 }
 
 impl<T: TopicType> Filter<T> {
-    /// Reads an expression and binds it to the type. A parameter stands for its text, as if that stood in the
-    /// expression: text in quotes. Where a text is compared, quotes may be left out.
+    /// Parses an expression and binds it to the type. A parameter is replaced by its text, which needs quotes like a
+    /// literal. The quotes are optional if it is compared with text.
     ///
     /// # Errors
-    /// What is wrong with the expression, and where.
+    /// The error in the expression, and its position.
     pub fn new(expression: &str, parameters: &[&str]) -> Result<Self, FilterError> {
         let condition = parse::parse(expression)?;
         let parameters: Vec<String> = parameters.iter().copied().map(String::from).collect();
@@ -138,7 +136,7 @@ impl<T: TopicType> Filter<T> {
         })
     }
 
-    /// Other parameters for the same expression. After an error the former ones hold.
+    /// Replaces the parameters of the expression. After an error the former ones stay.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -149,26 +147,26 @@ impl<T: TopicType> Filter<T> {
         Ok(())
     }
 
-    /// The expression it was made of.
+    /// Returns the expression.
     #[must_use]
     pub fn expression(&self) -> &str {
         &self.expression
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     #[must_use]
     pub fn parameters(&self) -> &[String] {
         &self.parameters
     }
 
-    /// Whether it lets a sample through.
+    /// Returns whether a sample passes the filter.
     #[must_use]
     pub fn matches_view(&self, view: &T::View<'_>) -> bool {
         let field = |path: &str| T::field(*view, FieldPath::new(path));
         evaluate::holds(&self.bound, &field)
     }
 
-    /// The filter as the engine asks it, and announces it for a topic.
+    /// Converts the filter to the form that the engine evaluates and announces for a topic.
     pub(crate) fn into_engine(self, topic: &str) -> ContentFilter {
         let mut parameters = heapless::Vec::new();
         let all = self.parameters.iter();
@@ -188,7 +186,7 @@ impl<T: TopicType> Filter<T> {
         })
     }
 
-    /// Whether it lets a serialised sample through; `None`: that is not of the type.
+    /// Returns whether a serialised sample passes the filter; `None` if it is not of the type.
     #[must_use]
     pub fn matches_payload(&self, payload: &[u8]) -> Option<bool> {
         let view = view_payload::<T>(payload).ok()?;
@@ -196,8 +194,8 @@ impl<T: TopicType> Filter<T> {
     }
 }
 
-/// The filter that a peer's reader announces, for a writer to ask before it sends; `None`: it is of another
-/// language, or none for the type, or could cost more than a writer spends on a sample.
+/// Compiles the filter that a remote reader announces, for evaluation by a writer. Returns `None` if it is in another
+/// language, does not fit the type, or could cost more than the bound per sample.
 pub(crate) fn of_peer<T: TopicType>(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
     if property.class_name != ContentFilterProperty::DDSSQL {
         return None;
@@ -211,13 +209,13 @@ pub(crate) fn of_peer<T: TopicType>(property: &ContentFilterProperty<'_>) -> Opt
     })
 }
 
-/// Of the type only a function is left, so it may have references.
+/// Erases the type to a function pointer, so that types with references are allowed.
 fn engine_filter<T: TopicType>(bound: Bound) -> ContentFilter {
     let passes: fn(&Bound, &[u8]) -> bool = passes::<T>;
     ContentFilter::new(move |payload| passes(&bound, payload))
 }
 
-/// What is not of the type passes: it is rejected elsewhere.
+/// Returns true for a payload that is not of the type; it is rejected elsewhere.
 fn passes<T: TopicType>(bound: &Bound, payload: &[u8]) -> bool {
     let Ok(view) = view_payload::<T>(payload) else {
         return true;

@@ -1,4 +1,4 @@
-//! The grammar: words become conditions. NOT binds more tightly than AND, AND more than OR.
+//! Grammar of filter expressions. NOT binds more tightly than AND, and AND more tightly than OR.
 
 use super::{
     FilterError,
@@ -6,33 +6,31 @@ use super::{
 };
 use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH};
 
-/// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    /// A member or, where the other side is one, an enumerator, TRUE or FALSE.
+    /// Member, or, compared with a member, an enumerator, TRUE or FALSE.
     Name(String),
     Literal(Literal),
     Parameter(usize),
 }
 
-/// What must hold of a sample.
+/// Condition on a sample, with unresolved names.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
     Compare {
-        /// Where it stands.
+        /// Position in bytes.
         at: usize,
         left: Operand,
         relation: Relation,
         right: Operand,
     },
     Not(Box<Condition>),
-    /// All of them; at least one.
+    /// Conjunction; at least one condition.
     All(Vec<Condition>),
-    /// Any of them; at least one.
+    /// Disjunction; at least one condition.
     Any(Vec<Condition>),
 }
 
-/// Reads an expression.
 pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
     if expression.len() > MAX_FILTER_BYTES {
         return Err(FilterError::TooLong(expression.len()));
@@ -46,7 +44,7 @@ pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
     let condition = parser.any()?;
     match parser.tokens {
         [] => Ok(condition),
-        // Annex B has it in queries.
+        // Annex B allows ORDER BY in queries.
         [token, ..] if matches!(&token.word, Word::Name(name) if name.eq_ignore_ascii_case("order")) => {
             Err(FilterError::OrderBy(token.at))
         }
@@ -55,15 +53,15 @@ pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
 }
 
 struct Parser<'t> {
-    /// What is left.
+    /// Tokens not parsed yet.
     tokens: &'t [Token],
-    /// Bytes of the expression.
+    /// Length of the expression in bytes.
     end: usize,
     depth: usize,
 }
 
 impl Parser<'_> {
-    /// `all OR all …`
+    /// Parses `all OR all …`.
     fn any(&mut self) -> Result<Condition, FilterError> {
         let first = self.all()?;
         let mut conditions = vec![first];
@@ -73,7 +71,7 @@ impl Parser<'_> {
         Ok(one_or(conditions, Condition::Any))
     }
 
-    /// `single AND single …`
+    /// Parses `single AND single …`.
     fn all(&mut self) -> Result<Condition, FilterError> {
         let first = self.single()?;
         let mut conditions = vec![first];
@@ -83,7 +81,7 @@ impl Parser<'_> {
         Ok(one_or(conditions, Condition::All))
     }
 
-    /// `NOT single`, `( any )` or a predicate.
+    /// Parses `NOT single`, `( any )` or a predicate.
     fn single(&mut self) -> Result<Condition, FilterError> {
         if self.depth == MAX_FILTER_DEPTH {
             return Err(FilterError::TooDeep(self.at()));
@@ -102,7 +100,6 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// A comparison or a range.
     fn predicate(&mut self) -> Result<Condition, FilterError> {
         let at = self.at();
         let left = self.operand()?;
@@ -130,7 +127,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `… BETWEEN low AND high`, both included (Annex B).
+    /// Parses `… BETWEEN low AND high`, which includes both (Annex B).
     fn range(&mut self, at: usize, field: Operand, is_not: bool) -> Result<Condition, FilterError> {
         let low = self.operand()?;
         self.expect(&Word::And, "AND and the upper end of the range")?;
@@ -141,7 +138,7 @@ impl Parser<'_> {
             relation,
             right,
         };
-        // Of what has no order neither holds.
+        // Both forms are false for a value without order.
         Ok(match is_not {
             false => Condition::All(vec![
                 compare(field.clone(), Relation::AtLeast, low),

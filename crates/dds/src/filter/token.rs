@@ -1,10 +1,10 @@
-//! An expression, word by word.
+//! Tokeniser of filter expressions.
 
 use std::fmt;
 
 use super::FilterError;
 
-/// How two values are compared.
+/// Comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Equal,
@@ -16,12 +16,12 @@ pub(super) enum Relation {
     Like,
 }
 
-/// A value as it stands in an expression.
+/// Literal value in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Literal {
     Integer(i128),
     Float(f64),
-    /// Between single quotes: a text, a character, or an enumerator.
+    /// Text between single quotes: a text, a character, or an enumerator.
     Quoted(String),
 }
 
@@ -34,14 +34,14 @@ pub(super) enum Word {
     Relation(Relation),
     Open,
     Close,
-    /// A member, an enumerator, TRUE or FALSE.
+    /// Member, enumerator, TRUE or FALSE.
     Name(String),
     Literal(Literal),
-    /// `%n`.
+    /// Parameter `%n`.
     Parameter(usize),
 }
 
-/// A word, and where it begins.
+/// Word and its position in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) at: usize,
@@ -89,7 +89,6 @@ impl fmt::Display for Word {
     }
 }
 
-/// Cuts an expression into words.
 pub(super) fn tokens(expression: &str) -> Result<Vec<Token>, FilterError> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -111,7 +110,8 @@ pub(super) fn tokens(expression: &str) -> Result<Vec<Token>, FilterError> {
     }
 }
 
-/// The first word of `rest`, which is none or begins with one, and its length; else what it might have been.
+/// Returns the first word of `rest`, which is empty or starts with one, and its length. An error says what was
+/// expected.
 fn word(rest: &str) -> Result<(Word, usize), &'static str> {
     const SIGNS: [(&str, Word); 9] = [
         ("<=", Word::Relation(Relation::AtMost)),
@@ -175,7 +175,7 @@ fn number(rest: &str) -> Result<(Word, usize), &'static str> {
     Ok((Word::Literal(literal), length))
 }
 
-/// Decimal or, behind `0x`, hexadecimal, with a sign; or a floating-point number.
+/// Parses a signed decimal or hexadecimal (`0x`) integer, or a floating-point number.
 fn literal_number(text: &str) -> Option<Literal> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -218,13 +218,13 @@ fn name(rest: &str) -> (Word, usize) {
     (word, length)
 }
 
-/// Bytes of the characters in front that are of a kind; all of those are ASCII.
+/// Returns the length in bytes of the leading characters for which `is_one` holds, all of them ASCII.
 fn length_while(text: &str, is_one: impl Fn(char) -> bool) -> usize {
     text.find(|character| !is_one(character))
         .unwrap_or(text.len())
 }
 
-/// The beginning of what is wrong, to be recognised by.
+/// Returns the start of an unexpected text, for an error message.
 fn excerpt(text: &str) -> String {
     const CHARACTERS: usize = 12;
     let mut excerpt: String = text.chars().take(CHARACTERS).collect();

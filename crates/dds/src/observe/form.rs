@@ -1,22 +1,22 @@
-//! The form of what leaves the process.
+//! Schema of the snapshots that leave the process.
 //!
-//! Times are in microseconds, counts are since the participant began; what there is not is `None`.
+//! Times are in microseconds. Counts start with the participant. Missing values are `None`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts by name, those that are zero left out where a name says why something was lost.
+/// Counts by name. Counts of reasons for a loss are omitted if zero.
 pub type Counts = BTreeMap<String, u64>;
 
-/// A participant at one moment.
+/// State of a participant at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// [`SCHEMA`](super::SCHEMA).
+    /// Schema: [`SCHEMA`](super::SCHEMA).
     pub schema: String,
-    /// The participant as a whole.
+    /// Participant as a whole.
     pub participant: ParticipantSample,
-    /// Its jobs.
+    /// Jobs.
     pub jobs: Vec<JobSample>,
     /// Protocol work, by kind.
     pub work: Vec<WorkSample>,
@@ -24,133 +24,133 @@ pub struct Snapshot {
     pub levels: Vec<LevelSample>,
     /// Datagrams, by lane.
     pub lanes: Vec<LaneSample>,
-    /// Its writers.
+    /// Writers.
     pub writers: Vec<EndpointSample>,
-    /// Its readers.
+    /// Readers.
     pub readers: Vec<EndpointSample>,
     /// Interfaces with a classifier.
     pub interfaces: Vec<InterfaceSample>,
-    /// Flows, as the classifier knows them.
+    /// Flows of the classifier.
     pub flows: Vec<FlowSample>,
     /// Rings shared with the kernel.
     pub rings: Vec<RingSample>,
 }
 
-/// A participant as a whole.
+/// Participant as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantSample {
-    /// Its process, as that process knows itself.
+    /// Process id in the process' own PID namespace.
     pub pid: u32,
-    /// Which of the process' participants.
+    /// Number of the participant within its process.
     pub number: u32,
-    /// Its name in discovery.
+    /// Name in discovery.
     pub name: String,
-    /// Its domain.
+    /// Domain id.
     pub domain: u32,
-    /// Its GUID prefix.
+    /// GUID prefix.
     pub guid_prefix: String,
-    /// The datapath in use.
+    /// Datapath in use.
     pub datapath: String,
-    /// When this was seen, on CLOCK_MONOTONIC.
+    /// Time of the snapshot, on CLOCK_MONOTONIC.
     pub at_us: f64,
-    /// Core that the loop's thread runs on.
+    /// Core on which the loop's thread runs.
     #[serde(default)]
     pub core: Option<u32>,
-    /// Cores that it may run on.
+    /// CPU affinity of the loop's thread.
     #[serde(default)]
     pub allowed_cores: Vec<usize>,
-    /// Its scheduling policy: `SCHED_OTHER`, `SCHED_FIFO 70`; `None`: the system does not say.
+    /// Scheduling policy, such as `SCHED_OTHER` or `SCHED_FIFO 70`; `None` if the system does not report it.
     #[serde(default)]
     pub policy: Option<String>,
-    /// Participants of others that are known.
+    /// Number of discovered participants.
     pub participants: u64,
-    /// What it goes without, in sentences.
+    /// Refused features, as sentences.
     pub notes: Vec<String>,
-    /// Whom it ignores: GUIDs of participants and endpoints.
+    /// GUIDs of ignored participants and endpoints.
     #[serde(default)]
     pub ignored: Vec<String>,
-    /// Topics it ignores.
+    /// Ignored topics.
     #[serde(default)]
     pub ignored_topics: Vec<String>,
-    /// What the engine counted.
+    /// Counters of the engine.
     pub counters: Counts,
-    /// Frames not at home.
+    /// Frames outside the pool.
     pub frames_out: u64,
-    /// Of these, armed for what arrives, or being read.
+    /// Frames of these that are armed for reception, or being read.
     pub frames_armed: u64,
-    /// Of these, lent to the threads of remote writers.
+    /// Frames of these that are lent to threads of remote writers.
     pub frames_lent: u64,
-    /// How often protocol work found no frame.
+    /// Number of times that protocol work found no frame.
     pub no_frame: u64,
-    /// Which lane's ledger does not balance, and by how many; none should.
+    /// Lane whose ledger does not balance, and the difference; `None` unless there is a defect.
     pub imbalance: Option<String>,
-    /// Observers turned away because there were enough, or of another user.
+    /// Observers refused because of the limit or their user.
     pub observers_refused: u64,
     /// Observers dropped because they did not read.
     pub observers_dropped: u64,
 }
 
-/// A job.
+/// Job of the executor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSample {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its priority.
+    /// Priority.
     pub priority: u8,
-    /// Items one activation handles at most.
+    /// Maximum number of items per activation.
     pub items: u16,
     /// Activations begun.
     pub activations: u64,
-    /// Longest activation.
+    /// Longest execution of an activation.
     pub execution_max_us: f64,
-    /// All activations together.
+    /// Total execution of all activations.
     pub execution_total_us: f64,
-    /// Longest from release to finish.
+    /// Longest time from release to finish.
     pub response_max_us: f64,
     /// Longest wait for a less urgent activation.
     pub blocking_max_us: f64,
 }
 
-/// One kind of protocol work at one priority.
+/// Protocol work of one kind at one priority.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkSample {
-    /// The kind.
+    /// Kind.
     pub kind: String,
-    /// The priority.
+    /// Priority.
     pub priority: u8,
     /// Steps done.
     pub steps: u64,
-    /// Longest activation that ended with one.
+    /// Longest activation that ended with such a step.
     pub execution_max_us: f64,
 }
 
 /// Priority inversions of a level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelSample {
-    /// The level.
+    /// Level.
     pub level: u8,
-    /// Datagrams that were judged.
+    /// Datagrams checked for inversions.
     pub datagrams: u64,
     /// Priority inversions.
     pub inversions: u64,
-    /// Less urgent activations that came first because the kernel had not shown the datagram yet.
+    /// Less urgent activations that ran first because the kernel had not made the socket readable yet.
     pub kernel_late: u64,
-    /// The longest of these.
+    /// Longest such delay by the kernel.
     pub kernel_late_max_us: f64,
 }
 
-/// A lane's datagrams: arrived = received + dropped + pending; offered = sent + refused.
+/// Datagrams of a lane: arrived = received + dropped + pending; offered = sent + refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaneSample {
-    /// The lane's level; `None`: discovery's.
+    /// Level of the lane; `None` for discovery.
     pub level: Option<u8>,
-    /// Datagrams that reached this end of it.
+    /// Datagrams that reached the receiving end of the lane.
     pub arrived: u64,
-    /// Datagrams handed on.
+    /// Datagrams passed to the engine.
     pub received: u64,
-    /// Their bytes.
+    /// Bytes of these.
     pub received_bytes: u64,
-    /// Datagrams in a queue of the datapath's own.
+    /// Datagrams in a queue of the datapath.
     pub pending: u64,
     /// Calls that found no frame to receive into.
     pub starved: u64,
@@ -160,40 +160,40 @@ pub struct LaneSample {
     pub offered: u64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of these.
     pub sent_bytes: u64,
     /// Datagrams refused, by reason.
     pub refused: Counts,
-    /// What else its rings did, by name; empty where it has none.
+    /// Further counts of the lane's rings, by name; empty without rings.
     pub counts: Counts,
-    /// Bytes the kernel keeps for what arrives at its sockets.
+    /// Receive buffer in bytes that the kernel granted the lane's sockets.
     pub receive_buffer_bytes: Option<u64>,
 }
 
-/// A writer or a reader.
+/// Writer or reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointSample {
-    /// Its topic.
+    /// Topic.
     pub topic: String,
-    /// Its level.
+    /// Level.
     pub level: u8,
-    /// Endpoints of others it is matched with now.
+    /// Number of matched remote endpoints.
     pub matched: u64,
-    /// Its ledger: what became of its samples.
+    /// Ledger: account of all samples.
     pub ledger: Counts,
-    /// A reader's response deadline; `None`: it has none.
+    /// Response deadline of a reader; `None` without one.
     #[serde(default)]
     pub deadline_us: Option<f64>,
-    /// Samples that missed it; `None`: it has none.
+    /// Samples that missed the response deadline; `None` without one.
     #[serde(default)]
     pub deadline_missed: Option<u64>,
-    /// Largest time beyond it.
+    /// Longest excess over the response deadline.
     #[serde(default)]
     pub lateness_max_us: Option<f64>,
-    /// Job that ran when the last missed deadline fell; `None`: none was missed, or no job ran.
+    /// Job that ran when the last missed deadline expired; `None` if none was missed, or no job ran.
     #[serde(default)]
     pub missed_during: Option<String>,
-    /// Samples that a reader rejected for their encapsulation; `None`: none.
+    /// Samples that a reader rejected for their encapsulation; `None` without any.
     #[serde(default)]
     pub refused: Option<RefusedSample>,
 }
@@ -203,59 +203,59 @@ pub struct EndpointSample {
 pub struct RefusedSample {
     /// Samples rejected so far.
     pub total: u64,
-    /// Identifier of the last one's encapsulation (RTPS 2.5 §10.2).
+    /// Encapsulation identifier of the last one (RTPS 2.5 §10.2).
     pub encapsulation: u16,
     /// GUID of the last one's writer.
     pub writer: String,
 }
 
-/// An interface with a classifier.
+/// Interface with a classifier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterfaceSample {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The mode, as read back from the kernel.
+    /// XDP mode, as read back from the kernel.
     pub mode: String,
-    /// The program's tag.
+    /// Tag of the XDP program.
     pub program_tag: String,
-    /// What was decided of frames of no flow, by reason.
+    /// Decisions about frames of no flow, by reason.
     pub decisions: Counts,
 }
 
-/// A flow.
+/// Flow of the classifier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
-    /// Its lane's level; `None`: discovery's.
+    /// Level of its lane; `None` for discovery.
     pub level: Option<u8>,
-    /// The topic of the reader whose own it is; `None`: all of its level share it.
+    /// Topic of the reader that owns the flow; `None` if its level shares it.
     pub topic: Option<String>,
-    /// Where it arrives.
+    /// Destination address and port.
     pub destination: String,
-    /// Datagrams of its budget in each period; `None`: it has none.
+    /// Budget in datagrams per period; `None` without a budget.
     pub capacity: Option<u32>,
-    /// When it is filled up again.
+    /// Period after which the budget is refilled.
     pub period_us: Option<f64>,
-    /// What becomes of the others: "drop" or "demote".
+    /// Treatment of the excess: "drop" or "demote".
     pub over: Option<String>,
     /// Datagrams left in this period.
     pub left: Option<u32>,
-    /// What was decided of its frames, by reason.
+    /// Decisions about the flow's frames, by reason.
     pub decisions: Counts,
 }
 
-/// A ring shared with the kernel.
+/// Ring shared with the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RingSample {
-    /// "fill", "completion", "receive" or "transmit".
+    /// Kind: "fill", "completion", "receive" or "transmit".
     pub kind: String,
-    /// The device's queue.
+    /// Queue of the device.
     pub queue: u32,
-    /// Its lane's level; `None`: the queue's, or discovery's.
+    /// Level of its lane; `None` if the ring belongs to the queue or to discovery.
     pub level: Option<u8>,
-    /// Entries it has.
+    /// Capacity in entries.
     pub entries: u32,
     /// Entries in use.
     pub used: u32,
-    /// How often the kernel found it full, or empty, or an entry invalid.
+    /// Number of times that the kernel found the ring full or empty, or an entry invalid.
     pub missed: u64,
 }

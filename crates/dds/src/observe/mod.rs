@@ -1,18 +1,17 @@
-//! What a participant tells those who look at it from another process: `isolane top`.
+//! Observation of a participant from another process, as by `isolane top`.
 //!
-//! A participant that is [observable](crate::Builder::observable) listens at an abstract Unix socket,
-//! [`socket_name`]: it is found in `/proc/net/unix` of the same network namespace and leaves nothing
-//! behind, whatever ends the process. Whoever is the same user, or root, connects, sends nothing, and
-//! gets a [`Snapshot`] a second, each a line of JSON.
+//! An [observable](crate::Builder::observable) participant listens on an abstract Unix socket, [`socket_name`].
+//! Observers find it in `/proc/net/unix` of the same network namespace, and it disappears with the process. A process
+//! of the same user or of root connects, sends nothing, and receives one [`Snapshot`] a second, each a line of JSON.
 //!
 //! ```text
 //!   housekeeping, once a second ─> job "observe", priority 0, a bounded step an activation:
 //!     accept ─> report ─> look at the datapath ─> write some items of JSON ... ─> send 16 KiB ...
 //! ```
 //!
-//! Nobody who looks can hold anything up: the job is the least urgent there is, each of its steps is
-//! short, no system call of it waits, and a client that has not read its last snapshot when the next
-//! one is due is dropped. While nobody looks it costs an `accept` a second.
+//! Observers cannot delay the participant: the job has the lowest priority, its steps are short, and none of its
+//! system calls blocks. A client that has not read its last snapshot when the next one is due is dropped. Without
+//! observers the cost is one `accept` a second.
 
 mod form;
 mod server;
@@ -25,17 +24,17 @@ pub use self::form::{
 };
 pub(crate) use self::server::Observer;
 
-/// What a snapshot is; a number that rises when a key changes its meaning.
+/// Schema of a snapshot. The number increases when a key changes its meaning.
 pub const SCHEMA: &str = "isolane/observe/2";
 
-/// The name of the abstract Unix socket of the `number`th participant of a process: `isolane/PID/N`,
-/// in `/proc/net/unix` with an `@` in front of it.
+/// Returns the name of the abstract Unix socket of the `number`th participant of a process: `isolane/PID/N`, with a
+/// leading `@` in `/proc/net/unix`.
 #[must_use]
 pub fn socket_name(pid: u32, number: u32) -> String {
     format!("isolane/{pid}/{number}")
 }
 
-/// Process and number of a socket with that name, without the `@`; `None` if it is another's.
+/// Parses a socket name without the `@` into process id and number; `None` for other sockets.
 ///
 /// ```
 /// use isolane::observe::{parse_socket_name, socket_name};

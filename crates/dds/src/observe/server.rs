@@ -1,4 +1,4 @@
-//! The process' side: the socket, who may connect, and the steps that serve them.
+//! Server of the observed process: the socket, access control, and the steps that serve clients.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -24,7 +24,7 @@ use crate::{
     state::{State, Task},
 };
 
-/// Who looks at a participant, and what they are shown.
+/// Clients of a participant, and the snapshot that is sent to them.
 pub(crate) struct Observer {
     listener: OwnedFd,
     job: JobId,
@@ -37,24 +37,24 @@ pub(crate) struct Observer {
 
 struct Client {
     socket: OwnedFd,
-    /// Bytes of the line that it was sent.
+    /// Bytes of the line sent so far.
     sent: usize,
 }
 
-/// What is done next.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Behind so many connections of this second.
+    /// Accepts connections; the number counts those of this second so far.
     Accept(u16),
     Report,
     LookAtDatapath,
     Write,
-    /// To which client.
+    /// Sends to the client with this index.
     Send(usize),
 }
 
 impl Observer {
-    /// Accepts some connections, and closes those of other users and those beyond the places. True: more may wait.
+    /// Accepts some connections, and closes those of other users and those beyond the limit. Returns true if more may
+    /// wait.
     fn accept(&mut self) -> bool {
         for _ in 0..OBSERVERS_ACCEPTED {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -70,14 +70,14 @@ impl Observer {
         true
     }
 
-    /// Drops those that have not read the line before this one.
+    /// Drops the clients that have not read the previous line.
     fn drop_slow(&mut self) {
         let (all, length) = (self.clients.len(), self.text.bytes().len());
         self.clients.retain(|client| client.sent == length);
         self.identity.observers_dropped += (all - self.clients.len()) as u64;
     }
 
-    /// Sends some more of the line to a client; what comes next.
+    /// Sends a part of the line to a client and returns the next step.
     fn send(&mut self, place: usize) -> Option<Step> {
         let client = self.clients.get_mut(place)?;
         let left = &self.text.bytes()[client.sent..];
@@ -90,9 +90,9 @@ impl Observer {
                 Some(Step::Send(place + usize::from(is_all)))
             }
             Err(Errno::INTR) => Some(Step::Send(place)),
-            // It does not read. It has until the next line.
+            // The client does not read; the next line drops it.
             Err(Errno::WOULDBLOCK) => Some(Step::Send(place + 1)),
-            // It is gone, and another is in its place.
+            // The connection is closed, and another client has its index.
             Err(_) => {
                 self.clients.swap_remove(place);
                 Some(Step::Send(place))
@@ -100,7 +100,7 @@ impl Observer {
         }
     }
 
-    /// One step; `None` is next when all are served.
+    /// Executes one step. Returns `None` when all clients are served.
     fn step(&mut self, state: &State) -> Option<Step> {
         match self.step {
             Step::Accept(before) => {
@@ -132,12 +132,12 @@ impl Observer {
     }
 }
 
-/// Whether whoever connected is this process' user, or root.
+/// Returns whether the client belongs to this process' user or to root.
 fn is_allowed(socket: &OwnedFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| peer.uid.is_root() || peer.uid == geteuid())
 }
 
-/// The first free name of this process, and the socket that has it.
+/// Binds a socket to the first free name of this process.
 fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
     let pid = std::process::id();
     for number in 0..OBSERVED_PARTICIPANTS {
@@ -159,8 +159,7 @@ fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
 }
 
 impl State {
-    /// Lets other processes look at this participant from now on. That they cannot is no reason not to
-    /// run, but a note.
+    /// Makes this participant observable. A failure results in a note, since the participant can run without.
     ///
     /// # Errors
     /// No job is left.
@@ -193,22 +192,21 @@ impl State {
         Ok(())
     }
 
-    /// The name of the socket at which this participant can be looked at.
     pub(crate) fn observable_at(&self) -> Option<String> {
         let number = self.observer.as_ref()?.identity.number;
         Some(socket_name(std::process::id(), number))
     }
 
-    /// Once a second: whoever looks is to be served, unless that is under way.
+    /// Starts serving the clients, once a second, unless that is still in progress.
     pub(crate) fn begin_observing(&mut self) {
         if let Some(observer) = &self.observer {
             self.executor.activate(observer.job, monotonic_now());
         }
     }
 
-    /// One step of serving those who look. True: there is more to do.
+    /// Executes one step for the clients. Returns true if there is more to do.
     pub(crate) fn serve_observers(&mut self) -> bool {
-        // Taken out, so that it can look at everything.
+        // Taken out, so that the step can read the whole state.
         let Some(mut observer) = self.observer.take() else {
             return false;
         };

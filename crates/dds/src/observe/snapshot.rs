@@ -1,4 +1,4 @@
-//! A snapshot made of a participant: its report, and what its datapath does.
+//! Conversion of a participant's report and its datapath's state into a snapshot.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
     waits::LevelReport,
 };
 
-/// What a participant is called, and who looks at it.
+/// Identity of a participant, and counts of its observers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Identity {
     pub(crate) number: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Identity {
 }
 
 impl Snapshot {
-    /// Everything but what the datapath does at this moment.
+    /// Creates a snapshot without the state of the datapath.
     pub(crate) fn of(state: &State, identity: &Identity) -> Self {
         let report = Report::of(state);
         Self {
@@ -51,7 +51,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds what the datapath does at this moment.
+    /// Adds the state of the datapath.
     pub(crate) fn look_at_datapath(&mut self, state: &State) {
         let seen: Observation = state.datapath.observe();
         self.interfaces = seen.interfaces.into_iter().map(of_interface).collect();
@@ -63,7 +63,7 @@ impl Snapshot {
 
 impl ParticipantSample {
     fn of(state: &State, report: &Report, identity: &Identity) -> Self {
-        // The loop's own: it is the one that makes snapshots.
+        // Thread 0 is the calling one, which runs the loop.
         let scheduling = Scheduling::of(0).ok();
         let cores = scheduling.as_ref().and_then(|of| of.cores.clone());
         let counted = |frames: usize| frames as u64;
@@ -146,7 +146,7 @@ impl LevelSample {
     }
 }
 
-/// The lanes that have seen anything, or are open to.
+/// Returns the lanes that are open or have moved datagrams.
 fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
     let is_used = |lane: &Lane| {
         let counted = ledger.lane(*lane);

@@ -1,33 +1,32 @@
-//! A snapshot as a line of JSON, written some items a step, so that no step is long however many jobs
-//! and endpoints there are.
+//! Serialisation of a snapshot as a line of JSON, a few items per step, so that no step grows with the number of jobs
+//! and endpoints.
 
 use serde::Serialize;
 
 use super::form::Snapshot;
 use crate::limits::OBSERVED_ITEMS;
 
-/// The line, and how far it is written.
+/// Line of JSON and the progress of its serialisation.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     bytes: Vec<u8>,
     section: u8,
-    /// Items of the section that are written.
+    /// Items of the section written so far.
     items: usize,
 }
 
 impl Text {
-    /// Begins another line. Its memory is used again.
+    /// Starts another line, with the same memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         (self.section, self.items) = (0, 0);
     }
 
-    /// What is written.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Writes some more of it. False: that was the end.
+    /// Writes a few more items. Returns false at the end of the line.
     pub(crate) fn step(&mut self, snapshot: &Snapshot) -> bool {
         match self.section {
             0 => {
