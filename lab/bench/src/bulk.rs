@@ -1,8 +1,7 @@
 //! Bulk traffic sources, shared by [flood](crate::flood) and [storm](crate::storm).
 //!
-//! A process per direction sends identical datagrams at a stated rate, in batches, round-robin over
-//! its sockets. It reports how many datagrams the kernel accepted, because a slow machine may not
-//! reach the rate.
+//! A process per direction sends identical datagrams at a stated rate, in batches, round-robin over its sockets. It
+//! reports how many datagrams the kernel accepted, because a slow machine may not reach the rate.
 
 use std::io;
 use std::net::UdpSocket;
@@ -77,8 +76,8 @@ impl BulkError {
 }
 
 impl Source {
-    /// Checks the bounds, except the rate's: the caller bounds the rate, because the cost of a
-    /// datagram depends on its receiver.
+    /// Checks the bounds, except the rate's: the caller bounds the rate, because the cost of a datagram depends on its
+    /// receiver.
     pub fn check(&self) -> Result<(), BulkError> {
         if !self.target.exists() {
             return Err(BulkError::Level);
@@ -92,9 +91,8 @@ impl Source {
         Ok(())
     }
 
-    /// Sends in the calling process and network namespace until `stop` or the end of the duration.
-    /// Each batch is one system call on the next socket, so all sockets carry the same load over
-    /// time.
+    /// Sends in the calling process and network namespace until `stop` or the end of the duration. Each batch is one
+    /// system call on the next socket, so all sockets carry the same load over time.
     pub(crate) fn run(
         &self,
         open: impl FnOnce() -> io::Result<Vec<UdpSocket>>,

@@ -1,8 +1,7 @@
 //! Packet capture on the devices of this host, both directions, as on the wire.
 //!
-//! Used by `isolane spy` and by recordings of a run. It only listens. A VLAN tag that the kernel
-//! removed is put back; an offloaded checksum stays incomplete, as in every capture before the
-//! hardware.
+//! Used by `isolane spy` and by recordings of a run. It only listens. A VLAN tag that the kernel removed is put back;
+//! an offloaded checksum stays incomplete, as in every capture before the hardware.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -57,8 +56,8 @@ impl Capture {
     /// Opens a capture on the named device, or on all, in the calling thread's network namespace.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] without CAP_NET_RAW; the kernel's error if the device
-    /// does not exist or packet sockets are unavailable.
+    /// [`io::ErrorKind::PermissionDenied`] without CAP_NET_RAW; the kernel's error if the device does not exist or
+    /// packet sockets are unavailable.
     pub fn open(interface: Option<&str>) -> io::Result<Capture> {
         let index = match interface {
             Some(name) => rustix::net::netdevice::name_to_index(&any_socket()?, name)?,
@@ -71,8 +70,7 @@ impl Capture {
         })
     }
 
-    /// Returns the next frame, if one is available. Frames on loopback devices are returned once,
-    /// as they arrive.
+    /// Returns the next frame, if one is available. Frames on loopback devices are returned once, as they arrive.
     ///
     /// # Errors
     /// The system call's error, for example if the device is gone.

@@ -1,10 +1,9 @@
 //! Child processes of a test: start, readiness, stop and result.
 //!
-//! A child is the same program, started with a hidden argument and its configuration as JSON
-//! ([`Program`], [`main`]). It prints two lines to standard output and nothing else: that it is
-//! ready, and, after its standard input ends, its result. It is killed when the parent dies. A
-//! child that must wait until others are ready waits for a word on its standard input
-//! ([`Running::go`], [`heard`]).
+//! A child is the same program, started with a hidden argument and its configuration as JSON ([`Program`], [`main`]).
+//! It prints two lines to standard output and nothing else: that it is ready, and, after its standard input ends, its
+//! result. It is killed when the parent dies. A child that must wait until others are ready waits for a word on its
+//! standard input ([`Running::go`], [`heard`]).
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -118,8 +117,8 @@ enum Line<R> {
     Error(String),
 }
 
-/// Entry point of a child process, for the hidden command of `isolane`: runs `role` until stopped
-/// and returns the exit code.
+/// Entry point of a child process, for the hidden command of `isolane`: runs `role` until stopped and returns the exit
+/// code.
 pub fn main(role: &str) -> ExitCode {
     let role: Role = match serde_json::from_str(role) {
         Ok(role) => role,
@@ -188,8 +187,7 @@ pub enum Word {
     Stop,
 }
 
-/// Returns the parent's word in a child that waits for [`Running::go`], if there is one. Does not
-/// wait.
+/// Returns the parent's word in a child that waits for [`Running::go`], if there is one. Does not wait.
 pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
     // A word on standard input makes the stop readable; reading the word clears it.
     if !stop.is_requested() {
@@ -222,8 +220,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `program` as `role` inside a namespace and waits until it is ready. The child dies
-    /// with the calling thread (see [`Testbed::command`]).
+    /// Starts `program` as `role` inside a namespace and waits until it is ready. The child dies with the calling
+    /// thread (see [`Testbed::command`]).
     pub fn start(
         testbed: &Testbed,
         place: impl Into<Place>,
@@ -235,8 +233,8 @@ impl Running {
         Ok(running)
     }
 
-    /// Starts `program` as `role` inside a namespace without waiting, for children that are ready
-    /// only after discovering each other.
+    /// Starts `program` as `role` inside a namespace without waiting, for children that are ready only after
+    /// discovering each other.
     pub fn spawn(
         testbed: &Testbed,
         place: impl Into<Place>,
@@ -246,8 +244,8 @@ impl Running {
         Running::of_command(testbed.command(place, program.command(role)?))
     }
 
-    /// Starts `program` as [`spawn`](Running::spawn) does, in the namespace of this process. The
-    /// child ends with its standard input when this process dies.
+    /// Starts `program` as [`spawn`](Running::spawn) does, in the namespace of this process. The child ends with its
+    /// standard input when this process dies.
     pub fn spawn_here(program: &Program, role: &impl Serialize) -> Result<Running, ChildError> {
         Running::of_command(program.command(role)?)
     }

@@ -1,5 +1,5 @@
-//! Clock of all measurements: `CLOCK_MONOTONIC` in nanoseconds. All processes and namespaces of a
-//! machine share it, so timestamps of both ends and of the cable can be subtracted.
+//! Clock of all measurements: `CLOCK_MONOTONIC` in nanoseconds. All processes and namespaces of a machine share it, so
+//! timestamps of both ends and of the cable can be subtracted.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -12,8 +12,8 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * NANOS_PER_SECOND + time.tv_nsec as u64
 }
 
-/// Monotonic time, and the offset to subtract from real-time timestamps, such as the kernel's
-/// receive timestamps, to convert them to monotonic time.
+/// Monotonic time, and the offset to subtract from real-time timestamps, such as the kernel's receive timestamps, to
+/// convert them to monotonic time.
 pub(crate) fn now_and_realtime_offset_ns() -> (u64, u64) {
     let now = now_ns();
     let real = clock_gettime(ClockId::Realtime);

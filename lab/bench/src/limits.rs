@@ -1,41 +1,40 @@
 //! Bounds of this crate, with their reasons.
 
-/// Frames per system call: enough to share its cost, few enough that a batch's buffers stay in the
-/// cache.
+/// Frames per system call: enough to share its cost, few enough that a batch's buffers stay in the cache.
 pub const BATCH_FRAMES: usize = 64;
 
-/// Receive batches taken from one direction before the relay checks its timers. It bounds how long
-/// the other direction and due departures wait.
+/// Receive batches taken from one direction before the relay checks its timers. It bounds how long the other direction
+/// and due departures wait.
 pub const BATCHES_PER_LOOK: usize = 4;
 
-/// Receive batches a direction takes when it stops, so that unread frames are counted. Enough for a
-/// full receive buffer of short frames; the bound ends the stop during an ongoing flood.
+/// Receive batches a direction takes when it stops, so that unread frames are counted. Enough for a full receive buffer
+/// of short frames; the bound ends the stop during an ongoing flood.
 pub const FINAL_BATCHES: usize = 2048;
 
-/// Bytes of a frame slot of the cable. An Ethernet frame of MTU 1500 with two VLAN tags has 1522.
-/// Longer frames were left unsegmented by their host; they are dropped and counted.
+/// Bytes of a frame slot of the cable. An Ethernet frame of MTU 1500 with two VLAN tags has 1522. Longer frames were
+/// left unsegmented by their host; they are dropped and counted.
 pub const SLOT_BYTES: usize = 2048;
 
 /// Maximum queue length of one direction, in frames: 20 s of full frames at 40 Mbit/s.
 pub const MAX_QUEUE_FRAMES: u32 = 65_536;
 
-/// Maximum number of frames in the delay line of one direction. Configurations that could exceed it
-/// are refused, so that memory is bounded and nothing is dropped for want of it.
+/// Maximum number of frames in the delay line of one direction. Configurations that could exceed it are refused, so
+/// that memory is bounded and nothing is dropped for want of it.
 pub const MAX_IN_FLIGHT: u64 = 65_536;
 
-/// Receive buffer of the cable in bytes. The relay may be delayed by 15 ms on a shared machine; 64
-/// MiB are far more than two veth ends deliver in that time.
+/// Receive buffer of the cable in bytes. The relay may be delayed by 15 ms on a shared machine; 64 MiB are far more
+/// than two veth ends deliver in that time.
 pub const CABLE_RECEIVE_BYTES: u32 = 64 << 20;
 
 /// Send buffer of the cable in bytes, for frames the host has not taken.
 pub const CABLE_SEND_BYTES: u32 = 8 << 20;
 
-/// Frames in flight on each queue of a steering cable: what a veth without a ring lets wait on a
-/// core (`netdev_max_backlog`). A power of two.
+/// Frames in flight on each queue of a steering cable: what a veth without a ring lets wait on a core
+/// (`netdev_max_backlog`). A power of two.
 pub const QUEUE_FRAMES: u32 = 1_024;
 
-/// Attempts of a steering cable to open a device queue, 200 ms apart: the kernel releases the
-/// queues of an ended cable with a delay.
+/// Attempts of a steering cable to open a device queue, 200 ms apart: the kernel releases the queues of an ended cable
+/// with a delay.
 pub const QUEUE_OPEN_ATTEMPTS: u32 = 10;
 
 /// Maximum number of timestamped rounds: ten minutes at 2 kHz, 48 MB of timestamps.
@@ -50,36 +49,31 @@ pub const MAX_FLOOD_SECONDS: u32 = 900;
 /// Maximum number of datagrams of a flood in one direction.
 pub const MAX_FLOOD_DATAGRAMS: u64 = 200_000_000;
 
-/// UDP payload in bytes that fits an MTU of 1500 unfragmented. A flood of fragments is a different
-/// disturbance.
+/// UDP payload in bytes that fits an MTU of 1500 unfragmented. A flood of fragments is a different disturbance.
 pub const MAX_FLOOD_PAYLOAD_BYTES: u32 = 1472;
 
-/// Maximum time a flood sender catches up, in nanoseconds. Older due datagrams count as missed:
-/// sent at once, they would be a burst that 25 paced streams never make.
+/// Maximum time a flood sender catches up, in nanoseconds. Older due datagrams count as missed: sent at once, they
+/// would be a burst that 25 paced streams never make.
 pub const FLOOD_CATCH_UP_NS: u64 = 20_000_000;
 
-/// Receive buffer of each flood sink socket in bytes: sinks share the hosts' core with more urgent
-/// work.
+/// Receive buffer of each flood sink socket in bytes: sinks share the hosts' core with more urgent work.
 pub const SINK_RECEIVE_BYTES: u32 = 4 << 20;
 
-/// Maximum number of storm sockets on each host. Each is a descriptor, and a process has 1,024 by
-/// default.
+/// Maximum number of storm sockets on each host. Each is a descriptor, and a process has 1,024 by default.
 pub const MAX_STORM_SOCKETS: u16 = 800;
 
-/// Maximum storm rate in frames per second, each direction. With 250 sockets a frame costs a core
-/// tens of microseconds, and a core that does nothing else starves the machine.
+/// Maximum storm rate in frames per second, each direction. With 250 sockets a frame costs a core tens of microseconds,
+/// and a core that does nothing else starves the machine.
 pub const MAX_STORM_FRAMES_PER_S: f64 = 50_000.0;
 
-/// Receive buffer of each storm socket in bytes: room for a few datagrams, which are counted and
-/// read only at the end.
+/// Receive buffer of each storm socket in bytes: room for a few datagrams, which are counted and read only at the end.
 pub const STORM_RECEIVE_BYTES: u32 = 8 << 10;
 
-/// Maximum length of a line a child prints, in bytes: the cable's timestamps of [`MAX_SAMPLES`]
-/// rounds as text.
+/// Maximum length of a line a child prints, in bytes: the cable's timestamps of [`MAX_SAMPLES`] rounds as text.
 pub const MAX_CHILD_LINE_BYTES: usize = 256 << 20;
 
-/// Time limit in seconds for a child to become ready. Opening sockets and locking memory take
-/// milliseconds; the rest is for a loaded machine.
+/// Time limit in seconds for a child to become ready. Opening sockets and locking memory take milliseconds; the rest is
+/// for a loaded machine.
 pub const CHILD_READY_SECONDS: u64 = 20;
 
 /// Time limit in seconds for a child to print its result after it was stopped.
@@ -88,29 +82,29 @@ pub const CHILD_FINISH_SECONDS: u64 = 30;
 /// Minimum number of samples beyond a percentile for it to be stated (definitions).
 pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 
-/// Header bytes in front of a round trip's message: Ethernet (14), IPv4 (20), UDP (8), the RTPS
-/// header (20), INFO_TS (12), the head of DATA (24) and the encapsulation header (4).
+/// Header bytes in front of a round trip's message: Ethernet (14), IPv4 (20), UDP (8), the RTPS header (20), INFO_TS
+/// (12), the head of DATA (24) and the encapsulation header (4).
 pub const MESSAGE_HEADS_BYTES: u32 = 102;
 
-/// Maximum serialised size of a round trip's message in bytes. With RTPS (60 bytes), UDP and IP
-/// headers (28) it fits an MTU of 1500, because the cable recognises only messages in one frame.
+/// Maximum serialised size of a round trip's message in bytes. With RTPS (60 bytes), UDP and IP headers (28) it fits an
+/// MTU of 1500, because the cable recognises only messages in one frame.
 pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;
 
-/// Time limit in seconds for both ends of a scenario to match. First announcements are 100 ms
-/// apart, and a flood may lose a few.
+/// Time limit in seconds for both ends of a scenario to match. First announcements are 100 ms apart, and a flood may
+/// lose a few.
 pub const MATCH_SECONDS: u64 = 10;
 
-/// Domains of runs over 127.0.0.1: unlikely to be used by the machine's applications, with ports
-/// (RTPS 2.5 §9.6.2: 27,400 to 32,400) below the ephemeral range.
+/// Domains of runs over 127.0.0.1: unlikely to be used by the machine's applications, with ports (RTPS 2.5 §9.6.2:
+/// 27,400 to 32,400) below the ephemeral range.
 pub const LOOPBACK_DOMAINS: std::ops::Range<u32> = 80..100;
 
 /// Time in milliseconds after the last ping until pings without a pong count as lost (definitions).
 pub const LOST_AFTER_MS: u64 = 500;
 
-/// Receive buffer of a capture in bytes: tens of milliseconds of a loaded link, so that a scrolling
-/// terminal loses nothing.
+/// Receive buffer of a capture in bytes: tens of milliseconds of a loaded link, so that a scrolling terminal loses
+/// nothing.
 pub const LISTEN_BUFFER_BYTES: u32 = 16 << 20;
 
-/// Bytes of a frame that a capture copies: the largest IP packet behind an Ethernet header with two
-/// tags. Longer frames are handed to segmentation hardware in one piece.
+/// Bytes of a frame that a capture copies: the largest IP packet behind an Ethernet header with two tags. Longer frames
+/// are handed to segmentation hardware in one piece.
 pub const LISTEN_FRAME_BYTES: usize = 65_535 + 22;

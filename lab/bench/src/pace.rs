@@ -1,5 +1,5 @@
-//! Paced sending in quanta of a millisecond. The number of due datagrams follows from the elapsed
-//! time, so one system call sends many and late quanta do not lower the rate.
+//! Paced sending in quanta of a millisecond. The number of due datagrams follows from the elapsed time, so one system
+//! call sends many and late quanta do not lower the rate.
 
 use std::os::fd::AsFd;
 
@@ -56,8 +56,8 @@ pub(crate) struct Paced {
     pub(crate) elapsed_ns: u64,
 }
 
-/// Calls `send` with the number of due datagrams until `stop` or the end of `seconds`. `send`
-/// returns how many the kernel accepted.
+/// Calls `send` with the number of due datagrams until `stop` or the end of `seconds`. `send` returns how many the
+/// kernel accepted.
 pub(crate) fn send_paced(
     per_s: f64,
     seconds: u32,

@@ -1,8 +1,7 @@
-//! Process settings for measuring threads: CPU affinity, real-time priority, locked memory, exact
-//! timers.
+//! Process settings for measuring threads: CPU affinity, real-time priority, locked memory, exact timers.
 //!
-//! All are optional. For each that the machine refuses, a [`Note`] in the result states what was
-//! not done and what it costs.
+//! All are optional. For each that the machine refuses, a [`Note`] in the result states what was not done and what it
+//! costs.
 
 use std::fmt;
 use std::fs;
@@ -98,8 +97,8 @@ pub fn run_first_in_first_out(priority: u8) -> Result<(), Note> {
 
 /// Locks all present and future memory of the process (mlockall(2)).
 ///
-/// Refuses to lock under a memlock limit: the lock might succeed, and the next allocation beyond
-/// the limit would end the process.
+/// Refuses to lock under a memlock limit: the lock might succeed, and the next allocation beyond the limit would end
+/// the process.
 pub fn lock_memory() -> Result<(), Note> {
     let refused = |why: &dyn fmt::Display| {
         Note::new(
@@ -119,15 +118,13 @@ pub fn lock_memory() -> Result<(), Note> {
 fn memory_locks_are_limited() -> bool {
     let is_privileged =
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
-    // The kernel counts CAP_IPC_LOCK in the initial user namespace only, although root holds it in
-    // any.
+    // The kernel counts CAP_IPC_LOCK in the initial user namespace only, although root holds it in any.
     let counts = is_privileged
         && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_initial_namespace(&map));
     !counts && getrlimit(Resource::Memlock).current.is_some()
 }
 
-/// Returns whether a user id map (user_namespaces(7)) is that of the initial namespace: the
-/// identity.
+/// Returns whether a user id map (user_namespaces(7)) is that of the initial namespace: the identity.
 fn is_initial_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }

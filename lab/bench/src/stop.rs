@@ -1,8 +1,8 @@
 //! Stop requests for a running cable, sender or sink.
 //!
-//! A child process stops when its standard input ends (its parent closed the pipe, or died) or on
-//! SIGTERM, SIGINT or SIGHUP. A part that runs in a thread stops when its [`Stopper`] is used or
-//! dropped. Both are one descriptor that becomes readable, so every loop polls it in the same way.
+//! A child process stops when its standard input ends (its parent closed the pipe, or died) or on SIGTERM, SIGINT or
+//! SIGHUP. A part that runs in a thread stops when its [`Stopper`] is used or dropped. Both are one descriptor that
+//! becomes readable, so every loop polls it in the same way.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,8 +24,8 @@ pub struct Stop {
 pub struct Stopper(OwnedFd);
 
 impl Stop {
-    /// Stops at any input or the end of standard input, and at SIGTERM, SIGINT and SIGHUP. Blocks
-    /// these signals; call it before the process has other threads.
+    /// Stops at any input or the end of standard input, and at SIGTERM, SIGINT and SIGHUP. Blocks these signals; call
+    /// it before the process has other threads.
     pub fn of_process() -> io::Result<Stop> {
         let stop = Stop::of_signals()?;
         match watch(&stop.any, rustix::stdio::stdin()) {
@@ -36,8 +36,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Stops at SIGTERM, SIGINT and SIGHUP only. Blocks these signals; call it before the process
-    /// has other threads.
+    /// Stops at SIGTERM, SIGINT and SIGHUP only. Blocks these signals; call it before the process has other threads.
     pub fn of_signals() -> io::Result<Stop> {
         let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let signals = signal::terminations()?;
@@ -89,8 +88,7 @@ impl Stopper {
 
 impl Drop for Stopper {
     fn drop(&mut self) {
-        // The write fails only if the counter is full, and then the descriptor is readable
-        // already.
+        // The write fails only if the counter is full, and then the descriptor is readable already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }

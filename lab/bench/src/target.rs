@@ -1,9 +1,8 @@
 //! Receivers of the bulk traffic of a flood or storm.
 //!
-//! Bulk for a level goes to its multicast group in domain 0. Each datagram is a complete RTPS
-//! message with one sample of an unknown writer. A participant with a reader of that level receives
-//! and parses it, and finds no matching reader. The datagram therefore costs a participant the
-//! receive work of bulk without affecting its sample counts.
+//! Bulk for a level goes to its multicast group in domain 0. Each datagram is a complete RTPS message with one sample
+//! of an unknown writer. A participant with a reader of that level receives and parses it, and finds no matching
+//! reader. The datagram therefore costs a participant the receive work of bulk without affecting its sample counts.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -50,8 +49,7 @@ pub(crate) fn level_group(level: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 16 + level, 0), 7401)
 }
 
-/// Fills a datagram with the longest sample that fits. Returns `None` without a change if none
-/// fits.
+/// Fills a datagram with the longest sample that fits. Returns `None` without a change if none fits.
 fn write_sample(datagram: &mut [u8]) -> Option<usize> {
     let heads = HEADER_BYTES + HEAD.buffer_len();
     let room = datagram.len().checked_sub(heads + ENCAPSULATION.len())? & !3;
@@ -60,8 +58,8 @@ fn write_sample(datagram: &mut [u8]) -> Option<usize> {
     Some(sample.len())
 }
 
-/// RTPS message with one serialised sample of an unknown writer. The sample is padded to a multiple
-/// of four and ends the message.
+/// RTPS message with one serialised sample of an unknown writer. The sample is padded to a multiple of four and ends
+/// the message.
 fn message_with(sample: &[u8]) -> Vec<u8> {
     let payload = [&ENCAPSULATION, sample].concat();
     let heads = HEADER_BYTES + HEAD.buffer_len();

@@ -1,9 +1,9 @@
 //! Transmit arbiter: selects the next waiting frame for the wire, as a NIC's transmit side does.
 //!
-//! `fifo` has one queue for all frames. `strict` has one queue for each of the eight classes, each
-//! as long as the single FIFO queue. The bound is per class: bulk fills its own queue, loses its
-//! own frames, and never evicts a critical one. A frame on the wire is never pre-empted, so a
-//! critical frame whose queue is empty waits for at most one other frame.
+//! `fifo` has one queue for all frames. `strict` has one queue for each of the eight classes, each as long as the
+//! single FIFO queue. The bound is per class: bulk fills its own queue, loses its own frames, and never evicts a
+//! critical one. A frame on the wire is never pre-empted, so a critical frame whose queue is empty waits for at most
+//! one other frame.
 
 use std::collections::VecDeque;
 
@@ -19,8 +19,8 @@ pub enum Arbiter {
     /// Order of arrival, whatever the class.
     #[default]
     Fifo,
-    /// Most urgent class first, in order of arrival within a class. The class is the PCP of a
-    /// tagged frame, else the class selector of its DSCP, else 0.
+    /// Most urgent class first, in order of arrival within a class. The class is the PCP of a tagged frame, else the
+    /// class selector of its DSCP, else 0.
     Strict,
 }
 

@@ -1,7 +1,7 @@
 //! Seeded faults: frame loss and reordering.
 //!
-//! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same
-//! seed and frame sequence give the same losses, however busy the machine is.
+//! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
+//! sequence give the same losses, however busy the machine is.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,16 @@ pub struct Loss {
     pub probability: f64,
     /// UDP destination port that loss is limited to; other frames do not advance the generator.
     pub udp_port: Option<u16>,
-    /// Minimum UDP payload, in bytes, of the datagrams that loss is limited to. It separates a
-    /// topic of large samples from one of small samples on the same port, and spares ACKNACK and
-    /// HEARTBEAT messages.
+    /// Minimum UDP payload, in bytes, of the datagrams that loss is limited to. It separates a topic of large samples
+    /// from one of small samples on the same port, and spares ACKNACK and HEARTBEAT messages.
     pub min_payload_bytes: Option<u32>,
-    /// Counts lost frames as delivered: an unaccounted drop. A working cable never does so; the
-    /// option tests that the ledger checks notice it.
+    /// Counts lost frames as delivered: an unaccounted drop. A working cable never does so; the option tests that the
+    /// ledger checks notice it.
     pub is_hidden: bool,
 }
 
 impl Loss {
-    /// Returns whether a frame is subject to loss, given its UDP datagram if it carries a whole
-    /// one.
+    /// Returns whether a frame is subject to loss, given its UDP datagram if it carries a whole one.
     fn reaches(&self, datagram: Option<Datagram>) -> bool {
         let of_port = |port| datagram.is_some_and(|datagram| datagram.port == port);
         let of_size = |least| datagram.is_some_and(|datagram| datagram.payload_bytes >= least);

@@ -5,16 +5,16 @@ use isolane_wire::ethernet::{EtherType, Frame};
 use isolane_wire::ipv4::{PROTOCOL_UDP, Packet};
 use isolane_wire::udp::Datagram;
 
-/// Completes a checksum that the sender offloaded to its device. `position` holds the sum over the
-/// pseudo-header; the bytes from `start` on are still to be added (virtio 1.2 §5.1.6.2). Returns
-/// false, without a change, if a position lies outside the frame.
+/// Completes a checksum that the sender offloaded to its device. `position` holds the sum over the pseudo-header; the
+/// bytes from `start` on are still to be added (virtio 1.2 §5.1.6.2). Returns false, without a change, if a position
+/// lies outside the frame.
 pub(super) fn complete_checksum(frame: &mut [u8], start: usize, position: usize) -> bool {
     let offset = position.checked_sub(start);
     offset.is_some_and(|offset| checksum::complete(frame, start, offset).is_ok())
 }
 
-/// Traffic class for a strict arbiter, 0 to 7 (most urgent): the priority code point of the
-/// outermost tag, else the class selector of an IPv4 packet or fragment, else 0.
+/// Traffic class for a strict arbiter, 0 to 7 (most urgent): the priority code point of the outermost tag, else the
+/// class selector of an IPv4 packet or fragment, else 0.
 pub(super) fn class(frame: &[u8]) -> u8 {
     let Ok(frame) = Frame::new_checked(frame) else {
         return 0;
@@ -23,8 +23,8 @@ pub(super) fn class(frame: &[u8]) -> u8 {
     class.unwrap_or(0)
 }
 
-/// Destination port and payload of a frame that carries a whole UDP datagram in IPv4, behind at
-/// most two VLAN tags. Returns `None` for fragments.
+/// Destination port and payload of a frame that carries a whole UDP datagram in IPv4, behind at most two VLAN tags.
+/// Returns `None` for fragments.
 pub(super) fn udp(frame: &[u8]) -> Option<(u16, &[u8])> {
     let packet = ipv4(&Frame::new_checked(frame).ok()?)?;
     if packet.protocol() != PROTOCOL_UDP || packet.is_fragment() {
@@ -47,8 +47,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Frame from 10.78.0.1:4000 to 10.78.0.2:7401 with payload "abc". Its UDP checksum field holds
-    /// the sum over the pseudo-header only (checksum offload).
+    /// Frame from 10.78.0.1:4000 to 10.78.0.2:7401 with payload "abc". Its UDP checksum field holds the sum over the
+    /// pseudo-header only (checksum offload).
     fn datagram() -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
         frame.extend([0x45, 0, 0, 31, 0, 0, 0x40, 0, 64, 17, 0, 0]);

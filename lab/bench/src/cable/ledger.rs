@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Frame counts of one direction. `arrived` counts all frames; each is in exactly one of the other
-/// counts.
+/// Frame counts of one direction. `arrived` counts all frames; each is in exactly one of the other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Frames read from the sending host.
@@ -14,8 +13,7 @@ pub struct Ledger {
     pub dropped_queue: u64,
     /// Frames dropped by the seeded loss.
     pub dropped_loss: u64,
-    /// Frames dropped because they exceed the link's MTU or hold several segments (segmentation
-    /// offload).
+    /// Frames dropped because they exceed the link's MTU or hold several segments (segmentation offload).
     pub dropped_oversize: u64,
     /// Frames the kernel refused on delivery.
     pub refused: u64,

@@ -1,12 +1,12 @@
 //! Model of one direction of the cable: frames and time go in, frames come out.
 //!
-//! A frame waits in a queue until the arbiter picks it, occupies the wire for its transmission
-//! time, travels for the delay, and is delivered or lost. A lost frame has used the wire as well.
-//! No clock or socket is read here, so tests run rates, losses and ledgers in virtual time.
+//! A frame waits in a queue until the arbiter picks it, occupies the wire for its transmission time, travels for the
+//! delay, and is delivered or lost. A lost frame has used the wire as well. No clock or socket is read here, so tests
+//! run rates, losses and ledgers in virtual time.
 //!
-//! A late call neither slows the link nor changes a decision. Frames are offered in order with
-//! their arrival times, the link is advanced to each, and the wire's next transmission starts when
-//! the wire became free. The link records how late it was advanced.
+//! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, the
+//! link is advanced to each, and the wire's next transmission starts when the wire became free. The link records how
+//! late it was advanced.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,11 +18,10 @@ use super::{Config, ConfigError};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::MAX_IN_FLIGHT;
 
-/// Wire overhead of a frame, in bytes, beyond what a packet socket shows: preamble and start
-/// delimiter (8), frame check sequence (4), inter-frame gap (12) (IEEE 802.3).
+/// Wire overhead of a frame, in bytes, beyond what a packet socket shows: preamble and start delimiter (8), frame check
+/// sequence (4), inter-frame gap (12) (IEEE 802.3).
 pub const FRAME_OVERHEAD_BYTES: u64 = 24;
-/// Minimum frame length in bytes without the frame check sequence; the sender's MAC pads shorter
-/// frames.
+/// Minimum frame length in bytes without the frame check sequence; the sender's MAC pads shorter frames.
 pub const MIN_FRAME_BYTES: u64 = 60;
 
 /// Bytes of wire time of a frame that a packet socket shows as `frame_bytes` long.
@@ -139,8 +138,8 @@ impl<F> Link<F> {
         })
     }
 
-    /// Queues an arriving frame, or returns it when its queue is full. The caller first advances
-    /// the link to the arrival time.
+    /// Queues an arriving frame, or returns it when its queue is full. The caller first advances the link to the
+    /// arrival time.
     pub(super) fn offer(&mut self, arrival: Arrival<F>) -> Result<(), F> {
         self.ledger.arrived += 1;
         let entry = Entry {
@@ -163,8 +162,8 @@ impl<F> Link<F> {
         self.ledger.dropped_oversize += 1;
     }
 
-    /// Processes everything due by `to_ns` and passes departing frames to `depart` in order.
-    /// `now_ns` is the current time, against which lateness is measured.
+    /// Processes everything due by `to_ns` and passes departing frames to `depart` in order. `now_ns` is the current
+    /// time, against which lateness is measured.
     pub(super) fn advance(
         &mut self,
         to_ns: u64,
@@ -186,8 +185,8 @@ impl<F> Link<F> {
         self.deliver_due(to_ns, now_ns, &mut depart);
     }
 
-    /// Returns whether an arriving frame has to wait. While it does, the caller need not read
-    /// arrivals before [`Link::next_time_ns`].
+    /// Returns whether an arriving frame has to wait. While it does, the caller need not read arrivals before
+    /// [`Link::next_time_ns`].
     pub(super) fn is_busy(&self) -> bool {
         self.on_wire.is_some()
     }
@@ -254,8 +253,8 @@ impl<F> Link<F> {
     }
 }
 
-/// Maximum number of frames in the delay line: as many minimum-length frames as are transmitted
-/// during the longest delay, and one that is just leaving.
+/// Maximum number of frames in the delay line: as many minimum-length frames as are transmitted during the longest
+/// delay, and one that is just leaving.
 pub(super) fn max_in_flight(config: &Config) -> u64 {
     let journey_ns = config
         .delay_ns

@@ -1,5 +1,4 @@
-//! Emulated cable between the two test hosts, with the rate, queue, arbiter, losses and delay of
-//! the emulated link.
+//! Emulated cable between the two test hosts, with the rate, queue, arbiter, losses and delay of the emulated link.
 //!
 //! Frames of sockets, AF_XDP lanes, ARP and multicast get the same treatment:
 //!
@@ -8,13 +7,11 @@
 //!                  (ingress drops)  (queue drops)       (losses)
 //! ```
 //!
-//! The cable is a pinned process with a higher priority than the hosts; [`Cable`] is the parent's
-//! handle. Tests may run it on a thread ([`Relay`]). It changes a frame only to complete an
-//! offloaded checksum.
+//! The cable is a pinned process with a higher priority than the hosts; [`Cable`] is the parent's handle. Tests may run
+//! it on a thread ([`Relay`]). It changes a frame only to complete an offloaded checksum.
 //!
-//! A steering cable emulates a network controller with a separate queue for critical frames: it
-//! transmits through AF_XDP sockets (module `outlet`), each class on its queue, instead of the
-//! packet socket.
+//! A steering cable emulates a network controller with a separate queue for critical frames: it transmits through
+//! AF_XDP sockets (module `outlet`), each class on its queue, instead of the packet socket.
 
 mod arbiter;
 mod fault;
@@ -49,14 +46,12 @@ pub use relay::Relay;
 pub struct Config {
     /// Rate of each direction in bits per second; a frame takes [`wire_bytes`] of it.
     pub bits_per_s: u64,
-    /// Queue length of each direction in frames, per class under `strict`. A full queue drops the
-    /// arriving frame.
+    /// Queue length of each direction in frames, per class under `strict`. A full queue drops the arriving frame.
     pub queue_frames: u32,
     /// Arbiter that selects the next waiting frame.
     pub arbiter: Arbiter,
-    /// Whether frames leave on a device queue by class, and the host receives them on the queue of
-    /// the same number: the highest class on queue 0, all others on queue 1. Otherwise the kernel
-    /// chooses the queue.
+    /// Whether frames leave on a device queue by class, and the host receives them on the queue of the same number: the
+    /// highest class on queue 0, all others on queue 1. Otherwise the kernel chooses the queue.
     pub steer: bool,
     /// Frame loss.
     pub loss: Loss,
@@ -73,8 +68,8 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 40 Mbit/s, which one core carries together with the flood, and 64 frames, a transmit ring as
-    /// in small network controllers.
+    /// 40 Mbit/s, which one core carries together with the flood, and 64 frames, a transmit ring as in small network
+    /// controllers.
     fn default() -> Self {
         Config {
             bits_per_s: 40_000_000,
@@ -207,8 +202,8 @@ impl CableError {
 pub struct DirectionReport {
     /// Frame ledger.
     pub frames: Ledger,
-    /// Frames the kernel dropped before the cable could read them. Any such drop invalidates the
-    /// run, because no rule of the cable caused it.
+    /// Frames the kernel dropped before the cable could read them. Any such drop invalidates the run, because no rule
+    /// of the cable caused it.
     pub ingress_drops: u64,
     /// Frames transmitted on each queue by a steering cable; their sum is the frames sent.
     pub sent_on_queue: Option<[u64; 2]>,
@@ -289,8 +284,8 @@ impl Report {
     }
 }
 
-/// Runs the cable in the calling process and network namespace until `stop`. Calls `ready` with the
-/// notes of the start once frames are relayed.
+/// Runs the cable in the calling process and network namespace until `stop`. Calls `ready` with the notes of the start
+/// once frames are relayed.
 pub fn run(
     config: &Config,
     stop: &Stop,
@@ -326,8 +321,7 @@ impl Cable {
         self.0.process_id()
     }
 
-    /// Stops the cable and returns its report. Stop the senders first, or frames remain in the
-    /// queue.
+    /// Stops the cable and returns its report. Stop the senders first, or frames remain in the queue.
     pub fn finish(self) -> Result<Report, ChildError> {
         self.0.finish()
     }

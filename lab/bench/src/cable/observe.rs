@@ -1,8 +1,7 @@
-//! Timestamps of round-trip messages in the cable, which separate the cable's share of a round trip
-//! from the hosts'.
+//! Timestamps of round-trip messages in the cable, which separate the cable's share of a round trip from the hosts'.
 //!
-//! The cable identifies a message by its id and nonce and keeps the timestamps in a table. It
-//! writes nothing into frames.
+//! The cable identifies a message by its id and nonce and keeps the timestamps in a table. It writes nothing into
+//! frames.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +9,8 @@ use super::ConfigError;
 use crate::limits::MAX_SAMPLES;
 use crate::record::{Stamp, nonce, stamp};
 
-/// Selection of timestamped messages: UDP datagrams that end with a serialised RTT message (`id:
-/// u32, nonce: u32, padding`, little-endian) of this size and with the right nonce.
+/// Selection of timestamped messages: UDP datagrams that end with a serialised RTT message (`id: u32, nonce: u32,
+/// padding`, little-endian) of this size and with the right nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observe {

@@ -1,5 +1,4 @@
-//! Transmit side of the cable: a packet socket on a queue the kernel chooses, or AF_XDP sockets
-//! with a queue per class.
+//! Transmit side of the cable: a packet socket on a queue the kernel chooses, or AF_XDP sockets with a queue per class.
 
 use std::io;
 
@@ -33,8 +32,7 @@ pub(super) enum OutletError {
 }
 
 impl Outlet {
-    /// Opens a transmitter on the device `interface_index` in the calling thread's network
-    /// namespace.
+    /// Opens a transmitter on the device `interface_index` in the calling thread's network namespace.
     pub(super) fn open(interface_index: u32, steer: bool) -> Result<Outlet, OutletError> {
         Ok(if steer {
             Outlet::Steering(Box::new(Queues::open(interface_index)?))
@@ -51,8 +49,8 @@ impl Outlet {
         }
     }
 
-    /// Closes the transmitter. Returns the frames sent on each queue, if known, and the frames
-    /// still unsent and not counted as refused.
+    /// Closes the transmitter. Returns the frames sent on each queue, if known, and the frames still unsent and not
+    /// counted as refused.
     pub(super) fn finish(self) -> (Option<[u64; QUEUES]>, u64) {
         match self {
             Outlet::Plain(_) => (None, 0),

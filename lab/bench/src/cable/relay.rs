@@ -1,12 +1,11 @@
 //! Cable between two devices: packet sockets around two [`Link`]s.
 //!
-//! A frame is read into memory reserved at start, gets its checksum completed, passes its
-//! direction's link, and is written from the same memory.
+//! A frame is read into memory reserved at start, gets its checksum completed, passes its direction's link, and is
+//! written from the same memory.
 //!
-//! While a direction's wire is busy, the relay does not wake up for that direction's arrivals,
-//! which would have to wait anyway. It reads them when the wire is free, with the kernel's receive
-//! timestamps, so the link decides as if they had been read at once. A flood then costs one wake-up
-//! per frame sent, which leaves the core to the traffic sources.
+//! While a direction's wire is busy, the relay does not wake up for that direction's arrivals, which would have to wait
+//! anyway. It reads them when the wire is free, with the kernel's receive timestamps, so the link decides as if they
+//! had been read at once. A flood then costs one wake-up per frame sent, which leaves the core to the traffic sources.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -35,8 +34,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Opens the cable in the calling thread's network namespace. Frames are received from now on
-    /// and relayed by [`Relay::run`].
+    /// Opens the cable in the calling thread's network namespace. Frames are received from now on and relayed by
+    /// [`Relay::run`].
     pub fn open(config: &Config) -> Result<Relay, CableError> {
         config.check()?;
         Ok(Relay {
@@ -47,8 +46,8 @@ impl Relay {
         })
     }
 
-    /// Pins the calling thread, gives it the cable's real-time priority and locks its memory, as
-    /// far as the machine allows.
+    /// Pins the calling thread, gives it the cable's real-time priority and locks its memory, as far as the machine
+    /// allows.
     pub fn take_priority(&mut self, core: Option<usize>) -> &[Note] {
         if let Some(core) = core {
             self.notes.collect(process::pin_to_core(core));
@@ -164,8 +163,8 @@ impl Direction {
         self.take_batches(BATCHES_PER_LOOK)
     }
 
-    /// Receives at most `most` batches. The link advances only to the time by which all arrivals
-    /// are known, because an unread frame may be more urgent than the frames read.
+    /// Receives at most `most` batches. The link advances only to the time by which all arrivals are known, because an
+    /// unread frame may be more urgent than the frames read.
     fn take_batches(&mut self, most: usize) -> io::Result<()> {
         for _ in 0..most {
             let looked_ns = now_ns();
@@ -285,8 +284,8 @@ fn stamp_sent(observer: &mut Option<Observer>, frame: &Frame, now_ns: u64) {
     }
 }
 
-/// Arrival time of a frame read at `now_ns`, in monotonic time. It is clamped to the last second,
-/// in case the real-time clock was set in between.
+/// Arrival time of a frame read at `now_ns`, in monotonic time. It is clamped to the last second, in case the real-time
+/// clock was set in between.
 fn arrival(frame: &Frame, now_ns: u64, realtime_offset_ns: u64) -> u64 {
     match frame.arrived_realtime_ns() {
         Some(realtime_ns) => realtime_ns

@@ -1,9 +1,8 @@
 //! Flood: bulk traffic through the cable in both directions, as a disturbance of a critical topic.
 //!
-//! 25 UDP streams in each direction, with the size of a DDS payload, at a stated multiple of the
-//! cable's wire rate. Each host has a sender process (on the cable's core, at ordinary priority)
-//! and a counting sink process (on the hosts' core). The report states the rate that was reached,
-//! because a slow machine may miss it.
+//! 25 UDP streams in each direction, with the size of a DDS payload, at a stated multiple of the cable's wire rate.
+//! Each host has a sender process (on the cable's core, at ordinary priority) and a counting sink process (on the
+//! hosts' core). The report states the rate that was reached, because a slow machine may miss it.
 
 mod sender;
 mod sink;
@@ -27,8 +26,8 @@ pub use sink::run_sink;
 
 /// Ethernet, IPv4 and UDP headers of a datagram's frame, in bytes.
 const HEADERS_BYTES: u64 = 14 + 20 + 8;
-/// First port of a sink; each stream has one. The ports lie below Linux's ephemeral range and above
-/// the RTPS ports of the first domains (RTPS 2.5 §9.6.2).
+/// First port of a sink; each stream has one. The ports lie below Linux's ephemeral range and above the RTPS ports of
+/// the first domains (RTPS 2.5 §9.6.2).
 pub const FIRST_PORT: u16 = 28_000;
 
 /// Configuration of a flood in both directions.
@@ -37,8 +36,7 @@ pub const FIRST_PORT: u16 = 28_000;
 pub struct Config {
     /// Rate of the cable in bits per second.
     pub cable_bits_per_s: u64,
-    /// Wire rate of the flood as a multiple of the cable's: 0.9 nearly fills the cable, 3 overruns
-    /// it.
+    /// Wire rate of the flood as a multiple of the cable's: 0.9 nearly fills the cable, 3 overruns it.
     pub factor: f64,
     /// UDP payload of each datagram, in bytes.
     pub payload_bytes: u32,
@@ -48,8 +46,7 @@ pub struct Config {
     pub target: Target,
     /// Duration in seconds after which the flood ends by itself.
     pub seconds: u32,
-    /// Time in milliseconds that the sinks count after the senders have stopped, for frames still
-    /// in the cable.
+    /// Time in milliseconds that the sinks count after the senders have stopped, for frames still in the cable.
     pub drain_ms: u32,
     /// Cores of the senders (`cable`) and sinks (`hosts`).
     pub cores: Cores,
@@ -190,8 +187,8 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Datagrams given up.
     pub missed: u64,
-    /// Datagrams counted by the sink; 0 where the flood addresses a level of the participants,
-    /// which count it themselves.
+    /// Datagrams counted by the sink; 0 where the flood addresses a level of the participants, which count it
+    /// themselves.
     pub received: u64,
     /// Datagrams dropped in the sink's sockets.
     pub overflowed: u64,
@@ -213,9 +210,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Checks that the sinks counted no more than was sent and than the cable (A to B, B to A)
-    /// delivered. Missing datagrams are valid, since a classifier may drop them before they become
-    /// receive work.
+    /// Checks that the sinks counted no more than was sent and than the cable (A to B, B to A) delivered. Missing
+    /// datagrams are valid, since a classifier may drop them before they become receive work.
     ///
     /// # Errors
     /// A text that names the contradicting direction.

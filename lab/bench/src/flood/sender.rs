@@ -17,8 +17,7 @@ use crate::target::{Target, level_group};
 /// Send buffer in bytes, for datagrams the device has not taken: one quantum at any sensible rate.
 const SEND_BYTES: u32 = 4 << 20;
 
-/// Sends in the calling process and network namespace until `stop` or the end of the configured
-/// time.
+/// Sends in the calling process and network namespace until `stop` or the end of the configured time.
 pub fn run_sender(
     config: &SenderConfig,
     stop: &Stop,
@@ -43,8 +42,8 @@ fn open(config: &SenderConfig, stream: u16) -> io::Result<UdpSocket> {
     socket.set_multicast_loop_v4(false)?;
     socket.connect(destination)?;
     option::set_send_buffer(&socket, SEND_BYTES)?;
-    // Bulk normally has the least urgent class. To share the critical lane it needs that lane's
-    // class; otherwise the link would put it on a queue outside the lane.
+    // Bulk normally has the least urgent class. To share the critical lane it needs that lane's class; otherwise the
+    // link would put it on a queue outside the lane.
     if config.source.target == Target::Level(CRITICAL_LEVEL) {
         let class = Level::clamp(CRITICAL_LEVEL.into());
         set_ip_tos(&socket, class.dscp() << 2)?;

@@ -12,8 +12,7 @@ use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
 use crate::system::{batch, option};
 
-/// Counts in the calling process and network namespace until `stop`, then counts the rest of its
-/// sockets' buffers.
+/// Counts in the calling process and network namespace until `stop`, then counts the rest of its sockets' buffers.
 pub fn run_sink(
     config: &SinkConfig,
     stop: &Stop,

@@ -8,8 +8,8 @@
 //!            `------------- bridge -------------------'
 //! ```
 //!
-//! As with a [`Testbed`](super::Testbed), the namespaces are anonymous: the kernel removes them
-//! when this process and all processes inside have ended.
+//! As with a [`Testbed`](super::Testbed), the namespaces are anonymous: the kernel removes them when this process and
+//! all processes inside have ended.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -63,8 +63,7 @@ impl BridgedHosts {
         Ipv4Addr::new(10, 79, 0, host + 1)
     }
 
-    /// Makes `command` start its program on a host, counted from 0, and die with the thread that
-    /// spawns it.
+    /// Makes `command` start its program on a host, counted from 0, and die with the thread that spawns it.
     ///
     /// # Panics
     /// If the host does not exist.

@@ -6,9 +6,9 @@
 //!   host-a ===veth=== cable-a .. cable-b ===veth=== host-b
 //! ```
 //!
-//! The namespaces are anonymous: only file descriptors of this process and the processes inside
-//! hold them. When the last one is closed, even by kill -9, the kernel removes the namespaces and
-//! their devices. Nothing is written under `/run/netns`.
+//! The namespaces are anonymous: only file descriptors of this process and the processes inside hold them. When the
+//! last one is closed, even by kill -9, the kernel removes the namespaces and their devices. Nothing is written under
+//! `/run/netns`.
 //!
 //! The two veth pairs are not connected until a [`cable`](crate::cable) runs.
 
@@ -107,8 +107,8 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// Makes two hosts joined directly by one veth pair, `host-a` and `host-b`. The kernel does the
-    /// receive work on the sender's core.
+    /// Makes two hosts joined directly by one veth pair, `host-a` and `host-b`. The kernel does the receive work on the
+    /// sender's core.
     pub fn without_cable(config: &TestbedConfig) -> Result<Testbed, TestbedError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
@@ -126,9 +126,9 @@ impl Testbed {
         })
     }
 
-    /// Makes two hosts from two devices of the calling thread's namespace that hardware or an
-    /// emulator connects. The devices are renamed to `host-a` and `host-b`. The kernel returns them
-    /// when the testbed and all processes in it have ended.
+    /// Makes two hosts from two devices of the calling thread's namespace that hardware or an emulator connects. The
+    /// devices are renamed to `host-a` and `host-b`. The kernel returns them when the testbed and all processes in it
+    /// have ended.
     pub fn of_devices(devices: [&str; 2], config: &TestbedConfig) -> Result<Testbed, TestbedError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         plug_in(&mut a, Host::A, devices[0])?;
@@ -156,14 +156,13 @@ impl Testbed {
         &self.notes
     }
 
-    /// Moves the calling thread into a namespace for good; sockets it opens from now on belong
-    /// there.
+    /// Moves the calling thread into a namespace for good; sockets it opens from now on belong there.
     pub fn enter(&self, place: impl Into<Place>) -> Result<(), TestbedError> {
         enter(self.descriptor(place.into()))
     }
 
-    /// Runs `work` on a new thread inside a namespace and waits for its end. A panic of `work`
-    /// propagates to the caller.
+    /// Runs `work` on a new thread inside a namespace and waits for its end. A panic of `work` propagates to the
+    /// caller.
     pub fn run<T: Send>(
         &self,
         place: impl Into<Place>,
@@ -178,8 +177,8 @@ impl Testbed {
 
     /// Makes `command` start its program inside a namespace and die with its parent.
     ///
-    /// The kernel watches the *thread* that spawns: when that thread ends, the child is killed.
-    /// Spawn from a thread that lives as long as the child shall.
+    /// The kernel watches the *thread* that spawns: when that thread ends, the child is killed. Spawn from a thread
+    /// that lives as long as the child shall.
     pub fn command(&self, place: impl Into<Place>, command: Command) -> Command {
         command_inside(self.descriptor(place.into()), command)
     }
@@ -196,8 +195,8 @@ impl Testbed {
         })
     }
 
-    /// Moves the hosts' receive work to kernel threads, with queue 0 as the critical one, until the
-    /// returned value is dropped. `applications` is the applications' SCHED_FIFO priority.
+    /// Moves the hosts' receive work to kernel threads, with queue 0 as the critical one, until the returned value is
+    /// dropped. `applications` is the applications' SCHED_FIFO priority.
     pub fn thread_receive_work(&self, applications: u8) -> Result<ReceiveThreads, TestbedError> {
         ReceiveThreads::start(self, applications)
     }
@@ -210,9 +209,8 @@ impl Testbed {
         }
     }
 
-    /// Moves receive work to the configured cores. By default a frame is received on the sender's
-    /// core; the flood's core would then do the hosts' receive work, and a baseline would look too
-    /// good.
+    /// Moves receive work to the configured cores. By default a frame is received on the sender's core; the flood's
+    /// core would then do the hosts' receive work, and a baseline would look too good.
     fn steer_receive_work(&mut self) {
         let Cores { hosts, cable } = self.config.cores;
         let work: [(Place, &[&str], usize); 3] = [

@@ -1,5 +1,5 @@
-//! Creation of a testbed: namespaces, devices, addresses and neighbours, each configured through a
-//! netlink socket opened inside the namespace.
+//! Creation of a testbed: namespaces, devices, addresses and neighbours, each configured through a netlink socket
+//! opened inside the namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -101,8 +101,8 @@ pub(super) fn join(
     step("make a veth pair", CONFIGURE_RIGHT, join())
 }
 
-/// Moves a device of the calling thread's namespace to a host, renames it and sets it up. Its
-/// offloads and queues stay unchanged, because they are part of the measurement.
+/// Moves a device of the calling thread's namespace to a host, renames it and sets it up. Its offloads and queues stay
+/// unchanged, because they are part of the measurement.
 pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<(), TestbedError> {
     let mut plug_in = || -> io::Result<()> {
         let mut here = Netlink::open()?;

@@ -1,5 +1,4 @@
-//! Histogram with logarithmic buckets: a few hundred numbers that suffice to draw a series and its
-//! tail.
+//! Histogram with logarithmic buckets: a few hundred numbers that suffice to draw a series and its tail.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +46,8 @@ impl Distribution {
         bucket_start_us(self.first + at as i32, self.per_decade)
     }
 
-    /// Complementary cumulative distribution: for each bucket's start in microseconds, the share of
-    /// samples at or above it. It begins with 1 and falls.
+    /// Complementary cumulative distribution: for each bucket's start in microseconds, the share of samples at or above
+    /// it. It begins with 1 and falls.
     pub fn tail(&self) -> Vec<(f64, f64)> {
         let all = self.count().max(1) as f64;
         let mut left = self.count();
@@ -61,8 +60,7 @@ impl Distribution {
     }
 }
 
-/// Bucket number of a sample, counted from 1 us. Samples below a nanosecond share the lowest
-/// bucket.
+/// Bucket number of a sample, counted from 1 us. Samples below a nanosecond share the lowest bucket.
 pub(crate) fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
     let decades = (sample_ns.max(1) as f64 / 1e3).log10();
     (decades * f64::from(per_decade)).floor() as i32

@@ -1,10 +1,10 @@
 //! Components of a round trip: the forward delay, the turnaround and the return delay.
 //!
-//! One-way delays are differences between timestamps of two ends, valid only if both use the same
-//! clock. Each end reports its clock ([`StampClock`]), and [`Rounds::merge`](super::Rounds::merge)
-//! checks the order of all timestamps. The three components must also add up to the round trip.
-//! This holds for any two clocks; the check finds missing timestamps, and arrivals before the ping
-//! was due. Otherwise no one-way delays are reported, and the result gives the reason.
+//! One-way delays are differences between timestamps of two ends, valid only if both use the same clock. Each end
+//! reports its clock ([`StampClock`]), and [`Rounds::merge`](super::Rounds::merge) checks the order of all timestamps.
+//! The three components must also add up to the round trip. This holds for any two clocks; the check finds missing
+//! timestamps, and arrivals before the ping was due. Otherwise no one-way delays are reported, and the result gives the
+//! reason.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Statistics;
 
-/// Identity of an end's `CLOCK_MONOTONIC`. The clock starts with the boot of a kernel and has an
-/// offset in time namespaces.
+/// Identity of an end's `CLOCK_MONOTONIC`. The clock starts with the boot of a kernel and has an offset in time
+/// namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StampClock {
     /// Boot id of the kernel.
@@ -89,8 +89,8 @@ impl Parts {
 }
 
 impl OneWay {
-    /// Summarises the components of the rounds that returned; `None` marks a round without all
-    /// timestamps. `clock` is the shared clock, or the reason why there is none.
+    /// Summarises the components of the rounds that returned; `None` marks a round without all timestamps. `clock` is
+    /// the shared clock, or the reason why there is none.
     pub(super) fn of(clock: &Result<String, String>, rounds: &[(usize, Option<Parts>)]) -> OneWay {
         let refused = |clock: Option<String>, why: String| OneWay {
             clock,

@@ -59,8 +59,8 @@ impl PingRecorder {
         nonce(self.seed, id)
     }
 
-    /// Records a ping that was due at `intended_ns` and passed to `write` at `sent_ns`. Ids without
-    /// a reserved stamp are ignored.
+    /// Records a ping that was due at `intended_ns` and passed to `write` at `sent_ns`. Ids without a reserved stamp
+    /// are ignored.
     pub fn sent(&mut self, id: u32, intended_ns: u64, sent_ns: u64) {
         let index = id as usize;
         if index < self.sent_ns.len() {

@@ -34,8 +34,7 @@ pub enum MergeError {
     },
 }
 
-/// All rounds of a run, lost ones included. Times are in nanoseconds, of a shared clock or of each
-/// end's own.
+/// All rounds of a run, lost ones included. Times are in nanoseconds, of a shared clock or of each end's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rounds {
     ping: PingRecorder,
@@ -47,8 +46,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Merges the timestamps of a run with pings every `period_ns`. Timestamps of different ends
-    /// are compared only if both ends share a clock; otherwise only round trips are available.
+    /// Merges the timestamps of a run with pings every `period_ns`. Timestamps of different ends are compared only if
+    /// both ends share a clock; otherwise only round trips are available.
     pub fn merge(
         ping: PingRecorder,
         pong: PongRecorder,
@@ -124,14 +123,14 @@ impl Rounds {
         self.sender_lateness_ns().max().map(micros)
     }
 
-    /// Durations of the returned round trips in nanoseconds, from the scheduled start. With this
-    /// open loop, a sender delayed by its own round trip does not hide the delay.
+    /// Durations of the returned round trips in nanoseconds, from the scheduled start. With this open loop, a sender
+    /// delayed by its own round trip does not hide the delay.
     pub fn rtt_ns(&self) -> Vec<u64> {
         self.durations(|id| self.round_trip_ns(id))
     }
 
-    /// Forward durations of the pings that arrived, from the scheduled start, in nanoseconds. They
-    /// are delays only if both ends share a clock (see [`Rounds::one_way`]).
+    /// Forward durations of the pings that arrived, from the scheduled start, in nanoseconds. They are delays only if
+    /// both ends share a clock (see [`Rounds::one_way`]).
     pub fn owd_ns(&self) -> Vec<u64> {
         self.durations(|id| between(self.ping.intended_ns[id], self.pong.received_ns[id]))
     }
@@ -145,8 +144,7 @@ impl Rounds {
         OneWay::of(&self.clock, &rounds)
     }
 
-    /// Time in the cable of the returned round trips, in nanoseconds; empty without cable
-    /// timestamps.
+    /// Time in the cable of the returned round trips, in nanoseconds; empty without cable timestamps.
     pub fn cable_ns(&self) -> Vec<u64> {
         self.durations(|id| {
             self.ping.returned_ns[id]?;

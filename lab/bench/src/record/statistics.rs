@@ -49,8 +49,8 @@ impl Statistics {
     }
 }
 
-/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least
-/// `per_mille`/1000 of them do not exceed. `None` if too few lie beyond it.
+/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of
+/// them do not exceed. `None` if too few lie beyond it.
 pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let beyond = sorted_ns.len() - rank;
@@ -71,8 +71,8 @@ pub struct Window {
     pub max: Option<f64>,
 }
 
-/// Splits a series of (time, value) samples in nanoseconds into one-second windows from the first
-/// time. Seconds without samples have no window.
+/// Splits a series of (time, value) samples in nanoseconds into one-second windows from the first time. Seconds without
+/// samples have no window.
 pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
     let Some(start_ns) = samples.iter().map(|&(time, _)| time).min() else {
         return Vec::new();
@@ -93,8 +93,8 @@ pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
     seconds.map(of_second).collect()
 }
 
-/// Median of the p99s of one-second windows. It describes a typical second on a machine whose
-/// stalls dominate the p99 of the whole run. Windows without a p99 are ignored.
+/// Median of the p99s of one-second windows. It describes a typical second on a machine whose stalls dominate the p99
+/// of the whole run. Windows without a p99 are ignored.
 pub fn window_p99_median_us(windows: &[Window]) -> Option<f64> {
     let mut p99s: Vec<f64> = windows.iter().filter_map(|window| window.p99).collect();
     p99s.sort_unstable_by(f64::total_cmp);

@@ -25,8 +25,7 @@ pub struct Disturbed {
     pub bulk_repaired: Option<u64>,
     /// Datagrams of bulk samples lost by the cable's seeded loss.
     pub bulk_lost: Option<u64>,
-    /// Achieved rate per second: announcements at the end that processed fewer, or bulk samples
-    /// delivered.
+    /// Achieved rate per second: announcements at the end that processed fewer, or bulk samples delivered.
     pub achieved_per_s: f64,
     /// Minimum rate per second for a valid run.
     pub least_per_s: f64,
@@ -56,8 +55,8 @@ impl Counted {
     }
 }
 
-/// Priority inversions of a run: activations of less urgent jobs that began while a more urgent
-/// sample waited, not counting the activation already running.
+/// Priority inversions of a run: activations of less urgent jobs that began while a more urgent sample waited, not
+/// counting the activation already running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inversions {
     /// Inversions of the measured samples at the ping end.
@@ -68,8 +67,7 @@ pub struct Inversions {
     pub total: u64,
     /// Inversions of samples of all levels at both ends.
     pub all_levels: u64,
-    /// Datagrams of the measured samples with a timestamp. Without any, the other counts are
-    /// meaningless.
+    /// Datagrams of the measured samples with a timestamp. Without any, the other counts are meaningless.
     #[serde(default)]
     pub judged: Counted,
 }

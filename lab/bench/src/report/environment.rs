@@ -42,8 +42,8 @@ pub struct Clock {
     pub against: Option<String>,
     /// Description of the error.
     pub error: String,
-    /// Error bound in microseconds of a one-way delay to a machine whose clock is equally
-    /// synchronised to the same source, under the assumptions in `error`.
+    /// Error bound in microseconds of a one-way delay to a machine whose clock is equally synchronised to the same
+    /// source, under the assumptions in `error`.
     pub one_way_bound_us: Option<f64>,
     /// Reason why one-way delays to another machine are refused; null if they are not.
     pub one_way_refused: Option<String>,
@@ -96,8 +96,7 @@ impl Environment {
         Environment::of(&probe_clock())
     }
 
-    /// Builds the environment with the clock state from `facts`, without querying the
-    /// synchronisation daemon.
+    /// Builds the environment with the clock state from `facts`, without querying the synchronisation daemon.
     pub(super) fn of(facts: &Facts) -> Environment {
         let system = rustix::system::uname();
         let kernel = [system.release(), system.version()].map(|text| text.to_string_lossy());
@@ -121,8 +120,7 @@ impl Environment {
     }
 }
 
-/// First processor's name; the key is "model name" on x86, and "Hardware" or "Processor" on some
-/// ARM kernels.
+/// First processor's name; the key is "model name" on x86, and "Hardware" or "Processor" on some ARM kernels.
 fn cpu_name(cpuinfo: &str) -> Option<String> {
     let of_key = |wanted: &str| {
         let values = cpuinfo.lines().filter_map(|line| line.split_once(':'));

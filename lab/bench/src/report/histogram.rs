@@ -1,8 +1,8 @@
 //! Histograms side by side for the terminal: one row per bucket, one column per series.
 //!
-//! Buckets are logarithmic, because a disturbed round trip is a hundred times a quiet one. Bars are
-//! linear, so that their lengths are comparable. Every sample is in a bucket and in the printed
-//! counts; a single sample has a thin bar, and the bucket of the p99 is marked.
+//! Buckets are logarithmic, because a disturbed round trip is a hundred times a quiet one. Bars are linear, so that
+//! their lengths are comparable. Every sample is in a bucket and in the printed counts; a single sample has a thin bar,
+//! and the bucket of the p99 is marked.
 
 use std::fmt::Write;
 
@@ -25,8 +25,7 @@ pub struct Series {
     pub samples_ns: Vec<u64>,
 }
 
-/// Histogram of all series on one scale, at most `width` characters wide where possible (a column
-/// needs about 20).
+/// Histogram of all series on one scale, at most `width` characters wide where possible (a column needs about 20).
 pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset) -> String {
     let mut text = format!("{title}\n");
     let Some(scale) = Scale::over(series) else {

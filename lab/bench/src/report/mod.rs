@@ -1,8 +1,7 @@
-//! Results of round-trip measurements: the schema `isolane/rtt/1` and its text, terminal and HTML
-//! forms.
+//! Results of round-trip measurements: the schema `isolane/rtt/1` and its text, terminal and HTML forms.
 //!
-//! An unavailable value is null, never 0 and never left out: the structures have no optional keys,
-//! only optional values. Times are microseconds, sizes bytes.
+//! An unavailable value is null, never 0 and never left out: the structures have no optional keys, only optional
+//! values. Times are microseconds, sizes bytes.
 
 mod ablation;
 mod comparison;

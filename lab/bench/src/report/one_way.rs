@@ -1,5 +1,5 @@
-//! Text table of the components of round trips: forward delay, turnaround and return delay, with
-//! their clocks and checks.
+//! Text table of the components of round trips: forward delay, turnaround and return delay, with their clocks and
+//! checks.
 
 use std::fmt::Write;
 
@@ -25,8 +25,8 @@ const HEADINGS: [[&str; 2]; 12] = [
     ["", "rounds"],
 ];
 
-/// Table with a line per run, grouped by datapath, followed by the clocks and the distinct reasons
-/// why runs have no one-way delays. Empty without runs.
+/// Table with a line per run, grouped by datapath, followed by the clocks and the distinct reasons why runs have no
+/// one-way delays. Empty without runs.
 pub fn one_way_table(runs: &[Run]) -> String {
     let mut text = String::new();
     let has_delays = |run: &&Run| run.one_way.refused.is_none();

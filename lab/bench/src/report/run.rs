@@ -67,8 +67,8 @@ pub struct Run {
     pub distribution: Distributions,
     /// Priority inversions: less urgent work before the measured samples.
     pub inversions: Inversions,
-    /// Less urgent work before a measured sample that the kernel had stamped but not yet delivered:
-    /// no decision of the executor.
+    /// Less urgent work before a measured sample that the kernel had stamped but not yet delivered: no decision of the
+    /// executor.
     pub kernel_late: Counted,
     /// Achievement of an inside disturbance.
     pub disturbed: Option<Disturbed>,
@@ -148,8 +148,7 @@ pub struct EndLanes {
     pub counts: BTreeMap<String, u64>,
     /// Foreign traffic to the bulk level, where it has a reader.
     pub strangers: Option<LaneCounts>,
-    /// Polls that found fewer free buffers than are reserved for the most critical lane; null where
-    /// none are reserved.
+    /// Polls that found fewer free buffers than are reserved for the most critical lane; null where none are reserved.
     pub reserve_touched: Option<u64>,
     /// Bulk samples of the other end still in a reader's cache at the end.
     #[serde(default)]

@@ -40,8 +40,7 @@ pub enum Order {
     Fifo,
 }
 
-/// Receive path from a host's device to its sockets or lanes. Each value includes the previous
-/// ones.
+/// Receive path from a host's device to its sockets or lanes. Each value includes the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiveWork {
@@ -50,8 +49,7 @@ pub enum ReceiveWork {
     Softirq,
     /// A separate queue for critical frames, chosen by the link.
     Steered,
-    /// A NAPI thread per queue: the critical queue's above the applications, the other one's below
-    /// them.
+    /// A NAPI thread per queue: the critical queue's above the applications, the other one's below them.
     Threads,
 }
 
@@ -101,11 +99,9 @@ impl Publisher {
 pub enum Place {
     /// The cable, slow enough that a flood fills it; waiting for it is part of the measurement.
     Link,
-    /// A fast cable without queueing, and a core for each end, for disturbances inside the
-    /// participants.
+    /// A fast cable without queueing, and a core for each end, for disturbances inside the participants.
     FastLink,
-    /// One veth pair without a relay. Relaying 1 MiB would take an end's core for longer than any
-    /// work in that end.
+    /// One veth pair without a relay. Relaying 1 MiB would take an end's core for longer than any work in that end.
     Pair,
     /// Two devices of the machine with their connection ([`Testbed::of_devices`]).
     ///

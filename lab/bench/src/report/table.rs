@@ -1,5 +1,5 @@
-//! Text table of runs: the columns of paper 000's tables I and II, the percentiles of the round
-//! trip, the median of windows' p99, losses, late sends and timer lateness.
+//! Text table of runs: the columns of paper 000's tables I and II, the percentiles of the round trip, the median of
+//! windows' p99, losses, late sends and timer lateness.
 
 use std::fmt::Write;
 
@@ -31,8 +31,8 @@ const COLUMNS: [Column; 20] = [
     ("cable", "late max", |run| micros(run.cable_late_max_us)),
 ];
 
-/// Table of all runs in blocks with the same settings, in the given order. Times are microseconds,
-/// variances square microseconds; "-" marks unknown values.
+/// Table of all runs in blocks with the same settings, in the given order. Times are microseconds, variances square
+/// microseconds; "-" marks unknown values.
 pub fn table(runs: &[Run]) -> String {
     let mut text = String::new();
     for block in runs.chunk_by(|a, b| way_of_running(a) == way_of_running(b)) {
@@ -80,8 +80,8 @@ fn write_block(text: &mut String, block: &[Run]) {
     }
 }
 
-/// Heading of a block. It omits jobs by priority, because the order is a column, and `xdp`, because
-/// it is the datapath's name.
+/// Heading of a block. It omits jobs by priority, because the order is a column, and `xdp`, because it is the
+/// datapath's name.
 fn way_of_running(run: &Run) -> String {
     let is_told = |stage: &&Stage| !matches!(stage, Stage::Executor | Stage::Xdp);
     let stages = run.stages.iter().filter(is_told).map(|stage| stage.word());

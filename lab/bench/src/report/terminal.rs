@@ -28,8 +28,8 @@ impl Charset {
         }
     }
 
-    /// Bar of `eighths` eighths of a character. In ASCII it is rounded, and a non-zero bar below
-    /// half a character is a dot.
+    /// Bar of `eighths` eighths of a character. In ASCII it is rounded, and a non-zero bar below half a character is a
+    /// dot.
     pub(super) fn bar(self, eighths: usize) -> String {
         const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         match self {

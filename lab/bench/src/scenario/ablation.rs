@@ -1,8 +1,8 @@
 //! Schedule of an ablation: every step with every disturbance, arbiter and payload, repeated.
 //!
-//! Runs to be compared are adjacent: the steps of one disturbance, arbiter and payload follow each
-//! other. Each repetition begins with a different step, so that no step always follows a pause.
-//! Repetitions are the outermost loop, so that drift of the machine affects all combinations.
+//! Runs to be compared are adjacent: the steps of one disturbance, arbiter and payload follow each other. Each
+//! repetition begins with a different step, so that no step always follows a pause. Repetitions are the outermost loop,
+//! so that drift of the machine affects all combinations.
 
 use crate::cable::Arbiter;
 use crate::report::{Disturbance, Publisher, Step};
@@ -14,8 +14,8 @@ use crate::scenario::rtt::Config;
 pub struct Beside {
     /// Disturbing traffic from outside the participants.
     pub disturbance: Option<Disturbance>,
-    /// Whether the traffic is addressed to a bulk reader of the participants: the case that a bulk
-    /// lane and its budget address.
+    /// Whether the traffic is addressed to a bulk reader of the participants: the case that a bulk lane and its budget
+    /// address.
     pub is_read: bool,
 }
 

@@ -13,8 +13,8 @@ use super::inside::bulk::BulkCounts;
 /// Name of the datapath that reserves buffers.
 const XDP: &str = "xdp";
 
-/// Counts of one end's participant at the end of a run. Samples are those of the measured topics;
-/// datagrams are those of their lane, which all topics share in FIFO order.
+/// Counts of one end's participant at the end of a run. Samples are those of the measured topics; datagrams are those
+/// of their lane, which all topics share in FIFO order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCounts {
     /// Samples accepted by `write`.
@@ -45,8 +45,8 @@ pub struct EndCounts {
     pub inversions: [u64; 2],
     /// Datagrams of the measured level whose receive timestamp allowed the check for inversions.
     pub judged: u64,
-    /// Activations of the measured level that preceded a more critical datagram which the kernel
-    /// had stamped but not yet delivered.
+    /// Activations of the measured level that preceded a more critical datagram which the kernel had stamped but not
+    /// yet delivered.
     pub kernel_late: u64,
     /// Discovery announcements of peers processed.
     pub announcements: u64,
@@ -58,8 +58,8 @@ pub struct EndCounts {
     pub strangers: Option<LaneCounts>,
     /// Further counts of a device's lane, by name; empty for other datapaths.
     pub lane: BTreeMap<String, u64>,
-    /// Polls that found fewer free buffers than are reserved for the most critical lane; `None` for
-    /// sockets, which reserve none.
+    /// Polls that found fewer free buffers than are reserved for the most critical lane; `None` for sockets, which
+    /// reserve none.
     pub reserve_touched: Option<u64>,
     /// Ledger contradictions as text. Any entry invalidates the run.
     pub faults: Vec<String>,
@@ -101,8 +101,8 @@ fn drops(ledger: &Ledger, lane: Lane) -> BTreeMap<String, u64> {
 }
 
 impl EndCounts {
-    /// Counts of a participant's writers and readers of `topics`, and of foreign traffic to the
-    /// level `strangers`. `shared_lane` is the level whose lane all levels share, if they do.
+    /// Counts of a participant's writers and readers of `topics`, and of foreign traffic to the level `strangers`.
+    /// `shared_lane` is the level whose lane all levels share, if they do.
     pub(super) fn of(
         participant: &Participant,
         shared_lane: Option<Level>,
@@ -175,8 +175,7 @@ impl EndCounts {
         }
     }
 
-    /// Counts the executor's inversions; `unstamped` datagrams of the measured lane had no
-    /// timestamp.
+    /// Counts the executor's inversions; `unstamped` datagrams of the measured lane had no timestamp.
     fn take_executor(&mut self, report: &Report, unstamped: u64) {
         let measured = report
             .levels

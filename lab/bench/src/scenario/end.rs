@@ -1,5 +1,5 @@
-//! Common part of every end of a scenario: claiming machine resources, creating a participant,
-//! discovery, and running the loop while polling the parent.
+//! Common part of every end of a scenario: claiming machine resources, creating a participant, discovery, and running
+//! the loop while polling the parent.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ pub enum Site {
 }
 
 impl Site {
-    /// Loopback site in a domain derived from the process id, so that concurrent measurements do
-    /// not discover each other.
+    /// Loopback site in a domain derived from the process id, so that concurrent measurements do not discover each
+    /// other.
     pub fn loopback() -> Site {
         let choices = LOOPBACK_DOMAINS.end - LOOPBACK_DOMAINS.start;
         Site::Loopback {
@@ -84,8 +84,7 @@ pub enum EndError {
     },
 }
 
-/// Pins the process to a core, raises its priority, locks its memory and makes timers exact;
-/// returns the refused steps.
+/// Pins the process to a core, raises its priority, locks its memory and makes timers exact; returns the refused steps.
 pub(super) fn take_resources(core: Option<usize>) -> Notes {
     let mut notes = Notes::default();
     if let Some(core) = core {
@@ -169,8 +168,8 @@ pub(super) fn run_until_go(participant: &Participant, stop: &Stop) -> Result<(),
     }
 }
 
-/// Runs the loop until `done`, which is polled every few milliseconds. Returns false if that takes
-/// longer than `patience`.
+/// Runs the loop until `done`, which is polled every few milliseconds. Returns false if that takes longer than
+/// `patience`.
 pub(super) fn run_until(
     participant: &Participant,
     stop: &Stop,

@@ -1,8 +1,7 @@
 //! Sample accounting of a run: the ledgers of both ends and of the cable, balanced.
 //!
-//! One direction is a [`Flow`]: each sample given to `write` ends in the reader's callback or in
-//! exactly one named count. [`Flow::check`] verifies this hop by hop, so that a fault names its
-//! hop.
+//! One direction is a [`Flow`]: each sample given to `write` ends in the reader's callback or in exactly one named
+//! count. [`Flow::check`] verifies this hop by hop, so that a fault names its hop.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,12 +59,11 @@ pub struct Flow {
     pub rejected: u64,
     /// Samples passed to the callback.
     pub delivered: u64,
-    /// Drops of a shared lane. Then `send_refused` and `receive_dropped` are the missing samples,
-    /// which these drops must cover.
+    /// Drops of a shared lane. Then `send_refused` and `receive_dropped` are the missing samples, which these drops
+    /// must cover.
     pub shared_lane: Option<SharedLane>,
-    /// Datagram counts where a datagram is not exactly one sample. Then `sent`, `send_refused`,
-    /// `received` and `receive_dropped` follow from the samples, and lost datagrams must cover the
-    /// missing ones.
+    /// Datagram counts where a datagram is not exactly one sample. Then `sent`, `send_refused`, `received` and
+    /// `receive_dropped` follow from the samples, and lost datagrams must cover the missing ones.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
 }
@@ -130,8 +128,7 @@ impl Flow {
         flow
     }
 
-    /// Flow without a cable, of samples that are combined or fragmented; a lost datagram loses at
-    /// most `most_samples`.
+    /// Flow without a cable, of samples that are combined or fragmented; a lost datagram loses at most `most_samples`.
     pub fn in_datagrams(
         topic: &str,
         offered: (u64, u64),
@@ -193,8 +190,8 @@ impl Flow {
         ]
     }
 
-    /// Sum of the imbalances of all hops; an excess at one hop does not offset a deficit at
-    /// another. 0 if [`check`](Self::check) succeeds.
+    /// Sum of the imbalances of all hops; an excess at one hop does not offset a deficit at another. 0 if
+    /// [`check`](Self::check) succeeds.
     pub fn unaccounted(&self) -> u64 {
         let hops = self.hops().into_iter();
         let of_hops: u64 = hops.map(|(_, came, named)| came.abs_diff(named)).sum();

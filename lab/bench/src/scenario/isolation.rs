@@ -1,10 +1,9 @@
-//! Isolation measured by counters: the effect of a flood on a critical topic with all mechanisms,
-//! and without each of them.
+//! Isolation measured by counters: the effect of a flood on a critical topic with all mechanisms, and without each of
+//! them.
 //!
-//! Stalls of a machine cause any latency, but no priority inversion, no critical loss and no use of
-//! reserved buffers. These are counted, and must be 0 with all mechanisms on. A companion run per
-//! mechanism, over sockets and over lanes, turns that mechanism off; its counter must be above 0,
-//! which proves that the counter works.
+//! Stalls of a machine cause any latency, but no priority inversion, no critical loss and no use of reserved buffers.
+//! These are counted, and must be 0 with all mechanisms on. A companion run per mechanism, over sockets and over lanes,
+//! turns that mechanism off; its counter must be above 0, which proves that the counter works.
 //!
 //! | counter | counts | mechanism | off |
 //! | --- | --- | --- | --- |
@@ -13,17 +12,15 @@
 //! | touched | polls with fewer free buffers than reserved, not counting those the critical lane took | recycling: bulk is dropped before it takes a reserved buffer, and waiting bulk is taken back | neither |
 //! | unaccounted | critical samples in no named count | every drop has a name | a link that counts some lost frames as delivered |
 //!
-//! The reserve is tested twice: with a share of buffers per ring, which bulk cannot exceed, and
-//! with a bulk ring larger than the buffer pool, where recycling alone protects it. The companion
-//! uses the latter setup.
+//! The reserve is tested twice: with a share of buffers per ring, which bulk cannot exceed, and with a bulk ring larger
+//! than the buffer pool, where recycling alone protects it. The companion uses the latter setup.
 //!
-//! The ledger's companion shows that the sum over all ledgers detects frames that vanish between
-//! two balanced ledgers, and marks the run invalid. In the other companions thousands of samples
-//! are lost, and none is unaccounted for.
+//! The ledger's companion shows that the sum over all ledgers detects frames that vanish between two balanced ledgers,
+//! and marks the run invalid. In the other companions thousands of samples are lost, and none is unaccounted for.
 //!
-//! Some runs read the bulk; others do not, in two ways. Either no sample is taken from a reader,
-//! whose cache and the matched writer's history fill up. Or a job between the two levels takes all
-//! the time the critical level leaves, so that the bulk lane's ring or socket fills up.
+//! Some runs read the bulk; others do not, in two ways. Either no sample is taken from a reader, whose cache and the
+//! matched writer's history fill up. Or a job between the two levels takes all the time the critical level leaves, so
+//! that the bulk lane's ring or socket fills up.
 
 mod attempts;
 mod counter;
@@ -41,15 +38,15 @@ pub use attempts::{Made, TRIES};
 pub use counter::{Counter, Counts, Mechanism};
 pub use verdict::Verdict;
 
-/// Schema name and version of results: an object with `schema`, the `environment` as in
-/// `isolane/rtt/1`, `seconds` of each run, and `trials`, each a [`Verdict`].
+/// Schema name and version of results: an object with `schema`, the `environment` as in `isolane/rtt/1`, `seconds` of
+/// each run, and `trials`, each a [`Verdict`].
 pub const SCHEMA: &str = "isolane/isolation/1";
 
 /// Rates of the flood as multiples of the link's: one nearly fills the link, one overruns it.
 pub const FACTORS: [f64; 2] = [0.9, 3.0];
 
-/// UDP payload of the flood in bytes. Frames are long, because a relay on one core could not carry
-/// three times the rate of short ones.
+/// UDP payload of the flood in bytes. Frames are long, because a relay on one core could not carry three times the rate
+/// of short ones.
 const FLOOD_PAYLOAD_BYTES: u32 = 1_400;
 /// Size of the critical message in bytes.
 const PAYLOAD_BYTES: u32 = 64;
@@ -77,8 +74,8 @@ impl Trial {
     }
 }
 
-/// Configuration of the hosts: devices with one queue, so that lanes share its buffers and only the
-/// reserve separates them.
+/// Configuration of the hosts: devices with one queue, so that lanes share its buffers and only the reserve separates
+/// them.
 pub fn hosts() -> TestbedConfig {
     TestbedConfig {
         queues: 1,
@@ -207,8 +204,7 @@ impl Base {
         overcommitted
     }
 
-    /// Scenario published by a job. A thread's ring of 16 samples would overflow when the machine
-    /// stalls for 8 ms.
+    /// Scenario published by a job. A thread's ring of 16 samples would overflow when the machine stalls for 8 ms.
     fn scenario(self, disturbance: Option<Disturbance>) -> Scenario {
         Scenario {
             receive_work: ReceiveWork::Softirq,
@@ -216,8 +212,7 @@ impl Base {
         }
     }
 
-    /// Configuration with bulk of the participants themselves, which their jobs write, send and
-    /// deliver.
+    /// Configuration with bulk of the participants themselves, which their jobs write, send and deliver.
     fn inside(self) -> Config {
         let bulk = Some(Disturbance::Bulk);
         let scenario = self.scenario(bulk);

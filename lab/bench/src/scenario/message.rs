@@ -5,15 +5,14 @@ use isolane::limits::MAX_DATAGRAM_SAMPLE_BYTES;
 
 use super::ConfigError;
 
-/// Message with `id`, `nonce` and padding up to the measured size. Reports call its serialised
-/// size, without the encapsulation header, `payload_bytes`.
+/// Message with `id`, `nonce` and padding up to the measured size. Reports call its serialised size, without the
+/// encapsulation header, `payload_bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, TopicType)]
 #[topic(final_)]
 pub struct RttMessage {
     /// Message number, from 0.
     pub id: u32,
-    /// Nonce of the id, which distinguishes the message from other data: see
-    /// [`nonce`](crate::record::nonce).
+    /// Nonce of the id, which distinguishes the message from other data: see [`nonce`](crate::record::nonce).
     pub nonce: u32,
     /// Zeros.
     #[topic(bound = 1_048_576)]

@@ -1,14 +1,13 @@
-//! Measurement scenarios, programmed against the public API: participants on two hosts, their
-//! samples, and the accounting of all samples.
+//! Measurement scenarios, programmed against the public API: participants on two hosts, their samples, and the
+//! accounting of all samples.
 //!
-//! [`rtt`] measures round trips at a fixed rate, [`throughput`] measures throughput. Each has a
-//! role for either end (a child process, see [`child`](crate::child)) and a function for the
-//! parent, which starts both ends and merges their reports. Between two test hosts all frames pass
-//! the cable. On machines without namespaces the ends use 127.0.0.1 or one thread, as the result's
-//! datapath states.
+//! [`rtt`] measures round trips at a fixed rate, [`throughput`] measures throughput. Each has a role for either end (a
+//! child process, see [`child`](crate::child)) and a function for the parent, which starts both ends and merges their
+//! reports. Between two test hosts all frames pass the cable. On machines without namespaces the ends use 127.0.0.1 or
+//! one thread, as the result's datapath states.
 //!
-//! Every run ends by balancing its ledgers ([`flow`]): written samples equal delivered samples and
-//! named drops. A run that does not balance is kept and marked invalid, with the reason.
+//! Every run ends by balancing its ledgers ([`flow`]): written samples equal delivered samples and named drops. A run
+//! that does not balance is kept and marked invalid, with the reason.
 
 pub mod ablation;
 mod counts;

@@ -15,17 +15,15 @@ use crate::target::Target;
 /// Pings per second, as in paper 000.
 pub const RATE_HZ: u32 = 2_000;
 
-/// Offered rate of the demo's flood as a multiple of the cable's: it fills the wire without the
-/// critical topic.
+/// Offered rate of the demo's flood as a multiple of the cable's: it fills the wire without the critical topic.
 pub const FLOOD_FACTOR: f64 = 1.0;
 
-/// Minimum payload of the flood in bytes. The flood uses the message's payload (definitions); with
-/// shorter frames the wire rate exceeds what one core relays together with the flood's senders. The
-/// result states the payload used.
+/// Minimum payload of the flood in bytes. The flood uses the message's payload (definitions); with shorter frames the
+/// wire rate exceeds what one core relays together with the flood's senders. The result states the payload used.
 pub const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
-/// Message size in bytes of executor and receive-work runs, unless a smaller one is configured: a
-/// control value with its timestamp.
+/// Message size in bytes of executor and receive-work runs, unless a smaller one is configured: a control value with
+/// its timestamp.
 pub const EXECUTOR_PAYLOAD_BYTES: u32 = 64;
 
 /// Parts of the demo.
@@ -50,8 +48,7 @@ pub struct Seconds {
     pub inside: u32,
 }
 
-/// Runs of the selected parts. Runs to be compared are adjacent, so that the machine is in the same
-/// state.
+/// Runs of the selected parts. Runs to be compared are adjacent, so that the machine is in the same state.
 pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let mut rows = Vec::new();
     let has = |part| parts.contains(&part);
@@ -81,9 +78,9 @@ pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     rows
 }
 
-/// Runs of the receive-work part: a storm with one remedy at a time, undisturbed runs without and
-/// with all remedies, and a flood read by a bulk reader without and with a budget. They use the
-/// smallest payload and a strict link, which can put classes into separate queues.
+/// Runs of the receive-work part: a storm with one remedy at a time, undisturbed runs without and with all remedies,
+/// and a flood read by a bulk reader without and with a budget. They use the smallest payload and a strict link, which
+/// can put classes into separate queues.
 fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
     let storm = Some(Disturbance::Storm);
     let flood = Some(Disturbance::Flood);
@@ -120,8 +117,7 @@ fn smallest(payloads: &[u32]) -> u32 {
     })
 }
 
-/// Runs of the executor part: undisturbed and with each inside disturbance, in both orders, with
-/// the smallest payload.
+/// Runs of the executor part: undisturbed and with each inside disturbance, in both orders, with the smallest payload.
 fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let payload_bytes = smallest(payloads);
     let disturbances = [
@@ -149,9 +145,9 @@ pub fn quiet(datapath: &str, payloads: &[u32], seconds: u32) -> Vec<Config> {
     payloads.iter().map(row).collect()
 }
 
-/// Scenario with jobs by priority, and with lanes where the datapath has them. Then the link steers
-/// frames into the queue of their lane; otherwise the kernel spreads them over the queues, and
-/// frames on another queue arrive by a socket.
+/// Scenario with jobs by priority, and with lanes where the datapath has them. Then the link steers frames into the
+/// queue of their lane; otherwise the kernel spreads them over the queues, and frames on another queue arrive by a
+/// socket.
 pub fn scenario(
     datapath: &str,
     publisher: Publisher,
@@ -222,8 +218,8 @@ fn policing_of(scenario: &Scenario) -> Policing {
     }
 }
 
-/// Run that tests the executor (see [`inside`](crate::scenario::inside)), with a fast link, a core
-/// for each end, and the losses of `repair`.
+/// Run that tests the executor (see [`inside`](crate::scenario::inside)), with a fast link, a core for each end, and
+/// the losses of `repair`.
 pub fn inside(scenario: Scenario, seconds: u32) -> Config {
     let loss = match scenario.disturbance {
         Some(Disturbance::Repair) => Loss {
@@ -290,8 +286,7 @@ impl Config {
         is_steered || matches!(self.transport, Transport::Xdp(_))
     }
 
-    /// Addresses floods to a bulk reader that both ends then have, with a budget if the scenario
-    /// includes budgets.
+    /// Addresses floods to a bulk reader that both ends then have, with a budget if the scenario includes budgets.
     #[must_use]
     pub fn read_as_bulk(mut self) -> Config {
         self.bulk_reader = Some(BulkReader::Drains);

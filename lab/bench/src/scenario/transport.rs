@@ -45,11 +45,9 @@ pub enum Transport {
 pub struct Lanes {
     /// Whether frames are received in the queue of their class; otherwise all use queue 0.
     pub are_steered: bool,
-    /// Whether the bulk ring exceeds the buffer pool, so that only recycling protects buffers for
-    /// critical frames.
+    /// Whether the bulk ring exceeds the buffer pool, so that only recycling protects buffers for critical frames.
     pub overcommits: bool,
-    /// Recycling: when few buffers are free, bulk is dropped before it takes one, and waiting bulk
-    /// is taken back.
+    /// Recycling: when few buffers are free, bulk is dropped before it takes one, and waiting bulk is taken back.
     pub recycles: bool,
     /// Level of the only lane, if all levels share one.
     pub shared_level: Option<u8>,
@@ -82,10 +80,9 @@ impl Transport {
 }
 
 impl Lanes {
-    /// Lanes of a scenario. Without a lane per level, all traffic of the participants shares the
-    /// critical lane with its ring, buffers, queue and link class. The critical traffic thus keeps
-    /// the benefits of the steps before lanes, and bulk gets them too. In FIFO order all levels
-    /// share the lowest level's lane, as with sockets.
+    /// Lanes of a scenario. Without a lane per level, all traffic of the participants shares the critical lane with its
+    /// ring, buffers, queue and link class. The critical traffic thus keeps the benefits of the steps before lanes, and
+    /// bulk gets them too. In FIFO order all levels share the lowest level's lane, as with sockets.
     pub fn of(scenario: &Scenario) -> Lanes {
         let shared_level = match scenario.order {
             Order::Fifo => Some(0),
@@ -133,8 +130,8 @@ impl Lanes {
     }
 }
 
-/// Reason why lanes do not work between a testbed's hosts; `None` if no obstacle is known. Checks
-/// from inside one host, without changing anything.
+/// Reason why lanes do not work between a testbed's hosts; `None` if no obstacle is known. Checks from inside one host,
+/// without changing anything.
 pub fn lanes_impossible(testbed: &Testbed) -> Result<Option<String>, TestbedError> {
     let interface = Host::A.interface();
     let config = XdpConfig {
@@ -168,9 +165,8 @@ pub struct Policing {
 }
 
 impl Policing {
-    /// Policing of runs with budgets: 500 foreign datagrams per second, one at a time. A datagram
-    /// for 250 sockets is tens of microseconds of receive work; a burst would cause a visible
-    /// delay.
+    /// Policing of runs with budgets: 500 foreign datagrams per second, one at a time. A datagram for 250 sockets is
+    /// tens of microseconds of receive work; a burst would cause a visible delay.
     pub const OF_STRANGERS: Policing = Policing {
         others: Some(Allowance {
             capacity: 1,
@@ -179,8 +175,7 @@ impl Policing {
         bulk: None,
     };
 
-    /// Adds an equal allowance for a bulk level that is read: 500 datagrams per second, one at a
-    /// time.
+    /// Adds an equal allowance for a bulk level that is read: 500 datagrams per second, one at a time.
     #[must_use]
     pub fn of_bulk(self) -> Policing {
         Policing {
@@ -201,12 +196,11 @@ impl Policing {
 pub enum BulkReader {
     /// A reader whose lane the executor drains when nothing is more urgent.
     Drains,
-    /// A draining reader, and a reliable KEEP_ALL reader of the other end's bulk topic from which
-    /// no sample is taken. Its cache fills, then the history of the matched writer, and
-    /// retransmissions find no room.
+    /// A draining reader, and a reliable KEEP_ALL reader of the other end's bulk topic from which no sample is taken.
+    /// Its cache fills, then the history of the matched writer, and retransmissions find no room.
     Keeps,
-    /// A reader that is starved: a job between the two levels takes all the time the critical level
-    /// leaves, while there are round trips. The bulk lane is open and fills.
+    /// A reader that is starved: a job between the two levels takes all the time the critical level leaves, while there
+    /// are round trips. The bulk lane is open and fills.
     DoesNotDrain,
 }
 

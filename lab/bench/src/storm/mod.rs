@@ -1,6 +1,6 @@
-//! Multicast storm: heavy receive work. Datagrams to a multicast group pass the cable and are
-//! delivered to hundreds of sockets on each host. One frame is one piece of kernel work with a part
-//! per socket, which no application can interrupt.
+//! Multicast storm: heavy receive work. Datagrams to a multicast group pass the cable and are delivered to hundreds of
+//! sockets on each host. One frame is one piece of kernel work with a part per socket, which no application can
+//! interrupt.
 //!
 //! ```text
 //!   host A                    cable                    host B
@@ -8,10 +8,10 @@
 //!   250 sockets ◄── group  <==================  sender (cable's core)
 //! ```
 //!
-//! Frames are short, so the link is not full: the receiving core is scarce. Datagrams have no
-//! priority and no DSCP, and so class 0 on the link. The sockets have small buffers and are read
-//! only at the end, so their cost is kernel work alone. Each socket's received and dropped
-//! datagrams add up to the frames that reached it. The report states the rate that was reached.
+//! Frames are short, so the link is not full: the receiving core is scarce. Datagrams have no priority and no DSCP, and
+//! so class 0 on the link. The sockets have small buffers and are read only at the end, so their cost is kernel work
+//! alone. Each socket's received and dropped datagrams add up to the frames that reached it. The report states the rate
+//! that was reached.
 
 mod receivers;
 mod sender;
@@ -56,8 +56,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 10,000 frames per second in both directions together: half of one core that serves both
-    /// hosts.
+    /// 10,000 frames per second in both directions together: half of one core that serves both hosts.
     fn default() -> Self {
         Config {
             frames_per_s: 5_000.0,
@@ -195,8 +194,8 @@ pub struct DirectionReport {
     pub frames_per_s: f64,
     /// Number of receiving sockets.
     pub sockets: u16,
-    /// Frames that reached the sockets, the same number each. The difference to `sent` was dropped
-    /// by the cable, or before it became receive work.
+    /// Frames that reached the sockets, the same number each. The difference to `sent` was dropped by the cable, or
+    /// before it became receive work.
     pub reached: u64,
     /// Datagrams that all sockets held at the end.
     pub received: u64,

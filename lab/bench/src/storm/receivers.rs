@@ -1,5 +1,4 @@
-//! Storm receivers of one host: sockets bound to one port and joined to one group, read only at the
-//! end.
+//! Storm receivers of one host: sockets bound to one port and joined to one group, read only at the end.
 
 use std::net::UdpSocket;
 
@@ -12,8 +11,8 @@ use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
 use crate::system::{batch, option};
 
-/// Holds the sockets in the calling process and network namespace until `stop`, then counts the
-/// datagrams each received and dropped.
+/// Holds the sockets in the calling process and network namespace until `stop`, then counts the datagrams each received
+/// and dropped.
 pub fn run_receivers(
     config: &ReceiversConfig,
     stop: &Stop,

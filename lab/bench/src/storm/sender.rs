@@ -10,8 +10,7 @@ use crate::bulk::SourceReport;
 use crate::process::Note;
 use crate::stop::Stop;
 
-/// Sends in the calling process and network namespace until `stop` or the end of the configured
-/// time.
+/// Sends in the calling process and network namespace until `stop` or the end of the configured time.
 pub fn run_sender(
     config: &SenderConfig,
     stop: &Stop,

@@ -1,5 +1,4 @@
-//! Capturing packet sockets: a copy of every frame of a network namespace's devices, in both
-//! directions.
+//! Capturing packet sockets: a copy of every frame of a network namespace's devices, in both directions.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -31,8 +30,8 @@ pub(crate) struct Aside {
 pub(crate) struct Listener(OwnedFd);
 
 impl Listener {
-    /// Opens a socket on the device with index `interface`, or on all (0), in the calling thread's
-    /// network namespace. Needs CAP_NET_RAW.
+    /// Opens a socket on the device with index `interface`, or on all (0), in the calling thread's network namespace.
+    /// Needs CAP_NET_RAW.
     pub(crate) fn open(interface: u32) -> io::Result<Listener> {
         let socket = packet::packet_socket()?;
         option::set_receive_buffer(&socket, LISTEN_BUFFER_BYTES)?;

@@ -38,8 +38,7 @@ impl Receiver {
         Ok(Receiver(socket))
     }
 
-    /// Receives up to [`BATCH_FRAMES`] frames into the front of `frames` without waiting; returns
-    /// how many.
+    /// Receives up to [`BATCH_FRAMES`] frames into the front of `frames` without waiting; returns how many.
     pub(crate) fn receive(&self, frames: &mut [Frame]) -> io::Result<usize> {
         let count = frames.len().min(BATCH_FRAMES);
         // SAFETY: all-zero is a valid iovec and a valid message without buffers.

@@ -1,8 +1,8 @@
-//! Transmit queues of a device, one AF_XDP socket each. The socket determines the transmit queue,
-//! and the other end of a veth receives the frame on the queue of the same number.
+//! Transmit queues of a device, one AF_XDP socket each. The socket determines the transmit queue, and the other end of
+//! a veth receives the frame on the queue of the same number.
 //!
-//! Frames are copied into UMEM. Each queue has its own share of the chunks, so that bulk the host
-//! does not take leaves the critical queue's share free.
+//! Frames are copied into UMEM. Each queue has its own share of the chunks, so that bulk the host does not take leaves
+//! the critical queue's share free.
 
 use isolane_datapath_xdp::socket::{
     BindMode, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig, Side,
@@ -37,11 +37,10 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// Opens the first queues of the device `interface_index` in the calling thread's network
-    /// namespace.
+    /// Opens the first queues of the device `interface_index` in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32) -> Result<Queues, OpenError> {
-        // SAFETY: a chunk whose address goes into a ring waits in `held` until a ring gives the
-        // address back: see `push` and `take_back`, the only functions that access the rings.
+        // SAFETY: a chunk whose address goes into a ring waits in `held` until a ring gives the address back: see
+        // `push` and `take_back`, the only functions that access the rings.
         let memory = unsafe { Umem::fresh(QUEUES as u32 * QUEUE_FRAMES, ChunkBytes::TwoKib) };
         let (umem, mut chunks) = memory.map_err(|error| OpenError::System {
             action: "take memory for frames",
@@ -56,8 +55,8 @@ impl Queues {
         })
     }
 
-    /// Sends all `frames` without waiting, each on the queue that `queue_of` returns and in order
-    /// within a queue; returns how many were refused.
+    /// Sends all `frames` without waiting, each on the queue that `queue_of` returns and in order within a queue;
+    /// returns how many were refused.
     pub(crate) fn send(&mut self, frames: &[Frame], queue_of: impl Fn(&[u8]) -> usize) -> u64 {
         let before = self.lost();
         for frame in frames {
@@ -75,8 +74,8 @@ impl Queues {
         self.outlets.iter().map(lost).sum()
     }
 
-    /// Closes the queues. Returns the frames sent on each queue, and the frames accepted but never
-    /// transmitted because the device was set down or removed.
+    /// Closes the queues. Returns the frames sent on each queue, and the frames accepted but never transmitted because
+    /// the device was set down or removed.
     pub(crate) fn finish(mut self) -> ([u64; QUEUES], u64) {
         let mut left = 0;
         let mut sent = [0; QUEUES];

@@ -5,9 +5,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and returns a descriptor that becomes
-/// readable when one arrives. Threads started later inherit the block; call this before starting
-/// any.
+/// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and returns a descriptor that becomes readable when one
+/// arrives. Threads started later inherit the block; call this before starting any.
 ///
 /// An ignored SIGHUP (nohup(1)) stays ignored; if blocked, it would be read here.
 pub(crate) fn terminations() -> io::Result<OwnedFd> {

@@ -1,5 +1,4 @@
-//! Effect of each step of an ablation: the ratio to the step it builds on, with a confidence
-//! interval.
+//! Effect of each step of an ablation: the ratio to the step it builds on, with a confidence interval.
 
 use std::fmt::Write;
 
@@ -88,8 +87,8 @@ pub fn brought(runs: &[Run]) -> Vec<Brought> {
     blocks.iter().flat_map(of_block).collect()
 }
 
-/// Undisturbed counterpart of a disturbed block. Its link may have another arbiter, which is
-/// irrelevant on an idle link.
+/// Undisturbed counterpart of a disturbed block. Its link may have another arbiter, which is irrelevant on an idle
+/// link.
 pub(super) fn undisturbed<'a>(blocks: &'a [Vec<&'a Run>], block: &[&Run]) -> &'a [&'a Run] {
     let (payload_bytes, disturbance, _, arbiter, publisher) = block_of(block[0]);
     if disturbance.is_none() {

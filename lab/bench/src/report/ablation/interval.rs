@@ -1,11 +1,10 @@
 //! Ratios of p99 values and their confidence intervals.
 //!
-//! A row's values are the p99s of its repetitions, or, with one repetition, of its seconds. A noisy
-//! machine acts as a factor, so logarithms are compared. The noise is the variance within rows,
-//! pooled over all rows of a block because two or three values say little; the two compared rows'
-//! own variance is used if larger. The interval is Student's for a difference of two means (95 %).
-//! Seconds of one run are not independent, so an interval from seconds is narrower than one from
-//! repetitions.
+//! A row's values are the p99s of its repetitions, or, with one repetition, of its seconds. A noisy machine acts as a
+//! factor, so logarithms are compared. The noise is the variance within rows, pooled over all rows of a block because
+//! two or three values say little; the two compared rows' own variance is used if larger. The interval is Student's for
+//! a difference of two means (95 %). Seconds of one run are not independent, so an interval from seconds is narrower
+//! than one from repetitions.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,8 +52,8 @@ impl Interval {
     }
 }
 
-/// Ratio of `row` to `base`, both with positive values, with the noise of `all` rows. `None` if a
-/// row has fewer than [`MIN_VALUES`].
+/// Ratio of `row` to `base`, both with positive values, with the noise of `all` rows. `None` if a row has fewer than
+/// [`MIN_VALUES`].
 pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Interval> {
     if row.len().min(base.len()) < MIN_VALUES {
         return None;
@@ -63,8 +62,7 @@ pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Inter
     let rows: Vec<Logarithms> = all.iter().filter_map(|row| Logarithms::of(row)).collect();
     let pooled = Noise::of(&rows)?;
     let own = Noise::of(&[row, base]);
-    // Uses the pooled degrees of freedom; with the larger variance the interval is no narrower for
-    // it.
+    // Uses the pooled degrees of freedom; with the larger variance the interval is no narrower for it.
     let variance = own.map_or(pooled.variance, |own| own.variance.max(pooled.variance));
     let spread = (variance * (1.0 / row.count + 1.0 / base.count)).sqrt();
     let half = student(pooled.freedom) * spread;
@@ -76,8 +74,7 @@ pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Inter
     })
 }
 
-/// Mean ratio of pairs, from their positive ratios. `None` if there are too few to estimate the
-/// noise.
+/// Mean ratio of pairs, from their positive ratios. `None` if there are too few to estimate the noise.
 pub(super) fn paired(ratios: &[f64]) -> Option<Interval> {
     let pairs = Logarithms::of(ratios)?;
     let noise = Noise::of(&[pairs])?;

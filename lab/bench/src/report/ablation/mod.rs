@@ -7,8 +7,7 @@
 //!              +--> overall: the same over all payloads, which says more where the machine is noisy
 //! ```
 //!
-//! A step may have no effect: then the interval of its ratio covers 1, and the text says that no
-//! difference was seen.
+//! A step may have no effect: then the interval of its ratio covers 1, and the text says that no difference was seen.
 
 mod brought;
 mod interval;
@@ -63,8 +62,8 @@ fn steps_of(block: &[&Run]) -> Vec<Step> {
     steps
 }
 
-/// Text table of an ablation: a block per payload, disturbance and arbiter, a line per step, all
-/// repetitions in each cell, and median and range of the p99s. Empty without two steps to compare.
+/// Text table of an ablation: a block per payload, disturbance and arbiter, a line per step, all repetitions in each
+/// cell, and median and range of the p99s. Empty without two steps to compare.
 pub fn ablation_table(runs: &[Run]) -> String {
     let mut tables: Vec<String> = Vec::new();
     for block in blocks(runs) {

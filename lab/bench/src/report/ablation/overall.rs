@@ -1,11 +1,10 @@
-//! Effect of each step over all payloads. On a noisy machine three repetitions of one payload say
-//! little; those of three payloads say more.
+//! Effect of each step over all payloads. On a noisy machine three repetitions of one payload say little; those of
+//! three payloads say more.
 //!
-//! A pair is a run of the step and one of its baseline with the same payload, link and repetition.
-//! The two are close in time, so slow drift of the machine affects both. The logarithms of the
-//! pairs' ratios are averaged, with Student's interval (95 %), which includes the differences
-//! between payloads. Links stay separate, because a step's effect under a flood depends on the
-//! link.
+//! A pair is a run of the step and one of its baseline with the same payload, link and repetition. The two are close in
+//! time, so slow drift of the machine affects both. The logarithms of the pairs' ratios are averaged, with Student's
+//! interval (95 %), which includes the differences between payloads. Links stay separate, because a step's effect under
+//! a flood depends on the link.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +37,8 @@ pub struct Overall {
     pub host: Option<Interval>,
 }
 
-/// Effects of all steps under each disturbance, on each link. Empty if only one payload was
-/// measured, because [`brought`](super::brought) covers it.
+/// Effects of all steps under each disturbance, on each link. Empty if only one payload was measured, because
+/// [`brought`](super::brought) covers it.
 pub fn overall(runs: &[Run]) -> Vec<Overall> {
     let blocks = blocks(runs);
     groups(&blocks)
@@ -181,8 +180,8 @@ mod tests {
     use super::super::tests::run;
     use super::*;
 
-    /// Two steps with three repetitions and payloads each. The second step takes `factor` times as
-    /// long, whatever the noise of a repetition.
+    /// Two steps with three repetitions and payloads each. The second step takes `factor` times as long, whatever the
+    /// noise of a repetition.
     fn runs(factor: f64, payloads: &[u32]) -> Vec<Run> {
         let mut runs = Vec::new();
         for &payload_bytes in payloads {

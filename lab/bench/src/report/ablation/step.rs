@@ -25,8 +25,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// All steps. Each includes the previous ones, except for what it replaces: the single lane
-    /// replaces the socket per level.
+    /// All steps. Each includes the previous ones, except for what it replaces: the single lane replaces the socket per
+    /// level.
     pub const ALL: [Step; 7] = [
         Step::OneSocket,
         Step::SocketALevel,
@@ -99,8 +99,8 @@ impl Step {
         })
     }
 
-    /// Baselines of this step among the present rows: the nearest previous step, and for lanes also
-    /// the sockets they replace.
+    /// Baselines of this step among the present rows: the nearest previous step, and for lanes also the sockets they
+    /// replace.
     pub fn against(self, present: &[Step]) -> Vec<Step> {
         let is_present = |step: &Step| present.contains(step);
         let below = Step::ALL.into_iter().take_while(|&step| step != self);

@@ -1,8 +1,7 @@
 //! Ratios between runs of one result that differ in one property.
 //!
-//! Comparisons: flood against undisturbed; FIFO link against strict link; FIFO jobs against jobs by
-//! priority; storm against undisturbed; large samples against undisturbed; a socket per level
-//! against each further step of an ablation.
+//! Comparisons: flood against undisturbed; FIFO link against strict link; FIFO jobs against jobs by priority; storm
+//! against undisturbed; large samples against undisturbed; a socket per level against each further step of an ablation.
 
 mod tables;
 
@@ -26,15 +25,13 @@ pub enum Kind {
     Flood,
     /// Dividend through the arbiter `fifo`, divisor through `strict`, with the same flood.
     Arbiter,
-    /// Dividend with FIFO jobs, divisor with jobs by priority, with the same inside disturbance or
-    /// none.
+    /// Dividend with FIFO jobs, divisor with jobs by priority, with the same inside disturbance or none.
     Order,
     /// Dividend with a storm, divisor undisturbed.
     Storm,
     /// Dividend with large samples of its own participants, divisor undisturbed.
     Large,
-    /// Dividend with a socket per level, divisor with further steps of an ablation, with the same
-    /// disturbance or none.
+    /// Dividend with a socket per level, divisor with further steps of an ablation, with the same disturbance or none.
     Step,
 }
 
@@ -87,8 +84,8 @@ pub struct Ratio {
     pub repetition: u32,
     /// Ratio of the whole runs.
     pub value: Option<f64>,
-    /// Minimum of the ratios of the whole runs and of corresponding seconds; `None` if fewer than
-    /// `LEAST_WINDOWS` seconds have enough samples.
+    /// Minimum of the ratios of the whole runs and of corresponding seconds; `None` if fewer than `LEAST_WINDOWS`
+    /// seconds have enough samples.
     pub low: Option<f64>,
     /// Maximum of these ratios.
     pub high: Option<f64>,
@@ -162,8 +159,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Minimum and maximum of the ratios of corresponding seconds and of the whole runs. The p99 of
-    /// a run can exceed those of all its seconds but one.
+    /// Minimum and maximum of the ratios of corresponding seconds and of the whole runs. The p99 of a run can exceed
+    /// those of all its seconds but one.
     fn range(&self, of: Of, measure: Measure, whole: Option<f64>) -> (Option<f64>, Option<f64>) {
         let windows = |run: &'_ Run| -> Vec<Option<f64>> {
             let windows = match of {
@@ -212,8 +209,8 @@ fn quotient(dividend: Option<f64>, divisor: Option<f64>) -> Option<f64> {
     Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
 }
 
-/// All comparisons of a kind between valid runs, in the order of their dividends. A dividend is
-/// compared with the first suitable run; a step of an ablation, with all.
+/// All comparisons of a kind between valid runs, in the order of their dividends. A dividend is compared with the first
+/// suitable run; a step of an ablation, with all.
 fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     let valid = move || runs.iter().filter(|run| run.invalid.is_none());
     let most = match kind {
@@ -333,8 +330,8 @@ mod tests {
         run
     }
 
-    /// Rows of a demo: 30 times as long under the flood, twice with the strict arbiter, and three
-    /// times as long in FIFO order with an inside disturbance.
+    /// Rows of a demo: 30 times as long under the flood, twice with the strict arbiter, and three times as long in FIFO
+    /// order with an inside disturbance.
     pub(super) fn runs(payloads: &[u32]) -> Vec<Run> {
         let of_row = |row: &Config| {
             let rtt_ns = match (row.scenario.disturbance, row.cable.arbiter) {

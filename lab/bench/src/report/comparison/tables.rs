@@ -8,8 +8,7 @@ use crate::report::{Disturbance, Order};
 /// Width of a column of numbers.
 const COLUMN: usize = 9;
 
-/// Ratios under the flood: a line per payload, two columns per publisher. Empty without a
-/// comparison.
+/// Ratios under the flood: a line per payload, two columns per publisher. Empty without a comparison.
 pub fn flood_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 2] = [Measure::Median, Measure::P99];
     let all: Vec<Pair<'_>> = pairs(runs, Kind::Flood)

@@ -1,19 +1,18 @@
 //! Figures of a comparison as SVG: the distribution of round-trip times, and its tail.
 //!
-//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet
-//! one. Shares refer to all scheduled round trips. In the tail a lost one counts as longer than any
-//! time, so its curve ends at the share lost: losing its slowest samples must not improve a run.
+//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one. Shares refer to
+//! all scheduled round trips. In the tail a lost one counts as longer than any time, so its curve ends at the share
+//! lost: losing its slowest samples must not improve a run.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// Size of the drawing in pixels; the page scales it. Small, so that its labels are readable on a
-/// phone.
+/// Size of the drawing in pixels; the page scales it. Small, so that its labels are readable on a phone.
 const SIZE: (u32, u32) = (560, 340);
-/// Colours of the curves. The first six are distinguishable with any colour vision (Okabe and Ito,
-/// 2008); the key uses the same order.
+/// Colours of the curves. The first six are distinguishable with any colour vision (Okabe and Ito, 2008); the key uses
+/// the same order.
 pub(super) const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -124,9 +123,8 @@ fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     Some(low_us.max(0.001)..high_us)
 }
 
-/// Draws the `points` of each curve over a logarithmic time axis, as an SVG without XML prolog for
-/// inclusion in a page. `names` are those of the axes. Drawing into a string fails only if the axes
-/// do not fit, and they fit [`SIZE`].
+/// Draws the `points` of each curve over a logarithmic time axis, as an SVG without XML prolog for inclusion in a page.
+/// `names` are those of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
 fn draw<Y>(
     curves: &[Curve],
     names: (&str, &str),

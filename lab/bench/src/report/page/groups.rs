@@ -65,8 +65,7 @@ impl Group<'_> {
     }
 }
 
-/// All figures of a result, in the order of the runs. A run without a counterpart has its own
-/// figure.
+/// All figures of a result, in the order of the runs. A run without a counterpart has its own figure.
 pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for run in runs {
@@ -145,8 +144,7 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     }
 }
 
-/// Returns whether two runs are comparable: they differ at most in disturbance, order, arbiter and
-/// way of receiving.
+/// Returns whether two runs are comparable: they differ at most in disturbance, order, arbiter and way of receiving.
 fn is_alike(one: &Run, other: &Run) -> bool {
     let setting = |run: &Run| {
         let sizes = (run.payload_bytes, run.rate_hz);

@@ -1,8 +1,8 @@
 //! Result as one self-contained HTML page, without scripts, fonts or network access.
 //!
-//! The page begins with the answers (ratios within the result), followed by the figures of each
-//! comparison, all numbers, the machine and command, and the missing or invalid runs. It is
-//! computed from the report alone, so a page can be regenerated from the JSON.
+//! The page begins with the answers (ratios within the result), followed by the figures of each comparison, all
+//! numbers, the machine and command, and the missing or invalid runs. It is computed from the report alone, so a page
+//! can be regenerated from the JSON.
 
 mod figure;
 mod groups;

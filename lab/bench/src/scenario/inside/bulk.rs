@@ -1,18 +1,15 @@
-//! Bulk topics in both directions between the participants of a round trip. Both executors have
-//! samples to write, send, receive, deliver, acknowledge and, with losses, retransmit between round
-//! trips.
+//! Bulk topics in both directions between the participants of a round trip. Both executors have samples to write, send,
+//! receive, deliver, acknowledge and, with losses, retransmit between round trips.
 //!
-//! Timers refill the history many times a second as acknowledgements free room. Several timers
-//! released together emulate several bulk sources, and each writes few samples: an activation
-//! cannot be pre-empted, so a single timer that filled the history would delay everything in any
-//! order.
+//! Timers refill the history many times a second as acknowledgements free room. Several timers released together
+//! emulate several bulk sources, and each writes few samples: an activation cannot be pre-empted, so a single timer
+//! that filled the history would delay everything in any order.
 //!
-//! Large samples are written one at a time and leave in fragments. They show how long a critical
-//! sample waits in a participant that also sends camera images. Serialising one and copying it out
-//! of the cache is one activation each.
+//! Large samples are written one at a time and leave in fragments. They show how long a critical sample waits in a
+//! participant that also sends camera images. Serialising one and copying it out of the cache is one activation each.
 //!
-//! If the readers' samples are not taken, bulk ends when cache and history are full. Then the
-//! reader only repeats its requests, and the writer its retransmissions.
+//! If the readers' samples are not taken, bulk ends when cache and history are full. Then the reader only repeats its
+//! requests, and the writer its retransmissions.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -40,8 +37,7 @@ pub(in crate::scenario) const HISTORY_SAMPLES: u16 = 64;
 /// History depth for large samples: one is written while the previous one is sent.
 const LARGE_HISTORY_SAMPLES: u16 = 2;
 
-/// Maximum number of samples written by one activation, equal to the number taken from another
-/// thread's ring.
+/// Maximum number of samples written by one activation, equal to the number taken from another thread's ring.
 const SAMPLES_PER_ACTIVATION: u16 = 4;
 
 /// Refill period for small samples.
@@ -68,8 +64,8 @@ impl BulkKind {
         }
     }
 
-    /// Minimum number of samples received per second in both directions together for a valid run.
-    /// It corresponds to one or two small samples per refill, or a large one every other refill.
+    /// Minimum number of samples received per second in both directions together for a valid run. It corresponds to one
+    /// or two small samples per refill, or a large one every other refill.
     pub fn least_per_s(self) -> f64 {
         match self {
             Self::Small => 1_600.0,

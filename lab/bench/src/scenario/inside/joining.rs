@@ -1,8 +1,8 @@
-//! Endpoint churn: a third participant on the pong end's host repeatedly creates and deletes 100
-//! writers and 100 readers.
+//! Endpoint churn: a third participant on the pong end's host repeatedly creates and deletes 100 writers and 100
+//! readers.
 //!
-//! No endpoint matches them. Their cost is discovery: reliable announcements of creation and
-//! deletion, in bursts of two hundred.
+//! No endpoint matches them. Their cost is discovery: reliable announcements of creation and deletion, in bursts of two
+//! hundred.
 
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,8 @@ const ENDPOINTS_OF_A_KIND: usize = 100;
 /// Time between creating all endpoints and deleting them, and the reverse.
 const DWELL: Duration = Duration::from_millis(25);
 
-/// Minimum number of announcements per second that each end must process for a valid run: one burst
-/// of creations or deletions.
+/// Minimum number of announcements per second that each end must process for a valid run: one burst of creations or
+/// deletions.
 pub const LEAST_PER_S: f64 = 200.0;
 
 /// Configuration of the churning participant.

@@ -18,8 +18,8 @@ pub struct Made {
 }
 
 impl Trial {
-    /// Runs the trial between two hosts, up to [`TRIES`] times, until an attempt is not spoilt by
-    /// the machine. Calls `thrown_away` with the number and verdict of each discarded attempt.
+    /// Runs the trial between two hosts, up to [`TRIES`] times, until an attempt is not spoilt by the machine. Calls
+    /// `thrown_away` with the number and verdict of each discarded attempt.
     pub fn make(
         &self,
         testbed: &Testbed,

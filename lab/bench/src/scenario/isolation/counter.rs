@@ -9,8 +9,7 @@ use crate::scenario::flow::Flow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// Jobs by priority, and a lane per level. Both go together, because a single lane has a single
-    /// order.
+    /// Jobs by priority, and a lane per level. Both go together, because a single lane has a single order.
     PrioritiesAndLanes,
     /// Strict priority of classes on the link.
     StrictLink,
@@ -28,8 +27,8 @@ pub enum Counter {
     Inversions,
     /// Critical round trips that did not return.
     Lost,
-    /// Polls at both ends that found fewer free buffers than are reserved, except for those the
-    /// critical lane itself took.
+    /// Polls at both ends that found fewer free buffers than are reserved, except for those the critical lane itself
+    /// took.
     Touched,
     /// Critical samples in no named count, summed over the hops.
     Unaccounted,
@@ -88,8 +87,8 @@ impl Counter {
 /// Counters of a run. `None`, null in results, marks a counter the run does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Counter [`Counter::Inversions`]. `None` if an end delivered samples without a receive
-    /// timestamp, for which inversions cannot be detected.
+    /// Counter [`Counter::Inversions`]. `None` if an end delivered samples without a receive timestamp, for which
+    /// inversions cannot be detected.
     pub inversions: Option<u64>,
     /// Counter [`Counter::Lost`].
     pub lost: Option<u64>,

@@ -1,9 +1,8 @@
 //! Verdict on a trial.
 //!
-//! A missing counter is not 0: it fails the trial, as a wrong value does. With all mechanisms on,
-//! each counter must be 0. A companion must have its own counter above 0. Its `unaccounted` must be
-//! 0, except in the companion without the ledger, because loss without a strict link is still
-//! named.
+//! A missing counter is not 0: it fails the trial, as a wrong value does. With all mechanisms on, each counter must be
+//! 0. A companion must have its own counter above 0. Its `unaccounted` must be 0, except in the companion without the
+//! ledger, because loss without a strict link is still named.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +13,10 @@ use crate::scenario::ScenarioError;
 use crate::scenario::inside::bulk::HISTORY_SAMPLES;
 use crate::scenario::transport::{BulkReader, Transport};
 
-/// Minimum share of its rate for a flood that fills the link. Its senders have ordinary priority,
-/// so other work of the machine delays them.
+/// Minimum share of its rate for a flood that fills the link. Its senders have ordinary priority, so other work of the
+/// machine delays them.
 const LEAST_OF_FILLING: f64 = 0.8;
-/// Minimum share of its rate for a flood that overruns the link: half of three times the link's
-/// rate still does.
+/// Minimum share of its rate for a flood that overruns the link: half of three times the link's rate still does.
 const LEAST_OF_OVERRUN: f64 = 0.5;
 
 /// Result of a trial: an element of `trials` in a result (`isolane/isolation/1`).
@@ -28,32 +26,30 @@ pub struct Verdict {
     pub name: String,
     /// Datapath: `udp` or `xdp`.
     pub datapath: String,
-    /// Disabled mechanism of a companion: `priorities-and-lanes`, `strict-link`, `recycling` or
-    /// `ledger`; null for none.
+    /// Disabled mechanism of a companion: `priorities-and-lanes`, `strict-link`, `recycling` or `ledger`; null for
+    /// none.
     pub without: Option<Mechanism>,
-    /// Required counters: `inversions`, `lost`, `touched`, `unaccounted`. Sockets reserve no
-    /// buffers, so they have no `touched`.
+    /// Required counters: `inversions`, `lost`, `touched`, `unaccounted`. Sockets reserve no buffers, so they have no
+    /// `touched`.
     pub has: Vec<Counter>,
-    /// Counter values; null if a counter is missing, which fails the trial if the counter is
-    /// required.
+    /// Counter values; null if a counter is missing, which fails the trial if the counter is required.
     pub counts: Counts,
-    /// Less urgent activations begun after a critical sample's kernel timestamp, when the preceding
-    /// poll did not yet return the sample. These are inversions by timestamp, and no decision of
-    /// the executor. Sum of both ends, not judged; null if the trial could not be run.
+    /// Less urgent activations begun after a critical sample's kernel timestamp, when the preceding poll did not yet
+    /// return the sample. These are inversions by timestamp, and no decision of the executor. Sum of both ends, not
+    /// judged; null if the trial could not be run.
     pub kernel_late: Option<u64>,
     /// Critical round trips scheduled.
     pub samples: u64,
-    /// Datagrams of the flood that reached the link, or samples of the participants' own bulk, both
-    /// directions together.
+    /// Datagrams of the flood that reached the link, or samples of the participants' own bulk, both directions
+    /// together.
     pub bulk: u64,
-    /// Achieved rate of the flood as a multiple of the link's, in the slower direction; null
-    /// without a flood.
+    /// Achieved rate of the flood as a multiple of the link's, in the slower direction; null without a flood.
     pub factor: Option<f64>,
-    /// Evidence that bulk is not drained: datagrams that its full lane dropped, or samples in its
-    /// reader's cache, at the end with fewer. Null where bulk is drained, or addresses no lane.
+    /// Evidence that bulk is not drained: datagrams that its full lane dropped, or samples in its reader's cache, at
+    /// the end with fewer. Null where bulk is drained, or addresses no lane.
     pub unread: Option<u64>,
-    /// Reason why the run is invalid: its ledgers do not balance, or the machine was too slow.
-    /// Expected only in the companion without the ledger.
+    /// Reason why the run is invalid: its ledgers do not balance, or the machine was too slow. Expected only in the
+    /// companion without the ledger.
     pub invalid: Option<String>,
     /// Reason why the trial failed; null if it passed.
     pub fault: Option<String>,
@@ -81,9 +77,8 @@ impl Trial {
         verdict
     }
 
-    /// Returns whether a stall of the machine spoilt the run: frames were dropped before the cable,
-    /// or the disturbance was too weak. A violation with all mechanisms on counts even under a weak
-    /// disturbance.
+    /// Returns whether a stall of the machine spoilt the run: frames were dropped before the cable, or the disturbance
+    /// was too weak. A violation with all mechanisms on counts even under a weak disturbance.
     pub fn is_spoilt(&self, run: &Run) -> bool {
         let verdict = self.judge(run);
         let is_weak = run.disturbed.is_some_and(|disturbed| !disturbed.enough)
@@ -155,8 +150,8 @@ impl Trial {
         }
     }
 
-    /// Reason why the trial failed. `has_ingress_drops`: the machine dropped frames before the
-    /// cable, which invalidates any run.
+    /// Reason why the trial failed. `has_ingress_drops`: the machine dropped frames before the cable, which invalidates
+    /// any run.
     fn fault(&self, verdict: &Verdict, has_ingress_drops: bool) -> Option<String> {
         let is_to_balance = has_ingress_drops || self.without != Some(Mechanism::Ledger);
         match &verdict.invalid {

@@ -1,10 +1,9 @@
-//! Busy job at a level between measured and bulk traffic. It takes all the time the measured level
-//! leaves, so that the executor never drains the bulk lane, and its datagrams stay in the ring or
-//! socket.
+//! Busy job at a level between measured and bulk traffic. It takes all the time the measured level leaves, so that the
+//! executor never drains the bulk lane, and its datagrams stay in the ring or socket.
 //!
-//! It emulates an application that computes too much at a middle level. The job sleeps instead,
-//! which is equivalent for its executor because activations are not pre-empted. Both ends share a
-//! core, and one that computed all the time under SCHED_FIFO would starve the other.
+//! It emulates an application that computes too much at a middle level. The job sleeps instead, which is equivalent for
+//! its executor because activations are not pre-empted. Both ends share a core, and one that computed all the time
+//! under SCHED_FIFO would starve the other.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Reasons that invalidate a run with balanced samples: a weak disturbance, an unused lane, or
-//! unaccounted foreign traffic.
+//! Reasons that invalidate a run with balanced samples: a weak disturbance, an unused lane, or unaccounted foreign
+//! traffic.
 
 use super::run::Config;
 use crate::cable::wire_bytes;
@@ -8,13 +8,13 @@ use crate::report::{Disturbed, EndLanes, Ledger, Place, Run};
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::storm;
 
-/// Minimum share of its rate for a storm. Steps are compared under the same storm, and the measured
-/// times grow with its rate: a fifth less already looks like an improvement. The senders are not on
-/// the hosts' core, so they reach the full rate unless the machine stalls.
+/// Minimum share of its rate for a storm. Steps are compared under the same storm, and the measured times grow with its
+/// rate: a fifth less already looks like an improvement. The senders are not on the hosts' core, so they reach the full
+/// rate unless the machine stalls.
 const LEAST_OF_STORM: f64 = 0.8;
 
-/// Maximum share of the link that round trips may fill. Beyond it they wait for each other, and the
-/// run measures the link's queue.
+/// Maximum share of the link that round trips may fill. Beyond it they wait for each other, and the run measures the
+/// link's queue.
 const MOST_OF_LINK: f64 = 0.8;
 
 /// First reason that applies.
@@ -102,8 +102,8 @@ fn unused_lane(config: &Config, run: &Run) -> Option<String> {
     })
 }
 
-/// Reports foreign traffic to a level of the pong end that neither arrived nor was dropped by name.
-/// The ping end has ended before the senders stop.
+/// Reports foreign traffic to a level of the pong end that neither arrived nor was dropped by name. The ping end has
+/// ended before the senders stop.
 fn strangers(run: &Run) -> Option<String> {
     let ledger = run.ledger.as_ref()?;
     let EndLanes { strangers, .. } = &run.lanes.as_ref()?.pong;

@@ -1,7 +1,7 @@
 //! Round trips between two participants on one thread, through memory.
 //!
-//! Without a kernel, a link or other processes, the run measures isolane's own work, on any core
-//! the scheduler gives. It is for machines that allow nothing else.
+//! Without a kernel, a link or other processes, the run measures isolane's own work, on any core the scheduler gives.
+//! It is for machines that allow nothing else.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,8 +100,7 @@ impl MemoryRun {
         outcome(&self.config, parts)
     }
 
-    /// Runs both participants in turn until `done`. Returns false if that takes longer than
-    /// `patience`.
+    /// Runs both participants in turn until `done`. Returns false if that takes longer than `patience`.
     fn run_both(&self, patience: Duration, done: impl Fn() -> bool) -> bool {
         let end = Instant::now() + patience;
         while Instant::now() < end {

@@ -1,5 +1,5 @@
-//! Round trips: host A publishes `RTTPing` at a fixed rate (open loop); host B answers each from
-//! its callback with `RTTPong` of the same size.
+//! Round trips: host A publishes `RTTPing` at a fixed rate (open loop); host B answers each from its callback with
+//! `RTTPong` of the same size.
 //!
 //! ```text
 //!   host A                                            host B
@@ -8,12 +8,11 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
-//! With a disturbance inside the participants ([`inside`](super::inside)), they also have a bulk
-//! topic in each direction, or discover a third participant's endpoints.
+//! With a disturbance inside the participants ([`inside`](super::inside)), they also have a bulk topic in each
+//! direction, or discover a third participant's endpoints.
 //!
-//! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into
-//! memory reserved before the start and allocate nothing afterwards. [`run_between_hosts`] is the
-//! parent's function.
+//! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before
+//! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.
 
 mod beside;
 mod between;

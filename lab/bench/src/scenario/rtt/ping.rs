@@ -39,8 +39,7 @@ pub struct PingReport {
     pub refused: u64,
     /// Counts of the participant.
     pub counts: EndCounts,
-    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader
-    /// took any.
+    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
     pub bulk_acknowledged: Option<bool>,
 }
 

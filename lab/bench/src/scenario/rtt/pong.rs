@@ -34,8 +34,7 @@ pub struct PongReport {
     pub refused: u64,
     /// Counts of the participant.
     pub counts: EndCounts,
-    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader
-    /// took any.
+    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
     pub bulk_acknowledged: Option<bool>,
 }
 
@@ -121,8 +120,8 @@ impl Pong {
         })
     }
 
-    /// Disturbs while there are pings, and then stops: the other end shall acknowledge all bulk,
-    /// and this end drain its bulk lane.
+    /// Disturbs while there are pings, and then stops: the other end shall acknowledge all bulk, and this end drain its
+    /// bulk lane.
     fn disturb(
         &self,
         participant: &Participant,

@@ -1,8 +1,7 @@
 //! Publisher of pings: a thread, or a time-triggered job of the executor.
 //!
-//! Both follow the same [`Schedule`]: the thread sleeps until the next ping is due, the job is
-//! released by the executor. Paper 000 uses the thread; the job saves a context switch and shares
-//! the executor's order.
+//! Both follow the same [`Schedule`]: the thread sleeps until the next ping is due, the job is released by the
+//! executor. Paper 000 uses the thread; the job saves a context switch and shares the executor's order.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -60,8 +59,8 @@ impl Publisher {
         }
     }
 
-    /// Ends the publisher. Returns the schedule with its timestamps and keeps a thread's writer,
-    /// and so its ledger, alive.
+    /// Ends the publisher. Returns the schedule with its timestamps and keeps a thread's writer, and so its ledger,
+    /// alive.
     pub(super) fn finish(self) -> Result<Published, EndError> {
         match self {
             Publisher::Thread(publisher) => {

@@ -1,5 +1,4 @@
-//! Participant of an end: its transport, the policing of its receivers, and a reader for foreign
-//! traffic.
+//! Participant of an end: its transport, the policing of its receivers, and a reader for foreign traffic.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -23,8 +22,7 @@ pub(super) fn participant(config: &EndConfig, name: &str) -> Result<Participant,
     Ok(participant)
 }
 
-/// Creates a reader of a topic without writers. It opens its level's lane, where foreign bulk
-/// arrives.
+/// Creates a reader of a topic without writers. It opens its level's lane, where foreign bulk arrives.
 pub(super) fn of_strangers(
     participant: &Participant,
     config: &EndConfig,
@@ -37,8 +35,7 @@ pub(super) fn of_strangers(
     Ok(Some(reader))
 }
 
-/// Polices the receivers before there is an endpoint, so that the first datagram is already
-/// policed.
+/// Polices the receivers before there is an endpoint, so that the first datagram is already policed.
 fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
     let Policing { others, bulk } = config.policing;
     if let Some(others) = others {

@@ -18,8 +18,7 @@ use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::storm;
 use crate::target::Target;
 
-/// Time in seconds after the run when a flood or storm ends by itself, if the parent does not stop
-/// it.
+/// Time in seconds after the run when a flood or storm ends by itself, if the parent does not stop it.
 const OUTLASTS_SECONDS: u32 = 60;
 
 /// Configuration of one run.
@@ -45,8 +44,8 @@ pub struct Config {
     pub policing: Policing,
     /// Reader of the flood's or storm's traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
-    /// Connection of the hosts. Unless the link is disturbed, the pong end runs on the cable's core
-    /// instead of the ping end's.
+    /// Connection of the hosts. Unless the link is disturbed, the pong end runs on the cable's core instead of the ping
+    /// end's.
     pub place: Place,
 }
 
@@ -168,9 +167,8 @@ pub fn run_between_hosts(
     run_between_prepared_hosts(testbed, program, config, || Ok(()))
 }
 
-/// Measures as [`run_between_hosts`], and calls `set_up` when the ends exist and before the
-/// measurement. Some drivers re-create a device, its interrupts and threads when a lane is
-/// attached.
+/// Measures as [`run_between_hosts`], and calls `set_up` when the ends exist and before the measurement. Some drivers
+/// re-create a device, its interrupts and threads when a lane is attached.
 pub fn run_between_prepared_hosts(
     testbed: &Testbed,
     program: &Program,
@@ -259,8 +257,7 @@ impl Watch {
     }
 }
 
-/// Measures between two processes of this machine, by unicast on 127.0.0.1, where no link can be
-/// disturbed.
+/// Measures between two processes of this machine, by unicast on 127.0.0.1, where no link can be disturbed.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, ScenarioError> {
     config.check_without_hosts()?;
     let site = Site::loopback();

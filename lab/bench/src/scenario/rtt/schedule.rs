@@ -7,8 +7,8 @@ use crate::clock::now_ns;
 use crate::record::{PingRecorder, nonce};
 use crate::scenario::{ConfigError, RttMessage};
 
-/// Schedule of a run's pings. The publisher writes every due ping, even if late, and skips none: a
-/// delayed sender shows in the round trips, which start at the due time.
+/// Schedule of a run's pings. The publisher writes every due ping, even if late, and skips none: a delayed sender shows
+/// in the round trips, which start at the due time.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     period_ns: u64,

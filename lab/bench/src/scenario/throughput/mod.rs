@@ -1,13 +1,12 @@
 //! Throughput: one process writes as fast as possible, another counts the samples of its callback.
 //!
-//! With best effort every `write` sends a datagram at once, and losses are final. With reliable
-//! KEEP_ALL a full history blocks the writer until the reader acknowledges. The rate is measured at
-//! the reader, from its first to its last sample.
+//! With best effort every `write` sends a datagram at once, and losses are final. With reliable KEEP_ALL a full history
+//! blocks the writer until the reader acknowledges. The rate is measured at the reader, from its first to its last
+//! sample.
 //!
-//! Both ends are ordinary threads on separate cores: a writer that never sleeps must not run under
-//! SCHED_FIFO. They run on two hosts joined by one veth pair, for sockets and lanes alike, or on
-//! 127.0.0.1 where the machine allows no namespaces. There is no cable, because a process that
-//! relays each frame would be the bottleneck.
+//! Both ends are ordinary threads on separate cores: a writer that never sleeps must not run under SCHED_FIFO. They run
+//! on two hosts joined by one veth pair, for sockets and lanes alike, or on 127.0.0.1 where the machine allows no
+//! namespaces. There is no cable, because a process that relays each frame would be the bottleneck.
 
 mod reader;
 mod run;

@@ -80,9 +80,9 @@ pub struct Run {
     pub notes: Vec<Note>,
 }
 
-/// Measures between the two hosts of a testbed without a cable; the kernel passes frames directly
-/// to the other device. Over lanes, the result states the datagrams received by one. If samples
-/// that fit a lane did not use it, the run is invalid.
+/// Measures between the two hosts of a testbed without a cable; the kernel passes frames directly to the other device.
+/// Over lanes, the result states the datagrams received by one. If samples that fit a lane did not use it, the run is
+/// invalid.
 pub fn run_between_hosts(
     testbed: &Testbed,
     program: &Program,

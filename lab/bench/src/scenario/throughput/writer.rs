@@ -72,8 +72,7 @@ pub fn run_writer(
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
     } else {
-        // Samples in a partial datagram or pending fragments would be sent after being counted as
-        // unsent.
+        // Samples in a partial datagram or pending fragments would be sent after being counted as unsent.
         writer.flush();
         let none_waits = || writer.ledger().pending == 0;
         end::run_until(&participant, stop, ACKNOWLEDGE, none_waits)?;

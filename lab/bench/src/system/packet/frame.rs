@@ -1,8 +1,8 @@
 //! Frame memory, and the metadata that the kernel separates from a frame.
 //!
-//! A relay must restore all of it: a checksum the sending host offloaded to hardware that a veth
-//! lacks (`PACKET_VNET_HDR`), and a VLAN tag the kernel removed (`PACKET_AUXDATA`). The receive
-//! timestamp (`SO_TIMESTAMPNS`) lets the relay read a frame later than it arrived.
+//! A relay must restore all of it: a checksum the sending host offloaded to hardware that a veth lacks
+//! (`PACKET_VNET_HDR`), and a VLAN tag the kernel removed (`PACKET_AUXDATA`). The receive timestamp (`SO_TIMESTAMPNS`)
+//! lets the relay read a frame later than it arrived.
 
 use std::ptr;
 
@@ -15,8 +15,7 @@ pub(super) const TAG_BYTES: usize = 4;
 const ADDRESSES_BYTES: usize = 12;
 /// Size of `struct virtio_net_hdr`.
 pub(super) const OFFLOAD_HEADER_BYTES: usize = 10;
-/// Aligned space for a frame's control messages, in 64-bit words (32 bytes for the time, 40 for the
-/// tag).
+/// Aligned space for a frame's control messages, in 64-bit words (32 bytes for the time, 40 for the tag).
 pub(in crate::system) const CONTROL_WORDS: usize = 12;
 
 /// Handle to a frame in memory reserved at start; cheap to move.
@@ -46,8 +45,7 @@ impl Frame {
         }))
     }
 
-    /// Frame bytes as on the wire, from the destination address on, without the frame check
-    /// sequence.
+    /// Frame bytes as on the wire, from the destination address on, without the frame check sequence.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         let slot = &*self.0;
         &slot.bytes[slot.start..slot.end]
@@ -67,8 +65,8 @@ impl Frame {
         self.0.oversize
     }
 
-    /// Returns the offloaded checksum as (first byte to sum, position of the checksum), both
-    /// relative to [`Frame::as_bytes`].
+    /// Returns the offloaded checksum as (first byte to sum, position of the checksum), both relative to
+    /// [`Frame::as_bytes`].
     pub(crate) fn take_unfinished_checksum(&mut self) -> Option<(usize, usize)> {
         const NEEDS_CHECKSUM: u8 = 1;
         let [
@@ -102,8 +100,8 @@ impl Frame {
         self.as_bytes_mut().copy_from_slice(bytes);
     }
 
-    /// Applies the kernel's metadata to a received frame. `asides` were read before: the header
-    /// points into this frame's slot, which is exclusively borrowed from here on.
+    /// Applies the kernel's metadata to a received frame. `asides` were read before: the header points into this
+    /// frame's slot, which is exclusively borrowed from here on.
     pub(super) fn settle(&mut self, length: usize, flags: libc::c_int, asides: &Asides) {
         let slot = &mut *self.0;
         let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);
