@@ -1,4 +1,4 @@
-//! `#[topic(...)]` on types and members, as values.
+//! Parsed `#[topic(...)]` attributes of types and members.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,21 +6,21 @@ use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, LitStr, Path};
 
-/// The longest type name that discovery carries, in bytes.
+/// Maximum length of a type name in discovery, in bytes.
 const MAX_TYPE_NAME_BYTES: usize = 255;
 
-/// Where an attribute stands; each place has its own words.
+/// Kind of item that has the attribute; each kind accepts different words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Struct,
     Enum,
 }
 
-/// What `#[topic(...)]` on a type says.
+/// Attributes of a type.
 pub(crate) struct TypeAttributes {
-    /// `name = "..."`.
+    /// Type name, `name = "..."`.
     pub(crate) name: Option<String>,
-    /// Final, the default; otherwise the type is `appendable`.
+    /// Whether the type is final, the default; otherwise `appendable`.
     pub(crate) is_final: bool,
     /// Path of the traits.
     pub(crate) types: TokenStream,
@@ -61,12 +61,12 @@ impl TypeAttributes {
     }
 }
 
-/// What `#[topic(...)]` on a member says.
+/// Attributes of a member.
 #[derive(Default)]
 pub(crate) struct MemberAttributes {
-    /// `key`.
+    /// Whether it is a `key` member.
     pub(crate) key: bool,
-    /// `bound = N`.
+    /// Bound, `bound = N`.
     pub(crate) bound: Option<Expr>,
 }
 
@@ -93,7 +93,7 @@ impl MemberAttributes {
     }
 }
 
-/// Enumerators have no attributes: says so at the first.
+/// Refuses attributes on enumerators, with an error at the first.
 pub(crate) fn refuse(attributes: &[Attribute], message: &str) -> syn::Result<()> {
     match topic(attributes).next() {
         Some(attribute) => Err(syn::Error::new(attribute.span(), message)),

@@ -1,4 +1,4 @@
-//! Enums without fields: enumerations, which travel as `i32` (XTypes 1.3 §7.4.3.5).
+//! Expansion of enums without fields: enumerations, serialised as `i32` (XTypes 1.3 §7.4.3.5).
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -35,7 +35,7 @@ pub(crate) fn expand(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenS
     let variants: Vec<_> = variants.collect();
     let words = variants.iter().map(|variant| variant.unraw().to_string());
     let words: Vec<_> = words.collect();
-    // Constants, because a pattern cannot be a cast.
+    // Constants, because a cast is not a pattern.
     let values: Vec<_> = (0..variants.len())
         .map(|index| format_ident!("VALUE_{index}"))
         .collect();

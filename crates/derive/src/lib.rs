@@ -1,10 +1,10 @@
-//! `#[derive(TopicType)]`: a Rust type becomes the type of a DDS topic.
+//! `#[derive(TopicType)]`: makes a Rust type the type of a DDS topic.
 //!
-//! The macro reads the declaration and writes the list of its members; what each member does with
-//! its bytes is in the traits it calls (`isolane::types::CdrType`). So what it generates is short, and a
-//! member that has no form in DDS is an error of the compiler at that member's type.
+//! The macro reads the declaration and generates the list of its members. The traits it calls
+//! (`isolane::types::CdrType`) encode each member, so the generated code is short. A member without a DDS form is a
+//! compiler error at that member's type.
 //!
-//! It never looks at more than one declaration, reads no file and no environment.
+//! The macro looks at a single declaration and reads neither files nor the environment.
 
 use proc_macro::TokenStream;
 use syn::{Data, DeriveInput, parse_macro_input};
@@ -56,7 +56,7 @@ mod unsupported;
 /// assert_ne!(key_hash(&sample).unwrap(), [0; 16]);
 /// ```
 ///
-/// Beside the traits the macro generates `BrakePressureView<'a>`, the form in which a received sample
+/// In addition to the traits the macro generates `BrakePressureView<'a>`, the form in which a received sample
 /// is read without copying: the same members, numbers by value, strings as `&'a str`, sequences and
 /// arrays as views.
 ///
@@ -89,7 +89,7 @@ mod unsupported;
 /// | --- | --- |
 /// | `#[topic(name = "module::Type")]` | the name that peers compare; default: the struct's own |
 /// | `#[topic(final_)]` | members are never added; the default, `@final` in IDL |
-/// | `#[topic(appendable)]` | members may be added at the end later; `@appendable` in IDL, where nothing said means this |
+/// | `#[topic(appendable)]` | members may be added at the end later; `@appendable` in IDL, and the default there |
 /// | `#[topic(crate = "path")]` | where the traits are; default `::isolane::types` |
 ///
 /// On a member:

@@ -1,4 +1,4 @@
-//! Structs: their view and their traits.
+//! Expansion of structs: their view and their traits.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -9,7 +9,7 @@ use syn::{DataStruct, DeriveInput, Field, Fields, Type, Visibility};
 use crate::attributes::{MemberAttributes, Place, TypeAttributes};
 use crate::unsupported::unsupported;
 
-/// A member, with what its attributes say.
+/// Member with its attributes.
 struct Member<'a> {
     visibility: &'a Visibility,
     name: &'a Ident,
@@ -17,15 +17,15 @@ struct Member<'a> {
     attributes: MemberAttributes,
 }
 
-/// All that is generated comes from these.
+/// Declaration from which all code is generated.
 struct Structure<'a> {
     visibility: &'a Visibility,
     name: &'a Ident,
     view: Ident,
     attributes: TypeAttributes,
-    /// The path of the traits.
+    /// Path of the traits.
     types: TokenStream,
-    /// The `Extensibility`, as an expression.
+    /// Expression of the `Extensibility`.
     extensibility: TokenStream,
     members: Vec<Member<'a>>,
 }
@@ -57,7 +57,7 @@ pub(crate) fn expand(input: &DeriveInput, data: &DataStruct) -> syn::Result<Toke
     .collect())
 }
 
-/// The members, or every mistake in them at once.
+/// Parses the members; reports all errors in them at once.
 fn members<'a>(input: &DeriveInput, data: &'a DataStruct) -> syn::Result<Vec<Member<'a>>> {
     let Fields::Named(fields) = &data.fields else {
         return Err(syn::Error::new(
@@ -99,7 +99,7 @@ fn member(field: &Field) -> syn::Result<Option<Member<'_>>> {
 }
 
 impl Member<'_> {
-    /// The most elements or bytes it holds, the default included: a `usize`.
+    /// Maximum number of elements or bytes, the default included: a `usize` expression.
     fn bound(&self, types: &TokenStream) -> TokenStream {
         match &self.attributes.bound {
             Some(bound) => quote!(#bound),
@@ -107,7 +107,7 @@ impl Member<'_> {
         }
     }
 
-    /// The bound that it states: an `Option<usize>`.
+    /// Explicit bound: an `Option<usize>` expression.
     fn stated_bound(&self) -> TokenStream {
         match &self.attributes.bound {
             Some(bound) => quote!(::core::option::Option::Some(#bound)),
@@ -121,13 +121,13 @@ impl Structure<'_> {
         self.members.iter().any(|member| member.attributes.key)
     }
 
-    /// Whether a member is in the key: those marked, or all if none is, as for a structure that is
-    /// itself a key.
+    /// Returns whether a member is in the key: marked members, or all if none is marked, as for a nested structure used
+    /// as a key.
     fn is_in_key(&self, member: &Member<'_>) -> bool {
         member.attributes.key || !self.has_key()
     }
 
-    /// Something for each member: its name, its type, its bound.
+    /// Generates tokens for each member from its name, type and bound.
     fn each(
         &self,
         write: impl Fn(&Member<'_>, &Ident, &Type, TokenStream) -> TokenStream,
@@ -138,7 +138,7 @@ impl Structure<'_> {
             .collect()
     }
 
-    /// A type as a `CdrType`, so that an error points at the type.
+    /// Type as a `CdrType`, spanned so that errors point at the type.
     fn as_cdr_type(&self, ty: &Type) -> TokenStream {
         let types = &self.types;
         quote_spanned!(ty.span()=> <#ty as #types::CdrType>)
@@ -391,7 +391,7 @@ impl Structure<'_> {
         }
     }
 
-    /// Members by their names, as filters call them.
+    /// Generates access to members by name, for content filters.
     fn fields(&self) -> TokenStream {
         let types = &self.types;
         let kinds = self.each(|_, name, ty, _| {
@@ -443,7 +443,7 @@ impl Structure<'_> {
         }
     }
 
-    /// A bound on a member that has none to set is an error at that member's type.
+    /// Generates a check that a bound is only on members that accept one; the error points at that member's type.
     fn bound_checks(&self) -> TokenStream {
         let types = &self.types;
         self.each(|member, _, ty, _| {

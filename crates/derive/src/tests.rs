@@ -1,9 +1,9 @@
-//! What is refused, and in which words. That accepted declarations do the right thing is tested in
-//! `isolane-wire`, where the bytes are.
+//! Tests of refused declarations and their messages. `isolane-wire` tests accepted declarations, together with their
+//! serialised bytes.
 
 use syn::parse_quote;
 
-/// The message of the error that a declaration gives.
+/// Error message of a declaration.
 macro_rules! refusal {
     ($($declaration:tt)*) => {
         match crate::expand(&parse_quote!($($declaration)*)) {

@@ -1,12 +1,12 @@
-//! Types of Rust that have no form in DDS, and what to use for them.
+//! Rust types without a DDS form, and their replacements.
 //!
-//! The compiler refuses whatever lacks the trait `CdrType`, but once for each use in the generated
-//! code. For types that people try, one error that names the remedy is kinder.
+//! The compiler refuses any type without the trait `CdrType`, but once for each use in the generated code. For commonly
+//! tried types, a single error names the remedy.
 
 use syn::Type;
 
-/// Why a member cannot have this type, if that can be told from how it is written. Types inside
-/// arrays and collections are looked at as well.
+/// Reason why a member cannot have this type, if its syntax shows that. Also checks types inside arrays and
+/// collections.
 pub(crate) fn unsupported(ty: &Type) -> Option<&'static str> {
     match ty {
         Type::Reference(_) => Some(

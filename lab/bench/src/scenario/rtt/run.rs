@@ -167,7 +167,7 @@ pub fn run_between_hosts(
     run_between_prepared_hosts(testbed, program, config, || Ok(()))
 }
 
-/// Measures as [`run_between_hosts`], and calls `set_up` when the ends exist and before the measurement. Some drivers
+/// Measures between two hosts, and calls `set_up` when the ends exist and before the measurement. Some drivers
 /// re-create a device, its interrupts and threads when a lane is attached.
 pub fn run_between_prepared_hosts(
     testbed: &Testbed,
