@@ -3,7 +3,6 @@
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitCode {
-    /// Success.
     Done,
     /// The command ran and the answer is no: a check failed, a bound was violated, peers do not match.
     AnswerIsNo,

@@ -40,7 +40,6 @@ impl Failure {
         })
     }
 
-    /// Adds a remedy.
     pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         if let Self::Stated(statement) = &mut self {
             statement.remedy = Some(remedy.into());
@@ -53,7 +52,6 @@ impl Failure {
         Self::new(ExitCode::WrongUsage, what, why)
     }
 
-    /// Exit code of the failure.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Stated(statement) => statement.code,

@@ -162,7 +162,6 @@ pub(crate) fn count_of(number: u64, what: &str) -> String {
     }
 }
 
-/// JSON lines, one per value.
 pub(crate) enum JsonLines {
     StandardOutput,
     File(ResultFile, Destination),

@@ -160,7 +160,6 @@ pub(crate) struct PayloadBytes(SampleBytes);
 impl PayloadBytes {
     /// Payload of 64 bytes: a control value with its timestamp.
     pub(crate) const SMALL: Self = Self(SampleBytes::new(64).expect("it fits"));
-    /// Payload of 1 KiB.
     pub(crate) const MEDIUM: Self = Self(SampleBytes::new(1024).expect("it fits"));
     /// Payloads of paper 000.
     pub(crate) const OF_PAPER: [Self; 3] = [
@@ -253,10 +252,8 @@ impl From<ExportFormat> for isolane_tune::Format {
     }
 }
 
-/// Disturbance of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {
-    /// No disturbance.
     None,
     /// 25 UDP streams in each direction through the cable.
     Flood,
@@ -324,7 +321,6 @@ impl Word for LinkArbiter {
 }
 
 impl LinkArbiter {
-    /// All arbiters.
     pub(crate) const ALL: [Self; 2] = [Self::Fifo, Self::Strict];
 
     pub(crate) fn in_cable(self) -> Arbiter {
@@ -356,7 +352,6 @@ impl JobOrder {
     }
 }
 
-/// Parts of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DemoPart {
     Link,

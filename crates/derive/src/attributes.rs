@@ -16,7 +16,6 @@ pub(crate) enum Place {
     Enum,
 }
 
-/// Attributes of a type.
 pub(crate) struct TypeAttributes {
     /// Type name, `name = "..."`.
     pub(crate) name: Option<String>,
@@ -61,7 +60,6 @@ impl TypeAttributes {
     }
 }
 
-/// Attributes of a member.
 #[derive(Default)]
 pub(crate) struct MemberAttributes {
     /// Whether it is a `key` member.

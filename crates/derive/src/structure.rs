@@ -9,7 +9,6 @@ use syn::{DataStruct, DeriveInput, Field, Fields, Type, Visibility};
 use crate::attributes::{MemberAttributes, Place, TypeAttributes};
 use crate::unsupported::unsupported;
 
-/// Member with its attributes.
 struct Member<'a> {
     visibility: &'a Visibility,
     name: &'a Ident,

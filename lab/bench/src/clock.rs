@@ -21,7 +21,6 @@ pub(crate) fn now_and_realtime_offset_ns() -> (u64, u64) {
     (now, real_ns.saturating_sub(now))
 }
 
-/// Duration in nanoseconds as a `Timespec`.
 pub(crate) fn timespec(duration_ns: u64) -> Timespec {
     Timespec {
         tv_sec: (duration_ns / NANOS_PER_SECOND) as i64,

@@ -245,7 +245,6 @@ fn number(input: &mut Input<'_>) -> i64 {
     }
 }
 
-/// Fragment number.
 fn fragment(input: &mut Input<'_>) -> u32 {
     number(input) as u32
 }

@@ -226,7 +226,6 @@ impl Options {
         }
     }
 
-    /// Names of the topics.
     pub(crate) fn topics(&self) -> impl Iterator<Item = String> {
         numbered(&self.topic, self.num_topics)
     }

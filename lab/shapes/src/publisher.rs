@@ -10,7 +10,6 @@ use crate::options::{FinalState, Options};
 use crate::shape::{Motion, ShapeType};
 use crate::{printed, qos, statuses, stop};
 
-/// Default colour of a publisher.
 const DEFAULT_COLOR: &str = "BLUE";
 
 /// Time limit for the last acknowledgements, well below that of the tests.
@@ -18,7 +17,6 @@ const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(10);
 /// Time that a best-effort writer stays after its last sample.
 const BEST_EFFORT_STAY: Duration = Duration::from_millis(100);
 
-/// Writer with its topic.
 struct Writer {
     topic: String,
     writer: DataWriter<ShapeType>,

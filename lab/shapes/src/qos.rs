@@ -96,7 +96,6 @@ pub(crate) fn of_group(options: &Options) -> Qos {
     }
 }
 
-/// QoS of a writer.
 pub(crate) fn of_writer(options: &Options) -> Qos {
     let mut qos = common(options)
         .max_instances(options.num_instances)
@@ -116,7 +115,6 @@ pub(crate) fn of_writer(options: &Options) -> Qos {
     qos
 }
 
-/// QoS of a reader.
 pub(crate) fn of_reader(options: &Options) -> Qos {
     let mut qos = common(options)
         .max_instances(reader_instances(options))

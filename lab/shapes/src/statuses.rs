@@ -11,7 +11,6 @@ use crate::shape::ShapeType;
 /// Minimum interval of a reader's lines about missed samples.
 const MISSED_PERIOD: Duration = Duration::from_secs(1);
 
-/// Prints the statuses of a writer.
 pub(crate) fn listen_to_writer(
     writer: &DataWriter<ShapeType>,
     topic: &str,
@@ -37,7 +36,6 @@ pub(crate) fn listen_to_writer(
     })
 }
 
-/// Prints the statuses of a reader.
 pub(crate) fn listen_to_reader(
     reader: &DataReader<ShapeType>,
     topic: &str,

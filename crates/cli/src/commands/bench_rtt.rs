@@ -35,7 +35,6 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
     round_trips::run(laboratory, what, plan, "", &settings.runs, shown)
 }
 
-/// Runs of an ablation.
 fn ablation(
     settings: &BenchRttSettings,
     laboratory: &Laboratory,

@@ -18,7 +18,6 @@ use crate::failure::Failure;
 use crate::output::print_json;
 use crate::settings::BenchThroughputSettings;
 
-/// Measures each datapath and payload, and prints the results.
 pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure> {
     let laboratory = Laboratory::set_up()?;
     let runs = &settings.runs;
@@ -109,7 +108,6 @@ fn run_one(
     }
 }
 
-/// Text table with one line per run.
 fn render(runs: &[Run]) -> String {
     let mut text = String::from(
         "    datapath    payload     samples/s       Mbit/s      written    delivered   lost  waits  repaired\n",

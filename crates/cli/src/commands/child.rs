@@ -2,7 +2,6 @@
 
 use crate::exit_code::ExitCode;
 
-/// Runs the role until the parent stops it.
 pub(crate) fn run(role: &str) -> ExitCode {
     if isolane_bench::child::main(role) == std::process::ExitCode::SUCCESS {
         ExitCode::Done

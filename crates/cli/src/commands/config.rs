@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::output;
 use crate::settings::ConfigSettings;
 
-/// Prints the description or the example.
 pub(crate) fn run(settings: ConfigSettings) -> Result<ExitCode, Failure> {
     match settings {
         ConfigSettings::Example => output::print(isolane_model::example()),

@@ -116,7 +116,6 @@ fn parts_of(settings: &DemoSettings) -> Vec<Part> {
         .collect()
 }
 
-/// Runs in order.
 fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Config>, Failure> {
     let seconds = settings.runs.run_for.value.as_secs() as u32;
     let inside = settings.run_inside_for.value.as_secs() as u32;

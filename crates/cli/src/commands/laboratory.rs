@@ -95,7 +95,6 @@ impl Laboratory {
         }
     }
 
-    /// Name of a requested datapath in results.
     pub(crate) fn name_of(&self, datapath: MeasuredDatapath) -> Result<&'static str, Failure> {
         match (datapath, &self.hosts) {
             (MeasuredDatapath::Udp, Ok(_)) => Ok("udp"),

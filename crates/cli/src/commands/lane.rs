@@ -127,7 +127,6 @@ pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<
     }
 }
 
-/// Converts a reader's budget.
 pub(super) fn budget(budget: ReceiveBudget) -> Budget {
     Budget {
         capacity: budget.capacity,

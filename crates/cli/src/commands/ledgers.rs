@@ -7,7 +7,6 @@ use isolane_model::format_duration;
 
 use crate::output::{count_of, tell};
 
-/// Text of a reader's ledger.
 pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
     let ReaderLedger {
         // Sum of the following counts.

@@ -10,14 +10,12 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, tell, write_text};
 
-/// Prints a completion script.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "isolane", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Prints the manual page, or writes one for each command.
 pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut whole = command();
     let Some(directory) = directory else {

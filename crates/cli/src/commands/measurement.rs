@@ -37,7 +37,6 @@ pub(super) struct Row<C> {
     pub(super) seconds: u32,
 }
 
-/// Results of all runs.
 pub(super) struct Measured<R> {
     /// Finished runs in the order of the rows.
     pub(super) finished: Vec<R>,
@@ -98,7 +97,6 @@ fn announce<C>(what: &str, rows: &[Row<C>]) {
     ));
 }
 
-/// Expected duration of all runs.
 pub(super) fn expected_of_all<C>(rows: &[Row<C>]) -> Duration {
     rows.iter().map(expected).sum()
 }

@@ -166,7 +166,6 @@ pub(super) fn failure(error: BuildError) -> Failure {
     Failure::new(code, "the participant could not be made", error.to_string())
 }
 
-/// QoS of an endpoint.
 pub(super) fn qos(settings: &EndpointSettings) -> Qos {
     let mut qos = match settings.reliability.value {
         Reliability::BestEffort => Qos::best_effort(),

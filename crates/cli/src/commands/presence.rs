@@ -15,7 +15,6 @@ pub(super) struct Presence {
     looked: Instant,
 }
 
-/// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Works,

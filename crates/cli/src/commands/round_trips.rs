@@ -19,7 +19,6 @@ use crate::output::{GrowingJson, print, tell, write_text};
 use crate::settings::RunSettings;
 use crate::values::Destination;
 
-/// Description of measurements without hosts.
 pub(crate) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
 
 /// Form of the results.
@@ -31,9 +30,7 @@ pub(crate) enum Shown {
     Steps,
 }
 
-/// Planned measurement.
 pub(crate) struct Plan {
-    /// Runs in order.
     pub(crate) rows: Vec<rtt::Config>,
     /// Runs this machine does not support.
     pub(crate) left_out: Vec<Missing>,

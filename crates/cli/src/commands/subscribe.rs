@@ -100,7 +100,6 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     })
 }
 
-/// QoS of the reader with its budget.
 fn with_budget(settings: &SubscribeSettings) -> Qos {
     let qos = qos(&settings.endpoint);
     match settings.budget.value {

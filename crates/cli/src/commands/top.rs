@@ -99,7 +99,6 @@ struct Output {
 enum People {
     /// Live view on a terminal.
     View(Box<View>),
-    /// Lines of text.
     Text,
     /// None, because JSON uses standard output.
     Nothing,

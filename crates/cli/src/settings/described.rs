@@ -50,7 +50,6 @@ impl DescribedAs {
         }))
     }
 
-    /// Host of the participant.
     pub(super) fn host(&self) -> Option<String> {
         let participant = self.system.participant(&self.name.value)?;
         Some(participant.host.value.clone())

@@ -41,7 +41,6 @@ pub(crate) struct SubscribeSettings {
     pub(crate) json: Option<Destination>,
 }
 
-/// Settings of a writer or a reader.
 #[derive(Debug)]
 pub(crate) struct EndpointSettings {
     pub(crate) network: NetworkSettings,
@@ -271,7 +270,6 @@ impl EndpointSettings {
     }
 }
 
-/// Receive budget of a topic in the description.
 fn described_budget(topic: &Topic) -> Option<Sourced<Option<ReceiveBudget>>> {
     let budget = topic.budget.as_ref()?;
     let received = ReceiveBudget {

@@ -35,7 +35,6 @@ impl Placement {
     }
 }
 
-/// Settings of the datapath.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
     /// Host entry of this machine in the description.

@@ -16,7 +16,6 @@ use super::{list_or_default, or_default, seconds};
 /// Common settings of runs, which are made for each datapath and payload.
 #[derive(Debug)]
 pub(crate) struct RunSettings {
-    /// Duration of each run.
     pub(crate) run_for: Sourced<Duration>,
     /// At least one datapath, without duplicates.
     pub(crate) datapaths: Sourced<Vec<MeasuredDatapath>>,
@@ -50,7 +49,6 @@ pub(crate) struct BenchRttSettings {
     pub(crate) orders: Sourced<Vec<JobOrder>>,
     /// Whether to measure an ablation, instead of datapaths and orders.
     pub(crate) ablation: bool,
-    /// Number of repetitions.
     pub(crate) repetitions: Sourced<u32>,
 }
 
@@ -149,9 +147,7 @@ const BENCH_SECONDS: u32 = 10;
 /// Default duration of an ablation run in seconds. At 2000 Hz sixty samples lie beyond each p99. No run has a p99.9,
 /// which stalls of the machine would dominate anyway.
 const ABLATION_SECONDS: u32 = 3;
-/// Default repetitions of an ablation.
 const ABLATION_REPETITIONS: u32 = 3;
-/// Default payloads of `bench`.
 const BENCH_PAYLOADS: [PayloadBytes; 2] = [PayloadBytes::SMALL, PayloadBytes::MEDIUM];
 
 /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.

@@ -64,7 +64,6 @@ pub(crate) struct Settings {
     pub(crate) notes: Vec<String>,
 }
 
-/// Command with its settings.
 #[derive(Debug)]
 pub(crate) enum Command {
     Demo(DemoSettings),
@@ -87,7 +86,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Destination of JSON results, if any.
     pub(crate) fn json(&self) -> Option<&Destination> {
         match self {
             Self::Demo(demo) => demo.runs.json.as_ref(),

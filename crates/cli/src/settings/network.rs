@@ -8,7 +8,6 @@ use super::Environment;
 use crate::arguments::CommonArguments;
 use crate::failure::Failure;
 
-/// Network settings of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSettings {
     pub(crate) domain: Sourced<Domain>,
@@ -17,7 +16,6 @@ pub(crate) struct NetworkSettings {
     pub(crate) verbosity: u8,
 }
 
-/// Interfaces of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Interfaces {
     /// All interfaces that can multicast.

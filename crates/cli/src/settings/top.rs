@@ -13,7 +13,6 @@ use super::{NetworkSettings, or_default, seconds};
 pub(crate) struct TopSettings {
     /// Domain of the shown participants; `None`: all.
     pub(crate) domain: Option<u32>,
-    /// Source of the domain.
     pub(crate) domain_source: Source,
     /// Whether to show a single sample.
     pub(crate) once: bool,

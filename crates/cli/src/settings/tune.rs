@@ -78,7 +78,6 @@ impl TuneSettings {
         }
     }
 
-    /// Destination of JSON results, if any.
     pub(super) fn json(&self) -> Option<&Destination> {
         match self {
             Self::Plan(plan) => plan.json.as_ref(),

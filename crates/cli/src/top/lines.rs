@@ -24,24 +24,18 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
-/// Kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Participant.
     Title,
     /// Column headings.
     Heading,
-    /// Row of a table.
     Row,
-    /// Problem.
     Alert,
-    /// Note.
     Note,
-    /// Blank line.
     Blank,
 }
 
-/// Lines of a sample.
 pub(crate) fn of(sample: &Sample) -> Vec<Line> {
     let mut lines = Lines(Vec::new());
     if let Some(why) = sample.why_none {

@@ -129,7 +129,6 @@ fn flows(per_s: &PerSecond, before: &[FlowSample], now: &[FlowSample]) -> Vec<Op
     now.iter().map(rate).collect()
 }
 
-/// Sum of all counts.
 pub(crate) fn sum(counts: &Counts) -> u64 {
     counts.values().sum()
 }

@@ -30,7 +30,6 @@ pub(crate) struct Seen {
     pub(crate) user_id: Option<u32>,
     /// Reason why no new snapshot arrives.
     pub(crate) problem: Option<String>,
-    /// Last snapshot.
     pub(crate) snapshot: Option<Snapshot>,
     /// Rates between the last two snapshots.
     pub(crate) rates: Option<Rates>,

@@ -18,11 +18,9 @@ use super::lines::{Kind, Line};
 /// User's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// None.
     Nothing,
     /// Redraw after scrolling or a resize.
     Draw,
-    /// Quit.
     Quit,
 }
 
@@ -120,7 +118,6 @@ impl Drop for View {
 /// Maximum horizontal scroll position; lines are rarely longer.
 const MAX_COLUMN: u16 = 160;
 
-/// Scroll position.
 #[derive(Default)]
 struct Scroll {
     first: usize,

@@ -9,7 +9,6 @@ use isolane_wire::guid::{Guid, GuidPrefix};
 use super::described::DescribedHere;
 use crate::spy::names;
 
-/// Collected facts.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) topic: String,
@@ -17,7 +16,6 @@ pub(crate) struct Facts {
     pub(crate) here: Heard,
     /// Discovery data of other domains.
     pub(crate) elsewhere: Vec<Heard>,
-    /// Networks of this host.
     pub(crate) networks: Vec<LocalNetwork>,
     /// Ignore lists of observable participants on this host.
     pub(crate) ignoring: Vec<Ignoring>,

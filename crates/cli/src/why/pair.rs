@@ -14,7 +14,6 @@ const LOOPBACK: u8 = 127;
 /// Name of isolane's vendor id.
 const OWN: &str = "isolane";
 
-/// One reason per pair.
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     let of = |kind| facts.here.of_topic(&facts.topic, kind);
     let writers = of(EndpointKind::Writer);

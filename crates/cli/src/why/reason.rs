@@ -20,11 +20,8 @@ pub(crate) struct Reason {
     /// Kind of reason: see the documentation of `--json`.
     pub(crate) id: &'static str,
     pub(crate) verdict: Verdict,
-    /// Reason in one sentence.
     pub(crate) sentence: String,
-    /// Remedy.
     pub(crate) remedy: String,
-    /// Domain of the reason.
     pub(crate) domain: u32,
     /// GUIDs of the pair, if it is about one.
     pub(crate) writer: Option<String>,

@@ -74,7 +74,6 @@ fn pair() -> Facts {
     }
 }
 
-/// The only reason.
 fn only(facts: &Facts) -> Reason {
     let mut reasons = judge(facts);
     assert_eq!(reasons.len(), 1, "{reasons:#?}");

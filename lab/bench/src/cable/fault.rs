@@ -33,7 +33,6 @@ impl Loss {
 /// Properties of a UDP datagram that limit losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
-    /// Destination port.
     pub(super) port: u16,
     pub(super) payload_bytes: u32,
 }

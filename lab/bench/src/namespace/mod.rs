@@ -267,7 +267,6 @@ fn command_inside(namespace: &Arc<OwnedFd>, mut command: Command) -> Command {
     command
 }
 
-/// Moves the calling thread into a namespace.
 fn enter(namespace: &OwnedFd) -> Result<(), TestbedError> {
     step(
         "enter a network namespace",

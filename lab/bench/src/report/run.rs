@@ -156,7 +156,6 @@ pub struct EndLanes {
 }
 
 impl EndLanes {
-    /// Lane counts from an end's counts.
     pub(crate) fn of(counts: &EndCounts) -> EndLanes {
         EndLanes {
             dropped: counts.drops.clone(),

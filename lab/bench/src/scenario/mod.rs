@@ -57,7 +57,6 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    /// Attributes a child's error to a part.
     fn of(part: &'static str) -> impl FnOnce(ChildError) -> ScenarioError {
         move |source| ScenarioError::Part { part, source }
     }

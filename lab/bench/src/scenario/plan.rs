@@ -202,7 +202,6 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
     }
 }
 
-/// Transport of the scenario's datapath.
 fn transport_of(scenario: &Scenario) -> Transport {
     match scenario.datapath.as_str() {
         "xdp" => Transport::Xdp(Lanes::of(scenario)),

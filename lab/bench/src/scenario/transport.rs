@@ -96,7 +96,6 @@ impl Lanes {
         }
     }
 
-    /// Datapath options for `interface`.
     pub(super) fn options(&self, interface: &str) -> XdpOptions {
         let usual = XdpOptions::default();
         let bulk = usize::from(BULK_LEVEL);

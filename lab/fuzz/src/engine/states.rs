@@ -10,11 +10,8 @@ use isolane_engine::{Counters, ReaderLedger, ReaderStatus, WriterLedger, WriterS
 /// Evidence of a state.
 #[derive(Clone, Copy)]
 enum Shown {
-    /// A counter of an engine.
     Engine(fn(&Counters) -> u64),
-    /// A count of a writer's ledger.
     Writer(fn(&WriterLedger) -> u64),
-    /// A count of a reader's ledger.
     Reader(fn(&ReaderLedger) -> u64),
     /// A status reported to a writer's user.
     WriterTold(WriterStatus),

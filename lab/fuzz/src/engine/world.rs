@@ -71,7 +71,6 @@ pub(super) struct World {
 /// Node index of a sender whose address no node has.
 pub(super) const STRANGER: usize = 3;
 
-/// Address of node `index`.
 pub(super) fn address(index: usize) -> Locator {
     Locator::udpv4([10, 0, 0, 1 + index as u8], 7410)
 }
@@ -306,7 +305,6 @@ impl World {
         );
     }
 
-    /// Lets time pass.
     pub(super) fn pass(&mut self, time: Duration) {
         self.now = self.now + time;
         self.settle();
@@ -436,7 +434,6 @@ impl World {
     }
 }
 
-/// GUID prefix of a participant.
 pub(super) fn prefix(index: usize, incarnation: u8) -> GuidPrefix {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&isolane_wire::rtps::VENDOR_ID);

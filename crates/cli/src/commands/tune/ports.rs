@@ -25,7 +25,6 @@ struct Report<'a> {
     /// Boot id of this machine, and of the peer if known: the results hold for these boots.
     boot_id: &'a str,
     peer_boot: Option<BootMark>,
-    /// Requested queues.
     queue: Option<u32>,
     peer_queue: Option<u32>,
     pairs: &'a [Pair],

@@ -14,7 +14,6 @@ use crate::limits::RECORDED_BYTES;
 use crate::output::tell;
 use crate::settings::{PlanSource, TuneState};
 
-/// Plan from the given sources.
 pub(super) fn planned(from: &PlanSource) -> Result<Plan, Failure> {
     planned_behind(from, &[])
 }

@@ -18,12 +18,13 @@ pub(crate) struct TuneApplySettings {
     pub(crate) state: TuneState,
 }
 
-/// Plan to apply.
 #[derive(Debug)]
 pub(crate) enum TunePlan {
     /// Plan in a file, applied now and, if kept, after each boot.
-    File { path: PathBuf, is_kept: bool },
-    /// Saved plan.
+    File {
+        path: PathBuf,
+        is_kept: bool,
+    },
     Kept,
 }
 

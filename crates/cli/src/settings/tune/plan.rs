@@ -11,7 +11,6 @@ use crate::values::{Destination, ExportFormat};
 use super::super::NetworkSettings;
 use super::TuneState;
 
-/// Sources of a plan.
 #[derive(Debug)]
 pub(crate) struct PlanSource {
     pub(crate) network: NetworkSettings,
@@ -29,20 +28,17 @@ pub(crate) struct PlanSource {
     pub(crate) placement: Vec<PathBuf>,
 }
 
-/// Settings of `tune plan`.
 #[derive(Debug)]
 pub(crate) struct TunePlanSettings {
     pub(crate) from: PlanSource,
     /// Journal folder of earlier plans.
     pub(crate) state: TuneState,
-    /// File for the plan.
     pub(crate) file: Option<PathBuf>,
     /// Whether to print only the difference.
     pub(crate) diff: bool,
     pub(crate) json: Option<Destination>,
 }
 
-/// Settings of `tune export`.
 #[derive(Debug)]
 pub(crate) struct TuneExportSettings {
     pub(crate) from: PlanSource,

@@ -115,7 +115,6 @@ pub(super) fn tails(curves: &[Curve]) -> Option<String> {
     draw(curves, names, (MIN_SHARE..1.0).log_scale(), Curve::tail)
 }
 
-/// Time range of all curves.
 fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     let buckets = || curves.iter().flat_map(|curve| &curve.buckets);
     let low_us = buckets().map(|bucket| bucket.low_us).reduce(f64::min)?;

@@ -4,7 +4,6 @@ use super::super::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
 use super::figure::{Bucket, Curve};
 use crate::cable::Arbiter;
 
-/// Subject of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// The link between the hosts, and other traffic on it.
@@ -180,7 +179,6 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// Name of a run's disturbance.
 fn disturbance_of(run: &Run) -> &'static str {
     match (run.disturbance, run.bulk_reader) {
         (Some(Disturbance::Flood), Some(_)) => "flood for a bulk reader",

@@ -155,7 +155,6 @@ fn inversions(runs: &[Run]) -> Option<(String, String)> {
     Some((by_priority.to_string(), sentence))
 }
 
-/// Formats a ratio.
 fn times(value: Option<f64>) -> String {
     value.map_or_else(
         || "–".to_owned(),

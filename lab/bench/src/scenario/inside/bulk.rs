@@ -150,7 +150,6 @@ impl Bulk {
         })
     }
 
-    /// Starts the bulk.
     pub(in crate::scenario) fn begin(&self, participant: &Participant) -> Result<(), EndError> {
         for number in 0..self.kind.jobs() {
             let name = format!("write bulk {number}");

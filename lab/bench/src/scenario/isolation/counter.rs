@@ -99,7 +99,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counters of a run.
     pub(super) fn of(run: &Run) -> Counts {
         let ways: Option<&[Flow; 2]> = run.flows.as_slice().try_into().ok();
         let judged = run.inversions.judged;

@@ -16,7 +16,6 @@ use crate::storm::{self, Storm};
 /// Lead time of a flood or storm before the first ping, in which queues reach a steady state.
 const SETTLES: Duration = Duration::from_millis(300);
 
-/// Running disturbance.
 pub(super) enum Beside {
     Nothing,
     Flood(Box<Flood>),

@@ -96,7 +96,6 @@ impl EndConfig {
         NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))
     }
 
-    /// Duration of the schedule.
     fn duration_ns(&self) -> u64 {
         self.period_ns() * u64::from(self.samples)
     }

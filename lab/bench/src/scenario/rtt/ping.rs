@@ -119,7 +119,6 @@ impl Ping {
         })
     }
 
-    /// Starts the bulk, if configured.
     fn begin_bulk(&self, participant: &Participant) -> Result<(), EndError> {
         self.bulk
             .as_ref()

@@ -21,7 +21,6 @@ use crate::report;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{EndError, measured_level};
 
-/// Publishing thread or job.
 pub(super) enum Publisher {
     Thread(PublisherThread),
     Job(Rc<RefCell<Schedule>>),

@@ -74,7 +74,6 @@ impl Config {
         self.check()
     }
 
-    /// Cores of the parts.
     pub(super) fn cores(&self) -> RunCores {
         let cores = self.flood.cores;
         RunCores {
