@@ -16,7 +16,7 @@
 //! than the buffer pool, where recycling alone protects it. The companion uses the latter setup.
 //!
 //! The ledger's companion shows that the sum over all ledgers detects frames that vanish between two balanced ledgers,
-//! and marks the run invalid. In the other companions thousands of samples are lost, and none is unaccounted for.
+//! and marks the run invalid. Without a strict link thousands of samples are lost, and none is unaccounted for.
 //!
 //! Some runs read the bulk; others do not, in two ways. Either no sample is taken from a reader, whose cache and the
 //! matched writer's history fill up. Or a job between the two levels takes all the time the critical level leaves, so

@@ -1,8 +1,8 @@
 //! Verdict on a trial.
 //!
-//! A missing counter is not 0: it fails the trial, as a wrong value does. With all mechanisms on, each counter must be
-//! 0. A companion must have its own counter above 0. Its `unaccounted` must be 0, except in the companion without the
-//! ledger, because loss without a strict link is still named.
+//! A missing counter is not zero: it fails the trial, as a wrong value does. With all mechanisms on, each counter must
+//! be zero. A companion must have its own counter above zero. Its `unaccounted` must be zero, except in the companion
+//! without the ledger, because loss without a strict link is still named.
 
 use serde::{Deserialize, Serialize};
 
