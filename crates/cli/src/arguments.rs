@@ -1,6 +1,7 @@
-//! The command line as it is written: what options exist, and the help for them. Nothing here
-//! means anything yet, and nothing has a default yet (only what was not given can come from the
-//! description); `settings` turns it into a complete, consistent configuration.
+//! Command-line grammar: options and their help.
+//!
+//! Values are neither validated nor defaulted here, because the description may supply them. `settings` turns the
+//! arguments into a complete, consistent configuration.
 
 mod endpoint;
 mod measure;
@@ -31,7 +32,7 @@ pub(crate) use self::tune::{
 };
 pub(crate) use self::why::WhyArguments;
 
-/// The arguments of `isolane`.
+/// Arguments of `isolane`.
 #[derive(Debug, Parser)]
 #[command(
     name = "isolane",
@@ -51,22 +52,21 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Options that are refused by commands that look at no network, or at one of their own; the help
-/// of these does not name them.
+/// Heading of options that commands without a network refuse; the help of those commands omits them.
 const NETWORK_OPTIONS: &str = "Network options";
 
 impl Arguments {
-    /// Arguments of this process.
+    /// Parses the arguments of this process.
     ///
     /// # Errors
-    /// They are wrong, or ask for help or the version.
+    /// The arguments are invalid, or request help or the version.
     pub(crate) fn of_process() -> Result<Self, clap::Error> {
         let matches = Self::grammar().try_get_matches()?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::grammar()))
     }
 
-    /// The grammar of the command line. Every command knows all common options, so that one that has
-    /// no effect is refused with the reason; its help and its manual page name only those it takes.
+    /// Grammar of the command line. Every command knows all common options, so that one without effect is refused with
+    /// the reason. A command's help and manual page list only the options it accepts.
     pub(crate) fn grammar() -> clap::Command {
         let whole = Self::command();
         let common: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
@@ -93,38 +93,37 @@ impl Arguments {
     }
 }
 
-/// The command, with those of the common options hidden that it refuses.
+/// Hides the common options that the command refuses.
 fn hiding(command: clap::Command, common: &[clap::Arg], refused: &[&str]) -> clap::Command {
     let is_refused = |option: &&clap::Arg| refused.contains(&option.get_id().as_str());
     let hidden = common.iter().filter(is_refused).cloned();
     command.args(hidden.map(|option| option.hide(true)))
 }
 
-/// Options every command takes.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// DDS domain, 0 to 232 [default: the description's, else 0; `spy`, `top`: all] [env:
-    /// ISOLANE_DOMAIN]
+    /// Choose the DDS domain, 0 to 232 [default: the description's, else 0; `spy`, `top`: all] [env: ISOLANE_DOMAIN]
     #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Network interface to use; may be repeated [default: the described host's, else all that can
-    /// multicast; `spy`: all]
+    /// Use this network interface; may be repeated [default: the described host's, else all that can multicast; `spy`:
+    /// all]
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
-    /// System description; `pub`, `sub`, `ls` and `why` use its domain, its topics, and of its hosts the one
-    /// this machine is [default: none; for `config`, `doctor` and `tune`: isolane.toml] [env: ISOLANE_CONFIG]
+    /// Read this system description. `pub`, `sub`, `ls` and `why` use its domain, its topics, and the host entry of
+    /// this machine [default: none; for `config`, `doctor` and `tune`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
-    /// Say more: once, the settings and where each comes from, and what the library logs; twice, also
-    /// (`pub`, `sub`, `ls`) who is matched, as it happens, and all jobs, ledgers and counters at the end
+    /// Print more. Once: the settings with their sources, and the library's log. Twice: also matches (`pub`, `sub`,
+    /// `ls`) as they happen, and all jobs, ledgers and counters at the end
     #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show on this machine what isolane is for, in about two minutes
+    /// Demonstrate isolane on this machine, in about two minutes
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane demo", "as root: all rows, in about two minutes"),
         ("isolane demo --payload 64 --seconds 1", "a first look, in less than a minute"),
@@ -161,7 +160,7 @@ pub(crate) enum Command {
         ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]
     List(ListArguments),
-    /// Say in a sentence why two endpoints of a topic do not talk, or that they do
+    /// Explain in a sentence why two endpoints of a topic do not communicate, or confirm that they do
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane why Square", "names, types, QoS, partitions, networks, domains, packet filters"),
         ("isolane why Square --domain 5 --other-domains 0,42", "is it in another domain?"),
@@ -172,7 +171,7 @@ pub(crate) enum Command {
         ),
     ], "ls (who is there), spy (what is on the wire), doctor (this machine)"))]
     Why(WhyArguments),
-    /// Show what is on the wire: live, or from a capture
+    /// Show DDS traffic, live or from a capture
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane spy", "all interfaces, until Ctrl-C"),
         ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "one topic's samples"),
@@ -191,21 +190,21 @@ pub(crate) enum Command {
         ("sudo ip netns exec blue isolane top", "in another network namespace"),
     ], "ls (who is there in the network), spy (what is on the wire), doctor (this machine)"))]
     Top(TopArguments),
-    /// Print the system description complete, with the source of each value
+    /// Print the complete system description, with the source of each value
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane config --example > isolane.toml", "a commented description to begin with"),
         ("isolane config", "isolane.toml as it is understood"),
         ("isolane config --config other.toml --json -", "another one, for programs"),
     ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
     Config(ConfigArguments),
-    /// Compare this machine with what critical topics need, in plain words; changes nothing
+    /// Compare this machine with the needs of critical topics, and explain each finding; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane doctor", "what is right, what is not, what it costs, what to do"),
         ("isolane doctor --config isolane.toml --host zone-left", "against a description"),
         ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "for programs"),
     ], "config (the description it compares with), bench rtt (what it costs here)"))]
     Doctor(DoctorArguments),
-    /// Set this machine up for critical topics: planned with reasons and prices, undone to the last bit
+    /// Tune this machine for critical topics: plan with reasons and costs, apply, roll back completely
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
         ("sudo isolane tune apply plan.json", "all of it, or nothing"),
@@ -234,17 +233,17 @@ pub(crate) enum Command {
         ("sudo isolane man /usr/local/share/man/man1", "install: then `man isolane-spy`"),
     ], "completions (for shells)"))]
     Man(ManArguments),
-    /// A part of a measurement that is a process of its own: what `demo` and `bench` start
+    /// Run one process of a measurement; started by `demo` and `bench`
     #[command(name = CHILD_COMMAND, hide = true)]
     Child(ChildArguments),
 }
 
-/// How parts of a measurement are told from a person's commands.
+/// Name of the hidden command that runs a process of a measurement.
 pub(crate) const CHILD_COMMAND: &str = "child";
 
 #[derive(Debug, Args)]
 pub(crate) struct ChildArguments {
-    /// What to be, as JSON
+    /// Role and its configuration, as JSON
     #[arg(value_name = "ROLE")]
     pub(crate) role: String,
 }
@@ -254,22 +253,22 @@ pub(crate) struct ConfigArguments {
     /// Print a commented example instead
     #[arg(long)]
     pub(crate) example: bool,
-    /// Write it as JSON; `-` is standard output
+    /// Write the description as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "example")]
     pub(crate) json: Option<Destination>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// The shell
+    /// Shell to print the script for
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Write a page for each command into this directory, which is made if need be [default: print
-    /// the page of isolane itself]
+    /// Write a page for each command into this directory, which is created if necessary [default: print the page of
+    /// isolane itself]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }

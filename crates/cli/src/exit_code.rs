@@ -1,22 +1,21 @@
-//! How the command ends. Programs rely on these numbers; they are part of every command's help.
+//! Exit codes. Programs rely on these numbers, which every command's help lists.
 
-/// How the command ends.
+/// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitCode {
-    /// Done.
     Done,
-    /// It ran, and the answer is no: a check failed, a bound was violated, peers do not match.
+    /// The command ran and the answer is no: a check failed, a bound was violated, peers do not match.
     AnswerIsNo,
-    /// The command line or the description is wrong.
+    /// The command line or the description is invalid.
     WrongUsage,
-    /// The machine does not allow it: rights, kernel, device.
+    /// The machine does not allow it: permissions, kernel, device.
     MachineForbids,
-    /// Somebody stopped it before it was done.
+    /// A signal ended the command early.
     Interrupted,
 }
 
 impl ExitCode {
-    /// All of them, in the order of their numbers.
+    /// All codes in numerical order.
     pub(crate) const ALL: [Self; 5] = [
         Self::Done,
         Self::AnswerIsNo,
@@ -45,13 +44,13 @@ impl ExitCode {
         }
     }
 
-    /// The line that ends every help text.
+    /// Last line of every help text.
     pub(crate) fn help() -> String {
         let codes = Self::ALL.map(|code| format!("{} {}", code.number(), code.meaning()));
         format!("Exit codes: {}", codes.join("; "))
     }
 
-    /// The same behind examples (calls, each with what it does) and related commands.
+    /// Help text of examples (calls with their effect), related commands and exit codes.
     pub(crate) fn help_with_examples(examples: &[(&str, &str)], related: &str) -> String {
         let example = |(call, does): &(&str, &str)| format!("  {call}\n      {does}");
         let examples: Vec<String> = examples.iter().map(example).collect();

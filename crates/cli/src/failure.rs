@@ -1,5 +1,4 @@
-//! Why a command did not do what was asked, told to the person who asked: what happened, why, and,
-//! where there is more to say than the reason says, what to do next.
+//! Failures of a command, explained to the user: what failed, why, and what to do next.
 
 use std::fmt;
 
@@ -10,18 +9,18 @@ use crate::exit_code::ExitCode;
 use crate::limits::SHOWN_PROBLEMS;
 use crate::output::count_of;
 
-/// Why a command did not do what was asked.
+/// Reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something went wrong.
+    /// A stated error.
     Stated(Statement),
-    /// A description has problems, each with its place.
+    /// Problems of a description, each with its location.
     Description(Vec<Problem>),
-    /// Whoever read standard output has seen enough: nothing went wrong, and nothing is left to do.
+    /// The reader of standard output closed it: no error, and nothing is left to do.
     OutputClosed,
 }
 
-/// One thing that went wrong.
+/// Error with its reason and remedy.
 #[derive(Debug)]
 pub(crate) struct Statement {
     code: ExitCode,
@@ -31,7 +30,7 @@ pub(crate) struct Statement {
 }
 
 impl Failure {
-    /// What happened, why, and how the command ends.
+    /// Creates a failure from the exit code, the failed action and the reason.
     pub(crate) fn new(code: ExitCode, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Stated(Statement {
             code,
@@ -41,7 +40,6 @@ impl Failure {
         })
     }
 
-    /// Adds what to do next.
     pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         if let Self::Stated(statement) = &mut self {
             statement.remedy = Some(remedy.into());
@@ -49,12 +47,11 @@ impl Failure {
         self
     }
 
-    /// The command line asks for something that makes no sense.
+    /// Creates a failure for an invalid command line.
     pub(crate) fn wrong_usage(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(ExitCode::WrongUsage, what, why)
     }
 
-    /// How the command ends.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Stated(statement) => statement.code,
@@ -82,11 +79,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Draws the first problems of a description, each with its line of the file, and counts the rest.
+/// Formats the first problems of a description with their source lines, and counts the rest.
 ///
-/// Colours would be escape sequences, which do not pass `output`.
+/// Without colours, because their escape sequences do not pass `output`.
 pub(crate) fn draw(problems: &[Problem]) -> String {
-    // A hook that is there already is this one.
+    // An error means that the hook is already installed.
     let _ = miette::set_hook(Box::new(|_| {
         let options = MietteHandlerOpts::new().color(false);
         Box::new(options.terminal_links(false).build())

@@ -1,105 +1,100 @@
-//! Every bound of the command line that the description does not set, with its reason.
+//! Bounds of the command line that the description does not set, with their reasons.
 
 use isolane::BusyPoll;
 use isolane_model::HistoryDepth;
 
-/// Samples of an instance `sub` holds until they are printed, when nobody says how many: what a fast
-/// writer sends while a terminal scrolls.
+/// Default history of `sub`: the burst of a fast writer while a terminal scrolls.
 pub(crate) const READER_HISTORY: HistoryDepth = HistoryDepth::new(64).expect("it is in bounds");
 
-/// Smallest payload of a measurement: id, nonce and the length of the padding, four bytes each.
+/// Minimum payload of a measurement: id, nonce and the length of the padding, four bytes each.
 pub(crate) const MIN_PAYLOAD_BYTES: u32 = 12;
 
-/// Largest payload of a measurement: what other implementations can send in one datagram too, with room
-/// for the heads of RTPS.
+/// Maximum payload of a measurement: what other implementations can send in one datagram too, with room for RTPS
+/// headers.
 pub(crate) const MAX_PAYLOAD_BYTES: u32 = 60_000;
 
-/// Bytes of a shape's color: ShapeType declares `string<128>`.
+/// Maximum length of a shape's color in bytes: ShapeType declares `string<128>`.
 pub(crate) const MAX_COLOR_BYTES: usize = 128;
 
-/// Seconds of a run: a day is longer than anybody watches one.
+/// Maximum duration of a run in seconds: a day.
 pub(crate) const MAX_SECONDS: i64 = 86_400;
 
-/// Pings a second: beyond it the sender measures itself.
+/// Maximum pings per second: beyond it the sender measures itself.
 pub(crate) const MAX_RATE_HZ: i64 = 100_000;
 
-/// Repetitions of a measurement: more is another measurement.
+/// Maximum number of repetitions of a measurement.
 pub(crate) const MAX_REPETITIONS: i64 = 100;
 
-/// Colours `sub` remembers, so that it can name an instance that ends: more than anybody tells
-/// apart.
+/// Colours that `sub` remembers, to name an instance that ends; more than a person can distinguish.
 pub(crate) const MAX_COLORS: usize = 256;
 
-/// How the loop drives the device where it busy polls: frames of one look, as many as a burst of the
-/// highest level four times, so that the others do not wait long for it.
+/// Busy polling parameters. The budget is four bursts of the highest level, so that other levels do not wait long.
 pub(crate) const BUSY_POLL: BusyPoll = BusyPoll {
     microseconds: 20,
     budget: 64,
 };
 
-/// Problems of a description that are printed: more than a person mends before the next try.
+/// Problems of a description that are printed; more than a person fixes before the next try.
 pub(crate) const SHOWN_PROBLEMS: usize = 20;
 
-/// Bytes of recorded facts or placements: those of a machine with a thousand interrupts have some 500 KiB.
+/// Maximum size in bytes of recorded facts or placements. A machine with a thousand interrupts has some 500 KiB.
 pub(crate) const RECORDED_BYTES: u64 = 16 << 20;
 
 /// Bytes of `/proc/net/unix` that `top` reads: some 40,000 sockets.
 pub(crate) const UNIX_SOCKETS_BYTES: u64 = 4 << 20;
 
-/// Bytes of a participant's snapshot, and of what has come of the next: one with all its jobs and
-/// endpoints in use has some 100 KiB.
+/// Maximum size in bytes of a participant's snapshot and of the received part of the next. With all jobs and endpoints
+/// in use a snapshot has some 100 KiB.
 pub(crate) const SNAPSHOT_BYTES: usize = 4 << 20;
 
-/// Participants that `top` looks at: more than anybody looks through.
+/// Maximum number of participants that `top` observes.
 pub(crate) const WATCHED_PARTICIPANTS: usize = 256;
 
-/// Characters of a name that `top` shows: with more, the columns beside it would leave the screen.
+/// Characters of a name that `top` shows, so that the other columns stay on the screen.
 pub(crate) const SHOWN_NAME_CHARACTERS: usize = 40;
 
 /// Notes of a participant that `top` shows.
 pub(crate) const SHOWN_NOTES: usize = 4;
 
-/// Bytes of the longest block of a capture: the largest packet with room for a name or a comment.
-/// The file ends, for `spy`, at a longer one.
+/// Maximum length of a capture's block in bytes: the largest packet with room for a name or a comment. `spy` ends the
+/// file at a longer one.
 pub(crate) const CAPTURE_BLOCK_BYTES: usize = 256 << 10;
 
-/// Interfaces of a capture's section, or names of interfaces remembered: a host has fewer.
+/// Maximum number of interfaces per capture section, and of remembered interface names.
 pub(crate) const CAPTURE_INTERFACES: usize = 256;
 
-/// Bytes of an IP packet's payload: its length field has 16 bits.
+/// Maximum payload of an IP packet in bytes: its length field has 16 bits.
 pub(crate) const PACKET_BYTES: usize = 65_535;
 
-/// Packets that `spy` waits for the missing fragments of: more than are on their way at a time,
-/// unless fragments were lost.
+/// Incomplete packets for whose fragments `spy` waits; more are in flight only if fragments were lost.
 pub(crate) const FRAGMENTED_PACKETS: usize = 64;
 
-/// Participants, endpoints and addresses that `spy` remembers from discovery: as many as a large
-/// system has.
+/// Participants that `spy` remembers from discovery; sufficient for a large system.
 pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;
-/// Endpoints.
+/// Endpoints that `spy` remembers from discovery.
 pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
-/// Addresses.
+/// Addresses that `spy` remembers from discovery.
 pub(crate) const KNOWN_ADDRESSES: usize = 40_960;
 
-/// Bytes of memory that the samples of `pub` and `sub` have where no description says: each has one endpoint, and
-/// histories of thousands of samples are asked for by a number on the command line.
+/// Sample memory of `pub` and `sub` without a description, in bytes. Each has one endpoint, and its history can be set
+/// to thousands of samples on the command line.
 pub(crate) const SAMPLE_MEMORY: u32 = 64 << 20;
 
-/// Participants that `pub` and `sub` know at most unless somebody says otherwise: the library's default.
+/// Default limit of participants known to `pub` and `sub`, as in the library.
 pub(crate) const USUAL_PARTICIPANTS: u32 = 1_000;
 
-/// The same of `ls` and `why`, which are there to see who is there: as many as can be said.
+/// Default limit of participants known to `ls` and `why`: the maximum, because they show all participants.
 pub(crate) const SEEN_PARTICIPANTS: u32 = isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
-/// What raises it.
+/// Remedy that raises the limit.
 const RAISE_LIMIT: &str =
     "know more with --max-participants N, or `max_participants` of the host in isolane.toml";
 
-/// What to do where it cannot be raised.
+/// Remedy when the limit cannot be raised.
 const LIMIT_REACHED: &str = "isolane knows 2000 participants at most: name the interface whose participants are meant \
                              (--interface NAME), or divide them among domains";
 
-/// What to do when tables for so many participants were full.
+/// Remedy for full tables with a limit of `participants`.
 pub(crate) fn remedy_of_full_tables(participants: u32) -> &'static str {
     match participants < isolane_model::limits::MAX_KNOWN_PARTICIPANTS {
         true => RAISE_LIMIT,
@@ -107,31 +102,31 @@ pub(crate) fn remedy_of_full_tables(participants: u32) -> &'static str {
     }
 }
 
-/// Endpoints that are known for each participant that is.
+/// Endpoint table entries per participant.
 pub(crate) const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
 
-/// Matches for each of them: two or three are discovery's.
+/// Match table entries per participant, two or three of which discovery uses.
 pub(crate) const MATCHES_PER_PARTICIPANT: u32 = 8;
 
-/// Domains in which `spy` asks for topics: each takes a participant. More are seldom on one network.
+/// Maximum number of domains that `spy` joins to request topics; each takes a participant.
 pub(crate) const ASKED_DOMAINS: usize = 4;
 
-/// Identifiers of unknown submessages that the summary of `spy` names.
+/// Identifiers of unknown submessages that the summary of `spy` lists.
 pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;
 
-/// What stands in front of a serialised sample: its representation and options (RTPS 2.5 §10.2). A
-/// description's `max_bytes` is without it.
+/// Size of the encapsulation header of a serialised sample: representation and options (RTPS 2.5 §10.2). A
+/// description's `max_bytes` excludes it.
 pub(crate) const ENCAPSULATION_HEADER_BYTES: usize = 4;
 
-/// Domains that `why` listens to beside the one it is asked about: those that people use who never chose one. Each
-/// takes a participant that announces itself there for some seconds.
+/// Other domains that `why` observes by default: those used without a deliberate choice. Each takes a participant that
+/// announces itself there for some seconds.
 pub(crate) const OTHER_DOMAINS: std::ops::RangeInclusive<u32> = 0..=4;
 
-/// Pairs of a writer and a reader that `why` judges: more than anybody reads through.
+/// Maximum number of writer-reader pairs that `why` judges.
 pub(crate) const WHY_PAIRS: usize = 1_024;
 
-/// Reasons that `why` prints as text; as JSON it writes all.
+/// Reasons that `why` prints as text; JSON has all.
 pub(crate) const SHOWN_REASONS: usize = 16;
 
-/// Topics that are nearly called as the one that `why` is asked about.
+/// Topics with similar names that `why` reports.
 pub(crate) const NEAR_TOPICS: usize = 4;

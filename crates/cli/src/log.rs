@@ -1,4 +1,4 @@
-//! What the libraries tell through the facade `log`, printed to standard error with time and level.
+//! Printer of the library's `log` records to standard error, with time and level.
 
 use std::time::SystemTime;
 
@@ -11,18 +11,17 @@ struct Printer;
 
 static PRINTER: Printer = Printer;
 
-/// What the library warns of and `pub` and `sub` tell themselves, as it happens and at the end: twice
-/// is only for those who ask for more.
+/// Part of a warning that `pub` and `sub` report themselves; it is printed twice only with higher verbosity.
 const TOLD_BY_COMMANDS: &str = "they do not match";
 
-/// Prints from now on what is at least a warning; said once, what happens too; said twice, all.
+/// Installs the printer: warnings, with verbosity 1 also information, with verbosity 2 everything.
 pub(crate) fn install(verbosity: u8) {
     let filter = match verbosity {
         0 => LevelFilter::Warn,
         1 => LevelFilter::Info,
         _ => LevelFilter::Debug,
     };
-    // Nobody else installs one; if somebody has, their lines are as good.
+    // Another installed logger is acceptable.
     if ::log::set_logger(&PRINTER).is_ok() {
         ::log::set_max_level(filter);
     }
@@ -30,7 +29,7 @@ pub(crate) fn install(verbosity: u8) {
 
 impl Log for Printer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Other libraries' lines are nobody's business here.
+        // Records of other libraries are ignored.
         metadata.target().starts_with("isolane")
     }
 
@@ -55,7 +54,7 @@ fn line(record: &Record<'_>, now: SystemTime) -> String {
         Level::Debug | Level::Trace => "debug",
     };
     let time = humantime::format_rfc3339_micros(now);
-    // A line stays a line, whatever name of a peer stands in it.
+    // A peer's name must not add lines.
     let said = record.args().to_string();
     format!("{time} {level}: {}", visible_line(&said))
 }

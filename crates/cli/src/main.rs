@@ -1,8 +1,7 @@
-//! The command `isolane`: argument parsing and printing, and nothing else.
+//! Command `isolane`: argument parsing and printing only.
 //!
-//! A call goes through here once: `arguments` (what was written) -> `settings` (what it means,
-//! complete and consistent) -> `commands` (which does it, with the libraries) -> an exit code.
-//! Results go to standard output, everything else to standard error.
+//! A call passes `arguments` (grammar), `settings` (complete, consistent configuration) and `commands` (execution with
+//! the libraries), and ends with an exit code. Results go to standard output, everything else to standard error.
 
 #![forbid(unsafe_code)]
 
@@ -65,7 +64,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     if let Some(page) = settings.command.page() {
         output::check_writable(&values::Destination::File(page.to_owned()))?;
     }
-    // A part of a measurement tells its parent, in a form of its own.
+    // A process of a measurement reports to its parent in its own format.
     if !matches!(settings.command, settings::Command::Child(_)) {
         log::install(settings.verbosity);
     }

@@ -1,7 +1,7 @@
-//! Writing to the person: results to standard output, everything else to standard error.
+//! Output: results to standard output, everything else to standard error.
 //!
-//! All text leaves through here, and [`visible`] is applied here and in `result_file` alone: names and texts of files,
-//! peers and plans cannot command the terminal.
+//! Only this module and `result_file` write text and apply [`visible`], so that names and texts of files, peers and
+//! plans cannot control the terminal.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -18,13 +18,13 @@ use crate::values::Destination;
 /// Writes a result to standard output.
 ///
 /// # Errors
-/// The output cannot be written, a full disk for example; or its reader has seen enough and closed
-/// the pipe ([`Failure::OutputClosed`]), which ends the command without a word.
+/// The output cannot be written, for example because the disk is full. [`Failure::OutputClosed`] if the reader closed
+/// the pipe, which ends the command silently.
 pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
     write_out(&visible(text))
 }
 
-/// Writes help to standard output, styled if that is a terminal. Help is text of this program alone.
+/// Writes help to standard output, styled on a terminal. Help consists of this program's text only.
 ///
 /// # Errors
 /// As [`print`].
@@ -49,10 +49,10 @@ fn write_out(text: &str) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Writes a result as JSON to where it was asked for.
+/// Writes a result as JSON to its destination.
 ///
 /// # Errors
-/// It cannot be written there.
+/// The destination cannot be written.
 pub(crate) fn print_json(
     result: &impl serde::Serialize,
     destination: &Destination,
@@ -70,10 +70,10 @@ fn json(result: &impl serde::Serialize) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes text to a file, in place of what it held. A failure leaves that as it is.
+/// Replaces a file's content with `text`. On failure the old content stays.
 ///
 /// # Errors
-/// It cannot be written there.
+/// The file cannot be written.
 pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
     let written = ResultFile::create(path).and_then(|mut file| {
         file.write(text)?;
@@ -85,11 +85,10 @@ pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Makes sure, before the work, that a result can be written to where it was asked for. What the
-/// file holds stays.
+/// Checks, before a measurement, that its destination is writable. The file's content stays.
 ///
 /// # Errors
-/// It cannot be written there.
+/// The destination cannot be written.
 pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
     match destination {
         Destination::StandardOutput => Ok(()),
@@ -99,17 +98,17 @@ pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
     }
 }
 
-/// A JSON result that grows while a command measures.
+/// JSON result that grows during a measurement.
 ///
-/// What is finished is in a temporary file beside the result's, which it replaces at the end.
+/// Intermediate results are in a temporary file in the destination's folder, which replaces the destination at the end.
 pub(crate) struct GrowingJson {
     destination: Destination,
-    /// `None`: the destination takes the whole result alone, at the end.
+    /// Temporary file; `None` if the destination gets only the final result.
     file: Option<ResultFile>,
 }
 
 impl GrowingJson {
-    /// Makes the temporary file. Where there can be none, the result is kept in memory.
+    /// Creates the temporary file. If that fails, the result stays in memory.
     pub(crate) fn new(destination: &Destination) -> Self {
         let file = match destination {
             Destination::File(path) if !is_special(path) => ResultFile::create(path).ok(),
@@ -121,22 +120,22 @@ impl GrowingJson {
         }
     }
 
-    /// Keeps what there is so far. A failure is reported at the end, if it lasts.
+    /// Saves the intermediate result. A persistent failure is reported at the end.
     pub(crate) fn keep(&mut self, result: &impl serde::Serialize) {
         if let (Some(file), Ok(text)) = (&mut self.file, json(result)) {
             let _ = file.rewrite(&text);
         }
     }
 
-    /// Whether [`Self::finish`] waits for nobody.
+    /// Returns whether [`Self::finish`] cannot block on a reader.
     pub(crate) fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Writes the whole result.
+    /// Writes the final result.
     ///
     /// # Errors
-    /// It cannot be written there.
+    /// The destination cannot be written.
     pub(crate) fn finish(self, result: &impl serde::Serialize) -> Result<ExitCode, Failure> {
         let Some(mut file) = self.file else {
             return print_json(result, &self.destination);
@@ -149,13 +148,13 @@ impl GrowingJson {
     }
 }
 
-/// Tells the person something beside the result.
+/// Prints a message for the user to standard error.
 pub(crate) fn tell(what: impl Display) {
-    // Without a standard error there is nobody to tell.
+    // A closed standard error is ignored.
     let _ = writeln!(io::stderr(), "{}", visible(&what.to_string()));
 }
 
-/// So many of something: "1 reader", "2 readers".
+/// Number with a noun: "1 reader", "2 readers".
 pub(crate) fn count_of(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
@@ -163,17 +162,16 @@ pub(crate) fn count_of(number: u64, what: &str) -> String {
     }
 }
 
-/// JSON as it is made, a line a value.
 pub(crate) enum JsonLines {
     StandardOutput,
     File(ResultFile, Destination),
 }
 
 impl JsonLines {
-    /// Begins a file. An older one keeps its place until the first line is written.
+    /// Begins a file. An existing one stays until the first line is written.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub(crate) fn new(destination: &Destination) -> Result<Self, Failure> {
         match destination {
             Destination::StandardOutput => Ok(Self::StandardOutput),
@@ -183,10 +181,10 @@ impl JsonLines {
         }
     }
 
-    /// Writes one value, at once: a stream has readers.
+    /// Writes one value without buffering, because a stream has readers.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The value cannot be written.
     pub(crate) fn write(&mut self, value: &impl serde::Serialize) -> Result<ExitCode, Failure> {
         let line = serde_json::to_string(value);
         let mut line =
@@ -202,10 +200,10 @@ impl JsonLines {
         }
     }
 
-    /// Ends the lines. A file without lines takes its place, too.
+    /// Ends the lines. A file without lines also replaces the existing one.
     ///
     /// # Errors
-    /// It cannot be put there.
+    /// The file cannot be replaced.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         match self {
             Self::StandardOutput => Ok(()),
@@ -256,7 +254,7 @@ mod tests {
         assert_eq!(whole, json!({ "runs": [1, 2] }));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 
-        // A device takes the whole result alone.
+        // A device gets only the final result.
         let mut growing = GrowingJson::new(&Destination::File("/dev/null".into()));
         assert!(!growing.is_file());
         growing.keep(&json!(1));

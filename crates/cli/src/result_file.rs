@@ -1,8 +1,8 @@
-//! A file for a result. The older file of that name stays until the result is there.
+//! Result files: an existing file stays until the new result is complete.
 //!
-//! The result is written to a temporary file in the same folder, which then takes the older one's name, owner and
-//! mode. Written in place are pipes, devices, descriptors of a process (`/dev/stdout`), files whose folder or owner
-//! does not allow another file in their place, and mount points.
+//! The result is written to a temporary file in the same folder, which then takes the name, owner and mode of the
+//! existing one. Pipes, devices, descriptors of a process (`/dev/stdout`), mount points, and files whose folder or
+//! owner prevents a replacement are written in place.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Seek, Write};
@@ -19,25 +19,25 @@ use tempfile::TempPath;
 
 use crate::stop;
 
-/// Time between two attempts to open a FIFO that has no reader.
+/// Interval between attempts to open a FIFO without a reader.
 const READER_POLL: Duration = Duration::from_millis(20);
 
-/// Symbolic links that are followed, as many as Linux follows (path_resolution(7)).
+/// Maximum number of symbolic links followed, as in Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// A file that is being written.
+/// File being written.
 pub(crate) struct ResultFile {
     file: File,
     place: Place,
 }
 
-/// Where the text is, and where it is to be.
+/// Location of the text, and its final location.
 enum Place {
     /// Written in place.
     Final,
-    /// In place, and what the older file holds is not yet removed.
+    /// Written in place, before the existing content is removed.
     Older,
-    /// In a temporary file that is to get the name `target`.
+    /// Temporary file to be renamed to `target`.
     Temporary {
         name: TempPath,
         target: PathBuf,
@@ -46,10 +46,10 @@ enum Place {
 }
 
 impl ResultFile {
-    /// Opens the file. What it holds stays until [`Self::write`] or [`Self::finish`]. Waits for the reader of a FIFO.
+    /// Opens the file. Its content stays until [`Self::write`] or [`Self::finish`]. Waits for the reader of a FIFO.
     ///
     /// # Errors
-    /// It cannot be written; [`io::ErrorKind::Interrupted`]: a signal came before a FIFO had a reader.
+    /// The file cannot be written; [`io::ErrorKind::Interrupted`] if a signal came before a FIFO had a reader.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let Some(file) = open_older(path)? else {
             let target = resolved(path)?;
@@ -69,7 +69,7 @@ impl ResultFile {
         }
         let target = resolved(path)?;
         if is_descriptor(&target) {
-            // What was written through the descriptor before stays.
+            // Text already written through the descriptor stays.
             let flags = rustix::fs::fcntl_getfl(&file)?;
             rustix::fs::fcntl_setfl(&file, flags | OFlags::APPEND)?;
             let place = Place::Final;
@@ -91,20 +91,20 @@ impl ResultFile {
         })
     }
 
-    /// Whether the older file still holds what it held.
+    /// Returns whether the existing file is still unchanged.
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self.place, Place::Temporary { .. })
     }
 
-    /// Writes text behind what was written, and makes it harmless for terminals.
+    /// Appends text, with control characters made visible.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The text cannot be written.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         self.write_bytes(visible(text).as_bytes())
     }
 
-    /// Writes bytes as they are.
+    /// Appends bytes unchanged.
     ///
     /// # Errors
     /// The bytes cannot be written.
@@ -116,10 +116,10 @@ impl ResultFile {
         self.file.write_all(bytes)
     }
 
-    /// Writes text in place of what was written to the temporary file.
+    /// Replaces the text written to the temporary file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The text cannot be written.
     pub(crate) fn rewrite(&mut self, text: &str) -> io::Result<()> {
         if self.is_temporary() {
             self.file.rewind()?;
@@ -128,10 +128,10 @@ impl ResultFile {
         self.write(text)
     }
 
-    /// Puts what was written in place of the older file. What is written later is added to it.
+    /// Replaces the existing file. Later writes append to the new one.
     ///
     /// # Errors
-    /// It cannot be put there.
+    /// The file cannot be replaced.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.place, Place::Final) {
             Place::Final => Ok(()),
@@ -158,26 +158,26 @@ impl ResultFile {
     }
 }
 
-/// Makes sure that a result can be written to `path`, and changes nothing.
+/// Checks that a result can be written to `path`, without a change.
 ///
 /// # Errors
-/// It cannot be written there.
+/// The path cannot be written.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
-    // A reader of a pipe takes its closing for the end of the result.
+    // A pipe's reader would take a close for the end of the result.
     match is_special(path) {
         true => Ok(()),
         false => ResultFile::create(path).map(drop),
     }
 }
 
-/// Whether it is a pipe, a device or a socket.
+/// Returns whether `path` is a pipe, a device or a socket.
 pub(crate) fn is_special(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Opens the file of that name for writing; `None`: there is none. Until a FIFO has a reader, waits for a signal, too:
-/// a blocking open(2) would start again behind it.
+/// Opens an existing file for writing; `None` if there is none. Waits for a FIFO's reader by polling, because a
+/// blocking open(2) would be restarted after a signal.
 fn open_older(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     loop {
@@ -198,7 +198,7 @@ fn open_older(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The name behind all symbolic links, of a file that need not exist. Descriptors of a process are not followed.
+/// Path behind all symbolic links, of a file that need not exist. Descriptors of a process are not followed.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     if path.as_os_str().as_bytes().ends_with(b"/") {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -219,12 +219,12 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     Err(Errno::LOOP.into())
 }
 
-/// Whether it is a descriptor of a process: `/proc/PID/fd/N` (proc_pid_fd(5)).
+/// Returns whether `path` is a descriptor of a process: `/proc/PID/fd/N` (proc_pid_fd(5)).
 fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/proc") && path.parent().is_some_and(|folder| folder.ends_with("fd"))
 }
 
-/// Makes a file in the folder of `target`, with the owner and mode of the older file.
+/// Creates a file in the folder of `target`, with the owner and mode of the existing file.
 fn temporary_beside(target: &Path, older: Option<&Metadata>) -> io::Result<(File, TempPath)> {
     let made = tempfile::Builder::new()
         .prefix(".isolane-")
@@ -318,7 +318,7 @@ mod tests {
         fs::write(&path, "the older one, which is longer").expect("a file");
         let mut file = ResultFile::create(&path).expect("a file");
         file.write("one\n").expect("room");
-        // rename(2) refuses a name in a folder that does not exist, as it refuses a mount point.
+        // rename(2) fails for a missing folder as it does for a mount point.
         let Place::Temporary { target, .. } = &mut file.place else {
             panic!("a temporary file");
         };

@@ -1,13 +1,13 @@
-//! `ShapeType`, the type with which every DDS demonstrates itself, and how a shape moves.
+//! `ShapeType`, the common demonstration type of DDS implementations, and the motion of a shape.
 
 use isolane::TopicType;
 use isolane::types::BoundedString;
 
-/// A coloured shape somewhere on a small plane. The colour is the key.
+/// Coloured shape on a small plane, with the colour as key.
 ///
-/// Writers send XCDR1 unless `--representation xcdr2` is given: its bytes are those of a final ShapeType, which is what
-/// Cyclone DDS makes of an IDL file without annotations, and Fast DDS 2.9 takes nothing else. XCDR2 is that of an
-/// appendable type, for programs that declare it so.
+/// Writers send XCDR1 unless `--representation xcdr2` is given. Its bytes are those of a final ShapeType, which Cyclone
+/// DDS makes of an IDL file without annotations, and the only form Fast DDS 2.9 accepts. XCDR2 is that of an appendable
+/// type.
 ///
 /// `additional_payload_size` has no bound; `--max-bytes` bounds the sample.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -24,14 +24,14 @@ pub(crate) struct ShapeType {
 /// Width and height of the plane.
 const PLANE: [i32; 2] = [240, 270];
 
-/// The `n`th position of a shape: it goes right and down, and comes in again on the other side. `x`
-/// counts the samples as long as there are no more than the plane is wide.
+/// Position of a shape after `n` samples. It moves right and down, and wraps around. `x` counts the samples as long as
+/// there are fewer than the plane is wide.
 pub(crate) fn position(n: u64) -> [i32; 2] {
     let along = |length: i32| (n % length as u64) as i32;
     [along(PLANE[0]), along(PLANE[1])]
 }
 
-/// A sample as shapes programs print it.
+/// Line for a sample, in the format of shapes programs.
 pub(crate) fn line(topic: &str, shape: &ShapeType) -> String {
     let ShapeType {
         color,
@@ -65,8 +65,7 @@ mod tests {
         additional_payload_size: Vec<u8>,
     }
 
-    /// Programs that declare it final and programs that declare it appendable read XCDR1 alike; XCDR2 is for those that
-    /// declare it appendable. Here all are read.
+    /// XCDR1 is identical for final and appendable declarations; XCDR2 is for appendable ones. All forms are read.
     #[test]
     fn xcdr1_is_the_same_for_final_and_appendable_shapes_and_each_form_is_read() {
         let shape = ShapeType {

@@ -1,4 +1,4 @@
-//! The wish to end a command: SIGINT, SIGTERM and SIGHUP.
+//! Stop request by SIGINT, SIGTERM or SIGHUP.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +12,16 @@ use crate::failure::Failure;
 
 static WISHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// What a second signal does.
+/// Effect of a second signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Second {
     EndsTheProcess,
     Nothing,
 }
 
-/// Takes the signals over. The first one sets the flag that is returned; a second one ends the process at once.
+/// Installs the signal handlers. The first signal sets the returned flag; a second one ends the process at once.
 ///
-/// SIGHUP stays ignored where it was (nohup(1)).
+/// An ignored SIGHUP (nohup(1)) stays ignored.
 ///
 /// # Errors
 /// The signals cannot be caught.
@@ -29,7 +29,7 @@ pub(crate) fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
     register(Second::EndsTheProcess)
 }
 
-/// Takes the signals over for work that must be finished or undone: a second signal does not end the process.
+/// Installs the handlers for work that must be completed or undone: a second signal does not end the process.
 ///
 /// # Errors
 /// The signals cannot be caught.
@@ -60,14 +60,14 @@ fn register(second: Second) -> Result<Arc<AtomicBool>, Failure> {
     Ok(wished)
 }
 
-/// Whether a signal has come since they were taken over.
+/// Returns whether a signal arrived since the handlers were installed.
 pub(crate) fn is_wished() -> bool {
     WISHED
         .get()
         .is_some_and(|wished| wished.load(Ordering::Relaxed))
 }
 
-/// Whether this process was started with the signal ignored (proc(5), `SigIgn`).
+/// Returns whether this process was started with the signal ignored (proc(5), `SigIgn`).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::result_file::ResultFile;
 
-    /// In one test, for a process has one flag.
+    /// One test, because a process has one flag.
     #[test]
     fn a_second_signal_does_not_end_work_to_undo_and_the_first_ends_the_wait_for_a_reader() {
         let stopped = on_signals_only().expect("signals are caught");

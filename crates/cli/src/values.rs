@@ -1,4 +1,4 @@
-//! Values that only the command line knows: parsed when they are read, valid ever after.
+//! Value types of the command line, validated when parsed.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -16,11 +16,11 @@ use isolane_model::{OverBudget, SampleBytes, Word, format_duration, parse_durati
 
 use crate::limits::{MAX_PAYLOAD_BYTES, MIN_PAYLOAD_BYTES};
 
-/// Where participants are looked for by unicast.
+/// Unicast discovery address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: Ipv4Addr,
-    /// `None`: the ports the standard gives a domain's first participants (RTPS 2.5 §9.6.2.3).
+    /// Port; `None`: the standard ports of a domain's first participants (RTPS 2.5 §9.6.2.3).
     pub(crate) port: Option<u16>,
 }
 
@@ -57,14 +57,14 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A datapath that `demo` and `bench` measure.
+/// Datapath measured by `demo` and `bench`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MeasuredDatapath {
     /// Kernel sockets.
     Udp,
     /// AF_XDP.
     Xdp,
-    /// Inside one process.
+    /// Memory of one process.
     Memory,
 }
 
@@ -76,10 +76,10 @@ impl Word for MeasuredDatapath {
     ];
 }
 
-/// What a reader spends on its topic at most.
+/// Receive budget of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiveBudget {
-    /// Datagrams in each period.
+    /// Datagrams per period.
     pub(crate) capacity: NonZeroU32,
     pub(crate) period: Duration,
     pub(crate) over: OverBudget,
@@ -125,7 +125,7 @@ impl fmt::Display for ReceiveBudget {
     }
 }
 
-/// Where JSON is written.
+/// Destination of JSON output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     StandardOutput,
@@ -153,16 +153,15 @@ impl fmt::Display for Destination {
     }
 }
 
-/// A measurement's payload: the serialised size without encapsulation header.
+/// Payload of a measurement: the serialised size in bytes without the encapsulation header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PayloadBytes(SampleBytes);
 
 impl PayloadBytes {
-    /// 64 bytes: a control value with its time stamp.
+    /// Payload of 64 bytes: a control value with its timestamp.
     pub(crate) const SMALL: Self = Self(SampleBytes::new(64).expect("it fits"));
-    /// 1 KiB.
     pub(crate) const MEDIUM: Self = Self(SampleBytes::new(1024).expect("it fits"));
-    /// The sizes paper 000 measures.
+    /// Payloads of paper 000.
     pub(crate) const OF_PAPER: [Self; 3] = [
         Self::SMALL,
         Self(SampleBytes::new(512).expect("it fits")),
@@ -175,12 +174,12 @@ impl PayloadBytes {
 }
 
 impl PayloadBytes {
-    /// What one frame can carry there and back.
+    /// Parses a payload that fits one frame in both directions.
     pub(crate) fn of_round_trip(text: &str) -> Result<Self, String> {
         Self::parse(text, MAX_RTT_MESSAGE_BYTES)
     }
 
-    /// What one sample can carry.
+    /// Parses a payload that fits one sample.
     pub(crate) fn of_sample(text: &str) -> Result<Self, String> {
         Self::parse(text, MAX_PAYLOAD_BYTES)
     }
@@ -195,15 +194,15 @@ impl PayloadBytes {
     }
 }
 
-/// The types `pub` and `sub` speak out of the box.
+/// Types supported by `pub` and `sub`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampleType {
-    /// `ShapeType`, which every DDS demonstrates itself with.
+    /// `ShapeType`, the common demonstration type of DDS implementations.
     Shape,
 }
 
 impl SampleType {
-    /// The name discovery announces.
+    /// Type name announced in discovery.
     pub(crate) fn announced_name(self) -> &'static str {
         match self {
             Self::Shape => "ShapeType",
@@ -215,7 +214,7 @@ impl Word for SampleType {
     const WORDS: &'static [(&'static str, Self)] = &[("shape", Self::Shape)];
 }
 
-/// How samples are serialised (XTypes 1.3 §7.4).
+/// Data representation of samples (XTypes 1.3 §7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Xcdr1,
@@ -227,7 +226,7 @@ impl Word for Representation {
         &[("xcdr1", Self::Xcdr1), ("xcdr2", Self::Xcdr2)];
 }
 
-/// The form of an exported plan.
+/// Format of an exported plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExportFormat {
     Tuned,
@@ -253,22 +252,20 @@ impl From<ExportFormat> for isolane_tune::Format {
     }
 }
 
-/// What this version disturbs a measurement with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {
-    /// Nothing.
     None,
-    /// 25 UDP streams each way through the cable.
+    /// 25 UDP streams in each direction through the cable.
     Flood,
-    /// The same, for a bulk reader of the participants.
+    /// A flood to a bulk reader of the participants.
     ReadFlood,
     /// Multicast delivered to hundreds of sockets on each host.
     Storm,
-    /// Endpoints that appear and leave.
+    /// Endpoints created and deleted.
     Joining,
     /// A reliable bulk topic in the same participants.
     Bulk,
-    /// The same with losses to repair.
+    /// The bulk topic with losses and retransmissions.
     Repair,
     /// A reliable topic of large samples in the same participants.
     Large,
@@ -288,16 +285,16 @@ impl Word for Disturbance {
 }
 
 impl Disturbance {
-    /// What an ablation is measured beside.
+    /// Disturbances of an ablation.
     pub(crate) const OF_ABLATION: [Self; 4] =
         [Self::None, Self::Flood, Self::Storm, Self::ReadFlood];
 
-    /// Whether participants read what disturbs, as bulk.
+    /// Returns whether participants read the disturbing traffic as bulk.
     pub(crate) fn is_read(self) -> bool {
         self == Self::ReadFlood
     }
 
-    /// As results name it.
+    /// Disturbance in results.
     pub(crate) fn in_report(self) -> Option<report::Disturbance> {
         match self {
             Self::None => None,
@@ -311,7 +308,7 @@ impl Disturbance {
     }
 }
 
-/// How the link between two hosts serves waiting frames.
+/// Arbiter of the link between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkArbiter {
     Fifo,
@@ -324,7 +321,6 @@ impl Word for LinkArbiter {
 }
 
 impl LinkArbiter {
-    /// Both.
     pub(crate) const ALL: [Self; 2] = [Self::Fifo, Self::Strict];
 
     pub(crate) fn in_cable(self) -> Arbiter {
@@ -335,7 +331,7 @@ impl LinkArbiter {
     }
 }
 
-/// In which order an executor runs ready jobs.
+/// Order in which an executor runs ready jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobOrder {
     Priority,
@@ -356,7 +352,6 @@ impl JobOrder {
     }
 }
 
-/// Parts of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DemoPart {
     Link,
@@ -375,7 +370,7 @@ impl Word for DemoPart {
 }
 
 impl DemoPart {
-    /// All, in the order they are shown in.
+    /// All parts in display order.
     pub(crate) const ALL: [Self; 4] = [Self::Link, Self::Arbiter, Self::Lane, Self::Executor];
 
     pub(crate) fn in_plan(self) -> Part {

@@ -1,7 +1,7 @@
-//! Bulk: what a [flood](crate::flood) and a [storm](crate::storm) share. In each direction a process
-//! sends datagrams of one content at a stated rate, batches in turn over its sockets, and says how many
-//! the kernel took: whether the rate was reached is part of the result, for a machine may be too slow
-//! for its own bulk.
+//! Bulk traffic sources, shared by [flood](crate::flood) and [storm](crate::storm).
+//!
+//! A process per direction sends identical datagrams at a stated rate, in batches, round-robin over its sockets. It
+//! reports how many datagrams the kernel accepted, because a slow machine may not reach the rate.
 
 use std::io;
 use std::net::UdpSocket;
@@ -16,53 +16,53 @@ use crate::stop::Stop;
 use crate::system::batch;
 use crate::target::Target;
 
-/// One direction's source.
+/// Configuration of one direction's source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Whose bulk it is.
+    /// Receivers the datagrams are addressed to.
     pub target: Target,
-    /// UDP payload of each datagram.
+    /// UDP payload of each datagram, in bytes.
     pub payload_bytes: u32,
-    /// Datagrams a second, of all sockets together.
+    /// Datagrams per second, summed over all sockets.
     pub datagrams_per_s: f64,
-    /// It ends by itself after this time.
+    /// Duration in seconds after which the source ends by itself.
     pub seconds: u32,
-    /// The core it runs on.
+    /// CPU core to pin the source to.
     pub core: Option<usize>,
 }
 
-/// What a source did. Due datagrams were sent, refused or missed.
+/// Counts of one source. Every due datagram was sent, refused or missed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceReport {
-    /// Datagrams the kernel took.
+    /// Datagrams the kernel accepted.
     pub sent: u64,
-    /// Datagrams the kernel did not take.
+    /// Datagrams the kernel did not accept.
     pub refused: u64,
-    /// Datagrams given up because the source was held up too long to catch up.
+    /// Datagrams given up because the source was delayed too long to catch up.
     pub missed: u64,
-    /// From the first quantum to the last, in nanoseconds.
+    /// Nanoseconds from the first quantum to the last.
     pub elapsed_ns: u64,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
-/// Why there is no bulk.
+/// Reasons why a source cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
-    /// Its datagrams would be fragments.
+    /// The datagrams would be fragmented.
     #[error("its payload must fit one frame: at most {MAX_FLOOD_PAYLOAD_BYTES} bytes")]
     Payload,
-    /// It would last too long.
+    /// The duration exceeds the bound.
     #[error("it lasts at most {MAX_FLOOD_SECONDS} seconds")]
     Seconds,
-    /// Levels are 0 to 7.
+    /// The level is not within 0 to 7.
     #[error("it is for a level that there is not: levels are 0 to 7")]
     Level,
-    /// Sockets.
+    /// A system call on the sockets failed.
     #[error("it cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
         /// The kernel's reason.
         source: io::Error,
@@ -76,8 +76,8 @@ impl BulkError {
 }
 
 impl Source {
-    /// Whether it is within its bounds. The rate's is the caller's: what is too much depends on what
-    /// becomes of a datagram.
+    /// Checks the bounds, except the rate's: the caller bounds the rate, because the cost of a datagram depends on its
+    /// receiver.
     pub fn check(&self) -> Result<(), BulkError> {
         if !self.target.exists() {
             return Err(BulkError::Level);
@@ -91,8 +91,8 @@ impl Source {
         Ok(())
     }
 
-    /// Sends in the calling process and network namespace until `stop` or the end of its time. A batch
-    /// is one system call, each on the next socket: over time all of them carry the same.
+    /// Sends in the calling process and network namespace until `stop` or the end of the duration. Each batch is one
+    /// system call on the next socket, so all sockets carry the same load over time.
     pub(crate) fn run(
         &self,
         open: impl FnOnce() -> io::Result<Vec<UdpSocket>>,
@@ -132,7 +132,7 @@ impl Source {
 }
 
 impl SourceReport {
-    /// Datagrams sent a second.
+    /// Datagrams sent per second.
     pub(crate) fn sent_per_s(&self) -> f64 {
         match self.elapsed_ns {
             0 => 0.0,

@@ -1,8 +1,7 @@
-//! What passes the devices of this host: a copy of every frame, in and out, as it was on the wire.
+//! Packet capture on the devices of this host, both directions, as on the wire.
 //!
-//! For `isolane spy`, and for whoever records a run. It only listens. A VLAN tag that the kernel
-//! took out is put back; a checksum that a host left to hardware stays unfinished, as everybody sees
-//! it who listens before the hardware.
+//! Used by `isolane spy` and by recordings of a run. It only listens. A VLAN tag that the kernel removed is put back;
+//! an offloaded checksum stays incomplete, as in every capture before the hardware.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -14,39 +13,39 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::limits::LISTEN_FRAME_BYTES;
 use crate::system::listen::{Aside, Listener};
 
-/// Bytes of a VLAN tag, and of the two addresses it stands behind.
+/// Length of a VLAN tag, and of the two MAC addresses in front of it.
 const TAG_BYTES: usize = 4;
 const ADDRESSES_BYTES: usize = 12;
 
-/// ARPHRD of devices whose frames have an Ethernet header: Ethernet and loopback.
+/// ARPHRD values of devices with Ethernet headers: Ethernet and loopback.
 const ETHERNET_HARDWARE: [u16; 2] = [1, 772];
 const LOOPBACK_HARDWARE: u16 = 772;
 
-/// What stands in front of a packet.
+/// Link-layer header of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// An Ethernet header.
+    /// Ethernet header.
     Ethernet,
-    /// Nothing: the packet begins with its IP header (tunnels).
+    /// No link-layer header: the packet begins with its IP header (tunnels).
     None,
 }
 
-/// A frame, borrowed until the next one is taken.
+/// Captured frame, borrowed until the next one is taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Its bytes, as many as were copied.
+    /// Captured bytes.
     pub bytes: &'a [u8],
-    /// How many it had.
+    /// Original length in bytes.
     pub original_len: usize,
-    /// What it begins with.
+    /// Link-layer header type.
     pub link: Link,
-    /// When the kernel saw it, in nanoseconds since 1970.
+    /// Kernel receive time, in nanoseconds since 1970.
     pub time_ns: Option<u64>,
-    /// The number of the device it passed.
+    /// Index of the network device.
     pub interface: u32,
 }
 
-/// A listener on one device, or on all of a network namespace.
+/// Capture on one device, or on all devices of a network namespace.
 pub struct Capture {
     listener: Listener,
     buffer: Vec<u8>,
@@ -54,11 +53,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Listens on the device of that name, or on all, in the calling thread's network namespace.
+    /// Opens a capture on the named device, or on all, in the calling thread's network namespace.
     ///
     /// # Errors
-    /// [`io::ErrorKind::PermissionDenied`] without CAP_NET_RAW; the kernel's error if there is no
-    /// such device, or no packet sockets.
+    /// [`io::ErrorKind::PermissionDenied`] without CAP_NET_RAW; the kernel's error if the device does not exist or
+    /// packet sockets are unavailable.
     pub fn open(interface: Option<&str>) -> io::Result<Capture> {
         let index = match interface {
             Some(name) => rustix::net::netdevice::name_to_index(&any_socket()?, name)?,
@@ -71,10 +70,10 @@ impl Capture {
         })
     }
 
-    /// The next frame, if there is one now. On loopback devices each passes once, as it arrives.
+    /// Returns the next frame, if one is available. Frames on loopback devices are returned once, as they arrive.
     ///
     /// # Errors
-    /// What the system said; that the device is gone, for example.
+    /// The system call's error, for example if the device is gone.
     pub fn take_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
         let aside = loop {
             let Some(aside) = self.listener.receive(&mut self.buffer[TAG_BYTES..])? else {
@@ -113,10 +112,10 @@ impl Capture {
         }
     }
 
-    /// Waits until there is a frame, a signal came, or the time is over.
+    /// Waits for a frame, a signal or the end of `at_most`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system call's error.
     pub fn wait(&self, at_most: Duration) -> io::Result<()> {
         let at_most = Timespec::try_from(at_most).unwrap_or(Timespec {
             tv_sec: i64::MAX,
@@ -131,10 +130,10 @@ impl Capture {
         }
     }
 
-    /// Frames the kernel had no room to copy, since the beginning.
+    /// Frames the kernel had no room to copy, since the capture was opened.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system call's error.
     pub fn dropped(&mut self) -> io::Result<u64> {
         self.dropped += self.listener.take_drops()?;
         Ok(self.dropped)
@@ -147,14 +146,13 @@ impl AsFd for Capture {
     }
 }
 
-/// The name of a device by its number, if it is still there, in the calling thread's network
-/// namespace.
+/// Name of the device with `index` in the calling thread's network namespace, if it still exists.
 pub fn interface_name(index: u32) -> Option<String> {
     let socket = any_socket().ok()?;
     rustix::net::netdevice::index_to_name(&socket, index).ok()
 }
 
-/// Any socket will do for questions about the namespace.
+/// Opens a socket for ioctl requests about the namespace.
 fn any_socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
 }

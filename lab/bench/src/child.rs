@@ -1,11 +1,9 @@
-//! Parts of a test that are processes of their own: how they are started, say that they are ready,
-//! are stopped, and hand over their result.
+//! Child processes of a test: start, readiness, stop and result.
 //!
-//! A child is the same program again, with one hidden argument and its whole configuration as JSON
-//! behind it ([`Program`], [`main`]). It prints two lines to standard output: that it is ready, and,
-//! once its standard input ends, its result. It writes nothing else there. When the parent dies, it
-//! is killed. A child that must not begin before others are ready waits for a word on its standard
-//! input ([`Running::go`], [`heard`]).
+//! A child is the same program, started with a hidden argument and its configuration as JSON ([`Program`], [`main`]).
+//! It prints two lines to standard output and nothing else: that it is ready, and, after its standard input ends, its
+//! result. It is killed when the parent dies. A child that must wait until others are ready waits for a word on its
+//! standard input ([`Running::go`], [`heard`]).
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -25,33 +23,33 @@ use crate::scenario::{rtt, throughput};
 use crate::stop::Stop;
 use crate::{cable, flood, storm};
 
-/// What a child process is told to be.
+/// Role of a child process, with its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The emulated cable.
+    /// Emulated cable.
     Cable(cable::Config),
-    /// One direction's source of disturbance.
+    /// Flood source of one direction.
     FloodSender(flood::SenderConfig),
-    /// One direction's end of it.
+    /// Flood sink of one direction.
     FloodSink(flood::SinkConfig),
-    /// One direction's source of heavy receive work.
+    /// Multicast storm source of one direction.
     StormSender(storm::SenderConfig),
-    /// The sockets of one host that it is delivered to.
+    /// Storm receivers of one host.
     StormReceivers(storm::ReceiversConfig),
-    /// The end where round trips start.
+    /// End that starts round trips.
     RttPing(rtt::EndConfig),
-    /// The end where they turn.
+    /// End that answers round trips.
     RttPong(rtt::EndConfig),
-    /// The participant whose endpoints appear and leave.
+    /// Participant whose endpoints appear and leave.
     Joining(joining::Config),
-    /// The end that writes as fast as it may.
+    /// Throughput writer.
     ThroughputWriter(throughput::EndConfig),
-    /// The end that counts.
+    /// Throughput reader.
     ThroughputReader(throughput::EndConfig),
 }
 
-/// How to start this crate's children: a program, and the arguments before the role.
+/// Program that starts a child, with the arguments in front of the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     path: PathBuf,
@@ -59,7 +57,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program at `path`, which calls [`main`] with what follows `arguments`.
+    /// Program at `path`, which calls [`main`] with the argument behind `arguments`.
     pub fn new(path: impl Into<PathBuf>, arguments: &[&str]) -> Program {
         Program {
             path: path.into(),
@@ -67,12 +65,12 @@ impl Program {
         }
     }
 
-    /// The program that is running.
+    /// Program of the current process.
     pub fn current(arguments: &[&str]) -> io::Result<Program> {
         Ok(Program::new(std::env::current_exe()?, arguments))
     }
 
-    /// A command that starts the program with `role` as its last argument.
+    /// Command that starts the program with `role` as its last argument.
     pub fn command(&self, role: &impl Serialize) -> Result<Command, ChildError> {
         let role = serde_json::to_string(role).map_err(ChildError::Format)?;
         let mut command = Command::new(&self.path);
@@ -81,36 +79,36 @@ impl Program {
     }
 }
 
-/// Why a child did not do its work.
+/// Reasons why a child failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// The program could not be started in its namespace.
     #[error("cannot start a child process: {0}")]
     Start(#[source] io::Error),
-    /// Its output could not be read.
+    /// The child's output could not be read.
     #[error("cannot read from a child process: {0}")]
     Read(#[source] io::Error),
-    /// It ended without a word.
+    /// The child ended without a result.
     #[error("a child process ended without a result ({status})")]
     Ended {
-        /// As the system says it.
+        /// Exit status as text.
         status: String,
     },
-    /// It printed nothing for too long.
+    /// The child printed nothing within its time limit.
     #[error("a child process said nothing for {seconds} s")]
     Silent {
-        /// How long it was waited for.
+        /// Time limit in seconds.
         seconds: u64,
     },
-    /// It could not do its work and said why.
+    /// The child reported an error.
     #[error("{0}")]
     Failed(String),
-    /// Parent and child are different programs.
+    /// Parent and child disagree about the format: they are different programs.
     #[error("a child process and its parent do not understand each other: {0}")]
     Format(#[source] serde_json::Error),
 }
 
-/// A line of a child's output.
+/// Line of a child's output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line<R> {
@@ -119,14 +117,14 @@ enum Line<R> {
     Error(String),
 }
 
-/// The whole of a child process: does what `role` says until told to stop. For the hidden command
-/// of `isolane`; returns the exit code.
+/// Entry point of a child process, for the hidden command of `isolane`: runs `role` until stopped and returns the exit
+/// code.
 pub fn main(role: &str) -> ExitCode {
     let role: Role = match serde_json::from_str(role) {
         Ok(role) => role,
         Err(error) => return report::<()>(Err(format!("not a role: {error}"))),
     };
-    // First of all, while there is one thread: signals are blocked in all that follow.
+    // Runs while there is one thread, so that all later threads inherit the blocked signals.
     let stop = match Stop::of_process() {
         Ok(stop) => stop,
         Err(error) => return report::<()>(Err(format!("cannot wait for signals: {error}"))),
@@ -145,14 +143,14 @@ pub fn main(role: &str) -> ExitCode {
     }
 }
 
-/// Tells the parent that the child is ready, and what the machine did not allow.
+/// Reports readiness to the parent, with the notes of the start.
 pub fn say_ready(notes: &[Note]) {
     print_line(&Line::<()>::Ready {
         notes: notes.to_vec(),
     });
 }
 
-/// Hands a child's result to its parent.
+/// Reports a child's result to its parent.
 pub fn report<R: Serialize>(result: Result<R, impl ToString>) -> ExitCode {
     match result {
         Ok(result) => {
@@ -175,12 +173,12 @@ fn print_line(line: &impl Serialize) {
         output.flush()
     };
     if let Err(error) = print() {
-        // The parent is gone; its end is ours.
+        // The parent is gone, and this process ends with it.
         eprintln!("cannot hand over: {error}");
     }
 }
 
-/// What a parent says to a child that is ready.
+/// Message of a parent to a child that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// Begin.
@@ -189,16 +187,16 @@ pub enum Word {
     Stop,
 }
 
-/// In a child that waits for [`Running::go`]: what the parent has said, if anything. Does not wait.
+/// Returns the parent's word in a child that waits for [`Running::go`], if there is one. Does not wait.
 pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
-    // A word on standard input makes the stop readable, and taking the word unmakes it.
+    // A word on standard input makes the stop readable; reading the word clears it.
     if !stop.is_requested() {
         return Ok(None);
     }
     let input = rustix::stdio::stdin();
     let mut input_only = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
     if poll(&mut input_only, Some(&timespec(0)))? == 0 {
-        // A signal.
+        // Standard input is silent, so a signal made the stop readable.
         return Ok(Some(Word::Stop));
     }
     let mut word = [0; GO.len()];
@@ -208,22 +206,22 @@ pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
     }))
 }
 
-/// What a parent says to a child that waits.
+/// Line that a parent writes to start a waiting child.
 const GO: &[u8] = b"go\n";
 
-/// A child process. Dropped, it is killed and waited for.
+/// Handle of a child process. Dropping it kills the child and waits for it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     output: ChildStdout,
-    /// Read and not yet returned as a line.
+    /// Bytes read and not yet returned as a line.
     pending: Vec<u8>,
     notes: Vec<Note>,
 }
 
 impl Running {
-    /// Starts `program` as `role` inside a namespace and waits until it is ready. It dies with the
-    /// calling thread (see [`Testbed::command`]).
+    /// Starts `program` as `role` inside a namespace and waits until it is ready. The child dies with the calling
+    /// thread (see [`Testbed::command`]).
     pub fn start(
         testbed: &Testbed,
         place: impl Into<Place>,
@@ -235,8 +233,8 @@ impl Running {
         Ok(running)
     }
 
-    /// Starts `program` as `role` inside a namespace, and does not wait: for children that are ready
-    /// only when they have met each other.
+    /// Starts `program` as `role` inside a namespace without waiting, for children that are ready only after
+    /// discovering each other.
     pub fn spawn(
         testbed: &Testbed,
         place: impl Into<Place>,
@@ -246,8 +244,8 @@ impl Running {
         Running::of_command(testbed.command(place, program.command(role)?))
     }
 
-    /// As [`spawn`](Running::spawn), in the namespace of this process. It ends with its standard
-    /// input when this process dies.
+    /// Starts `program` as [`spawn`](Running::spawn) does, in the namespace of this process. The child ends with its
+    /// standard input when this process dies.
     pub fn spawn_here(program: &Program, role: &impl Serialize) -> Result<Running, ChildError> {
         Running::of_command(program.command(role)?)
     }
@@ -269,7 +267,7 @@ impl Running {
         })
     }
 
-    /// Waits until the child says that it is ready. Once.
+    /// Waits until the child is ready. Call once.
     pub fn wait_until_ready(&mut self) -> Result<(), ChildError> {
         match self.line::<serde_json::Value>(CHILD_READY_SECONDS)? {
             Line::Ready { notes } => self.notes = notes,
@@ -279,17 +277,17 @@ impl Running {
         Ok(())
     }
 
-    /// What the machine did not allow the child.
+    /// Steps the machine did not allow the child.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// The process.
+    /// Process id of the child.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Lets a child begin that waits for it ([`heard`]).
+    /// Starts a child that waits in [`heard`].
     pub fn go(&mut self) -> Result<(), ChildError> {
         let input = self.child.stdin.as_mut();
         let said = input.map(|input| input.write_all(GO));
@@ -299,18 +297,18 @@ impl Running {
         }
     }
 
-    /// Tells the child to stop, without waiting for it.
+    /// Asks the child to stop, without waiting.
     pub fn stop(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Tells the child to stop, waits for it, and takes its result.
+    /// Stops the child, waits for it, and returns its result.
     pub fn finish<R: DeserializeOwned>(mut self) -> Result<R, ChildError> {
         self.stop();
         self.result(CHILD_FINISH_SECONDS)
     }
 
-    /// Tells both to stop before waiting for either, so that neither lasts longer.
+    /// Stops both children before waiting for either, so that neither runs longer.
     pub(crate) fn finish_both<R: DeserializeOwned>(
         both: [Running; 2],
     ) -> Result<[R; 2], ChildError> {
@@ -320,7 +318,7 @@ impl Running {
         Ok([a.finish()?, b.finish()?])
     }
 
-    /// Takes the result of a child that ends by itself within `seconds`.
+    /// Returns the result of a child that ends by itself within `seconds`.
     pub fn wait<R: DeserializeOwned>(mut self, seconds: u64) -> Result<R, ChildError> {
         self.result(seconds + CHILD_FINISH_SECONDS)
     }
@@ -328,7 +326,7 @@ impl Running {
     fn result<R: DeserializeOwned>(&mut self, seconds: u64) -> Result<R, ChildError> {
         match self.line(seconds)? {
             Line::Result(result) => {
-                // Gone for good before the caller looks at what it left behind.
+                // The process must be gone before the caller inspects what it left behind.
                 let _ = self.child.wait();
                 Ok(result)
             }
@@ -337,7 +335,7 @@ impl Running {
         }
     }
 
-    /// The next line the child prints within `seconds`.
+    /// Next line the child prints within `seconds`.
     fn line<R: DeserializeOwned>(&mut self, seconds: u64) -> Result<Line<R>, ChildError> {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         let mut searched = 0;
@@ -368,7 +366,7 @@ impl Running {
         }
     }
 
-    /// What to say of a child that closed its output.
+    /// Error for a child that closed its output.
     fn ended(&mut self) -> ChildError {
         let _ = self.child.kill();
         ChildError::Ended {
@@ -382,7 +380,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both are harmless on a child that has ended and was waited for.
+        // Both calls are harmless on a child that was already waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,17 +1,16 @@
-//! What isolane is measured with: two test hosts in network namespaces, the emulated cable
-//! between them, the flood that disturbs it, the recorder of round trips and the report.
+//! Measurement harness of isolane: two test hosts in network namespaces, the emulated cable between them, disturbing
+//! traffic, the recorder of round trips and the report.
 //!
-//! The way of a measurement: a [`namespace::Testbed`] makes three anonymous namespaces; a
-//! [`cable`] child process relays every frame between the hosts; [`flood`] child processes load
-//! it; the two ends of a round trip each fill a recorder of [`record`]; the stamps are merged,
-//! become [`record::Statistics`], and leave as a [`report::Report`]. Every hop keeps a ledger,
-//! and a run whose ledgers do not balance is no result.
+//! A [`namespace::Testbed`] makes three anonymous namespaces. A [`cable`] child process relays every frame between the
+//! hosts, and [`flood`] child processes load it. Each end of a round trip fills a recorder of [`record`]; the merged
+//! timestamps become [`record::Statistics`] and a [`report::Report`]. Every hop keeps a ledger, and a run whose ledgers
+//! do not balance is invalid.
 //!
-//! Nothing here sends a packet in the namespace the program was started in, and nothing outlives
-//! the process: namespaces are held by file descriptors only, children die with their parent.
+//! No packet is sent in the namespace of the calling program. Nothing outlives the process: namespaces are held by file
+//! descriptors, and children die with their parent.
 //!
-//! Unsafe code lives in the private module `system` and in `namespace` (threads that change theirs, the
-//! hook between fork and exec), behind safe calls.
+//! Unsafe code is limited to the private module `system` and to `namespace` (setns in threads, the hook between fork
+//! and exec), behind safe functions.
 
 pub mod bulk;
 pub mod cable;

@@ -1,113 +1,110 @@
-//! Every bound of this crate, with its reason.
+//! Bounds of this crate, with their reasons.
 
-/// Frames moved by one system call: enough that its cost is shared, few enough that a batch's
-/// buffers stay in the cache.
+/// Frames per system call: enough to share its cost, few enough that a batch's buffers stay in the cache.
 pub const BATCH_FRAMES: usize = 64;
 
-/// Receive batches taken from one direction before the relay looks at its timers again. The other
-/// direction and due departures wait for at most this much work.
+/// Receive batches taken from one direction before the relay checks its timers. It bounds how long the other direction
+/// and due departures wait.
 pub const BATCHES_PER_LOOK: usize = 4;
 
-/// Receive batches a direction takes when it is told to stop, so that unread frames are counted: a
-/// full receive buffer of short frames, and an end also under a flood that was not stopped first.
+/// Receive batches a direction takes when it stops, so that unread frames are counted. Enough for a full receive buffer
+/// of short frames; the bound ends the stop during an ongoing flood.
 pub const FINAL_BATCHES: usize = 2048;
 
-/// Bytes of a frame slot of the cable. An Ethernet frame of MTU 1500 with two VLAN tags has 1522;
-/// anything longer was left unsegmented by its host and is dropped, counted.
+/// Bytes of a frame slot of the cable. An Ethernet frame of MTU 1500 with two VLAN tags has 1522. Longer frames were
+/// left unsegmented by their host; they are dropped and counted.
 pub const SLOT_BYTES: usize = 2048;
 
-/// The longest queue of one direction, in frames. At 40 Mbit/s and full frames this is 20 s.
+/// Maximum queue length of one direction, in frames: 20 s of full frames at 40 Mbit/s.
 pub const MAX_QUEUE_FRAMES: u32 = 65_536;
 
-/// Frames that may be on the way in one direction at a time because of delay. Configurations that
-/// could exceed it are refused, so that memory is bounded and nothing is dropped for want of it.
+/// Maximum number of frames in the delay line of one direction. Configurations that could exceed it are refused, so
+/// that memory is bounded and nothing is dropped for want of it.
 pub const MAX_IN_FLIGHT: u64 = 65_536;
 
-/// Kernel memory for frames that arrived at the cable and were not read yet. The relay may be held
-/// up for 15 ms on a shared machine; 64 MiB are far more than two veth ends deliver in that time.
+/// Receive buffer of the cable in bytes. The relay may be delayed by 15 ms on a shared machine; 64 MiB are far more
+/// than two veth ends deliver in that time.
 pub const CABLE_RECEIVE_BYTES: u32 = 64 << 20;
 
-/// Kernel memory for frames the cable sent and the host has not taken yet.
+/// Send buffer of the cable in bytes, for frames the host has not taken.
 pub const CABLE_SEND_BYTES: u32 = 8 << 20;
 
-/// Frames of a steering cable that are on their way to the host, on each queue: what a veth without a
-/// ring of its own lets wait on a core (`netdev_max_backlog`). A power of two.
+/// Frames in flight on each queue of a steering cable: what a veth without a ring lets wait on a core
+/// (`netdev_max_backlog`). A power of two.
 pub const QUEUE_FRAMES: u32 = 1_024;
 
-/// How often a steering cable asks for the queue of its device, 200 ms each time: the kernel takes its
-/// time to let go of the queues of a cable that has just ended.
+/// Attempts of a steering cable to open a device queue, 200 ms apart: the kernel releases the queues of an ended cable
+/// with a delay.
 pub const QUEUE_OPEN_ATTEMPTS: u32 = 10;
 
-/// Rounds the cable and the recorders stamp at most: ten minutes at 2 kHz, 48 MB of stamps.
+/// Maximum number of timestamped rounds: ten minutes at 2 kHz, 48 MB of timestamps.
 pub const MAX_SAMPLES: u32 = 1_200_000;
 
-/// UDP streams of a flood in one direction (definitions: 25).
+/// Maximum number of UDP streams of a flood in one direction (definitions: 25).
 pub const MAX_STREAMS: u16 = 64;
 
-/// A flood never lasts longer than this, whatever its owner does.
+/// Maximum duration of a flood, in seconds.
 pub const MAX_FLOOD_SECONDS: u32 = 900;
 
-/// A flood never sends more datagrams than this in one direction.
+/// Maximum number of datagrams of a flood in one direction.
 pub const MAX_FLOOD_DATAGRAMS: u64 = 200_000_000;
 
-/// UDP payload that fits an MTU of 1500 unfragmented: a flood of fragments is another disturbance.
+/// UDP payload in bytes that fits an MTU of 1500 unfragmented. A flood of fragments is a different disturbance.
 pub const MAX_FLOOD_PAYLOAD_BYTES: u32 = 1472;
 
-/// When a flood sender is held up longer than this, what it could not send is given up and counted
-/// as missed: caught up at once it would be a burst no 25 paced streams make.
+/// Maximum time a flood sender catches up, in nanoseconds. Older due datagrams count as missed: sent at once, they
+/// would be a burst that 25 paced streams never make.
 pub const FLOOD_CATCH_UP_NS: u64 = 20_000_000;
 
-/// Kernel memory of each flood sink socket: sinks share the hosts' core with more urgent work.
+/// Receive buffer of each flood sink socket in bytes: sinks share the hosts' core with more urgent work.
 pub const SINK_RECEIVE_BYTES: u32 = 4 << 20;
 
-/// Sockets of a storm on each host: each is a descriptor, of which a process has 1,024 without asking.
+/// Maximum number of storm sockets on each host. Each is a descriptor, and a process has 1,024 by default.
 pub const MAX_STORM_SOCKETS: u16 = 800;
 
-/// Frames a second of a storm, each way: with 250 sockets each costs a core tens of microseconds, and
-/// a core that does nothing else starves the machine.
+/// Maximum storm rate in frames per second, each direction. With 250 sockets a frame costs a core tens of microseconds,
+/// and a core that does nothing else starves the machine.
 pub const MAX_STORM_FRAMES_PER_S: f64 = 50_000.0;
 
-/// Kernel memory of each socket of a storm: room for a few datagrams, since they are counted and not
-/// read before the end.
+/// Receive buffer of each storm socket in bytes: room for a few datagrams, which are counted and read only at the end.
 pub const STORM_RECEIVE_BYTES: u32 = 8 << 10;
 
-/// The longest line a child may print: the stamps of [`MAX_SAMPLES`] rounds seen by the cable, as
-/// text.
+/// Maximum length of a line a child prints, in bytes: the cable's timestamps of [`MAX_SAMPLES`] rounds as text.
 pub const MAX_CHILD_LINE_BYTES: usize = 256 << 20;
 
-/// How long a child has to say that it is ready: opening sockets and locking memory take
-/// milliseconds; a loaded machine is given seconds.
+/// Time limit in seconds for a child to become ready. Opening sockets and locking memory take milliseconds; the rest is
+/// for a loaded machine.
 pub const CHILD_READY_SECONDS: u64 = 20;
 
-/// How long a child has to print its result after being asked to stop.
+/// Time limit in seconds for a child to print its result after it was stopped.
 pub const CHILD_FINISH_SECONDS: u64 = 30;
 
-/// A percentile is stated only with at least this many samples beyond it (definitions).
+/// Minimum number of samples beyond a percentile for it to be stated (definitions).
 pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 
-/// Bytes of a frame in front of a round trip's message: Ethernet (14), IPv4 (20), UDP (8), the RTPS header (20),
-/// INFO_TS (12), the head of DATA (24) and the encapsulation header (4).
+/// Header bytes in front of a round trip's message: Ethernet (14), IPv4 (20), UDP (8), the RTPS header (20), INFO_TS
+/// (12), the head of DATA (24) and the encapsulation header (4).
 pub const MESSAGE_HEADS_BYTES: u32 = 102;
 
-/// Serialised bytes of a round trip's message at most: with RTPS (60 bytes), UDP and IP heads (28) it
-/// fits an MTU of 1500. The cable knows a message in one frame only.
+/// Maximum serialised size of a round trip's message in bytes. With RTPS (60 bytes), UDP and IP headers (28) it fits an
+/// MTU of 1500, because the cable recognises only messages in one frame.
 pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;
 
-/// How long the two ends of a scenario have to find each other: first announcements are 100 ms
-/// apart, and a few may be lost in a flood.
+/// Time limit in seconds for both ends of a scenario to match. First announcements are 100 ms apart, and a flood may
+/// lose a few.
 pub const MATCH_SECONDS: u64 = 10;
 
-/// The domains of runs over 127.0.0.1: not those that applications of the machine are likely to use,
-/// and with ports (RTPS 2.5 §9.6.2: 27,400 to 32,400) below those the kernel gives away.
+/// Domains of runs over 127.0.0.1: unlikely to be used by the machine's applications, with ports (RTPS 2.5 §9.6.2:
+/// 27,400 to 32,400) below the ephemeral range.
 pub const LOOPBACK_DOMAINS: std::ops::Range<u32> = 80..100;
 
-/// A ping without a pong so long after the last one was sent is lost (definitions).
+/// Time in milliseconds after the last ping until pings without a pong count as lost (definitions).
 pub const LOST_AFTER_MS: u64 = 500;
 
-/// Kernel memory for frames a listener has not read yet: tens of milliseconds of a loaded link, so
-/// that a terminal that scrolls loses nothing.
+/// Receive buffer of a capture in bytes: tens of milliseconds of a loaded link, so that a scrolling terminal loses
+/// nothing.
 pub const LISTEN_BUFFER_BYTES: u32 = 16 << 20;
 
-/// Bytes of a frame that a listener copies: the largest IP packet behind an Ethernet header with two
-/// tags. Longer ones are what a host hands to segmentation hardware in one piece.
+/// Bytes of a frame that a capture copies: the largest IP packet behind an Ethernet header with two tags. Longer frames
+/// are handed to segmentation hardware in one piece.
 pub const LISTEN_FRAME_BYTES: usize = 65_535 + 22;

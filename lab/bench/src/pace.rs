@@ -1,5 +1,5 @@
-//! Paced sending: what is due by the time that has passed, in quanta of a millisecond, so that a
-//! system call moves many datagrams and the rate is held however late the quanta come.
+//! Paced sending in quanta of a millisecond. The number of due datagrams follows from the elapsed time, so one system
+//! call sends many and late quanta do not lower the rate.
 
 use std::os::fd::AsFd;
 
@@ -9,10 +9,10 @@ use crate::clock::{NANOS_PER_SECOND, now_ns, timespec};
 use crate::limits::FLOOD_CATCH_UP_NS;
 use crate::stop::Stop;
 
-/// How often due datagrams are sent.
+/// Interval between sends, in nanoseconds.
 const QUANTUM_NS: u64 = 1_000_000;
 
-/// How many datagrams are due, by the time that has passed.
+/// Number of due datagrams as a function of elapsed time.
 #[derive(Debug)]
 struct Due {
     per_s: f64,
@@ -30,7 +30,7 @@ impl Due {
         }
     }
 
-    /// What is to be sent at that time. What is too old to be caught up with is given up.
+    /// Number of datagrams to send at `elapsed_ns`. Counts datagrams too old to catch up as missed.
     fn at(&mut self, elapsed_ns: u64) -> u64 {
         let datagrams =
             |time_ns: u64| (time_ns as f64 * self.per_s / NANOS_PER_SECOND as f64) as u64;
@@ -43,21 +43,21 @@ impl Due {
     }
 }
 
-/// What a paced sender did. Due datagrams were sent, refused or missed.
+/// Counts of a paced sender. Every due datagram was sent, refused or missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paced {
-    /// Datagrams the kernel took.
+    /// Datagrams the kernel accepted.
     pub(crate) sent: u64,
-    /// Datagrams the kernel did not take.
+    /// Datagrams the kernel did not accept.
     pub(crate) refused: u64,
-    /// Datagrams given up because the sender was held up too long to catch up.
+    /// Datagrams given up because the sender was delayed too long to catch up.
     pub(crate) missed: u64,
-    /// From the first quantum to the last.
+    /// Nanoseconds from the first quantum to the last.
     pub(crate) elapsed_ns: u64,
 }
 
-/// Calls `send` with what is due, many at a time, until `stop` or so many seconds; it returns how
-/// many of them the kernel took.
+/// Calls `send` with the number of due datagrams until `stop` or the end of `seconds`. `send` returns how many the
+/// kernel accepted.
 pub(crate) fn send_paced(
     per_s: f64,
     seconds: u32,
@@ -75,7 +75,7 @@ pub(crate) fn send_paced(
         paced.sent += sent;
         paced.refused += datagrams - sent;
         let now = now_ns();
-        // A quantum that was slept through is not repeated: what is due has its datagrams.
+        // A missed quantum is not repeated: the next one includes its datagrams.
         quantum_ns = (quantum_ns + QUANTUM_NS).max(now);
         if quantum_ns >= end_ns || stopped_before(stop, quantum_ns - now)? {
             paced.elapsed_ns = now - start_ns;
@@ -85,7 +85,7 @@ pub(crate) fn send_paced(
     }
 }
 
-/// Waits for so long, or for the stop.
+/// Waits for `wait_ns` or the stop; returns whether the stop came.
 fn stopped_before(stop: &Stop, wait_ns: u64) -> std::io::Result<bool> {
     let mut source = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
     match poll(&mut source, Some(&timespec(wait_ns))) {
@@ -111,7 +111,7 @@ mod tests {
             20_000_000,
             1_000_000_000,
         ] {
-            // Never asleep so long that something is given up: looks every 5 ms in between.
+            // Looks every 5 ms, so that nothing is given up.
             let mut at = 0;
             while at < elapsed_ns {
                 at = (at + 5_000_000).min(elapsed_ns);

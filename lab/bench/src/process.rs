@@ -1,8 +1,7 @@
-//! What a measuring thread asks of the machine: a core of its own, a real-time priority, memory
-//! that is never paged, timers that are not rounded.
+//! Process settings for measuring threads: CPU affinity, real-time priority, locked memory, exact timers.
 //!
-//! None of these is required to run. A machine that refuses one gets a [`Note`] that says what was
-//! not done and what that costs; notes travel with the result, so that a reader knows.
+//! All are optional. For each that the machine refuses, a [`Note`] in the result states what was not done and what it
+//! costs.
 
 use std::fmt;
 use std::fs;
@@ -16,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::system::scheduler;
 
-/// The FIFO priority of the cable: above the hosts and everything that disturbs them.
+/// SCHED_FIFO priority of the cable: above the hosts and everything that disturbs them.
 pub const CABLE_PRIORITY: u8 = 80;
-/// The FIFO priority of both ends of a round trip.
+/// SCHED_FIFO priority of both ends of a round trip.
 pub const HOST_PRIORITY: u8 = 70;
 
-/// Something the machine did not allow, and what it means for the result.
+/// A step the machine did not allow, with its consequence for the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// What was tried, in the infinitive: "run at FIFO priority 80".
+    /// Attempted step in the infinitive: "run at FIFO priority 80".
     pub tried: String,
-    /// Why it was not done: the system's own words.
+    /// Reason given by the system.
     pub why: String,
-    /// What this costs.
+    /// Consequence for the result.
     pub cost: String,
 }
 
@@ -48,17 +47,17 @@ impl fmt::Display for Note {
     }
 }
 
-/// Which cores the parts of a test run on (definitions: core 0 both hosts, core 1 cable and flood).
+/// Cores of the parts of a test (definitions: core 0 both hosts, core 1 cable and flood).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cores {
-    /// Both hosts, their receive work and the flood's sinks.
+    /// Core of both hosts, their receive work and the flood's sinks.
     pub hosts: usize,
-    /// The cable, its receive work and the flood's senders.
+    /// Core of the cable, its receive work and the flood's senders.
     pub cable: usize,
 }
 
 impl Cores {
-    /// The first two cores this process may use; with only one, both are that one.
+    /// First two cores this process may use. With a single core, both are that one.
     pub fn of_machine() -> Cores {
         let allowed = rustix::thread::sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
         let mut usable = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
@@ -68,7 +67,7 @@ impl Cores {
     }
 }
 
-/// Lets the calling thread run on `core` only.
+/// Pins the calling thread to `core`.
 pub fn pin_to_core(core: usize) -> Result<(), Note> {
     let refused = |why: &dyn fmt::Display| {
         Note::new(
@@ -96,9 +95,9 @@ pub fn run_first_in_first_out(priority: u8) -> Result<(), Note> {
     })
 }
 
-/// Keeps all memory of the process, present and future, resident.
+/// Locks all present and future memory of the process (mlockall(2)).
 ///
-/// Not within a limit: the lock might succeed, and the next allocation beyond the limit would end
+/// Refuses to lock under a memlock limit: the lock might succeed, and the next allocation beyond the limit would end
 /// the process.
 pub fn lock_memory() -> Result<(), Note> {
     let refused = |why: &dyn fmt::Display| {
@@ -119,20 +118,18 @@ pub fn lock_memory() -> Result<(), Note> {
 fn memory_locks_are_limited() -> bool {
     let is_privileged =
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
-    // The root of a user namespace holds every capability there; of this one, the kernel counts
-    // the initial namespace's only.
+    // The kernel counts CAP_IPC_LOCK in the initial user namespace only, although root holds it in any.
     let counts = is_privileged
         && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_initial_namespace(&map));
     !counts && getrlimit(Resource::Memlock).current.is_some()
 }
 
-/// Whether a map of user identifiers (user_namespaces(7)) is that of the initial namespace: each of
-/// them is itself.
+/// Returns whether a user id map (user_namespaces(7)) is that of the initial namespace: the identity.
 fn is_initial_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Takes the rounding from the calling thread's timers (50 us for ordinary threads).
+/// Sets the calling thread's timer slack to 1 ns (50 us by default).
 pub fn exact_timers() -> Result<(), Note> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(|error| {
         Note::new(
@@ -143,12 +140,12 @@ pub fn exact_timers() -> Result<(), Note> {
     })
 }
 
-/// What [`pin_to_core`] and the others said, collected over a start.
+/// Notes collected from [`pin_to_core`] and the other steps of a start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notes(pub Vec<Note>);
 
 impl Notes {
-    /// Keeps the note of a step that was not possible.
+    /// Keeps the note of a refused step.
     pub fn collect(&mut self, step: Result<(), Note>) {
         self.0.extend(step.err());
     }

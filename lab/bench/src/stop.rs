@@ -1,8 +1,8 @@
-//! How a running cable, sender or sink is told to finish and hand over its result.
+//! Stop requests for a running cable, sender or sink.
 //!
-//! A child process stops when its standard input ends (its parent closed the pipe, or died) or
-//! when it gets SIGTERM, SIGINT or SIGHUP; a part that runs in a thread stops when its [`Stopper`] is used or
-//! dropped. Both are one descriptor that becomes readable, so every loop polls the same thing.
+//! A child process stops when its standard input ends (its parent closed the pipe, or died) or on SIGTERM, SIGINT or
+//! SIGHUP. A part that runs in a thread stops when its [`Stopper`] is used or dropped. Both are one descriptor that
+//! becomes readable, so every loop polls it in the same way.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,33 +11,32 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, p
 
 use crate::system::signal;
 
-/// Readable once the one who holds it shall finish.
+/// Descriptor that becomes readable when its holder shall finish.
 #[derive(Debug)]
 pub struct Stop {
     any: OwnedFd,
-    // Kept open: the epoll set forgets a descriptor that is closed.
+    // Kept open, because the epoll set forgets a closed descriptor.
     _sources: Vec<OwnedFd>,
 }
 
-/// The other end of a [`Stop`] made by [`Stop::pair`]. Dropping it stops, too.
+/// Counterpart of a [`Stop`] made by [`Stop::pair`]. Dropping it also stops.
 #[derive(Debug)]
 pub struct Stopper(OwnedFd);
 
 impl Stop {
-    /// Stops at the end of standard input, at any input, at SIGTERM, SIGINT and SIGHUP. Blocks these
-    /// signals; to be called at the start of a process, before it has other threads.
+    /// Stops at any input or the end of standard input, and at SIGTERM, SIGINT and SIGHUP. Blocks these signals; call
+    /// it before the process has other threads.
     pub fn of_process() -> io::Result<Stop> {
         let stop = Stop::of_signals()?;
         match watch(&stop.any, rustix::stdio::stdin()) {
-            // /dev/null and files cannot be waited for: then only signals stop.
+            // /dev/null and files cannot be polled by epoll; then only signals stop.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             result => result?,
         }
         Ok(stop)
     }
 
-    /// Stops at SIGTERM, SIGINT and SIGHUP, for a program whose standard input says nothing. Blocks these
-    /// signals; to be called before the process has other threads.
+    /// Stops at SIGTERM, SIGINT and SIGHUP only. Blocks these signals; call it before the process has other threads.
     pub fn of_signals() -> io::Result<Stop> {
         let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let signals = signal::terminations()?;
@@ -48,7 +47,7 @@ impl Stop {
         })
     }
 
-    /// A stop for a part that runs in a thread.
+    /// Creates a stop for a part that runs in a thread.
     pub fn pair() -> io::Result<(Stop, Stopper)> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -63,13 +62,13 @@ impl Stop {
         ))
     }
 
-    /// Whether it is time to finish. Does not wait.
+    /// Returns whether a stop was requested. Does not wait.
     pub fn is_requested(&self) -> bool {
         let mut set = [PollFd::new(&self.any, PollFlags::IN)];
         matches!(poll(&mut set, Some(&Timespec::default())), Ok(1..))
     }
 
-    /// Sleeps until it is time to finish.
+    /// Waits for the stop.
     pub fn wait(&self) {
         let mut set = [PollFd::new(&self.any, PollFlags::IN)];
         while !matches!(poll(&mut set, None), Ok(1..)) {}
@@ -89,7 +88,7 @@ impl Stopper {
 
 impl Drop for Stopper {
     fn drop(&mut self) {
-        // A counter of one can always be added to zero; were it full, it would be readable already.
+        // The write fails only if the counter is full, and then the descriptor is readable already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }

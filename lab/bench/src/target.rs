@@ -1,10 +1,8 @@
-//! Whose bulk a flood or a storm is: nobody's that isolane knows, or that of a level of the
-//! participants under test.
+//! Receivers of the bulk traffic of a flood or storm.
 //!
-//! What is sent to a level goes to its group in domain 0 and is a whole RTPS message with one sample,
-//! from a writer that nobody has heard of: a participant with a reader of that level receives it, reads
-//! it, and finds no reader for it. So it costs what bulk costs on its way in, and disturbs no count of
-//! samples.
+//! Bulk for a level goes to its multicast group in domain 0. Each datagram is a complete RTPS message with one sample
+//! of an unknown writer. A participant with a reader of that level receives and parses it, and finds no matching
+//! reader. The datagram therefore costs a participant the receive work of bulk without affecting its sample counts.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -14,19 +12,19 @@ use isolane_wire::rtps::{DataHead, HEADER_BYTES, Header, PayloadKind};
 use isolane_wire::sequence::SequenceNumber;
 use serde::{Deserialize, Serialize};
 
-/// Who bulk is for.
+/// Receivers of bulk traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// Sockets of other programs on the hosts: isolane has no flow for it.
+    /// Sockets of other programs on the hosts, unrelated to isolane.
     #[default]
     Strangers,
-    /// The readers of a level, 0 to 7, of the participants under test.
+    /// Readers of a level, 0 to 7, of the participants under test.
     Level(u8),
 }
 
 impl Target {
-    /// A payload of about that many bytes.
+    /// Payload of about `payload_bytes`.
     pub(crate) fn content(self, payload_bytes: u32) -> Vec<u8> {
         let mut content = vec![0; payload_bytes as usize];
         if let Target::Level(_) = self
@@ -37,7 +35,7 @@ impl Target {
         content
     }
 
-    /// Whether there is such a level.
+    /// Returns whether the level is valid.
     pub(crate) fn exists(self) -> bool {
         match self {
             Target::Strangers => true,
@@ -46,12 +44,12 @@ impl Target {
     }
 }
 
-/// Where the readers of a level listen in domain 0 (definitions: 239.255.(16 + level).0:7401).
+/// Multicast address of a level's readers in domain 0 (definitions: 239.255.(16 + level).0:7401).
 pub(crate) fn level_group(level: u8) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, 16 + level, 0), 7401)
 }
 
-/// Fills a datagram with a sample as long as fits; `None`, and it is as it was, if none does.
+/// Fills a datagram with the longest sample that fits. Returns `None` without a change if none fits.
 fn write_sample(datagram: &mut [u8]) -> Option<usize> {
     let heads = HEADER_BYTES + HEAD.buffer_len();
     let room = datagram.len().checked_sub(heads + ENCAPSULATION.len())? & !3;
@@ -60,8 +58,8 @@ fn write_sample(datagram: &mut [u8]) -> Option<usize> {
     Some(sample.len())
 }
 
-/// An RTPS message with one serialised sample in it, of a writer that nobody knows. The sample is padded
-/// to a multiple of four, and ends the message.
+/// RTPS message with one serialised sample of an unknown writer. The sample is padded to a multiple of four and ends
+/// the message.
 fn message_with(sample: &[u8]) -> Vec<u8> {
     let payload = [&ENCAPSULATION, sample].concat();
     let heads = HEADER_BYTES + HEAD.buffer_len();

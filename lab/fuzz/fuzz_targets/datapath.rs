@@ -1,4 +1,4 @@
-//! libFuzzer's way into the target `datapath`.
+//! libFuzzer entry point of the target `datapath`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| isolane_fuzz::target::datapath(input));

@@ -1,4 +1,4 @@
-//! libFuzzer's way into the target `discovery`.
+//! libFuzzer entry point of the target `discovery`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| isolane_fuzz::target::discovery(input));

@@ -1,4 +1,4 @@
-//! libFuzzer's way into the target `model`.
+//! libFuzzer entry point of the target `model`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| isolane_fuzz::target::model(input));

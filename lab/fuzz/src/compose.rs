@@ -1,8 +1,7 @@
-//! The messages of a liar: composed of valid pieces, so that they come further than bytes by chance.
+//! Adversarial RTPS messages, composed of valid submessages so that they reach further than random bytes.
 //!
-//! What a liar names is the [`Cast`]: participants and endpoints that exist, and a few that do not.
-//! Numbers are drawn from the edges of what the protocol knows as well as from the small ones that a
-//! conversation is at.
+//! A message names entities of the [`Cast`]: existing participants and endpoints, and a few that do not exist. Sequence
+//! numbers are small, as in a running conversation, or at the limits of the protocol.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -23,21 +22,21 @@ use isolane_wire::{
 
 use crate::{input::Input, policies};
 
-/// Topics that endpoints of both sides have.
+/// Topics with endpoints on both sides.
 pub(crate) const TOPICS: [&str; 3] = ["A", "B", "C"];
-/// The type of all topics.
+/// Type of all topics.
 pub(crate) const TYPE: &str = "T";
 
-/// Bytes of a composed message at most.
+/// Maximum length of a composed message, in bytes.
 const MESSAGE_BYTES: usize = 4096;
-/// Submessages of one at most.
+/// Maximum number of submessages.
 const MAX_SUBMESSAGES: usize = 6;
-/// From which choice of their number on a header extension stands in front of them.
+/// Minimum of the choice byte that adds a header extension.
 const EXTENDED_FROM: u8 = 252;
-/// Members of a set that are named one by one.
+/// Maximum number of members inserted into a set.
 const MAX_MEMBERS: usize = 12;
 
-/// Numbers at which something ends, begins, or comes round.
+/// Boundary values of sequence numbers, counts and sets.
 const EDGES: [i64; 24] = [
     1,
     2,
@@ -65,19 +64,19 @@ const EDGES: [i64; 24] = [
     i64::MAX,
 ];
 
-/// Whom a liar may name.
+/// Entities and addresses that adversarial messages may name.
 #[derive(Debug, Default)]
 pub(crate) struct Cast {
     /// Participants.
     pub(crate) prefixes: Vec<GuidPrefix>,
-    /// Writers and readers, of discovery and of users.
+    /// Builtin and user-defined writers and readers.
     pub(crate) entities: Vec<EntityId>,
-    /// Addresses at which somebody is.
+    /// Addresses in use.
     pub(crate) locators: Vec<Locator>,
 }
 
 impl Cast {
-    /// The entities that every participant has.
+    /// Entities of every participant.
     pub(crate) fn builtin() -> Vec<EntityId> {
         vec![
             EntityId::UNKNOWN,
@@ -93,7 +92,7 @@ impl Cast {
 
     fn prefix(&self, input: &mut Input<'_>) -> GuidPrefix {
         let place = input.index(self.prefixes.len() + 1);
-        // The one beyond the last exists nowhere.
+        // The index beyond the last selects a prefix that does not exist.
         let stranger = GuidPrefix([0xee; 12]);
         self.prefixes.get(place).copied().unwrap_or(stranger)
     }
@@ -124,7 +123,7 @@ impl Cast {
     }
 }
 
-/// A message of some submessages.
+/// Message of one or more submessages.
 pub(crate) fn message(input: &mut Input<'_>, cast: &Cast) -> Vec<u8> {
     let mut buffer = vec![0; MESSAGE_BYTES];
     let header = Header::new(cast.prefix(input));
@@ -138,12 +137,12 @@ pub(crate) fn message(input: &mut Input<'_>, cast: &Cast) -> Vec<u8> {
         let _ = message.header_extension(extension);
     }
     for _ in 0..count {
-        // What has no room is left out.
+        // Submessages that do not fit are omitted.
         let _ = submessage(input, cast, header.prefix, &mut message);
     }
     let length = message.len();
     buffer.truncate(length);
-    // Most often it is true of the message.
+    // The extension is usually consistent with the message.
     if let Some(mut extension) = extension.filter(|_| input.byte() < 200) {
         extension.seal(&mut buffer);
     }
@@ -237,7 +236,7 @@ fn submessage(
     Ok(())
 }
 
-/// A number of a sample: most often a small one.
+/// Sequence number, usually small.
 fn number(input: &mut Input<'_>) -> i64 {
     match input.byte() {
         small @ 0..=127 => i64::from(small),
@@ -246,12 +245,11 @@ fn number(input: &mut Input<'_>) -> i64 {
     }
 }
 
-/// A number of a fragment.
 fn fragment(input: &mut Input<'_>) -> u32 {
     number(input) as u32
 }
 
-/// The count of an ACKNACK or HEARTBEAT.
+/// Count of an ACKNACK or HEARTBEAT.
 fn count(input: &mut Input<'_>) -> i32 {
     match input.byte() {
         254 => i32::MAX,
@@ -355,7 +353,7 @@ fn fragment_head(input: &mut Input<'_>, cast: &Cast) -> DataFragHead {
     }
 }
 
-/// What a participant or an endpoint announces, and the writer that announces such.
+/// Discovery announcement of a participant or an endpoint, with the entity id of its writer.
 fn announcement(input: &mut Input<'_>, cast: &Cast, sender: GuidPrefix) -> (EntityId, Vec<u8>) {
     let mut payload = vec![0; 2048];
     let writer = input.pick(&[
@@ -363,7 +361,7 @@ fn announcement(input: &mut Input<'_>, cast: &Cast, sender: GuidPrefix) -> (Enti
         EntityId::SEDP_PUBLICATIONS_WRITER,
         EntityId::SEDP_SUBSCRIPTIONS_WRITER,
     ]);
-    // Now and then in another's name.
+    // The announcement occasionally names another participant.
     let prefix = if input.byte() < 230 {
         sender
     } else {
@@ -418,7 +416,7 @@ fn endpoint(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> EndpointD
         entity: cast.entity(input),
     };
     let mut data = EndpointData::new(guid);
-    // A name that is too long is left empty, which is refused.
+    // A name that is too long stays empty, and is refused.
     let _ = data.topic_name.push_str(input.pick(&TOPICS));
     let _ = data.type_name.push_str(TYPE);
     data.qos = qos(input);
@@ -430,7 +428,7 @@ fn endpoint(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> EndpointD
     data
 }
 
-/// QoS of an endpoint of either side; most pairs match.
+/// QoS of an endpoint; most pairs match.
 pub(crate) fn qos(input: &mut Input<'_>) -> QosPolicies {
     let mut qos = QosPolicies::default();
     let bits = input.byte();

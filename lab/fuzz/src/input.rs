@@ -1,19 +1,18 @@
-//! Choices from bytes, and bytes from choices.
+//! Conversion of bytes to choices, and of choices to bytes.
 //!
-//! [`Input`] makes sense of any bytes: what is beyond their end reads as zero. It takes everything
-//! from the front, byte by byte, so that [`Script`] can write what it reads: that is how seeds are
-//! made of real conversations.
+//! [`Input`] accepts any bytes; those beyond the end read as zero. It reads byte by byte from the front, so that
+//! [`Script`] can write what it reads. Seeds are made of recorded conversations in this way.
 
 use arbitrary::{Arbitrary, Unstructured};
 
-/// Reads choices from the front of bytes.
+/// Reader of choices from the front of bytes.
 #[derive(Debug)]
 pub struct Input<'a> {
     bytes: Unstructured<'a>,
 }
 
 impl<'a> Input<'a> {
-    /// Over all of them.
+    /// Creates a reader of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -21,39 +20,39 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Whether all are read.
+    /// Returns whether all bytes were read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// A number, little-endian, zero beyond the end.
+    /// Reads a little-endian number; zero beyond the end.
     pub fn any<T: Arbitrary<'a> + Default>(&mut self) -> T {
         // Numbers never fail: missing bytes are zero.
         self.bytes.arbitrary().unwrap_or_default()
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn byte(&mut self) -> u8 {
         self.any()
     }
 
-    /// Whether the next byte is odd.
+    /// Reads one byte; true if it is odd.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// A place in something of this length, 0 if it is empty; from one byte.
+    /// Reads an index below `length` from one byte; 0 if `length` is 0.
     pub fn index(&mut self, length: usize) -> usize {
         usize::from(self.byte()) % length.max(1)
     }
 
-    /// One of these; from one byte.
+    /// Reads a choice of `of` from one byte.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.index(of.len())]
     }
 
-    /// So many bytes as the next two say, no more than `most` and than there are.
+    /// Reads a length from two bytes, then that many bytes, at most `most` and the rest of the input.
     pub fn bytes(&mut self, most: usize) -> &'a [u8] {
         let wanted = usize::from(self.any::<u16>());
         let length = wanted.min(most).min(self.bytes.len());
@@ -61,38 +60,38 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Writes what [`Input`] reads.
+/// Writer of the bytes that [`Input`] reads.
 #[derive(Debug, Default, Clone)]
 pub struct Script {
     bytes: Vec<u8>,
 }
 
 impl Script {
-    /// What was written.
+    /// Returns the written bytes.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Bytes written so far.
+    /// Number of bytes written so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing was written.
+    /// Returns whether nothing was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Single bytes.
+    /// Writes bytes.
     pub fn put(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    /// What [`Input::bytes`] reads; cut where the length has no room.
+    /// Writes what [`Input::bytes`] reads; truncated to a 16-bit length.
     pub fn put_bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         self.put(&length.to_le_bytes())

@@ -1,6 +1,6 @@
-//! The messages of a liar who listens: in the name of one end of a match that there is, with the numbers that its
-//! other end waits for or has just had. They come where made-up ones rarely do: into the window of a reader,
-//! between the fragments of a sample, to what a writer still keeps.
+//! Adversarial messages of an eavesdropper: in the name of one end of an existing match, with sequence numbers near
+//! those the other end expects. They reach states that made-up messages rarely do: a reader's window, the fragments of
+//! a sample, a writer's history.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -15,35 +15,35 @@ use isolane_wire::{
 
 use crate::input::Input;
 
-/// Bytes of a message at most: a few fragments.
+/// Maximum length of a message in bytes: a few fragments.
 const MESSAGE_BYTES: usize = 8192;
-/// Submessages, or runs of fragments, of one at most.
+/// Maximum number of submessages, or runs of fragments.
 const MAX_PARTS: usize = 4;
-/// Sizes of fragments: the smallest that is taken, ours, and one of another implementation.
+/// Fragment sizes: the smallest accepted one, isolane's, and one of another implementation.
 const FRAGMENT_BYTES: [u16; 3] = [512, 1312, 1344];
-/// How far a time stamp lies from now, in milliseconds.
+/// Offsets of a timestamp from now, in milliseconds.
 const OFFSETS_MS: [i64; 6] = [0, -10, -50, -10_000, 50, 1 << 40];
 
-/// A match, as somebody knows it who listens.
+/// Match as known to an eavesdropper.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) writer: Guid,
     pub(crate) reader: Guid,
-    /// What the reader waits for, or has not yet acknowledged.
+    /// Next sequence number that the reader expects, or has not acknowledged.
     pub(crate) next: i64,
-    /// The reader is the one under test, and the liar speaks as the writer.
+    /// Whether the reader is under test and the adversary acts as the writer.
     pub(crate) is_to_reader: bool,
 }
 
 impl Line {
-    /// A number from a little before the next one to a little behind it.
+    /// Sequence number near the next one.
     fn near(&self, input: &mut Input<'_>) -> SequenceNumber {
         let near = i64::from(input.byte() % 8) - 2;
         SequenceNumber(self.next.saturating_add(near).max(1))
     }
 }
 
-/// A message on one of these lines; nothing where there is none.
+/// Message on one of these matches; empty without one.
 pub(crate) fn message(input: &mut Input<'_>, lines: &[Line], now_ns: u64) -> Vec<u8> {
     let place = input.index(lines.len());
     let Some(line) = lines.get(place) else {
@@ -60,7 +60,7 @@ pub(crate) fn message(input: &mut Input<'_>, lines: &[Line], now_ns: u64) -> Vec
     };
     let parts = 1 + input.index(MAX_PARTS);
     for _ in 0..parts {
-        // What has no room is left out.
+        // Submessages that do not fit are omitted.
         let _ = if line.is_to_reader {
             as_writer(input, line, now_ns, &mut message)
         } else {
@@ -72,7 +72,7 @@ pub(crate) fn message(input: &mut Input<'_>, lines: &[Line], now_ns: u64) -> Vec
     buffer
 }
 
-/// Most often it is news.
+/// Count of a HEARTBEAT or ACKNACK, usually a new one.
 fn count(input: &mut Input<'_>) -> i32 {
     i32::from(input.byte()) << 8
 }
@@ -153,7 +153,7 @@ fn as_writer(
     }
 }
 
-/// Some fragments of a sample, or all of them.
+/// Writes some or all fragments of a sample.
 fn fragments(
     input: &mut Input<'_>,
     line: &Line,
@@ -219,7 +219,7 @@ fn as_reader(
     message.nack_frag(&nack).map(drop)
 }
 
-/// A payload as users here write it: an encapsulation header, the key, and something.
+/// Payload as this world's users write it: an encapsulation header, the key and constant bytes.
 fn sample(input: &mut Input<'_>, length: usize) -> Vec<u8> {
     let mut payload = vec![0x5a; length.max(5)];
     payload[..5].copy_from_slice(&[0, 1, 0, 0, input.byte() % 6]);

@@ -1,9 +1,8 @@
-//! Fuzz targets: everything in isolane that reads what others send or write.
+//! Fuzz targets for all code of isolane that reads untrusted data.
 //!
-//! A target is a plain function over bytes ([`target`]). It panics when something is wrong, and so
-//! runs the same everywhere: under libFuzzer, which finds inputs by the code they reach
-//! (`cargo xtask fuzz`), and as an ordinary test on stable Rust, which replays the saved corpus and
-//! mutates it for a bounded time (`tests/replay.rs`, a step of `cargo xtask test`).
+//! A target is a function of bytes ([`target`]) that panics on a violation. It runs under libFuzzer, which is guided by
+//! coverage (`cargo xtask fuzz`), and as a test on stable Rust, which replays the saved corpus and mutates it for a
+//! bounded time (`tests/replay.rs`, a step of `cargo xtask test`).
 //!
 //! ```text
 //!   corpus/TARGET ──► target::TARGET(bytes)
@@ -13,11 +12,11 @@
 //!                       model                          text of a system description
 //! ```
 //!
-//! Targets that take operations read them with [`input::Input`], which makes sense of any bytes;
-//! `compose` builds the messages of a liar from valid pieces, `insider` those of one who listens. The target
-//! `engine` knows which states of the protocol its inputs have reached ([`reached`]).
+//! Operations are read with [`input::Input`], which accepts any bytes. `compose` builds adversarial messages from valid
+//! submessages, `insider` those of an eavesdropper. The target `engine` records which protocol states its inputs have
+//! reached ([`reached`]).
 //!
-//! Nothing here opens a socket: participants meet on a network in memory.
+//! No target opens a socket: participants use an in-memory network.
 
 #[path = "../../../tests/support/captures.rs"]
 mod captures;

@@ -1,6 +1,6 @@
-//! Inputs of fuzz targets by hand, without libFuzzer: `replay` runs files, `seeds` writes the inputs
-//! that the corpus began with, `states` says which states of the protocol the engine's saved corpus reaches, and
-//! with a time looks for inputs that reach the others, and saves them. `cargo xtask fuzz` is the usual way here.
+//! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the
+//! protocol states that the engine's saved corpus reaches; with a time it searches for inputs that reach others, and
+//! saves them. `cargo xtask fuzz` is the usual interface.
 
 use std::{
     env,
@@ -58,7 +58,7 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Runs the engine's saved corpus, then looks for so long for inputs that reach further states.
+/// Runs the engine's saved corpus, then searches for `time` for inputs that reach further states.
 fn states(time: Duration) -> Result<ExitCode, Box<dyn Error>> {
     let target = target::named("engine").ok_or("there is no target engine")?;
     let mut corpus: Vec<_> = corpus(target)?
@@ -85,7 +85,7 @@ fn look_for_more(
     time: Duration,
 ) -> Result<(), Box<dyn Error>> {
     let end = Instant::now() + time;
-    // Another one each time: what was found is saved.
+    // A different seed for each process; found inputs are saved.
     let mut random = fastrand::Rng::with_seed(std::process::id().into());
     while Instant::now() < end && !reached().unreached.is_empty() {
         let before = reached();

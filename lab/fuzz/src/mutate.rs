@@ -1,20 +1,20 @@
-//! Mutations without libFuzzer: the same inputs for the same seed, on any compiler.
+//! Mutations without libFuzzer, reproducible from a seed on any compiler.
 //!
-//! Nothing guides them. They find what lies near a saved input, which is most of what a change
-//! breaks; what lies further away is libFuzzer's to find, and then saved.
+//! They are not guided by coverage. They find bugs near saved inputs, which is most of what a change breaks; libFuzzer
+//! finds the others, whose inputs are then saved.
 
 use fastrand::Rng;
 
 use crate::limits::MAX_INPUT_BYTES;
 
-/// Bytes at which numbers end or come round.
+/// Boundary values of bytes.
 const EDGES: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, 0x20];
-/// Most changes of one input.
+/// Maximum number of changes of one input.
 const MAX_CHANGES: usize = 6;
-/// Longest piece that is inserted, removed or copied.
+/// Maximum length of an inserted, removed or copied piece.
 const MAX_PIECE: usize = 48;
 
-/// One of the inputs, or none of them, changed in a few places.
+/// One of the inputs, or a random one, with a few changes.
 #[must_use]
 pub fn mutated(random: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut input = match random.usize(..=corpus.len()) {
@@ -61,7 +61,7 @@ fn change(random: &mut Rng, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
             input.splice(place..place, piece);
         }
         _ => {
-            // A piece of another input.
+            // Inserts a piece of another input.
             let Some(other) = random.choice(corpus).filter(|other| !other.is_empty()) else {
                 return;
             };

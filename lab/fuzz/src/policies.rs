@@ -1,5 +1,5 @@
-//! Policies of time, ownership and partitions, of endpoints of either side: one choice, so that two that chose
-//! alike match and others often do as well.
+//! Time-based policies, ownership, partitions and filters of endpoints, selected by one choice. Endpoints with equal
+//! choices match, and others often do as well.
 
 use isolane_engine::ContentFilter;
 use isolane_wire::{
@@ -8,16 +8,16 @@ use isolane_wire::{
     time::Duration,
 };
 
-/// The choice with which a reader has a content filter, and announces it, and a writer asks those of its readers.
+/// Choice with which a reader announces a content filter, and a writer evaluates its readers' filters.
 const FILTERED: u8 = 5;
-/// The words of that filter, which writers understand.
+/// Expression of that filter, which writers support.
 const EXPRESSION: &str = "key % 4 <> 1";
-/// A period that passes with the times that operations let pass.
+/// Period that passes during the operations' durations.
 const PERIOD: Duration = Duration::from_millis(20);
-/// A lease that outlives a few of them.
+/// Lease that lasts for several periods.
 const LEASE: Duration = Duration::from_millis(100);
 
-/// Adds what the low four bits of a choice say.
+/// Adds the policies selected by the low four bits of a choice.
 pub(crate) fn add(qos: &mut QosPolicies, choice: u8) {
     let exclusive = |qos: &mut QosPolicies, strength| {
         qos.ownership = OwnershipKind::Exclusive;
@@ -46,12 +46,12 @@ pub(crate) fn add(qos: &mut QosPolicies, choice: u8) {
     }
 }
 
-/// Whether a reader that chose so has a content filter, and a writer asks such filters.
+/// Returns whether a choice selects a content filter at readers, and its evaluation at writers.
 pub(crate) fn is_filtered(choice: u8) -> bool {
     choice & 15 == FILTERED
 }
 
-/// The filter of such a reader, as it announces it.
+/// Content filter of such a reader, as announced.
 pub(crate) fn filter() -> ContentFilter {
     ContentFilter::new(wants).announced(&ContentFilterProperty {
         filtered_topic_name: "Filtered",
@@ -62,13 +62,13 @@ pub(crate) fn filter() -> ContentFilter {
     })
 }
 
-/// What a writer makes of an announced filter.
+/// Writer's filter for an announced one.
 pub(crate) fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
-    // A comparison, and no more.
+    // Only this expression is supported.
     (property.expression == EXPRESSION).then(|| ContentFilter::new(wants).taking(64))
 }
 
-/// What such a filter lets pass: three of four keys.
+/// Returns whether the filter passes a sample: three of four keys.
 fn wants(payload: &[u8]) -> bool {
     payload.get(4).is_none_or(|key| key % 4 != 1)
 }

@@ -1,4 +1,4 @@
-//! Running inputs in this process: caught when they panic, stopped when they hang, saved either way.
+//! Runner of inputs in this process: catches panics, aborts hangs, and saves the input in both cases.
 
 use std::{
     fs, io,
@@ -14,13 +14,13 @@ use fastrand::Rng;
 
 use crate::{limits::MAX_INPUT_TIME, mutate::mutated, target::Target};
 
-/// The folder of this package.
+/// Folder of this package.
 const HOME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The saved inputs of a target, and what they are called, in the order of their names.
+/// Reads the saved inputs of a target with their paths, ordered by name.
 ///
 /// # Errors
-/// If the folder or a file in it cannot be read.
+/// The folder or a file in it cannot be read.
 pub fn corpus(target: Target) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(corpus_folder(target))? {
@@ -34,23 +34,23 @@ pub fn corpus(target: Target) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     paths.into_iter().map(read).collect()
 }
 
-/// Where a target's saved inputs are.
+/// Folder of a target's saved inputs.
 #[must_use]
 pub fn corpus_folder(target: Target) -> PathBuf {
     Path::new(HOME).join("corpus").join(target.name)
 }
 
-/// An input that went wrong, and where it was saved.
+/// Failing input, with the path it was saved to.
 #[derive(Debug)]
 pub struct Finding {
-    /// What went wrong, in the words of the panic, is on standard error; this is the way back to it.
+    /// Path of the saved input; the panic's message is on standard error.
     pub path: PathBuf,
 }
 
-/// The input that runs now, and since when.
+/// Running input with its start time.
 type Running = Option<(Instant, Vec<u8>)>;
 
-/// Runs inputs of one target, watched.
+/// Runner of one target's inputs, with a watchdog.
 pub struct Runner {
     target: Target,
     running: Arc<Mutex<Running>>,
@@ -58,7 +58,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Starts to watch.
+    /// Creates the runner and starts its watchdog.
     #[must_use]
     pub fn new(target: Target) -> Self {
         let running = Arc::new(Mutex::new(Running::None));
@@ -88,16 +88,16 @@ impl Runner {
         }
     }
 
-    /// How many inputs have run.
+    /// Number of inputs run.
     #[must_use]
     pub fn inputs(&self) -> u64 {
         self.inputs
     }
 
-    /// Runs one.
+    /// Runs one input.
     ///
     /// # Errors
-    /// It panicked, and was saved.
+    /// The input panicked and was saved.
     pub fn run(&mut self, input: &[u8]) -> Result<(), Finding> {
         self.inputs += 1;
         self.note(Some((Instant::now(), input.to_vec())));
@@ -111,10 +111,10 @@ impl Runner {
         })
     }
 
-    /// Runs mutations of the corpus: so many, or until the time is over.
+    /// Runs `count` mutations of the corpus, or fewer if `time` ends.
     ///
     /// # Errors
-    /// One panicked, and was saved.
+    /// A mutation panicked and was saved.
     pub fn mutate(
         &mut self,
         corpus: &[Vec<u8>],
@@ -143,9 +143,9 @@ fn way_back(target: Target, path: &Path) -> String {
     format!("Again: cargo xtask fuzz {} --input {path}", target.name)
 }
 
-/// Saves an input among the artifacts of its target; the name tells it from others.
+/// Saves an input among the target's artifacts, under a unique name.
 fn save(target: Target, what: &str, input: &[u8]) -> PathBuf {
-    // FNV-1a: a name, nothing more.
+    // FNV-1a; used only for the name.
     let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -1,5 +1,5 @@
-//! The inputs that the corpus began with: captures of other implementations, samples of every type,
-//! and conversations of engines. libFuzzer grew the corpus from these.
+//! Initial corpus: captures of other implementations, samples of every type, and conversations of engines. libFuzzer
+//! extended the corpus from these.
 
 use std::{fs, io, path::Path};
 
@@ -17,16 +17,16 @@ use isolane_wire::{
 
 use crate::{captures, engine, input::Script, limits::MAX_INPUT_BYTES, target};
 
-/// What other implementations send.
+/// Folder with captures of other implementations.
 const CAPTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../crates/wire/tests/captures"
 );
 
-/// Writes all, a folder a target; returns how many.
+/// Writes all seeds, one folder per target; returns their number.
 ///
 /// # Errors
-/// If captures cannot be read or a file cannot be written.
+/// Captures cannot be read, or a file cannot be written.
 pub fn write(folder: &Path) -> io::Result<usize> {
     let frames = captures::frames(Path::new(CAPTURES))?;
     let messages: Vec<&[u8]> = frames
@@ -65,7 +65,7 @@ pub fn write(folder: &Path) -> io::Result<usize> {
     Ok(written)
 }
 
-/// The payloads of discovery in a message.
+/// Payloads of discovery in a message.
 fn announcements(message: &[u8]) -> Vec<Vec<u8>> {
     let data = Submessages::new(message, HEADER_BYTES).filter_map(|submessage| match submessage {
         Ok(Submessage::Data(data)) if data.writer.is_builtin() => Some(data),
@@ -74,7 +74,7 @@ fn announcements(message: &[u8]) -> Vec<Vec<u8>> {
     data.map(|data| data.bytes.to_vec()).collect()
 }
 
-/// Messages of what no capture has: header extensions with each checksum, groups, short replies.
+/// Messages with features missing in the captures: header extensions with each checksum, groups, short replies.
 fn lacking() -> Vec<Vec<u8>> {
     let kinds = [ChecksumKind::Crc32c, ChecksumKind::Crc64, ChecksumKind::Md5];
     kinds
@@ -134,7 +134,7 @@ fn extended(kind: ChecksumKind) -> Result<Vec<u8>, BufferTooSmall> {
     Ok(buffer[..length].to_vec())
 }
 
-/// Every world, in which captured messages arrive, and in which time passes and users act.
+/// Scripts in which captured messages arrive, time passes and users act, in every world.
 fn engine_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut scripts = Vec::new();
     for (number, some) in messages.chunks(3).enumerate() {
@@ -151,7 +151,7 @@ fn engine_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     scripts
 }
 
-/// Operations in order, with choices that a generator makes.
+/// Scripts with random operations and choices.
 fn user_scripts(operations: u8, count: u64) -> Vec<Vec<u8>> {
     (0..count)
         .map(|seed| user_script(operations, seed))
@@ -171,18 +171,18 @@ fn user_script(operations: u8, seed: u64) -> Vec<u8> {
     script.finish()
 }
 
-/// Operations on engines that have found each other and have endpoints of all kinds, most of them of the kinds that
-/// lead further: users act, somebody who listens lies, time passes.
+/// Script of operations on engines with all kinds of endpoints after discovery. Most operations lead to further states:
+/// users act, an eavesdropper sends, time passes.
 #[must_use]
 pub fn engine_script(seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut script = Script::default();
-    // Three of each kind of endpoint, which have found each other.
+    // Three endpoints of each kind, after discovery.
     script.put(&[0x32 | random.u8(..8)]);
     let policies = random.u8(..) & 0xf0;
     let topic = random.u8(..3);
     for at in 0..6 {
-        // Which node, topic, policies and sizes, QoS: mostly alike, so that most match.
+        // Node, topic, policies with sizes, and QoS; usually equal, so that most match.
         let choice = policies | random.u8(..16);
         let qos = if random.u8(..4) > 0 {
             random.u8(..) & !1
@@ -201,7 +201,7 @@ pub fn engine_script(seed: u64) -> Vec<u8> {
     script.finish()
 }
 
-/// The example, whole and line by line.
+/// Example description, whole and in parts.
 fn descriptions() -> Vec<Vec<u8>> {
     let example = isolane_model::example();
     let parts = example.split("\n\n").map(|part| part.as_bytes().to_vec());

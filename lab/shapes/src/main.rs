@@ -1,11 +1,11 @@
-//! `isolane-shape-main`: what public interoperability tests of DDS start, one program a vendor.
+//! `isolane-shape-main`: shape program for public DDS interoperability tests, which run one program per vendor.
 //!
-//! Two or three such programs run under a pseudo-terminal; the test reads what they print, so every line that
-//! it may wait for is word for word the same in all of them (`printed`). A program publishes shapes that move, or
-//! subscribes to them, with the QoS that its options say (`options`).
+//! The test runs two or three programs under a pseudo-terminal and reads their output, so every line it may wait for
+//! has the common wording (`printed`). A program publishes moving shapes, or subscribes to them, with the QoS of its
+//! options (`options`).
 //!
-//! What the options ask for and isolane does not have ends the program at once, with status 2 and the words
-//! that tests know, `not supported`: see [`Options::check`](options::Options::check).
+//! Options that isolane does not support end the program at once, with status 2 and the words the tests expect, `not
+//! supported`: see [`Options::check`](options::Options::check).
 
 #![forbid(unsafe_code)]
 
@@ -42,13 +42,13 @@ use log::LevelFilter;
 
 use options::{LogLevel, Options};
 
-/// What ends the program early.
+/// Error that ends the program early.
 type Failure = Box<dyn std::error::Error>;
 
-/// Exit code of wrong usage, and of options that are not supported.
+/// Exit code of wrong usage, and of unsupported options.
 const USAGE: u8 = 2;
-/// Exit code where the machine does not allow it, as of the command `isolane`: there is no interface, no memory, no place
-/// for the output.
+/// Exit code, as of the command `isolane`, when the machine does not allow it: no interface, no memory, or no writable
+/// output.
 const NOT_ALLOWED: u8 = 3;
 
 #[global_allocator]
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
             let printed = error.print();
             return match printed {
                 _ if error.use_stderr() => ExitCode::from(USAGE),
-                // Help, too, has to be written; who reads no further has what he wants.
+                // A closed pipe is no failure: its reader has seen enough.
                 Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::from(NOT_ALLOWED),
                 _ => ExitCode::SUCCESS,
             };
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The exit code of a failure: of a participant or endpoint that could not be made, whether other options would help.
+/// Exit code of a failure. For a participant or endpoint it depends on whether other options would help.
 fn code_of(failure: &Failure) -> ExitCode {
     match failure.downcast_ref::<BuildError>() {
         Some(error) if error.is_wrong_setting() => ExitCode::from(USAGE),
@@ -113,7 +113,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         .name("isolane-shape-main")
         .timing(timing)
         .limits(limits)
-        // Slots are as large as any sample of the tests may be; they are used as samples fill them.
+        // Slots fit the largest sample of the tests; memory is used only as samples fill them.
         .sample_memory(usize::MAX)
         .lock_memory(options.lock_memory);
     if let Some(core) = options.core {

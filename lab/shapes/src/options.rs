@@ -1,4 +1,4 @@
-//! The options, as a getopt program takes them: short ones may be joined and may join their value.
+//! Command-line options in getopt style: short options may be joined, also with their values.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::shape::MAX_PAYLOAD_BYTES;
 #[derive(Debug, Parser)]
 #[command(name = "isolane-shape-main", version, allow_negative_numbers = true)]
 pub(crate) struct Options {
-    /// Log level: e (errors and warnings) or d (debug)
+    /// Set the log level: e (errors and warnings) or d (debug)
     #[arg(short = 'v', value_enum, default_value = "e", value_name = "LEVEL")]
     pub(crate) log_level: LogLevel,
     /// Publish
@@ -25,115 +25,116 @@ pub(crate) struct Options {
     /// Subscribe
     #[arg(short = 'S')]
     pub(crate) subscribe: bool,
-    /// The topic
+    /// Set the topic
     #[arg(short = 't', value_name = "TOPIC")]
     pub(crate) topic: String,
-    /// The domain
+    /// Set the domain
     #[arg(short = 'd', default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=232))]
     pub(crate) domain: u32,
-    /// BEST_EFFORT
+    /// Set RELIABILITY to BEST_EFFORT
     #[arg(short = 'b', overrides_with = "reliable")]
     pub(crate) best_effort: bool,
-    /// RELIABLE, which is the default
+    /// Set RELIABILITY to RELIABLE, the default
     #[arg(short = 'r', overrides_with = "best_effort")]
     pub(crate) reliable: bool,
-    /// HISTORY: 0 is KEEP_ALL, else KEEP_LAST of so many; KEEP_LAST 1 without it
+    /// Set HISTORY: 0 is KEEP_ALL, else KEEP_LAST with this depth [default: KEEP_LAST 1]
     #[arg(short = 'k', value_name = "N")]
     pub(crate) history: Option<u16>,
-    /// DEADLINE in milliseconds; 0: none
+    /// Set DEADLINE in milliseconds; 0: none
     #[arg(short = 'f', value_parser = milliseconds, default_value = "0", value_name = "MS")]
     pub(crate) deadline: Duration,
-    /// OWNERSHIP: -1 is SHARED, else EXCLUSIVE, and a writer's strength
+    /// Set OWNERSHIP: -1 is SHARED, else EXCLUSIVE with this writer's strength
     #[arg(short = 's', default_value_t = -1, value_name = "N", value_parser = clap::value_parser!(i32).range(-1..))]
     pub(crate) strength: i32,
-    /// Publisher: colour of the instance; subscriber: only this colour
+    /// Publisher: set the colour of the instance. Subscriber: accept only this colour
     #[arg(short = 'c', value_name = "COLOR")]
     pub(crate) color: Option<String>,
-    /// PARTITION; wildcards on either side
+    /// Set PARTITION; either side may use wildcards
     #[arg(short = 'p', value_name = "PARTITION")]
     pub(crate) partition: Option<String>,
-    /// DURABILITY: v (volatile), l (transient-local), t (transient) or p (persistent)
+    /// Set DURABILITY: v (volatile), l (transient-local), t (transient) or p (persistent)
     #[arg(short = 'D', value_enum, default_value = "v", value_name = "KIND")]
     pub(crate) durability: Durability,
-    /// Data representation: XCDR 1 or 2
+    /// Set the data representation: XCDR 1 or 2
     #[arg(short = 'x', default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) representation: u8,
-    /// Publisher: print what is written
+    /// Publisher: print written samples
     #[arg(short = 'w')]
     pub(crate) print_written: bool,
-    /// shapesize; 0: begins at 1 and grows by 1 an iteration
+    /// Set shapesize; 0: begin at 1 and grow by 1 per iteration
     #[arg(short = 'z', default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) size: i32,
-    /// read() instead of take()
+    /// Use read() instead of take()
     #[arg(short = 'R')]
     pub(crate) read: bool,
-    /// Time between two samples of an instance, in milliseconds
+    /// Set the time between two samples of an instance, in milliseconds
     #[arg(long, value_parser = milliseconds, default_value = "33", value_name = "MS")]
     pub(crate) write_period: Duration,
-    /// Time between two looks at a reader, in milliseconds
+    /// Set the time between two polls of a reader, in milliseconds
     #[arg(long, value_parser = milliseconds, default_value = "100", value_name = "MS")]
     pub(crate) read_period: Duration,
-    /// TIME_BASED_FILTER in milliseconds
+    /// Set TIME_BASED_FILTER in milliseconds
     #[arg(long, value_parser = milliseconds, value_name = "MS")]
     pub(crate) time_filter: Option<Duration>,
-    /// LIFESPAN in milliseconds
+    /// Set LIFESPAN in milliseconds
     #[arg(long, value_parser = milliseconds, value_name = "MS")]
     pub(crate) lifespan: Option<Duration>,
-    /// Iterations after which the program ends
+    /// Stop after this many iterations
     #[arg(long, value_name = "N")]
     pub(crate) num_iterations: Option<u64>,
-    /// Publisher: so many instances, of colours C, C1, C2, …
+    /// Publisher: write this many instances, of colours C, C1, C2, …
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) num_instances: u16,
-    /// So many topics, T, T1, T2, …, with a writer or reader each
+    /// Use this many topics, T, T1, T2, …, with a writer or reader each
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) num_topics: u16,
-    /// Publisher: what becomes of the instances at the end: u (unregistered) or d (disposed)
+    /// Publisher: end the instances as u (unregistered) or d (disposed)
     #[arg(long, value_enum, value_name = "STATE")]
     pub(crate) final_instance_state: Option<FinalState>,
-    /// PRESENTATION access scope: i (instance), t (topic) or g (group)
+    /// Set the PRESENTATION access scope: i (instance), t (topic) or g (group)
     #[arg(long, value_enum, default_value = "i", value_name = "SCOPE")]
     pub(crate) access_scope: AccessScope,
-    /// PRESENTATION: coherent access
+    /// Set PRESENTATION to coherent access
     #[arg(long)]
     pub(crate) coherent: bool,
-    /// PRESENTATION: ordered access
+    /// Set PRESENTATION to ordered access
     #[arg(long)]
     pub(crate) ordered: bool,
-    /// Publisher: iterations in a coherent set
+    /// Publisher: combine this many iterations into a coherent set
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) coherent_sample_count: Option<u32>,
-    /// Publisher: length of additional_payload_size; every byte is 255
+    /// Publisher: set the length of additional_payload_size; every byte is 255
     #[arg(long, default_value_t = 0, value_name = "BYTES")]
     pub(crate) additional_payload_size: usize,
-    /// take() and read() instead of their next_instance forms
+    /// Use take() and read() instead of their next_instance forms
     #[arg(long)]
     pub(crate) take_read: bool,
-    /// Time between two announcements of the participant, in milliseconds
+    /// Set the time between two announcements of the participant, in milliseconds
     #[arg(long, value_parser = milliseconds, value_name = "MS")]
     pub(crate) periodic_announcement: Option<Duration>,
-    /// Bytes of a fragment at most
+    /// Set the maximum fragment size in bytes
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) datafrag_size: Option<u16>,
-    /// Subscriber: content filter, as in `shapesize <= 20`
+    /// Subscriber: set a content filter, as in `shapesize <= 20`
     #[arg(long, value_name = "EXPRESSION", action = ArgAction::Set)]
     pub(crate) cft: Option<String>,
-    /// Beyond the contract: LIVELINESS, a (automatic), p (manual by participant) or t (manual by topic); see --lease
+    /// Beyond the contract: set LIVELINESS, a (automatic), p (manual by participant) or t (manual by topic); see
+    /// --lease
     #[arg(long, value_enum, default_value = "a", value_name = "KIND")]
     pub(crate) liveliness: Liveliness,
-    /// Beyond the contract: lease of LIVELINESS in milliseconds; without it there is no end
+    /// Beyond the contract: set the lease of LIVELINESS in milliseconds [default: infinite]
     #[arg(long, value_parser = milliseconds, value_name = "MS")]
     pub(crate) lease: Option<Duration>,
-    /// Beyond the contract: LATENCY_BUDGET in milliseconds
+    /// Beyond the contract: set LATENCY_BUDGET in milliseconds
     #[arg(long, value_parser = milliseconds, default_value = "0", value_name = "MS")]
     pub(crate) latency_budget: Duration,
-    /// Beyond the contract: USER_DATA of writer or reader
+    /// Beyond the contract: set USER_DATA of writer or reader
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) user_data: String,
-    /// Beyond the contract: TOPIC_DATA
+    /// Beyond the contract: set TOPIC_DATA
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) topic_data: String,
-    /// Beyond the contract: GROUP_DATA
+    /// Beyond the contract: set GROUP_DATA
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) group_data: String,
     /// Beyond the contract, subscriber: print USER_DATA, TOPIC_DATA and GROUP_DATA of writers of its topic
@@ -148,7 +149,7 @@ pub(crate) struct Options {
     /// Beyond the contract: lock all memory of the process, mlockall(2)
     #[arg(long)]
     pub(crate) lock_memory: bool,
-    /// With -z 0: sizes run from 1 to N and begin again
+    /// With -z 0: grow sizes from 1 to N and begin again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) size_modulo: Option<i32>,
 }
@@ -207,7 +208,7 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Options {
-    /// What cannot be done as it was asked for, in words.
+    /// Checks that the options are supported; otherwise returns the reason.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.subscribe && self.color.is_some() && self.cft.is_some() {
             return Err("a subscriber takes -c or --cft, not both".into());
@@ -225,18 +226,17 @@ impl Options {
         }
     }
 
-    /// The topics' names.
     pub(crate) fn topics(&self) -> impl Iterator<Item = String> {
         numbered(&self.topic, self.num_topics)
     }
 
-    /// The instances' colours, the first being this.
+    /// Colours of the instances, starting with `first`.
     pub(crate) fn colors(&self, first: &str) -> impl Iterator<Item = String> {
         numbered(first, self.num_instances)
     }
 }
 
-/// A name, then the name with 1, 2, …
+/// Series of a name: the name, then the name with 1, 2, …
 fn numbered(name: &str, count: u16) -> impl Iterator<Item = String> {
     (0..count).map(move |number| match number {
         0 => name.to_owned(),

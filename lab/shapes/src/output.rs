@@ -1,8 +1,7 @@
-//! Standard output, a line at a time, flushed; and standard error. A line stays one line, and harmless for a terminal,
-//! whatever a peer calls itself.
+//! Line-buffered standard output, and standard error. A peer's name can neither add a line nor control the terminal.
 //!
-//! An output that cannot be written ends the program as SIGINT does, so that peers get its farewell. A closed pipe
-//! is no failure: its reader has seen enough.
+//! A failed output ends the program as SIGINT does, so that peers get its departure announcement. A closed pipe is no
+//! failure: its reader has seen enough.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -14,7 +13,7 @@ use crate::stop;
 
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints a line; prints nothing once a line could not be written.
+/// Prints a line and flushes it; prints nothing after a failure.
 pub(crate) fn line(text: Arguments<'_>) {
     if FAILED.get().is_some() {
         return;
@@ -23,7 +22,7 @@ pub(crate) fn line(text: Arguments<'_>) {
     if let Err(error) =
         writeln!(out, "{}", visible_line(&text.to_string())).and_then(|()| out.flush())
     {
-        // The first failure is the one that is reported.
+        // Only the first failure is reported.
         let _ = FAILED.set(error);
         stop::end();
     }
@@ -34,7 +33,7 @@ pub(crate) fn warning(text: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{}", visible_line(&text.to_string()));
 }
 
-/// The error that ended the output, unless its reader closed it.
+/// Error that ended the output, unless its reader closed it.
 pub(crate) fn failure() -> Option<&'static io::Error> {
     let failed = FAILED.get();
     failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)

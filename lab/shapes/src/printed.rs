@@ -1,11 +1,11 @@
-//! The lines that tests wait for, word for word, and flushed: standard output is, after every line.
+//! Output lines that tests wait for, with the required wording.
 
 use isolane::{InstanceState, PolicyId};
 use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::shape::ShapeType;
 
-/// A sample, on either side.
+/// Line of a written or received sample.
 pub(crate) fn sample(topic: &str, shape: &ShapeType) -> String {
     let ShapeType {
         color,
@@ -21,7 +21,7 @@ pub(crate) fn sample(topic: &str, shape: &ShapeType) -> String {
     format!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]{payload}")
 }
 
-/// The end of an instance; `None`: it has not ended.
+/// Line of an instance's end; `None` if it has not ended.
 pub(crate) fn instance_end(topic: &str, color: &str, state: InstanceState) -> Option<String> {
     let state = match state {
         InstanceState::Alive => return None,
@@ -31,7 +31,7 @@ pub(crate) fn instance_end(topic: &str, color: &str, state: InstanceState) -> Op
     Some(format!("{topic:<10} {color:<10} {state}"))
 }
 
-/// What a writer says of itself. Beyond the contract.
+/// Line of a writer's USER_DATA, TOPIC_DATA and GROUP_DATA. Beyond the contract.
 pub(crate) fn data(topic: &str, [user, topic_data, group]: [&[u8]; 3]) -> String {
     format!(
         "data of a writer of {topic}: user '{}' topic '{}' group '{}'",
@@ -41,12 +41,12 @@ pub(crate) fn data(topic: &str, [user, topic_data, group]: [&[u8]; 3]) -> String
     )
 }
 
-/// The first half of a status's line.
+/// First half of a status's line.
 pub(crate) fn status(name: &str, topic: &str) -> String {
     format!("{name}() topic: '{topic}'  type: 'ShapeType'")
 }
 
-/// A policy, as lines about incompatible ones have it.
+/// Policy in lines about incompatible QoS.
 pub(crate) fn policy(policy: Option<PolicyId>) -> String {
     policy.map_or_else(
         || "0 (UNKNOWN)".to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn policy(policy: Option<PolicyId>) -> String {
 
 struct Printer;
 
-/// Prints from now on what the library logs up to a level, on standard error.
+/// Installs a logger that prints the library's records up to `level` on standard error.
 pub(crate) fn install_log(level: LevelFilter) {
     if log::set_logger(&Printer).is_ok() {
         log::set_max_level(level);

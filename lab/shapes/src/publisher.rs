@@ -1,4 +1,4 @@
-//! Publishes: a sample an instance and period.
+//! Publisher: writes a sample per instance and period.
 
 use std::time::Duration;
 
@@ -10,21 +10,19 @@ use crate::options::{FinalState, Options};
 use crate::shape::{Motion, ShapeType};
 use crate::{printed, qos, statuses, stop};
 
-/// The colour of a publisher that is not told one.
 const DEFAULT_COLOR: &str = "BLUE";
 
-/// How long the last acknowledgments are waited for: well within what a test waits before it kills.
+/// Time limit for the last acknowledgements, well below that of the tests.
 const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(10);
-/// How long a best-effort writer stays after its last words.
+/// Time that a best-effort writer stays after its last sample.
 const BEST_EFFORT_STAY: Duration = Duration::from_millis(100);
 
-/// A writer, and what it is of.
 struct Writer {
     topic: String,
     writer: DataWriter<ShapeType>,
 }
 
-/// An instance of all writers.
+/// Instance, written by all writers.
 struct Instance {
     shape: ShapeType,
     motion: Motion,
@@ -64,7 +62,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     Ok(())
 }
 
-/// How many iterations are a coherent set; `None`: there are none.
+/// Number of iterations per coherent set; `None` without coherent sets.
 struct CoherentSets(Option<u64>);
 
 impl CoherentSets {
@@ -72,18 +70,18 @@ impl CoherentSets {
         Self(options.coherent_sample_count.map(u64::from))
     }
 
-    /// Whether one begins before an iteration, counted from 0.
+    /// Returns whether a set begins before an iteration, counted from 0.
     fn is_begun_before(&self, iteration: u64) -> bool {
         self.0.is_some_and(|count| iteration.is_multiple_of(count))
     }
 
-    /// Whether one has ended when there were so many iterations.
+    /// Returns whether a set ends after this many iterations.
     fn is_ended_after(&self, iterations: u64) -> bool {
         self.is_begun_before(iterations)
     }
 }
 
-/// Ends a set as soon as the histories have room for that.
+/// Ends a set as soon as the histories have room.
 fn end_set(publisher: &Publisher) -> Result<(), Failure> {
     loop {
         match publisher.end_coherent_changes() {
@@ -125,7 +123,7 @@ fn instances(options: &Options, color: &str) -> Result<Vec<Instance>, Failure> {
     Ok(instances)
 }
 
-/// The size in an iteration, counted from 0.
+/// Size of the shape in an iteration, counted from 0.
 fn size(options: &Options, iteration: u64) -> i32 {
     if options.size != 0 {
         return options.size;
@@ -171,7 +169,7 @@ fn end_all(writers: &[Writer], instances: &[Instance], state: FinalState) -> Res
     Ok(())
 }
 
-/// Until readers have the ends of instances: who deletes a writer at once takes them back.
+/// Waits until readers have the ends of the instances, which deleting a writer at once would revoke.
 fn stay(participant: &Participant, writers: &[Writer], options: &Options) {
     if options.best_effort {
         participant.run_for(BEST_EFFORT_STAY);

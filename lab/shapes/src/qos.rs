@@ -1,4 +1,4 @@
-//! The options as QoS.
+//! Conversion of options to QoS.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use isolane::{
 use crate::options::{AccessScope, Durability, FinalState, Liveliness, Options};
 use crate::shape::MAX_PAYLOAD_BYTES;
 
-/// Bytes of a sample without its payload: header, colour, numbers, lengths and padding.
+/// Size of a sample without its payload, in bytes: header, colour, numbers, lengths and padding.
 const SHAPE_BYTES: usize = 192;
-/// Samples that KEEP_ALL keeps: more than a test writes in a period of a reader.
+/// Maximum depth of KEEP_ALL: more than a test writes in a period of a reader.
 const KEEP_ALL_SAMPLES: usize = 512;
-/// What they may take of memory, which large ones would fill …
+/// Memory of KEEP_ALL in bytes, which limits the number of large samples.
 const KEEP_ALL_BYTES: usize = 64 << 20;
-/// … but at least so many of them.
+/// Minimum depth of KEEP_ALL.
 const KEEP_ALL_LEAST_SAMPLES: usize = 16;
-/// How long the end of a set waits for room.
+/// Time that the end of a coherent set waits for room.
 const END_PATIENCE: Duration = Duration::from_millis(100);
-/// Bytes of the largest sample that a reader takes. Memory of a slot is used when a sample fills it.
+/// Maximum sample size of a reader, in bytes. A slot's memory is used when a sample fills it.
 const READER_MAX_BYTES: usize = SHAPE_BYTES + MAX_PAYLOAD_BYTES;
 /// Address space of a reader's slots, in bytes.
 const READER_SLOT_BYTES: usize = 1 << 30;
-/// Instances that a reader knows at once: at most so many, fewer with a deep history …
+/// Maximum number of instances of a reader, reached with a shallow history.
 const READER_MOST_INSTANCES: usize = 512;
-/// … but at least so many.
+/// Minimum number of instances of a reader.
 const READER_LEAST_INSTANCES: usize = 32;
 
-/// What writers and readers have in common.
+/// Policies common to writers and readers.
 fn common(options: &Options) -> Qos {
     let mut qos = match options.best_effort {
         true => Qos::best_effort(),
@@ -79,7 +79,7 @@ fn liveliness(options: &Options) -> LivelinessKind {
     }
 }
 
-/// What all writers, or readers, of the program share.
+/// QoS of the publisher or subscriber.
 pub(crate) fn of_group(options: &Options) -> Qos {
     let scope = match options.access_scope {
         AccessScope::Instance => PresentationAccessScope::Instance,
@@ -96,7 +96,6 @@ pub(crate) fn of_group(options: &Options) -> Qos {
     }
 }
 
-/// QoS of a writer.
 pub(crate) fn of_writer(options: &Options) -> Qos {
     let mut qos = common(options)
         .max_instances(options.num_instances)
@@ -116,7 +115,6 @@ pub(crate) fn of_writer(options: &Options) -> Qos {
     qos
 }
 
-/// QoS of a reader.
 pub(crate) fn of_reader(options: &Options) -> Qos {
     let mut qos = common(options)
         .max_instances(reader_instances(options))
@@ -127,7 +125,7 @@ pub(crate) fn of_reader(options: &Options) -> Qos {
     qos
 }
 
-/// Instances that fit the slots' address space with the history's depth.
+/// Number of instances that fit the slots' address space with the history's depth.
 fn reader_instances(options: &Options) -> u16 {
     let depth = usize::from(options.history.unwrap_or(1).max(1));
     let fitting = READER_SLOT_BYTES / READER_MAX_BYTES / depth;

@@ -1,12 +1,12 @@
-//! `ShapeType`, and how a shape moves.
+//! `ShapeType`, and the motion of a shape.
 
 use isolane::TopicType;
 use isolane::types::BoundedString;
 
-/// The most bytes of additional payload that are taken in.
+/// Maximum additional payload accepted, in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
-/// A coloured shape on a plane of 240 x 270. The colour is the key.
+/// Coloured shape on a plane of 240 x 270, with the colour as key.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 #[topic(appendable)]
 pub(crate) struct ShapeType {
@@ -23,10 +23,10 @@ const _: () = assert!(MAX_PAYLOAD_BYTES == 1_048_576);
 
 /// Width and height of the plane.
 const PLANE: [i32; 2] = [240, 270];
-/// How far a shape goes between two samples.
+/// Step of a shape between two samples.
 const STEP: [i32; 2] = [5, 3];
 
-/// Where a shape is, and where it goes.
+/// Position and direction of a shape.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Motion {
     place: [i32; 2],
@@ -34,7 +34,7 @@ pub(crate) struct Motion {
 }
 
 impl Motion {
-    /// The `nth` shape of a publisher begins elsewhere than the others.
+    /// Motion of a publisher's `nth` shape, with a distinct starting point.
     pub(crate) fn of(nth: u32) -> Self {
         let along = |length: i32, stride: u32| (nth.wrapping_mul(stride) % length as u32) as i32;
         Self {
@@ -43,7 +43,7 @@ impl Motion {
         }
     }
 
-    /// Moves on; at the edge it turns.
+    /// Moves one step, and turns at the edge.
     pub(crate) fn advance(&mut self) {
         for ((place, step), edge) in self.place.iter_mut().zip(&mut self.step).zip(PLANE) {
             if !(0..=edge).contains(&(*place + *step)) {

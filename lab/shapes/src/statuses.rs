@@ -1,5 +1,5 @@
-//! Listeners that print statuses: those that tests wait for on standard output, samples that a reader does not get on
-//! standard error.
+//! Listeners that print statuses: those that tests wait for on standard output, missed samples of a reader on standard
+//! error.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,9 @@ use isolane::{BuildError, DataReader, DataWriter};
 use crate::printed::{policy, status};
 use crate::shape::ShapeType;
 
-/// Period of a reader's lines about samples that it does not get.
+/// Minimum interval of a reader's lines about missed samples.
 const MISSED_PERIOD: Duration = Duration::from_secs(1);
 
-/// Prints the statuses of a writer.
 pub(crate) fn listen_to_writer(
     writer: &DataWriter<ShapeType>,
     topic: &str,
@@ -37,7 +36,6 @@ pub(crate) fn listen_to_writer(
     })
 }
 
-/// Prints the statuses of a reader.
 pub(crate) fn listen_to_reader(
     reader: &DataReader<ShapeType>,
     topic: &str,
@@ -74,11 +72,11 @@ pub(crate) fn listen_to_reader(
     })
 }
 
-/// A line about samples that a reader does not get, at most once a [`MISSED_PERIOD`].
+/// Rate-limited line about missed samples, at most one per [`MISSED_PERIOD`].
 struct MissedLine {
     name: String,
     printed: Option<Instant>,
-    /// The count that was printed last.
+    /// Count printed last.
     total: u64,
 }
 
@@ -97,7 +95,7 @@ impl MissedLine {
         }
     }
 
-    /// The line, if it is due.
+    /// Returns the line if it is due.
     fn next(&mut self, now: Instant, total: u64, reason: &str) -> Option<String> {
         if self.printed.is_some_and(|at| now - at < MISSED_PERIOD) {
             return None;

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP set a flag; the loops look at it.
+//! Stop flag set by SIGINT, SIGTERM and SIGHUP, and polled by the loops.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 static TOLD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// How long the flag may not be looked at.
+/// Maximum polling interval of the flag.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
-/// Takes the signals over. SIGHUP stays ignored where it was (nohup(1)).
+/// Installs the signal handlers. An ignored SIGHUP (nohup(1)) stays ignored.
 pub(crate) fn on_signals() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if signal == SIGHUP && is_ignored(signal) {
@@ -24,7 +24,7 @@ pub(crate) fn on_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process was started with the signal ignored (proc(5), `SigIgn`).
+/// Returns whether this process was started with the signal ignored (proc(5), `SigIgn`).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -37,12 +37,12 @@ pub(crate) fn end() {
     TOLD.store(true, Ordering::Relaxed);
 }
 
-/// Whether the program is to end.
+/// Returns whether the program is to end.
 pub(crate) fn is_told() -> bool {
     TOLD.load(Ordering::Relaxed)
 }
 
-/// Runs the participant for so long, or until the program is to end.
+/// Runs the participant for `period`, or until the program is to end.
 pub(crate) fn run_for(participant: &Participant, period: Duration) {
     let end = Instant::now() + period;
     while !is_told() {

@@ -1,4 +1,4 @@
-//! Subscribes: looks at each reader a period, and prints what it finds.
+//! Subscriber: polls each reader once a period, and prints its samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::options::{AccessScope, Options};
 use crate::shape::ShapeType;
 use crate::{printed, qos, statuses, stop};
 
-/// Colours that are remembered, for instances that end: a sample that says so has a key hash alone.
+/// Colours remembered for instances that end, because such a sample carries only a key hash.
 const MAX_COLORS: usize = 1_024;
 
-/// Writers whose data is printed.
+/// Maximum number of writers whose data is printed.
 const MAX_TOLD: usize = 1_024;
 
 struct Reader {
@@ -69,7 +69,7 @@ impl Told {
     }
 }
 
-/// Takes what there is in the order in which it was written, of whichever topic it is.
+/// Takes the available samples of all topics in the order in which they were written.
 fn print_in_order(readers: &mut [Reader], access: &Access) -> Result<(), Failure> {
     while let Some(reader) = readers.iter_mut().find(|it| access.is_next(&it.reader)) {
         match reader.reader.take()? {
@@ -108,7 +108,7 @@ fn create(subscriber: &Subscriber, options: &Options) -> Result<Vec<Reader>, Fai
     Ok(readers)
 }
 
-/// The filter's expression and parameters, if there is to be one.
+/// Expression and parameters of the content filter, if any.
 fn expression(options: &Options) -> Option<(String, Vec<String>)> {
     if let Some(expression) = &options.cft {
         return Some((expression.clone(), Vec::new()));
@@ -118,7 +118,7 @@ fn expression(options: &Options) -> Option<(String, Vec<String>)> {
 }
 
 impl Reader {
-    /// Prints all there is: an instance after the other, or with `--take-read` in the order it came.
+    /// Prints all samples by instance, or with `--take-read` in order of arrival.
     fn print(&mut self, options: &Options) -> Result<(), Failure> {
         if options.take_read {
             let samples = self.all(options)?;

@@ -1,4 +1,4 @@
-//! Options of the commands that are an endpoint of a topic: `pub` and `sub`; and how frames move.
+//! Options of `pub` and `sub`, the commands with an endpoint, and of the datapath.
 
 use clap::Args;
 use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_QUEUE, MAX_SAMPLE_BYTES};
@@ -12,19 +12,19 @@ use crate::values::{Destination, Peer, ReceiveBudget, Representation, SampleType
 pub(crate) struct PublishArguments {
     #[command(flatten)]
     pub(crate) endpoint: EndpointArguments,
-    /// Send lost samples again to readers that want them [default]
+    /// Retransmit lost samples to readers that request them [default]
     #[arg(long, conflicts_with = "best_effort")]
     pub(crate) reliable: bool,
-    /// Send each sample once; readers that want lost ones again do not match
+    /// Send each sample once; reliable readers do not match
     #[arg(long)]
     pub(crate) best_effort: bool,
-    /// Samples of an instance to keep, or `all` [default: the description's, else 1]
+    /// Keep this many samples of an instance, or `all` [default: the description's, else 1]
     #[arg(long, value_name = "N|all")]
     pub(crate) history: Option<History>,
-    /// Colour of the shape, the key of its instance [default: BLUE]
+    /// Set the colour of the shape, the key of its instance [default: BLUE]
     #[arg(long, value_name = "COLOR")]
     pub(crate) color: Option<String>,
-    /// Size of the shape [default: 20]
+    /// Set the size of the shape [default: 20]
     #[arg(
         long,
         value_name = "N",
@@ -32,10 +32,10 @@ pub(crate) struct PublishArguments {
         allow_negative_numbers = true
     )]
     pub(crate) size: Option<i32>,
-    /// Time between two samples [default: the description's, else 33ms]
+    /// Set the time between two samples [default: the description's, else 33ms]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) period: Option<std::time::Duration>,
-    /// Stop after so many samples
+    /// Stop after this many samples
     #[arg(long, value_name = "N", value_parser = count())]
     pub(crate) count: Option<u64>,
     /// Dispose the instance before leaving
@@ -50,36 +50,35 @@ pub(crate) struct PublishArguments {
 pub(crate) struct SubscribeArguments {
     #[command(flatten)]
     pub(crate) endpoint: EndpointArguments,
-    /// Ask for lost samples again; best-effort writers do not match [default with transient-local]
+    /// Request lost samples again; best-effort writers do not match [default with transient-local]
     #[arg(long, conflicts_with = "best_effort")]
     pub(crate) reliable: bool,
-    /// Take what comes; lost samples are counted [default]
+    /// Accept losses; lost samples are counted [default]
     #[arg(long)]
     pub(crate) best_effort: bool,
-    /// Samples of an instance to hold until they are printed, or `all` [default: the description's,
-    /// else 64]
+    /// Hold this many samples of an instance until they are printed, or `all` [default: the description's, else 64]
     #[arg(long, value_name = "N|all")]
     pub(crate) history: Option<History>,
-    /// Datagrams of the topic to receive in each period, and what becomes of the others: N/PERIOD,
-    /// N/PERIOD/drop or N/PERIOD/demote; with --datapath xdp [default: the description's, else all]
+    /// Limit the datagrams of the topic per period, and drop or demote the others: N/PERIOD, N/PERIOD/drop or
+    /// N/PERIOD/demote; with --datapath xdp [default: the description's, else all]
     #[arg(long, value_name = "N/PERIOD")]
     pub(crate) budget: Option<ReceiveBudget>,
-    /// Stop after so many samples; fewer within `--seconds` are exit code 1 (without a count, no
-    /// sample at all is no failure), and what comes beyond is counted
+    /// Stop after this many samples, and count later ones. Fewer within `--seconds` are exit code 1; without a count,
+    /// no sample at all is no failure
     #[arg(long, value_name = "N", value_parser = count())]
     pub(crate) count: Option<u64>,
-    /// Write samples as JSON too, a line each; `-` is standard output, for nothing else then
+    /// Write samples also as JSON, a line each; `-` is standard output, without text then
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }
 
-/// What a writer and a reader have in common.
+/// Options of a writer or a reader.
 #[derive(Debug, Args)]
 pub(crate) struct EndpointArguments {
-    /// The topic's name
+    /// Name of the topic
     #[arg(value_name = "TOPIC")]
     pub(crate) topic: String,
-    /// The topic's type [default: shape, which is ShapeType]
+    /// Set the type of the topic [default: shape, which is ShapeType]
     #[arg(
         long = "type",
         value_name = "TYPE",
@@ -87,7 +86,7 @@ pub(crate) struct EndpointArguments {
         hide_possible_values = true
     )]
     pub(crate) sample_type: Option<SampleType>,
-    /// volatile, or transient-local: readers that join late get the history [default: the
+    /// Set the durability: volatile, or transient-local, which sends the history to late joiners [default: the
     /// description's, else volatile]
     #[arg(
         long,
@@ -96,19 +95,18 @@ pub(crate) struct EndpointArguments {
         hide_possible_values = true
     )]
     pub(crate) durability: Option<Durability>,
-    /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
+    /// Set the criticality level, 0 to 7 (most critical) [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// Take samples of up to so many bytes, without their encapsulation header [default: the description's, else
-    /// 65532]
+    /// Set the maximum sample size in bytes, without the encapsulation header [default: the description's, else 65532]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
     pub(crate) max_bytes: Option<u32>,
     /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
     /// address:port; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
-    /// Data representation of a writer: xcdr1, which programs with any ShapeType take, or xcdr2, for those that declare
-    /// it appendable [default: xcdr1]
+    /// Set the data representation of a writer: xcdr1, which programs with any ShapeType accept, or xcdr2, for those
+    /// that declare it appendable [default: xcdr1]
     #[arg(
         long,
         value_name = "WORD",
@@ -116,21 +114,21 @@ pub(crate) struct EndpointArguments {
         hide_possible_values = true
     )]
     pub(crate) representation: Option<Representation>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Be this participant of the description: known to its peers, and knowing them, without discovery
+    /// Run as this participant of the description, which matches the described peers without discovery
     #[arg(long, value_name = "NAME")]
     pub(crate) participant: Option<String>,
     #[command(flatten)]
     pub(crate) lane: LaneArguments,
 }
 
-/// How frames move.
+/// Options of the datapath.
 #[derive(Debug, Args)]
 pub(crate) struct LaneArguments {
-    /// How frames move: udp (kernel sockets), xdp (AF_XDP lanes; takes rights), auto (xdp where it
-    /// works) [default: the described host's, else udp]
+    /// Set the datapath: udp (kernel sockets), xdp (AF_XDP lanes; needs capabilities), auto (xdp where it works)
+    /// [default: the described host's, else udp]
     #[arg(
         long,
         value_name = "WORD",
@@ -138,15 +136,14 @@ pub(crate) struct LaneArguments {
         hide_possible_values = true
     )]
     pub(crate) datapath: Option<Datapath>,
-    /// The device's queue that lanes of xdp are on [default: the described host's, else 0]
+    /// Set the device queue of xdp lanes [default: the described host's, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
     pub(crate) queue: Option<u32>,
-    /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else
-    /// 1000; `ls`, `why`: 2000]
+    /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else 1000;
+    /// `ls`, `why`: 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
     pub(crate) max_participants: Option<u32>,
-    /// Which host of the description this machine is [default: the one with this machine's name,
-    /// else the only one]
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
 }

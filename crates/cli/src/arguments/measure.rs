@@ -1,4 +1,4 @@
-//! Options of the commands that measure: `demo` and `bench`.
+//! Options of the measuring commands, `demo` and `bench`.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,12 @@ use crate::values::{
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Seconds each run lasts [default: 2; 5 where work inside the participants disturbs]
+    /// Set the duration of each run in seconds [default: 2; 5 where work inside the participants disturbs]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Rows to show, separated by commas: link (a flood on a link that serves frames as they come),
-    /// arbiter (that link against one that serves the most urgent first), lane (heavy receive work on
-    /// the hosts, one remedy at a time), executor (work inside the participants, jobs as they became
-    /// ready against the most urgent first) [default: all]
+    /// Select rows, separated by commas: link (a flood on a FIFO link), arbiter (that link against one that sends the
+    /// most urgent class first), lane (heavy receive work on the hosts, one remedy at a time), executor (work inside
+    /// the participants, FIFO jobs against the most urgent first) [default: all]
     #[arg(
         long,
         value_name = "LIST",
@@ -28,8 +27,7 @@ pub(crate) struct DemoArguments {
         hide_possible_values = true
     )]
     pub(crate) rows: Vec<DemoPart>,
-    /// Datapaths to show, separated by commas: udp (with all rows), xdp, memory (undisturbed)
-    /// [default: udp]
+    /// Select datapaths, separated by commas: udp (with all rows), xdp, memory (undisturbed) [default: udp]
     #[arg(
         long,
         value_name = "LIST",
@@ -38,7 +36,7 @@ pub(crate) struct DemoArguments {
         hide_possible_values = true
     )]
     pub(crate) datapath: Vec<MeasuredDatapath>,
-    /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,512,1024]
+    /// Set payload sizes in bytes, 12 to 1400, separated by commas [default: 64,512,1024]
     #[arg(
         long,
         value_name = "LIST",
@@ -49,7 +47,7 @@ pub(crate) struct DemoArguments {
     /// Write the results as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
-    /// Write the results as a page: one HTML file with pictures that needs nothing else
+    /// Write the results as one self-contained HTML page with figures
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(crate) page: Option<PathBuf>,
 }
@@ -62,7 +60,7 @@ pub(crate) struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    /// Round-trip time of small samples at a fixed rate
+    /// Measure round-trip times of small samples at a fixed rate
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --seconds 3", "64 and 1024 B, 2000 pings a second"),
         ("isolane bench rtt --payload 64 --disturbance none,flood", "alone, then beside a flood"),
@@ -72,7 +70,7 @@ pub(crate) enum Bench {
         ),
     ], "bench throughput, demo"))]
     Rtt(BenchRttArguments),
-    /// Samples a second, counted at the reader
+    /// Measure samples per second at the reader
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench throughput --seconds 3", "64 and 1024 B, reliable"),
         ("isolane bench throughput --payload 32 --best-effort", "as fast as it goes"),
@@ -84,10 +82,10 @@ pub(crate) enum Bench {
 pub(crate) struct BenchRttArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
-    /// Write the results as a page: one HTML file with pictures that needs nothing else
+    /// Write the results as one self-contained HTML page with figures
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(crate) page: Option<PathBuf>,
-    /// Datapaths to measure, separated by commas: udp, xdp, memory [default: udp]
+    /// Select datapaths, separated by commas: udp, xdp, memory [default: udp]
     #[arg(
         long,
         value_name = "LIST",
@@ -96,7 +94,7 @@ pub(crate) struct BenchRttArguments {
         hide_possible_values = true
     )]
     pub(crate) datapath: Vec<MeasuredDatapath>,
-    /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024]
+    /// Set payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024]
     #[arg(
         long,
         value_name = "LIST",
@@ -104,14 +102,13 @@ pub(crate) struct BenchRttArguments {
         value_parser = PayloadBytes::of_round_trip
     )]
     pub(crate) payload: Vec<PayloadBytes>,
-    /// Pings a second [default: 2000]
+    /// Set the number of pings per second [default: 2000]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
     pub(crate) rate: Option<u32>,
-    /// What to disturb the runs with, separated by commas: none, flood (on the link), read-flood (the
-    /// same for a bulk reader of the participants; in the JSON it is `flood` with `bulk_reader` set),
-    /// storm (receive work on the hosts), joining, bulk, repair (inside the participants, over a faster
-    /// link), large (inside the participants, over a veth pair without a link)
-    /// [default: none]
+    /// Select disturbances, separated by commas: none, flood (on the link), read-flood (a flood read by a bulk reader
+    /// of the participants; in the JSON it is `flood` with `bulk_reader` set), storm (receive work on the hosts),
+    /// joining, bulk, repair (inside the participants, over a faster link), large (inside the participants, over a veth
+    /// pair without a link) [default: none]
     #[arg(
         long,
         value_name = "LIST",
@@ -120,8 +117,8 @@ pub(crate) struct BenchRttArguments {
         hide_possible_values = true
     )]
     pub(crate) disturbance: Vec<Disturbance>,
-    /// How the link serves waiting frames, separated by commas: fifo (as they came), strict (the most
-    /// urgent class first) [default: fifo]
+    /// Select link arbiters, separated by commas: fifo (order of arrival), strict (most urgent class first) [default:
+    /// fifo]
     #[arg(
         long,
         value_name = "LIST",
@@ -130,8 +127,8 @@ pub(crate) struct BenchRttArguments {
         hide_possible_values = true
     )]
     pub(crate) arbiter: Vec<LinkArbiter>,
-    /// How executors choose jobs, separated by commas: priority, fifo (as they became ready, and one
-    /// socket for all levels) [default: priority]
+    /// Select job orders of the executors, separated by commas: priority, fifo (order of readiness, and one socket for
+    /// all levels) [default: priority]
     #[arg(
         long,
         value_name = "LIST",
@@ -140,14 +137,13 @@ pub(crate) struct BenchRttArguments {
         hide_possible_values = true
     )]
     pub(crate) order: Vec<JobOrder>,
-    /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket a
-    /// level, steering, NAPI priorities, AF_XDP, a lane a level, budgets; each beside none, flood, storm
-    /// and read-flood, through both arbiters, with 64, 512 and 1024 B, as far as the options above do not
-    /// name others. All of it takes about 35 minutes; with `--payload 64 --disturbance storm --arbiter
-    /// strict` it is about a minute and a half
+    /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket per level,
+    /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with none, flood, storm and read-flood,
+    /// through both arbiters, with 64, 512 and 1024 B, unless the options above select others. All of it takes about 35
+    /// minutes; with `--payload 64 --disturbance storm --arbiter strict` it is about a minute and a half
     #[arg(long, conflicts_with_all = ["datapath", "order"])]
     pub(crate) ablation: bool,
-    /// How often everything is measured, one after the other [default: 1; 3 with --ablation]
+    /// Repeat the whole measurement this many times [default: 1; 3 with --ablation]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_REPETITIONS))]
     pub(crate) repetitions: Option<u32>,
 }
@@ -156,8 +152,8 @@ pub(crate) struct BenchRttArguments {
 pub(crate) struct BenchThroughputArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
-    /// Datapaths to measure, separated by commas: udp, xdp, both between two hosts joined by one link
-    /// without a rate [default: udp]
+    /// Select datapaths, separated by commas: udp, xdp; both use two hosts joined by one link without a rate [default:
+    /// udp]
     #[arg(
         long,
         value_name = "LIST",
@@ -166,29 +162,29 @@ pub(crate) struct BenchThroughputArguments {
         hide_possible_values = true
     )]
     pub(crate) datapath: Vec<MeasuredDatapath>,
-    /// Payload sizes in bytes, 12 to 60000, separated by commas [default: 64,1024]
+    /// Set payload sizes in bytes, 12 to 60000, separated by commas [default: 64,1024]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_sample)]
     pub(crate) payload: Vec<PayloadBytes>,
-    /// Do not send lost samples again
+    /// Do not retransmit lost samples
     #[arg(long)]
     pub(crate) best_effort: bool,
-    /// LATENCY_BUDGET of the topic: small samples leave together [default: none, each at once]
+    /// Set the LATENCY_BUDGET of the topic, within which small samples share datagrams [default: none, each at once]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) latency_budget: Option<std::time::Duration>,
 }
 
-/// What all measurements have in common.
+/// Options of all measurements.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Seconds each run lasts [default: 10; 3 with --ablation]
+    /// Set the duration of each run in seconds [default: 10; 3 with --ablation]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Write the results as JSON, into a file also while more are measured; `-` is standard output
+    /// Write the results as JSON; a file also receives intermediate results. `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }
 
-/// A file, not standard output: a page on a terminal helps nobody.
+/// Parses a file name; refuses standard output, because a page is useless on a terminal.
 fn page_file(text: &str) -> Result<PathBuf, String> {
     match text {
         "" | "-" => Err(String::from("name a file for the page, such as demo.html")),

@@ -1,5 +1,5 @@
-//! Options of the commands that look: at the network (`ls`, `spy`), at the processes of this host (`top`),
-//! at this machine (`doctor`).
+//! Options of the observing commands: `ls` and `spy` (the network), `top` (processes of this host), `doctor` (this
+//! machine).
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::values::{Destination, Peer};
 pub(crate) struct ListArguments {
     #[command(flatten)]
     pub(crate) lane: LaneArguments,
-    /// Seconds to listen to announcements; that nobody is heard is no failure [default: 3]
+    /// Listen for announcements for this many seconds; hearing none is no failure [default: 3]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
     /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
@@ -74,30 +74,29 @@ pub(crate) struct SpyArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
-    /// Show one sample, and end
+    /// Show one sample and exit
     #[arg(long, conflicts_with = "seconds")]
     pub(crate) once: bool,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Write JSON too, a line a sample; the last one has rates. `-` is standard output, for nothing else then
+    /// Write also JSON, a line per sample; the last one has rates. `-` is standard output, without text then
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Which host of the description this machine is [default: the one with this machine's name,
-    /// else the only one]
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
-    /// Look at facts that were recorded with --facts, on another machine perhaps
+    /// Examine facts recorded with --facts, possibly on another machine
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
-    /// Show also what is as it should be
+    /// Show also findings without a problem
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print what this machine is like, as JSON, and no findings: for --from
+    /// Print the facts of this machine as JSON, for --from, instead of findings
     #[arg(long, conflicts_with_all = ["host", "all"])]
     pub(crate) facts: bool,
     /// Write the findings as JSON; `-` is standard output

@@ -1,4 +1,4 @@
-//! Values that several options take, and what is said when they are wrong.
+//! Value parsers shared by several options, with their error messages.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use isolane_model::{DurationError, Word, parse_duration};
@@ -26,8 +26,8 @@ pub(super) fn level(text: &str) -> Result<Level, String> {
     level.ok_or_else(|| String::from("a level is a number from 0 to 7, 7 the most critical"))
 }
 
-/// One word out of a few: shells complete it, and a slip of the finger gets a suggestion. The option's
-/// own help says what each means.
+/// Parses one of a set of words, with shell completion and suggestions for misspelt words. The option's own help
+/// explains the words.
 pub(super) fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
     PossibleValuesParser::new(W::WORDS.iter().map(|(word, _)| *word))
         .map(|word| W::from_word(&word).expect("the parser lets only these through"))

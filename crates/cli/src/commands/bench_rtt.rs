@@ -1,4 +1,4 @@
-//! `isolane bench rtt`: the round-trip time of small samples at a fixed rate.
+//! `isolane bench rtt`: round-trip times of small samples at a fixed rate.
 
 use isolane_bench::report::{self, Place, Publisher, Step};
 use isolane_bench::scenario::ablation::{Ablation, Beside};
@@ -12,7 +12,7 @@ use crate::output::tell;
 use crate::settings::BenchRttSettings;
 use crate::values::Disturbance;
 
-/// Measures each datapath, payload and disturbance, and prints what came of it.
+/// Measures each datapath, payload and disturbance, and prints the results.
 pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
     let laboratory = Laboratory::set_up()?;
     if let Some(explanation) = laboratory.without_hosts() {
@@ -35,7 +35,6 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
     round_trips::run(laboratory, what, plan, "", &settings.runs, shown)
 }
 
-/// One remedy at a time.
 fn ablation(
     settings: &BenchRttSettings,
     laboratory: &Laboratory,
@@ -81,7 +80,7 @@ fn ablation(
     Ok(rows)
 }
 
-/// The runs, in their order: those that are compared stand side by side.
+/// Runs in order, with runs to be compared adjacent.
 fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Config>, Failure> {
     let mut rows: Vec<rtt::Config> = Vec::new();
     for &datapath in &settings.runs.datapaths.value {
@@ -107,8 +106,7 @@ fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt:
     Ok(repeated.collect())
 }
 
-/// Where runs with a disturbance are made. Undisturbed ones are made in the place of each of those that they
-/// are read against.
+/// Places of a disturbance's runs. Undisturbed runs are made in the place of each disturbance they are compared with.
 fn places(disturbance: Disturbance, all: &[Disturbance]) -> Vec<Place> {
     let place = |disturbance: Disturbance| {
         let disturbance = disturbance.in_report();
@@ -126,7 +124,7 @@ fn places(disturbance: Disturbance, all: &[Disturbance]) -> Vec<Place> {
     }
 }
 
-/// One run for each arbiter and each order of jobs.
+/// Runs for each arbiter and job order.
 fn variants(
     settings: &BenchRttSettings,
     datapath: &str,
@@ -135,8 +133,8 @@ fn variants(
     place: Place,
 ) -> Vec<rtt::Config> {
     let seconds = settings.runs.run_for.value.as_secs() as u32;
-    // On the one thread of the memory datapath there is no other to publish from; disturbed from
-    // inside, pings are the executor's own work.
+    // The memory datapath has no second thread to publish from. With inside disturbances, pings are the executor's own
+    // work.
     let publisher = match datapath {
         "memory" => Publisher::Job,
         _ if place != Place::Link => Publisher::Job,
@@ -156,7 +154,7 @@ fn variants(
                 false => config,
             };
             rows.push(config.through(arbiter.in_cable()));
-            // Without a link nothing is served.
+            // Without a link the arbiter is irrelevant.
             if !has_link(datapath) || place == Place::Pair {
                 break;
             }
@@ -165,12 +163,12 @@ fn variants(
     rows
 }
 
-/// Whether a datapath's runs are made between two hosts.
+/// Returns whether a datapath's runs are made between two hosts.
 fn has_link(datapath: &str) -> bool {
     matches!(datapath, "udp" | "xdp")
 }
 
-/// Whether a disturbance can be had on a datapath.
+/// Checks that a disturbance is possible on a datapath.
 fn reaches(datapath: &str, disturbance: Disturbance) -> Result<(), Failure> {
     let (Some(disturbance), false) = (disturbance.in_report(), has_link(datapath)) else {
         return Ok(());

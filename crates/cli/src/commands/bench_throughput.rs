@@ -1,4 +1,4 @@
-//! `isolane bench throughput`: samples a second, counted at the reader.
+//! `isolane bench throughput`: samples per second at the reader.
 
 use std::fmt::Write;
 
@@ -18,7 +18,6 @@ use crate::failure::Failure;
 use crate::output::print_json;
 use crate::settings::BenchThroughputSettings;
 
-/// Measures each datapath and payload, and prints what came of it.
 pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure> {
     let laboratory = Laboratory::set_up()?;
     let runs = &settings.runs;
@@ -82,7 +81,7 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
     Ok(exit_code)
 }
 
-/// A run, and the name of what it is made over.
+/// Run with the name of its datapath.
 struct Planned {
     datapath: &'static str,
     config: Config,
@@ -93,8 +92,7 @@ fn run_one(
     Planned { datapath, config }: &Planned,
 ) -> Result<Run, ScenarioError> {
     match &laboratory.hosts {
-        // One queue: what is sent on it arrives where the lanes are. The same for sockets, which are
-        // compared with them.
+        // With one queue, frames arrive where the lanes are. Sockets use it too, for comparison.
         Ok(_) => {
             let joined = Testbed::without_cable(&TestbedConfig {
                 queues: 1,
@@ -110,7 +108,6 @@ fn run_one(
     }
 }
 
-/// One line a run.
 fn render(runs: &[Run]) -> String {
     let mut text = String::from(
         "    datapath    payload     samples/s       Mbit/s      written    delivered   lost  waits  repaired\n",

@@ -1,4 +1,4 @@
-//! `isolane config`: the description complete, with the source of each value; or an example.
+//! `isolane config`: the complete description with the source of each value, or an example.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::output;
 use crate::settings::ConfigSettings;
 
-/// Prints it.
 pub(crate) fn run(settings: ConfigSettings) -> Result<ExitCode, Failure> {
     match settings {
         ConfigSettings::Example => output::print(isolane_model::example()),
@@ -22,7 +21,7 @@ pub(crate) fn run(settings: ConfigSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The form of `--json`: every value beside its source; times in microseconds.
+/// JSON form (`--json`): every value with its source; times in microseconds.
 fn of_system(system: &System) -> Value {
     json!({
         "schema": "isolane/config/1",
@@ -65,7 +64,7 @@ fn of_host(host: &Host) -> Value {
     })
 }
 
-/// The switches: as they are written, but for the quotes.
+/// Tuning switches in their written form, without quotes.
 fn of_tuning(tuning: &Tuning) -> Value {
     let switch = |(key, written, source): (&str, String, &Source)| {
         let value = serde_json::from_str(&written).unwrap_or(Value::String(written));

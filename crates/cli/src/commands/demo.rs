@@ -1,7 +1,7 @@
-//! `isolane demo`: what isolane is for, shown on this machine.
+//! `isolane demo`: a demonstration on this machine.
 //!
-//! Two hosts and a link between them; a critical topic makes round trips; a flood fills the link, or
-//! the participants have other work.
+//! A critical topic makes round trips between two hosts over a link; a flood fills the link, or the participants do
+//! other work.
 
 use isolane_bench::scenario::plan::{self, Part, Seconds};
 use isolane_bench::scenario::rtt;
@@ -14,14 +14,14 @@ use crate::output::tell;
 use crate::settings::DemoSettings;
 use crate::values::MeasuredDatapath;
 
-/// What is going to happen.
+/// Announcement of the measurement.
 const WHAT: &str = "\
 two hosts in network namespaces, a link
 between them, and a critical topic that makes 2000 round trips a second: without and with a flood
 on the link, with heavy receive work on the hosts, and with work inside its own participants. Nothing
 leaves this machine, and nothing of it stays.";
 
-/// What each part shows, for somebody who sees the numbers for the first time.
+/// Explanations of each part for first-time readers.
 const MEANING_OF_LINK: &str = "\
 What this shows. A critical topic (level 7, 2000 round trips a second) and a flood share one
 network stack and one link of 40 Mbit/s that sends frames in the order they came. Whatever the
@@ -62,7 +62,7 @@ what no order can change: the kernel's receive work, and the relay, which takes 
 for each frame it carries. So p99.9 and max may be the machine's in either order: compare the median
 and p99 of the hosts' part. The inversions are the proof.";
 
-/// What is still to come, and how to read all of it.
+/// Outlook, and advice on reading the numbers.
 const MEANING_OF_NUMBERS: &str = "\
 In later versions one row will stand beside these: the machine's own tuning.
 
@@ -71,7 +71,7 @@ machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: 
 sender's and the link's timers were). Compare the median, p99 and the median of one-second p99s
 between rows of this run, and quote ratios.";
 
-/// What the chosen parts show.
+/// Explanations of the selected parts.
 fn meaning(parts: &[Part]) -> String {
     let of_part = |part: &Part| match part {
         Part::Link => MEANING_OF_LINK,
@@ -84,7 +84,7 @@ fn meaning(parts: &[Part]) -> String {
     paragraphs.join("\n\n")
 }
 
-/// Measures all rows, prints them and what they mean.
+/// Measures all rows, and prints them with their explanations.
 pub(crate) fn run(settings: DemoSettings) -> Result<ExitCode, Failure> {
     let laboratory = Laboratory::set_up()?;
     let explanation = laboratory.without_hosts();
@@ -116,7 +116,6 @@ fn parts_of(settings: &DemoSettings) -> Vec<Part> {
         .collect()
 }
 
-/// The runs, in their order.
 fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Config>, Failure> {
     let seconds = settings.runs.run_for.value.as_secs() as u32;
     let inside = settings.run_inside_for.value.as_secs() as u32;
@@ -140,7 +139,7 @@ fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Con
                 },
             )),
             own @ ("memory" | "xdp") => rows.extend(plan::quiet(own, &payloads, seconds)),
-            // Beside the sockets, what is left of a round trip without them.
+            // The memory rows show the round trip without sockets.
             loopback => {
                 rows.extend(plan::quiet(loopback, &payloads, seconds));
                 if !settings

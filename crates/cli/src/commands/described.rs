@@ -1,4 +1,4 @@
-//! Participants of a description, as the library takes them.
+//! Conversion of described participants to the library's types.
 
 use std::net::SocketAddrV4;
 
@@ -8,7 +8,7 @@ use isolane_model::{Durability, History, Participant, Reliability, System, Topic
 use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::settings::DescribedAs;
 
-/// Tells a participant who it is, and whom it need not find.
+/// Configures a participant with its described identity and peers.
 pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) -> Builder {
     let Some(DescribedAs { name, system }) = described else {
         return builder;
@@ -23,7 +23,7 @@ pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) 
     })
 }
 
-/// A participant of a description, with the endpoints that its topics make.
+/// Described participant with the endpoints of its topics.
 pub(super) fn described_participant(participant: &Participant, system: &System) -> Described {
     let at = SocketAddrV4::new(participant.address.value, participant.port.value);
     let announces = match participant.announces.value {
@@ -36,7 +36,7 @@ pub(super) fn described_participant(participant: &Participant, system: &System) 
         (EndpointKind::Writer, &participant.writes.value),
         (EndpointKind::Reader, &participant.reads.value),
     ] {
-        // All of them are described.
+        // The description contains every named topic.
         for topic in names.iter().filter_map(|name| system.topic(name)) {
             let of_type = (topic.type_name.value.as_str(), topic.keyed.value);
             described = described.endpoint(kind, &topic.name.value, of_type, &qos(topic));
@@ -45,7 +45,7 @@ pub(super) fn described_participant(participant: &Participant, system: &System) 
     described
 }
 
-/// The policies that the description gives both ends of a topic.
+/// QoS policies that the description gives to both ends of a topic.
 fn qos(topic: &Topic) -> Qos {
     let mut qos = match topic.reliability.value {
         Reliability::BestEffort => Qos::best_effort(),

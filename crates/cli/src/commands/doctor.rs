@@ -1,4 +1,4 @@
-//! `isolane doctor`: this machine, compared with what critical topics need.
+//! `isolane doctor`: comparison of this machine with the needs of critical topics.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::values::Destination;
 
 use super::{needs, placements};
 
-/// The form of `--json`.
+/// JSON form (`--json`).
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
@@ -26,7 +26,7 @@ struct Report<'a> {
     findings: &'a [Finding],
 }
 
-/// Looks, and says what was found; exit code 1 if topics will not flow as they are.
+/// Examines the machine and prints the findings; exit code 1 if the described topics cannot work.
 pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
     let facts = match &settings.from {
         Some(path) => recorded(path)?,
@@ -83,7 +83,7 @@ fn recorded(path: &Path) -> Result<Facts, Failure> {
     serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
 }
 
-/// The groups of findings, by what their ids begin with.
+/// Groups of findings by the prefix of their ids.
 const GROUPS: [(&str, &str); 12] = [
     ("description", "Description"),
     ("kernel", "Kernel and time"),
@@ -100,7 +100,7 @@ const GROUPS: [(&str, &str); 12] = [
 ];
 
 fn text(facts: &Facts, needs: &Needs, findings: &[Finding], all: bool) -> String {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let mut text = String::new();
     let _ = write!(text, "{}, domain {}", facts.hostname, needs.domain);
     if let Some(host) = &needs.host {
@@ -146,7 +146,7 @@ fn describe(text: &mut String, finding: &Finding) {
         Severity::Warn => "WARN",
         Severity::Error => "ERROR",
     };
-    // What interfaces and programs are called may hold anything; a line stays a line.
+    // Names of interfaces and programs are untrusted and must stay on one line.
     let _ = writeln!(
         text,
         "  {mark:<5}  {}  [{}]",

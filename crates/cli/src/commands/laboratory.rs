@@ -1,5 +1,5 @@
-//! Where `demo` and `bench` measure: two hosts in namespaces and the cable between them, or, where
-//! the machine does not allow that, what is left.
+//! Environment of `demo` and `bench`: two hosts in namespaces with a cable between them, or loopback and memory where
+//! the machine does not allow namespaces.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::failure::Failure;
 use crate::output::{count_of, tell};
 use crate::values::MeasuredDatapath;
 
-/// The hosts, or the reason why there are none; and this program as its own children.
+/// Test hosts, or the reason why there are none, and this program for child processes.
 pub(crate) struct Laboratory {
     pub(crate) hosts: Result<Testbed, TestbedError>,
     pub(crate) program: Program,
-    /// Readable after SIGINT, SIGTERM or SIGHUP.
+    /// Stop request; readable after SIGINT, SIGTERM or SIGHUP.
     pub(crate) stop: Arc<Stop>,
 }
 
 impl Laboratory {
-    /// Makes the hosts. From here on SIGINT, SIGTERM and SIGHUP only make `stop` readable. Children die with
-    /// their parent, and namespaces with the last process in them.
+    /// Makes the hosts. From now on SIGINT, SIGTERM and SIGHUP only make `stop` readable. Children die with their
+    /// parent, and namespaces with the last process in them.
     ///
-    /// To be called before the process has other threads.
+    /// Call it before the process has other threads.
     pub(crate) fn set_up() -> Result<Self, Failure> {
         let stop = Stop::of_signals().map_err(|error| system("wait for signals", &error))?;
         let program =
@@ -45,7 +45,7 @@ impl Laboratory {
         })
     }
 
-    /// What this machine does not allow, and what that takes from the results.
+    /// Explanation of the missing hosts and its effect on the results.
     pub(crate) fn without_hosts(&self) -> Option<String> {
         let reason = self.hosts.as_ref().err()?;
         Some(format!(
@@ -57,7 +57,7 @@ impl Laboratory {
         ))
     }
 
-    /// Why lanes cannot be had between the hosts; `None` where they can, and where there are no hosts.
+    /// Reason why lanes are impossible between the hosts; `None` where they work, and without hosts.
     pub(crate) fn without_lanes(&self) -> Option<String> {
         let hosts = self.hosts.as_ref().ok()?;
         match transport::lanes_impossible(hosts) {
@@ -66,8 +66,7 @@ impl Laboratory {
         }
     }
 
-    /// Takes out what needs lanes where there are none, and says so in a line; the reason goes into the
-    /// result.
+    /// Removes runs that need lanes where they are impossible, and reports it; the reason is added to the result.
     pub(crate) fn leave_out_lanes(&self, rows: &mut Vec<rtt::Config>) -> Vec<Missing> {
         if !rows.iter().any(rtt::Config::takes_lanes) {
             return Vec::new();
@@ -87,7 +86,7 @@ impl Laboratory {
         }]
     }
 
-    /// Measures one run, where its datapath says.
+    /// Measures one run on its datapath.
     pub(crate) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
         match (config.scenario.datapath.as_str(), &self.hosts) {
             ("memory", _) => rtt::run_in_memory(config),
@@ -96,7 +95,6 @@ impl Laboratory {
         }
     }
 
-    /// The name, in results, of a datapath that was asked for.
     pub(crate) fn name_of(&self, datapath: MeasuredDatapath) -> Result<&'static str, Failure> {
         match (datapath, &self.hosts) {
             (MeasuredDatapath::Udp, Ok(_)) => Ok("udp"),
@@ -120,12 +118,12 @@ impl Laboratory {
     }
 }
 
-/// Refuses, before anything is measured, a message that no run can carry.
+/// Refuses an impossible message size before anything is measured.
 pub(crate) fn check(config: &rtt::Config) -> Result<(), Failure> {
     config.check().map_err(|error| failure(&error.into()))
 }
 
-/// Tells a person why there is no result.
+/// Converts an error to a failure for the user.
 pub(crate) fn failure(error: &ScenarioError) -> Failure {
     let code = match error {
         ScenarioError::Config(_) => ExitCode::WrongUsage,

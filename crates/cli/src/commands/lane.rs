@@ -1,5 +1,4 @@
-//! How a participant's frames move, as the settings want it: the datapath, and what protects
-//! receivers.
+//! Conversion of datapath, placement and protection settings to the library's types.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::output::tell;
 use crate::settings::LaneSettings;
 use crate::values::ReceiveBudget;
 
-/// Chooses the datapath, and what the loop does with nothing to do.
+/// Sets the datapath, and the waiting mode of the idle loop.
 pub(super) fn with_datapath(mut builder: Builder, lane: &LaneSettings) -> Builder {
     if let Some(level) = lane.discovery_level.value {
         builder = builder.discovery_level(level);
@@ -37,7 +36,7 @@ pub(super) fn with_datapath(mut builder: Builder, lane: &LaneSettings) -> Builde
     })
 }
 
-/// Schedules the loop's thread as the host says, and locks memory.
+/// Sets the core and priority of the loop's thread and locks memory, as described for the host.
 pub(super) fn with_placement(mut builder: Builder, lane: &LaneSettings) -> Builder {
     let Some(placement) = &lane.placement else {
         return builder;
@@ -53,7 +52,7 @@ pub(super) fn with_placement(mut builder: Builder, lane: &LaneSettings) -> Build
         .require_placement(placement.scheduling.value == Scheduling::Required)
 }
 
-/// How much of others the participant knows at most: as many as the settings say, else `usual`.
+/// Table limits for remote participants: the configured maximum, else `usual`.
 pub(super) fn limits(lane: &LaneSettings, usual: u32) -> Limits {
     let participants = lane.max_participants.value.unwrap_or(usual);
     let places = |of_each: u32| u16::try_from(participants * of_each).unwrap_or(u16::MAX);
@@ -67,7 +66,7 @@ pub(super) fn limits(lane: &LaneSettings, usual: u32) -> Limits {
     }
 }
 
-/// The settings of lanes, in the library's words.
+/// Converts the lane settings to datapath options.
 fn options(xdp: &Xdp) -> XdpOptions {
     let bit = |level: &Level| 1_u8 << level.get();
     let levels = xdp.levels.value.iter().map(bit);
@@ -92,8 +91,8 @@ fn options(xdp: &Xdp) -> XdpOptions {
     }
 }
 
-/// Protects all receivers together, if that is asked for: before there is an endpoint, so that it holds
-/// from the first datagram on. That the datapath cannot is told.
+/// Applies the common protection of all receivers, if configured. It precedes the first endpoint, so that the first
+/// datagram is already policed. A datapath without support is reported.
 pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<(), Failure> {
     let topics = lane.protect.topics.as_ref();
     let others = lane.protect.others.as_ref();
@@ -128,7 +127,6 @@ pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<
     }
 }
 
-/// A reader's budget.
 pub(super) fn budget(budget: ReceiveBudget) -> Budget {
     Budget {
         capacity: budget.capacity,
@@ -136,7 +134,7 @@ pub(super) fn budget(budget: ReceiveBudget) -> Budget {
     }
 }
 
-/// What becomes of the rest.
+/// Converts the action for datagrams over budget.
 pub(super) fn over(over: OverBudget) -> Over {
     match over {
         OverBudget::Drop => Over::Drop,

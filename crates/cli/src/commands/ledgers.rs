@@ -1,4 +1,4 @@
-//! Ledgers in words: every count that is not zero, so that no sample is lost without a name.
+//! Ledgers as text: every count that is not zero.
 
 use std::time::Duration;
 
@@ -7,10 +7,9 @@ use isolane_model::format_duration;
 
 use crate::output::{count_of, tell};
 
-/// Where a reader's samples went.
 pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
     let ReaderLedger {
-        // The sum of what follows.
+        // Sum of the following counts.
         accounted: _,
         delivered,
         available,
@@ -61,7 +60,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
     words((delivered, "delivered"), &others)
 }
 
-/// A topic's response deadline, and how many samples missed it.
+/// Text of a topic's response deadline and its misses.
 pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
     let deadline = format_duration(response.deadline);
     let missed = count_of(response.missed, "sample");
@@ -84,7 +83,7 @@ pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
     }
 }
 
-/// Where a writer's samples went, and what it sent beside them.
+/// Text of a writer's ledger, and of its control messages.
 pub(super) fn of_writer(ledger: &WriterLedger) -> String {
     let WriterLedger {
         written,
@@ -126,7 +125,7 @@ pub(super) fn of_writer(ledger: &WriterLedger) -> String {
     words((written, "written"), &others)
 }
 
-/// What happened inside a participant: its jobs, all its ledgers and counters.
+/// Prints a participant's jobs, ledgers and counters.
 pub(super) fn tell_all(participant: &Participant) {
     let report = participant.report();
     tell(report.to_string().trim_end());
@@ -254,7 +253,7 @@ fn of_counters(counters: &Counters) -> String {
     words((messages, "messages"), &others)
 }
 
-/// The first always, the others unless they are zero.
+/// Lists counts: the first always, the others unless they are zero.
 fn words(first: (u64, &str), others: &[(u64, &str)]) -> String {
     let others = others.iter().copied().filter(|(count, _)| *count > 0);
     let words = std::iter::once(first).chain(others);

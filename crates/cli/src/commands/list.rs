@@ -1,4 +1,4 @@
-//! `isolane ls`: who is there: participants, their writers and readers.
+//! `isolane ls`: the discovered participants with their writers and readers.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::settings::ListSettings;
 use crate::spy::names;
 use crate::why::FullTables;
 
-/// Listens for a while, then prints what it heard.
+/// Listens for the configured time, then prints the list.
 pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     let until = Until::new(Some(settings.listen_for.value))?.with_network(&settings.network);
     let (participant, _) = build(
@@ -48,7 +48,7 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
         tell(format!("note: {unasked}"));
     }
     if until.interrupted() {
-        // Whether or not the list could still be written.
+        // Applies even if the list could not be written.
         return Ok(ExitCode::Interrupted);
     }
     if listing.participants.is_empty() {
@@ -60,13 +60,13 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     printed
 }
 
-/// All that was heard. The form of `--json`.
+/// Discovered participants. The JSON form (`--json`).
 #[derive(Debug, Serialize)]
 struct Listing {
     schema: &'static str,
-    /// What found the tables of this command full.
+    /// Discovery data that did not fit this command's tables.
     refused: Option<String>,
-    /// What `--peer` did not reach.
+    /// Participants that `--peer` did not reach.
     unasked: Option<String>,
     participants: Vec<ListedParticipant>,
 }
@@ -114,7 +114,7 @@ impl Listing {
     fn text(&self) -> String {
         let mut text = String::new();
         for participant in &self.participants {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "{} {:?}, {}, RTPS {}, at {}",

@@ -1,5 +1,4 @@
-//! `isolane completions` and `isolane man`: what shells and `man` want to know, made from the same
-//! arguments as the help.
+//! `isolane completions` and `isolane man`, generated from the same arguments as the help.
 
 use std::path::Path;
 
@@ -11,20 +10,18 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, tell, write_text};
 
-/// Prints a completion script.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "isolane", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Prints the manual page, or writes one for each command.
 pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut whole = command();
     let Some(directory) = directory else {
         return print(&page(&whole)?);
     };
-    // Gives every command its whole name, and the options it takes with all others.
+    // Completes every command's name and adds the common options.
     whole.build();
     std::fs::create_dir_all(directory).map_err(|error| {
         let what = format!(
@@ -48,7 +45,7 @@ fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     write_text(&page(command)?, &directory.join(name)).map(drop)
 }
 
-/// A command's page, with the end of its help in the sections where `man` has such things.
+/// Manual page of a command, with the end of its help moved to the conventional sections.
 fn page(command: &Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     let made = clap_mangen::Man::new(command.clone()).render(&mut page);
@@ -62,7 +59,7 @@ fn page(command: &Command) -> Result<String, Failure> {
         .replace("\n\nExit codes: ", "\n.SH \"EXIT STATUS\"\n"))
 }
 
-/// The command without what is not for people.
+/// Command without hidden subcommands.
 fn command() -> Command {
     let whole = Arguments::grammar();
     let visible: Vec<Command> = whole

@@ -1,5 +1,4 @@
-//! Runs made one after the other, so that neither an interruption nor a run that fails takes what is
-//! finished.
+//! Sequential runs, whose finished results survive an interruption or a failed run.
 //!
 //! ```text
 //!   worker thread: runs  --+
@@ -7,8 +6,7 @@
 //!   signal thread: stop  --+
 //! ```
 //!
-//! Interrupted, this thread returns at once; the worker ends with the process, and its children with
-//! the worker.
+//! On an interruption this thread returns at once; the worker ends with the process, and its children with the worker.
 
 use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -24,27 +22,25 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, tell};
 
-/// How often the bar moves.
+/// Update interval of the progress bar.
 const TICK: Duration = Duration::from_millis(200);
-/// What a run takes beside the time it measures: processes start and find each other, and what is
-/// late is waited for.
+/// Expected overhead of a run: starting processes, discovery, and waiting for late messages.
 const OVERHEAD: Duration = Duration::from_millis(1_100);
-/// After an interruption, results that nobody takes do not hold up the end longer than this.
+/// Maximum delay of the exit after an interruption, while results are written.
 const LAST_WORDS: Duration = Duration::from_millis(800);
 
-/// A run to make.
+/// Planned run.
 pub(super) struct Row<C> {
     pub(super) config: C,
-    /// What tells it from the others.
+    /// Description that distinguishes it from the others.
     pub(super) title: String,
     pub(super) seconds: u32,
 }
 
-/// What came of all runs.
 pub(super) struct Measured<R> {
-    /// In the order of the rows.
+    /// Finished runs in the order of the rows.
     pub(super) finished: Vec<R>,
-    /// The others.
+    /// Runs without a result.
     pub(super) missing: Vec<Missing>,
     pub(super) interrupted: bool,
 }
@@ -55,11 +51,11 @@ enum Event<R> {
     Interrupted,
 }
 
-/// Makes the runs. `what` completes the sentence "so many runs of so many seconds, about so long"; `keep`
-/// is called with each as it is finished.
+/// Executes the runs. `what` completes the sentence "N runs of N s, about N"; `keep` is called with each finished
+/// result.
 ///
 /// # Errors
-/// Why the first run failed, if none has a result.
+/// The first run's error, if no run has a result.
 pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     laboratory: Laboratory,
     what: &str,
@@ -74,7 +70,7 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     forward_signals(&laboratory, events.clone());
     thread::spawn(move || {
         for row in rows {
-            // Nobody listens any more: interrupted.
+            // The receiver is gone after an interruption.
             if events.send(Event::Begun(row.title.clone())).is_err() {
                 return;
             }
@@ -101,7 +97,6 @@ fn announce<C>(what: &str, rows: &[Row<C>]) {
     ));
 }
 
-/// How long all of them are expected to take.
 pub(super) fn expected_of_all<C>(rows: &[Row<C>]) -> Duration {
     rows.iter().map(expected).sum()
 }
@@ -145,7 +140,7 @@ fn collect<R>(
                 measured.interrupted = true;
                 break;
             }
-            // The worker has panicked and said so; what is finished is finished.
+            // The worker has panicked with a message; finished results are kept.
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -174,7 +169,7 @@ fn collect<R>(
 }
 
 impl<R> Measured<R> {
-    /// How the command ends; `is_result` is whether a run is one.
+    /// Exit code of the command; `is_result` returns whether a run is valid.
     pub(super) fn exit_code(&self, is_result: impl Fn(&R) -> bool) -> ExitCode {
         if self.interrupted {
             ExitCode::Interrupted
@@ -185,7 +180,7 @@ impl<R> Measured<R> {
         }
     }
 
-    /// The runs without a result that somebody should know of, a line each.
+    /// Lines that report runs without a result.
     pub(super) fn failures(&self) -> String {
         let failed = self.missing.iter();
         failed
@@ -195,7 +190,7 @@ impl<R> Measured<R> {
     }
 }
 
-/// Reports SIGINT, SIGTERM and SIGHUP from a thread, and ends the process if that does not.
+/// Reports SIGINT, SIGTERM and SIGHUP from a thread, and ends the process if it is still running after a while.
 fn forward_signals<R: Send + 'static>(laboratory: &Laboratory, events: Sender<Event<R>>) {
     let stop = laboratory.stop.clone();
     thread::spawn(move || {
@@ -217,7 +212,7 @@ mod tests {
         ConfigError::ThreadInMemory.into()
     }
 
-    /// What is made of events about the rows a, b and c.
+    /// Result of events about the rows a, b and c.
     fn collected(events: Vec<Event<u32>>) -> Result<Measured<u32>, Failure> {
         let (sender, receiver) = mpsc::channel();
         for event in events {

@@ -1,4 +1,4 @@
-//! The commands, a file each: settings in, an exit code or a failure out.
+//! Commands, one per file: settings in, an exit code or a failure out.
 
 mod bench_rtt;
 mod bench_throughput;
@@ -31,10 +31,10 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::settings::Command;
 
-/// Does what was asked.
+/// Runs a command.
 ///
 /// # Errors
-/// Why it could not be done.
+/// Reason why it failed.
 pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Demo(settings) => demo::run(settings),

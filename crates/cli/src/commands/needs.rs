@@ -1,11 +1,11 @@
-//! What a description wants of the machine that is looked at, for `doctor` and `tune`.
+//! Needs of a description on this machine, for `doctor` and `tune`.
 
 use isolane_model::System;
 use isolane_tune::Needs;
 
 use crate::failure::Failure;
 
-/// The needs of the host that the machine is; of the domain alone, without a description.
+/// Needs of this machine's host entry, or of the domain alone without a description.
 pub(super) fn of(
     system: Option<&System>,
     domain: u32,

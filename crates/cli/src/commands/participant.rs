@@ -1,5 +1,4 @@
-//! What `pub`, `sub` and `ls` have in common: a participant as the settings want it, and the wish
-//! to stop.
+//! Common part of `pub`, `sub` and `ls`: the participant from the settings, and the end of the command.
 
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
@@ -25,11 +24,11 @@ use crate::stop;
 use crate::values::{Peer, Representation};
 use crate::why::FullTables;
 
-/// How long the loop runs before it is looked whether to stop: a signal interrupts its sleep, so
-/// this only bounds the rare one that comes just before.
+/// Interval at which the loop checks for a stop. A signal interrupts its sleep, so the interval only bounds a signal
+/// that arrives just before.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Makes the participant of a command that looks who is there, named after it, and tells what it had to do without.
+/// Creates the participant of an observing command, named after it, and reports its notes.
 pub(super) fn build<'a>(
     name: &str,
     network: &'a NetworkSettings,
@@ -40,7 +39,7 @@ pub(super) fn build<'a>(
     build_with(name, (network, lane, None), peers, most).map_err(failure)
 }
 
-/// The same for an endpoint, whose participant may be one of the description.
+/// Creates the participant of an endpoint, which may be a described one.
 pub(super) fn build_endpoint<'a>(
     name: &str,
     settings: &'a EndpointSettings,
@@ -49,7 +48,7 @@ pub(super) fn build_endpoint<'a>(
     build_with(name, of, &settings.peers.value, USUAL_PARTICIPANTS).map_err(failure)
 }
 
-/// The same, for who has more to say of an error; unless somebody says otherwise `most` participants are known at most.
+/// Creates a participant for callers that handle errors themselves. `most` is the default limit of known participants.
 pub(super) fn build_with<'a>(
     name: &str,
     (network, lane, endpoint): (
@@ -75,7 +74,7 @@ pub(super) fn build_with<'a>(
     }
     let mut described = None;
     if let Some(endpoint) = endpoint {
-        // Others only look at the network, and do not need the host's core.
+        // Observing commands do not need the host's core.
         builder = lane::with_placement(builder, lane);
         described = endpoint.described.as_ref();
     }
@@ -89,7 +88,7 @@ pub(super) fn build_with<'a>(
     Ok((participant, notes))
 }
 
-/// What a participant had to do without, told once.
+/// Notes of a participant on missing capabilities, each reported once.
 pub(super) struct Notes<'a> {
     network: &'a NetworkSettings,
     peers: &'a [Peer],
@@ -97,12 +96,12 @@ pub(super) struct Notes<'a> {
 }
 
 impl Notes<'_> {
-    /// Tells what was not told yet: an endpoint may bring news.
+    /// Reports new notes; creating an endpoint may add some.
     pub(super) fn tell(&mut self, participant: &Participant) {
         for note in participant.notes() {
             let is_news = !self.told.contains(&note);
             if is_news && (self.network.verbosity > 0 || !is_as_asked(&note, self.peers)) {
-                // The library names its own function.
+                // The note names the library's function.
                 let said = note.replace("Builder::peer", "--peer ADDRESS");
                 tell(format!("note: {said}"));
             }
@@ -111,13 +110,13 @@ impl Notes<'_> {
     }
 }
 
-/// Whether it only says what goes without saying: who names peers does without multicast, and the
-/// loopback interface usually has none.
+/// Returns whether a note is redundant: with peers multicast is unnecessary, and the loopback interface usually has
+/// none.
 fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
     !peers.is_empty() && note.starts_with("no multicast on interface lo:")
 }
 
-/// What is not known because a table was full; `None`: nothing.
+/// Discovery data that did not fit a full table; `None` if all fitted.
 pub(super) fn full_tables(participant: &Participant, lane: &LaneSettings) -> Option<FullTables> {
     let refused = refused(&participant.counters())?;
     let participants = lane.max_participants.value.unwrap_or(SEEN_PARTICIPANTS);
@@ -148,7 +147,7 @@ fn refused(counters: &Counters) -> Option<String> {
     (!said.is_empty()).then(|| said.join(", "))
 }
 
-/// What `--peer` does not reach; `None`: nobody was named by an address alone.
+/// Participants that `--peer` does not reach; `None` if every peer has a port.
 pub(super) fn unasked(peers: &[Peer]) -> Option<String> {
     peers.iter().any(|peer| peer.port.is_none()).then(|| {
         format!(
@@ -158,7 +157,7 @@ pub(super) fn unasked(peers: &[Peer]) -> Option<String> {
     })
 }
 
-/// An error of the library, as this command tells it.
+/// Converts a library error to a failure.
 pub(super) fn failure(error: BuildError) -> Failure {
     let code = match error.is_wrong_setting() {
         true => ExitCode::WrongUsage,
@@ -167,7 +166,6 @@ pub(super) fn failure(error: BuildError) -> Failure {
     Failure::new(code, "the participant could not be made", error.to_string())
 }
 
-/// The QoS of an endpoint.
 pub(super) fn qos(settings: &EndpointSettings) -> Qos {
     let mut qos = match settings.reliability.value {
         Reliability::BestEffort => Qos::best_effort(),
@@ -198,11 +196,11 @@ pub(super) fn qos(settings: &EndpointSettings) -> Qos {
         })
 }
 
-/// When to stop: at a signal, or when the time is over.
+/// End condition of a command: a signal, or the end of its time.
 pub(super) struct Until {
     interrupted: Arc<AtomicBool>,
     end: Option<Instant>,
-    /// Interfaces in use, whose state is told.
+    /// Interfaces in use, whose state changes are reported.
     presence: Option<RefCell<Presence>>,
 }
 
@@ -216,13 +214,13 @@ impl Until {
         })
     }
 
-    /// Tells meanwhile which interfaces of the network go down and come back.
+    /// Enables reports of interfaces that go down or come back.
     pub(super) fn with_network(mut self, network: &NetworkSettings) -> Self {
         self.presence = Some(RefCell::new(Presence::new(network)));
         self
     }
 
-    /// What a signal sets, for loops of others.
+    /// Flag set by a signal, for other loops.
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.interrupted
     }
@@ -231,19 +229,19 @@ impl Until {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Whether to stop now.
+    /// Returns whether to stop now.
     pub(super) fn over(&self) -> bool {
         self.interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// The time that is left, `at_most` this.
+    /// Remaining time, limited to `at_most`.
     pub(super) fn left(&self, at_most: Duration) -> Duration {
         self.end.map_or(at_most, |end| {
             end.saturating_duration_since(Instant::now()).min(at_most)
         })
     }
 
-    /// Runs the loop until `done`, a signal, or the end of the time; true: it was `done`.
+    /// Runs the loop until `done`, a signal, or the end of the time; returns whether it was `done`.
     pub(super) fn run(&self, participant: &Participant, mut done: impl FnMut() -> bool) -> bool {
         loop {
             if done() {

@@ -1,4 +1,4 @@
-//! Core and scheduling policy of the participants that run, compared with the description, for `doctor`.
+//! Comparison of running participants' core and scheduling policy with the description, for `doctor`.
 
 use std::io;
 use std::thread;
@@ -10,12 +10,12 @@ use isolane_tune::{Finding, Severity};
 
 use crate::top::watcher::Watcher;
 
-/// How long it is waited for what participants say: they tell once a second.
+/// Time limit for the participants' snapshots, which are published once a second.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks whether something has come.
+/// Polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Findings about the participants of a domain that run now on a host with a described core or priority.
+/// Findings about the running participants of a domain, on a host with a described core or priority.
 pub(super) fn examine(host: &Host, domain: u32) -> Vec<Finding> {
     if host.core.value.is_none() && host.priority.value.is_none() {
         return Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn examine(host: &Host, domain: u32) -> Vec<Finding> {
         .collect()
 }
 
-/// What the participants of a domain say of themselves.
+/// Snapshots of a domain's participants.
 fn running(domain: u32) -> io::Result<Vec<ParticipantSample>> {
     let mut watcher = Watcher::new(Some(domain));
     let begun = Instant::now();

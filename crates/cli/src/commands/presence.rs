@@ -1,21 +1,20 @@
-//! Whether the interfaces a participant uses are still there: a socket does not say that its
-//! interface is gone, it only falls silent. A command tells it and goes on: links flap, and come back.
+//! State of the interfaces in use. A socket does not report the loss of its interface, so the command reports it and
+//! continues, because links come back.
 
 use std::time::{Duration, Instant};
 
 use crate::output::tell;
 use crate::settings::{Interfaces, NetworkSettings};
 
-/// How often it is looked: soon for a person, rarely for a machine.
+/// Polling interval: soon enough for a person, cheap for a machine.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The interfaces in use, and which of them work.
+/// Interfaces in use with their states.
 pub(super) struct Presence {
     interfaces: Vec<(String, State)>,
     looked: Instant,
 }
 
-/// What is the matter with an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Works,
@@ -42,7 +41,7 @@ impl State {
 }
 
 impl Presence {
-    /// Those of the settings; where they name none, all that are up now and leave the host.
+    /// Interfaces of the settings, or all non-loopback interfaces that are up now.
     pub(super) fn new(network: &NetworkSettings) -> Self {
         let names = match &network.interfaces.value {
             Interfaces::Named(names) => names.clone(),
@@ -59,19 +58,19 @@ impl Presence {
         }
     }
 
-    /// Looks, if it is time, and tells what has changed.
+    /// Polls the interfaces when due, and reports changes.
     pub(super) fn look(&mut self) {
         if self.looked.elapsed() < PERIOD || self.interfaces.is_empty() {
             return;
         }
         self.looked = Instant::now();
-        // Without netlink it cannot be seen.
+        // Without netlink the state is unknown.
         if let Ok(present) = isolane_tune::interfaces() {
             self.compare(&present).into_iter().for_each(tell);
         }
     }
 
-    /// What has changed, in sentences.
+    /// Sentences on changed states.
     fn compare(&mut self, present: &[isolane_tune::Interface]) -> Vec<String> {
         let mut changed = Vec::new();
         for (name, state) in &mut self.interfaces {

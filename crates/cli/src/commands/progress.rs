@@ -1,6 +1,5 @@
-//! What a person sees while something is being measured: on a terminal a bar that moves with the time
-//! and says how much is left, elsewhere a line for each part, which says it too. What is left follows from
-//! how long the parts behind have really taken. On standard error: results go elsewhere.
+//! Progress of a measurement on standard error: a bar on a terminal, otherwise a line per part. The remaining time is
+//! estimated from the finished parts.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +7,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::tell;
 
-/// Parts of one measurement, and how long they are expected to take.
+/// Parts of a measurement with their expected durations.
 pub(crate) struct Progress {
     bar: ProgressBar,
     parts: Vec<Duration>,
-    /// Parts that have begun.
+    /// Number of parts begun.
     begun: usize,
     part_began: Instant,
     began: Instant,
 }
 
 impl Progress {
-    /// These parts are to come, each with the time it is expected to take.
+    /// Creates the progress of parts with the given expected durations.
     pub(crate) fn new(parts: Vec<Duration>) -> Self {
         let bar = ProgressBar::new(milliseconds(parts.iter().sum()));
-        // A template that does not parse is a fault of this file; the plain bar serves then.
+        // Falls back to the plain bar if the template does not parse.
         if let Ok(style) = ProgressStyle::with_template("[{elapsed}] {wide_bar} {prefix}  {msg}") {
             bar.set_style(style);
         }
@@ -35,7 +34,7 @@ impl Progress {
         }
     }
 
-    /// The next part begins.
+    /// Begins the next part.
     pub(crate) fn begin(&mut self, what: &str) {
         self.begun += 1;
         self.part_began = Instant::now();
@@ -52,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// Time has passed.
+    /// Updates the bar.
     pub(crate) fn tick(&self) {
         let passed = self.passed();
         let left = self.left(self.began.elapsed());
@@ -61,11 +60,11 @@ impl Progress {
         self.bar.set_position(milliseconds(passed));
     }
 
-    /// What is still to come, if the rest deviates from what was expected as what is behind did.
+    /// Remaining time, scaled by the deviation of the finished parts.
     fn left(&self, elapsed: Duration) -> Duration {
         let passed = self.passed();
         let expected = self.parts.iter().sum::<Duration>().saturating_sub(passed);
-        // Of a few seconds nothing follows.
+        // Few parts do not allow an estimate.
         let is_early = self.begun <= FEW_PARTS || passed.is_zero();
         let slower = match is_early {
             true => 1.0,
@@ -74,7 +73,7 @@ impl Progress {
         expected.mul_f64(slower)
     }
 
-    /// What is behind, as it was expected: a part that takes longer stops at its end.
+    /// Expected duration of the finished parts, and of the current one up to its end.
     fn passed(&self) -> Duration {
         let Some((current, before)) = self.parts[..self.begun].split_last() else {
             return Duration::ZERO;
@@ -89,10 +88,10 @@ impl Drop for Progress {
     }
 }
 
-/// So many parts say nothing yet about how long the others take.
+/// Number of parts after which durations are extrapolated.
 const FEW_PARTS: usize = 3;
 
-/// A length of time as people say it: "40 s", "124 s", "19 min".
+/// Rounded duration: "40 s", "124 s", "19 min".
 pub(crate) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     match seconds {
@@ -117,7 +116,7 @@ mod tests {
         for _ in 0..=FEW_PARTS {
             progress.begin("one");
         }
-        // Three parts are behind, which were to take 30 s and took 60.
+        // Three parts are done, which took 60 s instead of 30.
         let left = progress.left(Duration::from_secs(60));
         assert!(left > Duration::from_secs(120), "{left:?}");
         assert!(left < Duration::from_secs(141), "{left:?}");

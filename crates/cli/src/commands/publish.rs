@@ -1,4 +1,4 @@
-//! `isolane pub`: one writer that publishes a moving shape.
+//! `isolane pub`: a writer that publishes a moving shape.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,12 +18,12 @@ use crate::output::tell;
 use crate::settings::{AtEnd, PublishSettings};
 use crate::shape::{ShapeType, position};
 
-/// How long a reliable writer waits for the last acknowledgments before it leaves.
+/// Time limit for the last acknowledgements of a reliable writer.
 const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(5);
-/// How long a best-effort one stays, so that what it sent is taken before readers see it leave.
+/// Time that a best-effort writer stays, so that readers take its last samples before they see it leave.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Publishes until the count, the time or the person says stop.
+/// Publishes until the count, the time or a signal ends it.
 pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
@@ -57,7 +57,7 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     ended
 }
 
-/// Waits for a subscriber where that makes sense, publishes, and ends the instance.
+/// Waits for a subscriber if the durability is volatile, publishes, and ends the instance.
 fn publish_all(
     participant: &Participant,
     writer: &Rc<DataWriter<ShapeType>>,
@@ -92,8 +92,8 @@ fn publish_all(
     }
 }
 
-/// Writes a sample a period from a time-triggered job. How many were written: one that is refused,
-/// because the history is full, is tried again a period later.
+/// Writes a sample per period from a time-triggered job, and returns the number written. A sample refused by a full
+/// history is retried a period later.
 fn publish(
     participant: &Participant,
     writer: &Rc<DataWriter<ShapeType>>,
@@ -118,7 +118,7 @@ fn publish(
                     return;
                 }
                 [shape.x, shape.y] = position(written.get());
-                // A refusal is in the ledger.
+                // The ledger counts refusals.
                 if writer.write(&shape).is_ok() {
                     written.set(written.get() + 1);
                 }
@@ -139,8 +139,8 @@ fn publish(
     Ok(written.get())
 }
 
-/// Waits for what is on the way (a KEEP_LAST history would drop it for the end of the instance), then
-/// ends the instance as it was asked. Whether all was acknowledged.
+/// Waits for acknowledgements, because the end of the instance would evict samples from a KEEP_LAST history, then ends
+/// the instance as configured. Returns whether all samples were acknowledged.
 fn finish(
     participant: &Participant,
     writer: &DataWriter<ShapeType>,

@@ -1,4 +1,4 @@
-//! What `demo` and `bench rtt` have in common: runs are made one after the other, then shown.
+//! Common part of `demo` and `bench rtt`: runs the plan and shows the results.
 
 use std::fmt::Write;
 
@@ -19,27 +19,24 @@ use crate::output::{GrowingJson, print, tell, write_text};
 use crate::settings::RunSettings;
 use crate::values::Destination;
 
-/// What is measured between two processes, or in one.
 pub(crate) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
 
-/// What is shown of runs, beside their comparisons.
+/// Form of the results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// A line with every number.
+    /// A line with every number per run.
     EachRun,
-    /// The steps of an ablation, whose runs take turns: a table of them would be one of a line each.
+    /// Ablation tables only, because a table of alternating runs would be unreadable.
     Steps,
 }
 
-/// What is to be measured.
 pub(crate) struct Plan {
-    /// In their order.
     pub(crate) rows: Vec<rtt::Config>,
-    /// What this machine does not allow.
+    /// Runs this machine does not support.
     pub(crate) left_out: Vec<Missing>,
 }
 
-/// Makes the runs and shows them, with what they mean; the exit code says whether all are results.
+/// Executes the runs and shows them with their explanation; the exit code tells whether all are valid.
 pub(crate) fn run(
     laboratory: Laboratory,
     what: &str,
@@ -72,7 +69,7 @@ pub(crate) fn run(
     if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
-    // Files first: who interrupts may have closed the terminal.
+    // Files come first, because an interrupted terminal may be closed.
     if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
         growing.finish(&report)?;
     }
@@ -126,7 +123,7 @@ fn word_of(disturbance: Option<Disturbance>) -> &'static str {
     disturbance.map_or("undisturbed", Disturbance::word)
 }
 
-/// Table, histogram, ratios, floods and what the machine refused.
+/// Text with tables, histogram, ratios, disturbances and notes.
 fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
     let mut text = match shown {
         Shown::EachRun => table(&report.runs),
@@ -171,7 +168,7 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
     text
 }
 
-/// The first run beside those that differ from it in the disturbance and what serves it only.
+/// Histogram of the first run and of runs that differ only in disturbance, arbiter or order.
 fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
     let cores = first.run.cores;
     let alike = |run: &Run| {
@@ -182,7 +179,7 @@ fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
             && run.bulk_reader == first.run.bulk_reader
             && run.cores == cores
     };
-    // Four columns fit a terminal; more are in the table.
+    // Four columns fit a terminal; the table has the others.
     const MOST: usize = 4;
     let name = |run: &Run| {
         let mut words = vec![word_of(run.disturbance)];
@@ -212,10 +209,10 @@ fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
     histogram(&title, &series, terminal_width(), Charset::of_environment())
 }
 
-/// How far a flood may be from what was asked for, in multiples of the link's rate.
+/// Tolerated deviation of a flood's rate, as a multiple of the link's rate.
 const FLOOD_TOLERANCE: f64 = 0.02;
 
-/// What the floods reached: a machine may be too slow for its own. One line, unless one deviates.
+/// Lines on the achieved flood rates: one, and one for each deviating run.
 fn floods(text: &mut String, runs: &[Run]) {
     let reached = runs.iter().filter_map(|run| {
         let asked = run.flood.as_ref()?;
@@ -257,7 +254,7 @@ fn floods(text: &mut String, runs: &[Run]) {
     }
 }
 
-/// What the storms reached, the least and the most of all rows, and what became of it.
+/// Line on the storms: minimum and maximum rate, and their outcome.
 fn storms(text: &mut String, runs: &[Run]) {
     let storms = runs.iter().filter_map(|run| {
         let asked = run.storm?;
@@ -282,7 +279,7 @@ fn storms(text: &mut String, runs: &[Run]) {
     );
 }
 
-/// Prints the result for people; beside JSON on standard output it goes to standard error.
+/// Prints the text; to standard error if JSON goes to standard output.
 pub(crate) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure> {
     if json == Some(&Destination::StandardOutput) {
         tell(text);
@@ -299,7 +296,7 @@ mod tests {
     use isolane_bench::scenario::ablation::{Ablation, Beside};
     use isolane_bench::scenario::plan::{self, Part};
 
-    /// What the help says of times is written there; this is what it is written from.
+    /// Basis of the durations stated in the help.
     #[test]
     fn measurements_take_as_long_as_their_help_says() {
         let expected_s = |rows: Vec<rtt::Config>| {

@@ -1,4 +1,4 @@
-//! `isolane sub`: one reader that prints every shape it gets, a line each, as text or as JSON.
+//! `isolane sub`: a reader that prints every received shape, a line each, as text or as JSON.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::settings::SubscribeSettings;
 use crate::shape::{ShapeType, line};
 use crate::values::Destination;
 
-/// Subscribes until the count, the time or the person says stop.
+/// Subscribes until the count, the time or a signal ends it.
 pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let mut printer = Printer::new(&settings)?;
     let until =
@@ -38,7 +38,7 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let mut printed = Ok(());
     until.run(&participant, || {
         watch.look(reader.matched_writers(), reader.incompatible());
-        // The first failure is the one that counts: it is asked again before the loop ends.
+        // Keeps the first failure, because the callback runs again before the loop ends.
         if printed.is_ok() {
             printed = printer.print_available(&reader);
         }
@@ -100,7 +100,6 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The reader's QoS, with the budget it is to have.
 fn with_budget(settings: &SubscribeSettings) -> Qos {
     let qos = qos(&settings.endpoint);
     match settings.budget.value {
@@ -109,7 +108,7 @@ fn with_budget(settings: &SubscribeSettings) -> Qos {
     }
 }
 
-/// Datagrams that the reader's own budget dropped.
+/// Number of datagrams dropped by the reader's own budget.
 fn dropped_by_budget(reader: &DataReader<ShapeType>) -> u64 {
     let flow = reader.flow();
     let decisions = flow.iter().flat_map(|flow| &flow.decisions);
@@ -120,14 +119,14 @@ fn dropped_by_budget(reader: &DataReader<ShapeType>) -> u64 {
 struct Printer {
     topic: String,
     json: Option<JsonLines>,
-    /// Samples are printed as text, too.
+    /// Whether samples are printed as text.
     text: bool,
-    /// Colours by key hash: the end of an instance may carry no more than the hash.
+    /// Colours by key hash, because the end of an instance may carry only the hash.
     colors: BTreeMap<[u8; 16], String>,
-    /// Samples to print.
+    /// Number of samples to print.
     wanted: u64,
     printed: u64,
-    /// Samples that came when all that were wanted had been printed.
+    /// Samples received after that number was printed.
     beyond: u64,
     unreadable: u64,
 }
@@ -147,7 +146,7 @@ impl Printer {
         })
     }
 
-    /// Puts the JSON in its place also if there was no sample.
+    /// Completes the JSON file, also without samples.
     fn finish(&mut self) -> Result<(), Failure> {
         self.json.as_mut().map_or(Ok(()), JsonLines::finish)
     }
@@ -169,7 +168,7 @@ impl Printer {
         if sample.value.is_some() {
             self.printed += 1;
         } else if sample.info.instance_state == InstanceState::Alive {
-            // One of several writers has unregistered it: nothing a reader's user would notice.
+            // One of several writers unregistered the instance, which a user would not notice.
             return Ok(());
         }
         if let Some(lines) = &mut self.json {
@@ -202,7 +201,7 @@ impl Printer {
     }
 }
 
-/// The instance's state as DDS 1.4 §2.2.2.5.1.3 names it, without its last words.
+/// Name of the instance state (DDS 1.4 §2.2.2.5.1.3).
 fn state(info: &SampleInfo) -> &'static str {
     match info.instance_state {
         InstanceState::Alive => "ALIVE",
@@ -211,7 +210,7 @@ fn state(info: &SampleInfo) -> &'static str {
     }
 }
 
-/// A line of `--json`. The end of an instance has no value.
+/// JSON line of a sample. The end of an instance has no value.
 fn as_json(topic: &str, sample: &Sample<ShapeType>) -> Value {
     let value = sample.value.as_ref().map(|shape| {
         json!({

@@ -1,4 +1,4 @@
-//! `isolane top`: what isolane processes of this host do, as it happens.
+//! `isolane top`: live state of the isolane processes on this host.
 
 use std::io::{self, IsTerminal};
 use std::thread;
@@ -15,14 +15,14 @@ use crate::top::view::{View, Wish};
 use crate::top::watcher::Watcher;
 use crate::values::Destination;
 
-/// Between two looks whether something has come.
+/// Polling interval of the connections.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Between two samples: participants tell once a second.
+/// Interval of samples, equal to that of the participants' snapshots.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// How long a single sample waits for what participants say: two seconds take two snapshots.
+/// Time limit of a single sample, which needs two snapshots a second apart.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Shows, until the time or the person says stop; once, if that is all that was asked.
+/// Shows samples until the time or the user ends it, or a single one.
 pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
     let until = Until::new(settings.run_for.value)?;
     let mut watcher = Watcher::new(settings.domain);
@@ -46,7 +46,7 @@ pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
             output.show(&sample)?;
         }
     }
-    // Programs read the last line: it has rates, which takes two snapshots of each participant.
+    // Programs read the last line, so it has rates, which need two snapshots of each participant.
     if !settings.once && output.json.is_some() && !until.interrupted() && !sample.has_rates() {
         sample = settled_sample(&mut watcher, &|| until.interrupted())?;
         output.show(&sample)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
     Ok(verdict(&sample, &until))
 }
 
-/// Waits until everybody has said enough for rates, or has had the time to.
+/// Waits for the snapshots of all participants, up to a time limit.
 fn settled_sample(watcher: &mut Watcher, is_over: &dyn Fn() -> bool) -> Result<Sample, Failure> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -87,21 +87,20 @@ fn verdict(sample: &Sample, until: &Until) -> ExitCode {
     }
 }
 
-/// Where samples go.
+/// Destinations of samples.
 struct Output {
     json: Option<JsonLines>,
     people: People,
-    /// Samples that were printed.
+    /// Number of printed samples.
     printed: u64,
 }
 
-/// What people see.
+/// Form of the output for people.
 enum People {
-    /// A terminal.
+    /// Live view on a terminal.
     View(Box<View>),
-    /// Lines.
     Text,
-    /// Standard output is for JSON alone.
+    /// None, because JSON uses standard output.
     Nothing,
 }
 

@@ -1,30 +1,29 @@
-//! What a person is told of the other side while `pub` and `sub` run: that somebody cannot match, and
-//! why; with `-v -v` also who is matched.
+//! Reports of `pub` and `sub` on the other side: incompatible endpoints with the reason, and with `-v -v` also matches.
 
 use isolane::Incompatible;
 
 use crate::output::{count_of, tell};
 
-/// Which side this is.
+/// Kind of the local endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Writer,
     Reader,
 }
 
-/// What was told so far.
+/// State of the reports.
 #[derive(Debug)]
 pub(super) struct Watch {
     side: Side,
     tells_matches: bool,
     matched: usize,
     most_matched: usize,
-    /// The last that cannot match, and how many there were.
+    /// Last incompatible endpoint, and the total number.
     incompatible: Option<Incompatible>,
 }
 
 impl Watch {
-    /// Nothing was told yet.
+    /// Creates a watch without any report.
     pub(super) fn new(side: Side, verbosity: u8) -> Self {
         Self {
             side,
@@ -35,7 +34,7 @@ impl Watch {
         }
     }
 
-    /// Tells what is new since the last look.
+    /// Reports changes since the last call.
     pub(super) fn look(&mut self, matched: usize, incompatible: Option<Incompatible>) {
         if let Some(news) = self.news_of_matches(matched) {
             tell(news);
@@ -45,7 +44,7 @@ impl Watch {
         }
     }
 
-    /// Tells again, at the end, who could not match.
+    /// Repeats at the end the incompatible endpoints.
     pub(super) fn tell_end(&self) {
         if let Some(found) = self.incompatible {
             tell(format!(
@@ -56,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// How many are matched, and were, where some have left: at the end of a run most have.
+    /// Number of matches as text, with the maximum if some have left.
     pub(super) fn matched(&self) -> String {
         let matched = count_of(self.matched as u64, self.others());
         match self.most_matched {
@@ -88,7 +87,7 @@ impl Watch {
         ))
     }
 
-    /// What is on the other side.
+    /// Kind of the remote endpoints.
     fn others(&self) -> &'static str {
         match self.side {
             Side::Writer => "reader",

@@ -1,4 +1,4 @@
-//! `isolane why`: one sentence why the endpoints of a topic do not talk.
+//! `isolane why`: a sentence on why the endpoints of a topic do not communicate.
 
 use std::fmt::Write as _;
 
@@ -21,33 +21,33 @@ use crate::why::{
     DescribedHere, Facts, Heard, Ignoring, LocalNetwork, Reason, Refusal, Verdict, judge,
 };
 
-/// The form of `--json`.
+/// JSON form (`--json`).
 #[derive(Serialize)]
 struct Answer<'a> {
     schema: &'static str,
     topic: &'a str,
     domain: u32,
-    /// Whether all endpoints of the topic talk.
+    /// Whether all endpoints of the topic communicate.
     talks: bool,
     participants: usize,
     writers: usize,
     readers: usize,
-    /// Domains that were listened to beside.
+    /// Other domains that were observed.
     other_domains: Vec<u32>,
     firewall: Firewall,
     reasons: &'a [Reason],
 }
 
-/// What could be read of packet filters.
+/// Packet filters that could be read.
 #[derive(Serialize)]
 struct Firewall {
-    /// The tools that told the rules: `nft`, `iptables`, `iptables-legacy`.
+    /// Tools that listed rules: `nft`, `iptables`, `iptables-legacy`.
     read_by: Vec<&'static str>,
-    /// Why rules that there are, or may be, were not read.
+    /// Reason why existing or possible rules were not read.
     unreadable: Option<String>,
 }
 
-/// Listens, judges, and says so; exit code 1 unless every writer and reader of the topic match.
+/// Listens, judges and reports; exit code 1 unless every writer and reader of the topic match.
 pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
     let domain = settings.network.domain.value;
     let built = build_with(
@@ -73,7 +73,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
         for (_, other) in &others {
             while other.poll() > 0 && !until.over() {}
         }
-        // Who cannot be looked at is not known to ignore anybody.
+        // Participants that cannot be observed have no known ignore lists.
         let _ = watcher.look();
         false
     });
@@ -112,7 +112,7 @@ fn beside(others: &[(u32, Participant)]) -> String {
     }
 }
 
-/// Participants of the domains that the topic may be in by mistake; one that cannot be made is done without.
+/// Participants in domains where the topic may be by mistake. Those that cannot be created are skipped.
 fn other_participants(settings: &WhySettings) -> Vec<(u32, Participant)> {
     let made = settings.other_domains.value.iter().map(|domain| {
         let builder = Participant::builder(domain.get()).name("isolane why");
@@ -179,7 +179,7 @@ fn refusals(watcher: &Watcher) -> Vec<Refusal> {
     snapshots.flat_map(of).collect()
 }
 
-/// Who writes and reads the topic by the description.
+/// Described participants that write or read the topic.
 fn described(settings: &WhySettings) -> Vec<DescribedHere> {
     let Some(system) = &settings.system else {
         return Vec::new();
@@ -196,7 +196,7 @@ fn described(settings: &WhySettings) -> Vec<DescribedHere> {
             address: participant.address.value.octets(),
             is_announced: participant.announces.value != isolane_model::Announces::Nothing,
             prefix: known.prefix(),
-            // What the description cannot be made of is refused where somebody follows it.
+            // Participants following an invalid description refuse it themselves.
             digest: known.digest().ok()?,
             kinds,
         })
@@ -205,7 +205,7 @@ fn described(settings: &WhySettings) -> Vec<DescribedHere> {
     system.participants().iter().filter_map(of).collect()
 }
 
-/// Nothing could be listened to: that is the answer.
+/// Answer when the domain cannot be joined.
 fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, Failure> {
     let domain = settings.network.domain.value.get();
     let reason = Reason::new(
@@ -281,7 +281,7 @@ fn text(answer: &Answer<'_>) -> String {
             Verdict::Perhaps => "perhaps",
             Verdict::Yes => "yes",
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{word}: {}", reason.sentence);
         let _ = writeln!(text, "  to do: {}", reason.remedy);
     }

@@ -1,4 +1,4 @@
-//! The settings for people: one line a setting, with where it comes from.
+//! Text of the settings, one line each with its source.
 
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::{
 use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::values::Destination;
 
-/// The column the sources stand in, unless a line is longer.
+/// Column of the sources, unless a line is longer.
 const SOURCE_COLUMN: usize = 36;
 
 impl Settings {
-    /// Every setting with its source, a line each.
+    /// All settings with their sources, one line each.
     pub(crate) fn describe(&self) -> String {
         let mut lines = Lines(String::new());
         match &self.command {
@@ -46,7 +46,7 @@ impl Settings {
             Command::Config(ConfigSettings::Example | ConfigSettings::System(..)) => {}
             Command::BenchRtt(rtt) => lines.bench_rtt(rtt),
             Command::BenchThroughput(throughput) => lines.bench_throughput(throughput),
-            // The process that started it has said everything.
+            // The parent process prints the settings.
             Command::Child(_) => {}
         }
         lines.0
@@ -251,7 +251,7 @@ impl Lines {
     }
 
     fn line(&mut self, name: &str, value: impl Display, source: &Source) {
-        // Names and paths may hold anything; a line stays a line.
+        // Names and paths are untrusted and must stay on one line.
         let setting = format!("{name} = {}", value.to_string().escape_debug());
         writeln!(self.0, "{setting:SOURCE_COLUMN$} # {source}")
             .expect("writing to a string does not fail");

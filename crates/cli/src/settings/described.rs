@@ -1,11 +1,11 @@
-//! Which participant of the description a command is, so that it meets the others without discovery; and whether what is
-//! described can be in the command's domain.
+//! Described participant of a command, which matches the others without discovery, and the check of the description's
+//! ports against the command's domain.
 
 use isolane_model::{Domain, Source, Sourced, System};
 
 use crate::failure::Failure;
 
-/// A participant of a description, and all the others of it.
+/// Participant of a description, with the whole description.
 #[derive(Clone, Debug)]
 pub(crate) struct DescribedAs {
     pub(crate) name: Sourced<String>,
@@ -13,7 +13,7 @@ pub(crate) struct DescribedAs {
 }
 
 impl DescribedAs {
-    /// The one of that name; none, if none is asked for.
+    /// Participant with the given name; `None` without a name.
     pub(super) fn new(
         name: Option<String>,
         system: Option<&System>,
@@ -50,15 +50,14 @@ impl DescribedAs {
         }))
     }
 
-    /// The host it runs on.
     pub(super) fn host(&self) -> Option<String> {
         let participant = self.system.participant(&self.name.value)?;
         Some(participant.host.value.clone())
     }
 }
 
-/// Whether the described participants have no port that RTPS gives to those of the command's domain. The description was
-/// checked for its own, and the command may be in another.
+/// Checks that no described participant has a port that RTPS assigns in the command's domain. The description was
+/// checked for its own domain, and the command's may differ.
 pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(), Failure> {
     let taken = domain.value.ports();
     let mut participants = system.participants().iter();

@@ -1,4 +1,4 @@
-//! The settings of `doctor`: which machine is looked at, and against what.
+//! Settings of `doctor`: the machine to examine, and the description to compare it with.
 
 use std::path::PathBuf;
 
@@ -13,17 +13,17 @@ use super::NetworkSettings;
 #[derive(Debug)]
 pub(crate) struct DoctorSettings {
     pub(crate) network: NetworkSettings,
-    /// What to compare the machine with.
+    /// Description to compare the machine with.
     pub(crate) system: Option<Box<System>>,
-    /// Where that stands.
+    /// Path of the description.
     pub(crate) described_in: Option<Sourced<PathBuf>>,
-    /// Which host of it the machine is.
+    /// Host entry of the machine in the description.
     pub(crate) host: Option<String>,
-    /// Facts recorded elsewhere, in place of this machine's.
+    /// Recorded facts, instead of this machine's.
     pub(crate) from: Option<PathBuf>,
-    /// Print the facts instead of findings.
+    /// Whether to print the facts instead of findings.
     pub(crate) facts: bool,
-    /// Show what is as it should be, too.
+    /// Whether to show findings without a problem.
     pub(crate) all: bool,
     pub(crate) json: Option<Destination>,
 }

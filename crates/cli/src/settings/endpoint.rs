@@ -1,4 +1,4 @@
-//! The settings of `pub` and `sub`: one writer or reader of a topic.
+//! Settings of `pub` and `sub`: one writer or reader of a topic.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::{
     DescribedAs, LaneSettings, NetworkSettings, hostname, list_or_default, or_default, seconds,
 };
 
-/// Period of a publisher nobody gave one, as shapes demonstrations have it.
+/// Default period of a publisher, as in shapes demonstrations.
 const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
 
 #[derive(Debug)]
@@ -34,19 +34,18 @@ pub(crate) struct PublishSettings {
 #[derive(Debug)]
 pub(crate) struct SubscribeSettings {
     pub(crate) endpoint: EndpointSettings,
-    /// What is spent on the topic at most; `None`: whatever comes.
+    /// Receive budget of the topic; `None`: unlimited.
     pub(crate) budget: Sourced<Option<ReceiveBudget>>,
     /// Samples to receive; `None`: until stopped.
     pub(crate) count: Sourced<Option<u64>>,
     pub(crate) json: Option<Destination>,
 }
 
-/// What a writer and a reader have in common.
 #[derive(Debug)]
 pub(crate) struct EndpointSettings {
     pub(crate) network: NetworkSettings,
     pub(crate) lane: LaneSettings,
-    /// The participant of the description that it is.
+    /// Described participant to run as.
     pub(crate) described: Option<DescribedAs>,
     pub(crate) topic: String,
     pub(crate) sample_type: Sourced<SampleType>,
@@ -55,24 +54,24 @@ pub(crate) struct EndpointSettings {
     pub(crate) history: Sourced<History>,
     /// Samples to reserve, never less than the history keeps.
     pub(crate) max_samples: Sourced<NonZeroU32>,
-    /// Bytes of the largest serialised sample, without its encapsulation header; `None`: the library's default for
-    /// the type.
+    /// Maximum serialised sample size in bytes, without the encapsulation header; `None`: the library's default for the
+    /// type.
     pub(crate) max_bytes: Sourced<Option<u32>>,
     pub(crate) level: Sourced<Level>,
-    /// Longest time from a sample's arrival to the end of its callback, or until it is taken.
+    /// Response deadline: maximum time from a sample's arrival to the end of its callback, or until it is taken.
     pub(crate) deadline: Sourced<Option<Duration>>,
-    /// QoS DEADLINE: longest time between two samples.
+    /// QoS DEADLINE: maximum time between two samples.
     pub(crate) separation_max: Option<Duration>,
     pub(crate) peers: Sourced<Vec<Peer>>,
     pub(crate) representation: Sourced<Representation>,
-    /// How long to run; `None`: until stopped.
+    /// Run time; `None`: until stopped.
     pub(crate) run_for: Sourced<Option<Duration>>,
 }
 
-/// What a publisher does with its instance before it leaves.
+/// Action on the publisher's instance at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtEnd {
-    /// Nothing of its own: deleting the writer unregisters.
+    /// None; deleting the writer unregisters the instance.
     Leave,
     Dispose,
     Unregister,
@@ -84,12 +83,12 @@ enum Kind {
     Reader,
 }
 
-/// What writers and readers have in common, with another meaning for each.
+/// Arguments with different meanings for writers and readers.
 struct OwnArguments {
     kind: Kind,
     reliability: Option<Sourced<Reliability>>,
     history: Option<History>,
-    /// A writer's, where the command line says it: the description's holds otherwise.
+    /// Period of a writer from the command line, which overrides the description's.
     period: Option<Duration>,
 }
 
@@ -253,7 +252,7 @@ impl EndpointSettings {
             separation_max: described.and_then(|topic| {
                 let (period, deadline) =
                     (own.period.or(topic.period.value)?, topic.deadline.value?);
-                // The one may be early by all of its deadline, and the next late by as much.
+                // One sample may be early by the whole deadline, and the next late by it.
                 Some(period + deadline)
             }),
             peers: list_or_default(arguments.peer, "--peer", &[]),
@@ -271,7 +270,6 @@ impl EndpointSettings {
     }
 }
 
-/// The budget the description gives a topic's receivers.
 fn described_budget(topic: &Topic) -> Option<Sourced<Option<ReceiveBudget>>> {
     let budget = topic.budget.as_ref()?;
     let received = ReceiveBudget {
@@ -282,9 +280,8 @@ fn described_budget(topic: &Topic) -> Option<Sourced<Option<ReceiveBudget>>> {
     Some(Sourced::new(Some(received), budget.capacity.source.clone()))
 }
 
-/// The standard's defaults (DDS 1.4 §2.2.3.14): a reliable writer and a best-effort reader match
-/// whatever the other side is. A reader that wants history asks for reliability: only a reliable
-/// match carries it.
+/// Default reliability (DDS 1.4 §2.2.3.14): a reliable writer and a best-effort reader match any other side. A
+/// transient-local reader is reliable, because only a reliable match delivers history.
 fn default_reliability(kind: Kind, durability: Durability) -> Sourced<Reliability> {
     match (kind, durability) {
         (Kind::Writer, _) => Sourced::new(Reliability::Reliable, Source::DefaultFor("writers")),
@@ -298,7 +295,7 @@ fn default_reliability(kind: Kind, durability: Durability) -> Sourced<Reliabilit
     }
 }
 
-/// A writer keeps what the standard says. A reader that prints holds a burst until it has printed it.
+/// Default history: the standard's for a writer; for a printing reader, enough for a burst.
 fn default_history(kind: Kind) -> Sourced<History> {
     match kind {
         Kind::Writer => Sourced::default_value(History::default()),
@@ -340,7 +337,7 @@ fn from_option<T>(value: T, option: &'static str) -> Sourced<T> {
     Sourced::new(value, Source::CommandLine(option))
 }
 
-/// A value of the command line, else of the description, else the default.
+/// Value of the command line, else of the description, else the default.
 fn layered<T: Clone>(
     given: Option<T>,
     option: &'static str,

@@ -1,5 +1,5 @@
-//! The settings of how a participant's frames move: which host of the description this machine is,
-//! the datapath, the lanes of xdp, and what all receivers are protected with together.
+//! Settings of the datapath: this machine's host entry in the description, xdp lanes, and the common protection of
+//! receivers.
 
 use std::num::NonZeroU32;
 
@@ -14,11 +14,11 @@ use crate::limits::SAMPLE_MEMORY;
 
 use super::{Interfaces, NetworkSettings, or_default};
 
-/// How the thread that runs the loop is scheduled.
+/// Scheduling of the loop's thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     pub(crate) core: Sourced<Option<u16>>,
-    /// Of SCHED_FIFO; `None`: the ordinary class.
+    /// SCHED_FIFO priority; `None`: the ordinary class.
     pub(crate) priority: Sourced<Option<u8>>,
     pub(crate) lock_memory: Sourced<bool>,
     pub(crate) scheduling: Sourced<Scheduling>,
@@ -35,31 +35,30 @@ impl Placement {
     }
 }
 
-/// How frames move.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
-    /// The host of the description that this machine is.
+    /// Host entry of this machine in the description.
     pub(crate) host: Option<String>,
     pub(crate) datapath: Sourced<Datapath>,
-    /// Core, priority and memory of the loop's thread, as the host has them.
+    /// Core, priority and memory locking of the loop's thread, from the host entry.
     pub(crate) placement: Option<Placement>,
-    /// Wire class of discovery's datagrams; `None`: the library's.
+    /// Level of discovery datagrams; `None`: the library's default.
     pub(crate) discovery_level: Sourced<Option<Level>>,
-    /// The host's; the command line's queue for all levels in its place.
+    /// Lanes of the host entry; the command line's queue overrides all levels.
     pub(crate) xdp: Xdp,
     pub(crate) protect: HostProtection,
-    /// Participants that are known at most; `None`: the command's default.
+    /// Limit of known participants; `None`: the command's default.
     pub(crate) max_participants: Sourced<Option<u32>>,
     pub(crate) fixed_memory: bool,
-    /// Bytes of memory that samples have.
+    /// Sample memory in bytes.
     pub(crate) sample_memory: Sourced<NonZeroU32>,
-    /// That this machine is none of the description's hosts.
+    /// Note that this machine is not in the description.
     pub(crate) note: Option<String>,
 }
 
 impl LaneSettings {
-    /// Made of the command line, and of the host of the description that this machine is. Of the same
-    /// host comes the interface, if the command line names none.
+    /// Combines the command line with this machine's host entry, which also supplies the interface unless the command
+    /// line names one.
     pub(super) fn new(
         arguments: LaneArguments,
         network: &mut NetworkSettings,
@@ -111,7 +110,7 @@ impl LaneSettings {
         })
     }
 
-    /// Its settings with where each comes from, for people.
+    /// Reports the settings with their sources.
     pub(super) fn describe(&self, mut line: impl FnMut(&str, String, &Source)) {
         let (host, source) = match &self.host {
             Some(host) => (host.clone(), &Source::DefaultFor("this machine")),
@@ -186,7 +185,7 @@ impl LaneSettings {
     }
 }
 
-/// The host of that name, else the one that is called as this machine is, else the only one.
+/// Host entry with the given name, else with this machine's name, else the only one.
 fn host<'a>(
     wanted: Option<&str>,
     system: Option<&'a System>,
@@ -224,7 +223,7 @@ fn names(system: &System) -> impl Iterator<Item = &str> {
     hosts.map(|host| host.name.value.as_str())
 }
 
-/// What is to be known where a description was named and this machine is none of its hosts.
+/// Note for a description without an entry of this machine.
 fn no_host(system: &System) -> Option<String> {
     let names: Vec<&str> = names(system).collect();
     (!names.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! How long `isolane list` listens, and to whom.
+//! Settings of `isolane ls`.
 
 use std::time::Duration;
 

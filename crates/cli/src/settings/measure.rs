@@ -1,4 +1,4 @@
-//! The settings of `demo` and `bench`: which runs are made, and where the results go.
+//! Settings of `demo` and `bench`: the runs, and the destinations of results.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,44 +13,42 @@ use crate::values::{
 
 use super::{list_or_default, or_default, seconds};
 
-/// Runs are made for each datapath and each payload.
+/// Common settings of runs, which are made for each datapath and payload.
 #[derive(Debug)]
 pub(crate) struct RunSettings {
-    /// How long each run lasts.
     pub(crate) run_for: Sourced<Duration>,
-    /// At least one, each once.
+    /// At least one datapath, without duplicates.
     pub(crate) datapaths: Sourced<Vec<MeasuredDatapath>>,
-    /// At least one, each once.
+    /// At least one payload, without duplicates.
     pub(crate) payloads: Sourced<Vec<PayloadBytes>>,
     pub(crate) json: Option<Destination>,
-    /// Where the page goes, of results that have one.
+    /// File of the HTML page, if any.
     pub(crate) page: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 pub(crate) struct DemoSettings {
-    /// How long runs last that are disturbed from inside is beside the others'.
+    /// Common settings, except for the duration of runs with inside disturbances.
     pub(crate) runs: RunSettings,
-    /// How long runs last that are disturbed from inside the participants.
+    /// Duration of runs with a disturbance inside the participants.
     pub(crate) run_inside_for: Sourced<Duration>,
-    /// At least one, each once.
+    /// At least one part, without duplicates.
     pub(crate) parts: Sourced<Vec<DemoPart>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct BenchRttSettings {
     pub(crate) runs: RunSettings,
-    /// Pings a second.
+    /// Pings per second.
     pub(crate) rate_hz: Sourced<u32>,
-    /// Runs are made for each of them too. At least one, each once.
+    /// At least one disturbance, without duplicates; runs are made for each.
     pub(crate) disturbances: Sourced<Vec<Disturbance>>,
-    /// And for each of these.
+    /// Arbiters; runs are made for each.
     pub(crate) arbiters: Sourced<Vec<LinkArbiter>>,
-    /// And of these.
+    /// Job orders; runs are made for each.
     pub(crate) orders: Sourced<Vec<JobOrder>>,
-    /// One remedy at a time, instead of datapaths and orders.
+    /// Whether to measure an ablation, instead of datapaths and orders.
     pub(crate) ablation: bool,
-    /// How often everything is measured.
     pub(crate) repetitions: Sourced<u32>,
 }
 
@@ -58,7 +56,7 @@ pub(crate) struct BenchRttSettings {
 pub(crate) struct BenchThroughputSettings {
     pub(crate) runs: RunSettings,
     pub(crate) reliability: Sourced<Reliability>,
-    /// Zero: each sample leaves at once.
+    /// LATENCY_BUDGET; zero sends each sample at once.
     pub(crate) latency_budget: Sourced<Duration>,
 }
 
@@ -140,21 +138,19 @@ impl BenchThroughputSettings {
     }
 }
 
-/// Seconds of a run of the demo: with all rows it takes about two minutes.
+/// Default duration of a demo run in seconds; all rows take about two minutes.
 const DEMO_SECONDS: u32 = 2;
-/// Seconds of one that is disturbed from inside: at 2000 Hz a p99.9 takes 10,000 samples.
+/// Default duration of a run with an inside disturbance in seconds: at 2000 Hz a p99.9 takes 10,000 samples.
 const DEMO_INSIDE_SECONDS: u32 = 5;
-/// Seconds of a run of `bench`.
+/// Default duration of a `bench` run in seconds.
 const BENCH_SECONDS: u32 = 10;
-/// Seconds of a run of an ablation: at 2000 Hz sixty samples lie beyond each p99, and none of the hundreds
-/// of runs has a p99.9, which stalls of the machine decide anyway.
+/// Default duration of an ablation run in seconds. At 2000 Hz sixty samples lie beyond each p99. No run has a p99.9,
+/// which stalls of the machine would dominate anyway.
 const ABLATION_SECONDS: u32 = 3;
-/// How often an ablation measures everything, unless told otherwise.
 const ABLATION_REPETITIONS: u32 = 3;
-/// Payloads of `bench`.
 const BENCH_PAYLOADS: [PayloadBytes; 2] = [PayloadBytes::SMALL, PayloadBytes::MEDIUM];
 
-/// An ablation is about what comes from outside of the participants.
+/// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
 fn only_from_outside(disturbances: &[Disturbance]) -> Result<(), Failure> {
     let is_inside = |disturbance: &&Disturbance| {
         let in_report = disturbance.in_report();
@@ -177,7 +173,7 @@ fn datapaths(given: Vec<MeasuredDatapath>) -> Result<Sourced<Vec<MeasuredDatapat
     words("--datapath", given, &[MeasuredDatapath::Udp])
 }
 
-/// Words of a list, each once.
+/// Words of a list, without duplicates.
 fn words<W: Word + PartialEq>(
     option: &'static str,
     given: Vec<W>,
@@ -199,7 +195,7 @@ fn payloads(
     Ok(payloads)
 }
 
-/// A run that is made twice under one name cannot be told from the other in the results.
+/// Refuses duplicates, which could not be distinguished in the results.
 fn each_once<T: PartialEq>(
     option: &str,
     values: &[T],

@@ -1,9 +1,7 @@
-//! What a command does, complete and consistent: made once from the arguments, the environment and
-//! the description, so that no command looks at any of these again.
+//! Complete and consistent configuration of a command, made once from arguments, environment and description.
 //!
-//! A value comes from the command line; if not there, from the environment; if not there, from the
-//! description; and if nobody said anything it is the default written here. It remembers which
-//! ([`Sourced`]), and `-v` prints them all ([`Settings::describe`]).
+//! A value comes from the command line, else from the environment, else from the description, else from the default
+//! here. Its source is recorded ([`Sourced`]), and `-v` prints all settings ([`Settings::describe`]).
 
 mod describe;
 mod described;
@@ -48,25 +46,24 @@ pub(crate) use self::tune::{
 };
 pub(crate) use self::why::WhySettings;
 
-/// The description `config` reads when nobody names one.
+/// Default description of `config`.
 const USUAL_DESCRIPTION: &str = "isolane.toml";
 
-/// Looks up an environment variable. It is a parameter, so that tests need no environment.
+/// Lookup of an environment variable; a parameter, so that tests need no environment.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// What `isolane` was asked to do.
+/// Configuration of a call of `isolane`.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) command: Command,
-    /// 0: results only; 1: settings too; 2: what happens inside.
+    /// Verbosity. 0: results only; 1: settings too; 2: internals too.
     pub(crate) verbosity: u8,
-    /// What in the description is probably not meant.
+    /// Probable mistakes in the description.
     pub(crate) warnings: Vec<Problem>,
-    /// What the description was named for and does not say.
+    /// Notes on missing entries of the description.
     pub(crate) notes: Vec<String>,
 }
 
-/// A command with everything it needs.
 #[derive(Debug)]
 pub(crate) enum Command {
     Demo(DemoSettings),
@@ -79,17 +76,16 @@ pub(crate) enum Command {
     Doctor(DoctorSettings),
     Tune(TuneSettings),
     Completions(clap_complete::Shell),
-    /// Where to; `None`: print it.
+    /// Directory of the pages; `None`: print the page.
     Man(Option<PathBuf>),
     Config(ConfigSettings),
     BenchRtt(BenchRttSettings),
     BenchThroughput(BenchThroughputSettings),
-    /// The role, as JSON.
+    /// Role, as JSON.
     Child(String),
 }
 
 impl Command {
-    /// Where its results go as JSON, if they do.
     pub(crate) fn json(&self) -> Option<&Destination> {
         match self {
             Self::Demo(demo) => demo.runs.json.as_ref(),
@@ -111,7 +107,7 @@ impl Command {
         }
     }
 
-    /// How its participant's frames move, if it has one.
+    /// Datapath settings of its participant, if it has one.
     fn lane(&self) -> Option<&LaneSettings> {
         match self {
             Self::Publish(publish) => Some(&publish.endpoint.lane),
@@ -122,7 +118,7 @@ impl Command {
         }
     }
 
-    /// Where its results go as a page, if they do.
+    /// File of the HTML page, if any.
     pub(crate) fn page(&self) -> Option<&Path> {
         match self {
             Self::Demo(demo) => demo.runs.page.as_deref(),
@@ -132,19 +128,19 @@ impl Command {
     }
 }
 
-/// What `config` prints.
+/// Output of `config`.
 #[derive(Debug)]
 pub(crate) enum ConfigSettings {
     Example,
-    /// As a description, or as JSON to where it was asked for.
+    /// Description, printed as such, or as JSON to the destination.
     System(Box<System>, Option<Destination>),
 }
 
 impl Settings {
-    /// Makes a configuration of what was asked.
+    /// Creates the configuration.
     ///
     /// # Errors
-    /// What is wrong with the arguments, the environment or the description.
+    /// Problems of the arguments, the environment or the description.
     pub(crate) fn new(arguments: Arguments, environment: Environment<'_>) -> Result<Self, Failure> {
         let Arguments { common, command } = arguments;
         let verbosity = common.verbose;
@@ -189,7 +185,7 @@ impl Settings {
             Raw::Completions(completions) => Command::Completions(completions.shell),
             Raw::Man(man) => Command::Man(man.directory),
             Raw::Spy(spy) => Command::Spy(SpySettings::new(network, spy)?),
-            // A description has been read unless the example is wanted.
+            // The description has been read unless the example is requested.
             Raw::Config(config) => Command::Config(match system {
                 Some(system) => ConfigSettings::System(Box::new(system), config.json),
                 None => ConfigSettings::Example,
@@ -212,13 +208,13 @@ impl Settings {
     }
 }
 
-/// What this machine is called; nothing, if the system does not tell.
+/// Host name of this machine; empty if unknown.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
     name.map_or_else(|_| String::new(), |name| name.trim_end().to_owned())
 }
 
-/// An option that every command takes and this one could only ignore.
+/// Refuses a common option without effect on the command.
 fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), Failure> {
     const HOSTS_OF_ITS_OWN: &str = "it measures between hosts of its own: there it has no effect";
     let given = [
@@ -278,8 +274,8 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
     }
 }
 
-/// A topic that the description does not have is not refused, for others may be tried beside those of
-/// a system; but a slip of the finger would go unseen.
+/// Note on a topic missing in the description. It is allowed, for experiments in a described system, but may be a
+/// misspelling.
 fn undescribed_topic(command: &Raw, system: &System) -> Option<String> {
     let topic = match command {
         Raw::Publish(publish) => &publish.endpoint.topic,
@@ -304,7 +300,7 @@ fn undescribed_topic(command: &Raw, system: &System) -> Option<String> {
     }
 }
 
-/// Which description to read, if any.
+/// Path of the description to read, if any.
 fn description(
     common: &CommonArguments,
     command: &Raw,
@@ -312,11 +308,11 @@ fn description(
 ) -> Result<Option<Sourced<PathBuf>>, Failure> {
     let usual = match command {
         Raw::Config(config) if config.example => return Ok(None),
-        // They describe what they measure themselves.
+        // These commands use no description.
         Raw::Child(_) | Raw::Demo(_) | Raw::Bench(_) => return Ok(None),
         Raw::Completions(_) | Raw::Man(_) | Raw::Top(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
-        // It compares with one if there is one.
+        // The description is optional here.
         Raw::Doctor(_) | Raw::Tune(_) => {
             Some(PathBuf::from(USUAL_DESCRIPTION)).filter(|path| path.exists())
         }
@@ -338,7 +334,7 @@ fn description(
     }
 }
 
-/// A value of the command line, or the default.
+/// Value of the command line, or the default.
 fn or_default<T>(given: Option<T>, option: &'static str, default: T) -> Sourced<T> {
     match given {
         Some(value) => Sourced::new(value, Source::CommandLine(option)),
@@ -346,7 +342,7 @@ fn or_default<T>(given: Option<T>, option: &'static str, default: T) -> Sourced<
     }
 }
 
-/// The values of an option that may be repeated, or the default.
+/// Values of a repeatable option, or the default.
 fn list_or_default<T: Clone>(
     given: Vec<T>,
     option: &'static str,

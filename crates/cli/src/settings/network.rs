@@ -1,4 +1,4 @@
-//! Where in the network a command works: the domain, and interfaces of this machine.
+//! Network settings of a command: the domain and interfaces of this machine.
 
 use std::ffi::OsString;
 
@@ -8,21 +8,19 @@ use super::Environment;
 use crate::arguments::CommonArguments;
 use crate::failure::Failure;
 
-/// Where in the network a command works.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSettings {
     pub(crate) domain: Sourced<Domain>,
     pub(crate) interfaces: Sourced<Interfaces>,
-    /// 0: results only; 1: settings too; 2: what happens inside.
+    /// Verbosity. 0: results only; 1: settings too; 2: internals too.
     pub(crate) verbosity: u8,
 }
 
-/// The interfaces a command uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Interfaces {
-    /// All that can multicast.
+    /// All interfaces that can multicast.
     All,
-    /// These, at least one, each once.
+    /// Named interfaces, at least one, without duplicates.
     Named(Vec<String>),
 }
 

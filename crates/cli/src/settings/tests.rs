@@ -1,4 +1,4 @@
-//! Statements about how arguments, environment and description become settings.
+//! Tests of how arguments, environment and description become settings.
 
 use clap::Parser;
 use isolane_model::{Datapath, Durability, History, Reliability, Word};
@@ -19,7 +19,7 @@ fn endpoint(line: &str) -> EndpointSettings {
     }
 }
 
-/// The endpoint of a command for the topic of the example, whose type is what `pub` speaks.
+/// Endpoint settings for the example's topic, with the type of `pub`.
 fn described(line: &str) -> EndpointSettings {
     let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
     let system = System::from_toml(&text, "isolane.toml").expect("the example");
@@ -92,7 +92,7 @@ fn a_described_topic_has_the_settings_of_the_description() {
     assert!(endpoint.max_samples.value.get() >= 9);
 }
 
-/// The settings of a command with a description.
+/// Settings of a command with a description.
 fn with_description(line: &str, text: &str) -> Result<Settings, Failure> {
     let path = std::env::temp_dir().join(format!(
         "isolane-settings-{}-{:?}.toml",

@@ -1,4 +1,4 @@
-//! The settings of `top`.
+//! Settings of `top`.
 
 use std::time::Duration;
 
@@ -11,20 +11,19 @@ use super::{NetworkSettings, or_default, seconds};
 
 #[derive(Debug)]
 pub(crate) struct TopSettings {
-    /// Only participants of this domain; `None`: of all.
+    /// Domain of the shown participants; `None`: all.
     pub(crate) domain: Option<u32>,
-    /// Where the domain comes from.
     pub(crate) domain_source: Source,
-    /// One sample, and no more.
+    /// Whether to show a single sample.
     pub(crate) once: bool,
-    /// How long to look; `None`: until stopped.
+    /// Run time; `None`: until stopped.
     pub(crate) run_for: Sourced<Option<Duration>>,
     pub(crate) json: Option<Destination>,
 }
 
 impl TopSettings {
     pub(super) fn new(network: NetworkSettings, arguments: TopArguments) -> Self {
-        // Without a word of anybody all domains are shown: it looks at processes, not at one domain.
+        // All domains are shown by default, because the command observes processes.
         let domain = network.domain;
         let asked = domain.source != Source::Default;
         Self {

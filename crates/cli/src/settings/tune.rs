@@ -1,4 +1,4 @@
-//! The settings of `tune` and what is under it.
+//! Settings of `tune` and its subcommands.
 
 mod apply;
 mod landing;
@@ -64,7 +64,7 @@ impl TuneSettings {
         })
     }
 
-    /// Each setting: its name, value and source.
+    /// Reports each setting with name, value and source.
     pub(super) fn describe(&self, line: &mut dyn FnMut(&str, String, &Source)) {
         match self {
             Self::Plan(plan) => plan.from.describe(line),
@@ -78,7 +78,6 @@ impl TuneSettings {
         }
     }
 
-    /// Where its results go as JSON, if they do.
     pub(super) fn json(&self) -> Option<&Destination> {
         match self {
             Self::Plan(plan) => plan.json.as_ref(),

@@ -1,4 +1,4 @@
-//! The topic `isolane why` asks about, where it looks, and for how long.
+//! Settings of `isolane why`: the topic, the domains and the time.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ pub(crate) struct WhySettings {
     pub(crate) network: NetworkSettings,
     pub(crate) lane: LaneSettings,
     pub(crate) topic: String,
-    /// Where the topic may be by mistake.
+    /// Domains where the topic may be by mistake.
     pub(crate) other_domains: Sourced<Vec<Domain>>,
     pub(crate) listen_for: Sourced<Duration>,
     pub(crate) peers: Sourced<Vec<Peer>>,
     pub(crate) json: Option<Destination>,
-    /// Whose participants may know the topic without discovery.
+    /// Description whose participants may use the topic without discovery.
     pub(crate) system: Option<System>,
 }
 

@@ -1,14 +1,14 @@
-//! Rows laid out in columns.
+//! Column layout of rows.
 
-/// Rows of cells under a heading, as lines of text.
+/// Rows of cells under a heading, formatted as lines of text.
 pub(super) struct Columns {
-    /// Words of the heading; those that begin with `>` have numbers below them.
+    /// Headings; those that begin with `>` have right-aligned columns.
     heading: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    /// Under these words. One that begins with `>` stands, with its column, at the right.
+    /// Creates a table with these headings. A heading that begins with `>` aligns its column to the right.
     pub(super) fn new(heading: &[&'static str]) -> Self {
         Self {
             heading: heading.to_vec(),
@@ -21,7 +21,7 @@ impl Columns {
         self.rows.push(cells);
     }
 
-    /// The heading and each row, or nothing where there is no row.
+    /// Heading and rows, or `None` without rows.
     pub(super) fn lines(&self) -> Option<(String, Vec<String>)> {
         if self.rows.is_empty() {
             return None;

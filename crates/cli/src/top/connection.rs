@@ -1,6 +1,6 @@
-//! One participant that is looked at: the connection, and its last two snapshots.
+//! Connection to an observed participant, with its last two snapshots.
 //!
-//! Nothing here waits for the other side, which may be stopped, or be no isolane at all.
+//! All operations are non-blocking: the other side may be stopped, or not be isolane.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
@@ -15,21 +15,21 @@ use rustix::net::{
 use super::find::Address;
 use crate::limits::SNAPSHOT_BYTES;
 
-/// After so long without a snapshot, which comes each second, a participant is said to be silent.
+/// Time without a snapshot, which is sent each second, after which a participant counts as silent.
 const SILENT_AFTER: Duration = Duration::from_millis(3_500);
 
 pub(super) struct Connection {
     pub(super) address: Address,
-    /// The process, its program and its user, as the kernel knows them; `None`: it does not tell.
+    /// Process, program and user according to the kernel; `None` if unknown.
     pub(super) process: Option<Process>,
     stream: Option<UnixStream>,
-    /// What came of the next line.
+    /// Received part of the next line.
     line: Vec<u8>,
     pub(super) latest: Option<Snapshot>,
     pub(super) before: Option<Snapshot>,
-    /// When it was last heard, or connected to.
+    /// Time of the last snapshot, or of the connection.
     heard: Instant,
-    /// Why nothing comes.
+    /// Reason why no snapshots arrive.
     problem: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Process {
 }
 
 impl Connection {
-    /// Connects, or knows why not.
+    /// Connects, or records the failure.
     pub(super) fn open(address: Address) -> Self {
         let mut connection = Self {
             address,
@@ -72,7 +72,7 @@ impl Connection {
         connection
     }
 
-    /// Takes in what has come.
+    /// Reads received data.
     pub(super) fn read(&mut self) {
         let Some(stream) = &mut self.stream else {
             return;
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Why the other side has closed: it says no word.
+    /// Reason why the other side closed the connection, which it does not state.
     fn ended(&self) -> String {
         let own = rustix::process::geteuid();
         match &self.process {
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// What is wrong with it, if anything is.
+    /// Current problem, if any.
     pub(super) fn problem(&self) -> Option<String> {
         let is_silent = self.heard.elapsed() > SILENT_AFTER;
         let silent = || match is_stopped(self.address.pid) {
@@ -130,18 +130,18 @@ impl Connection {
         problem.or_else(|| is_silent.then(|| silent().to_owned()))
     }
 
-    /// Whether it has said enough for rates, or will not.
+    /// Returns whether it has two snapshots for rates, or a problem.
     pub(super) fn is_settled(&self) -> bool {
         self.before.is_some() || self.problem().is_some()
     }
 
-    /// Whether it is worth another try.
+    /// Returns whether a new connection attempt makes sense.
     pub(super) fn is_closed(&self) -> bool {
         self.stream.is_none()
     }
 }
 
-/// Takes the last whole line off what has come; those before it are older than what is shown.
+/// Removes the last complete line; earlier lines are outdated.
 fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
     let no_snapshot = || String::from("sends something that is no snapshot");
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -161,7 +161,7 @@ fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
     Ok(snapshot)
 }
 
-/// Whether a signal or a debugger has stopped the process (proc(5), states T and t).
+/// Returns whether a signal or a debugger has stopped the process (proc(5), states T and t).
 fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat

@@ -1,4 +1,4 @@
-//! The observable participants of this network namespace: their sockets in `/proc/net/unix`.
+//! Observable participants of this network namespace, from their sockets in `/proc/net/unix`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,17 +8,17 @@ use isolane::observe::parse_socket_name;
 
 use crate::limits::UNIX_SOCKETS_BYTES;
 
-/// A participant: its process, as that one knows itself, and which of the process' it is.
+/// Address of a participant: its process id in its own namespace, and its number within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Address {
     pub(super) pid: u32,
     pub(super) number: u32,
 }
 
-/// All there are now.
+/// Lists the current participants.
 ///
 /// # Errors
-/// The system does not say.
+/// `/proc/net/unix` cannot be read.
 pub(super) fn participants() -> io::Result<BTreeSet<Address>> {
     let mut text = Vec::new();
     File::open("/proc/net/unix")?
@@ -27,7 +27,7 @@ pub(super) fn participants() -> io::Result<BTreeSet<Address>> {
     Ok(listening(&String::from_utf8_lossy(&text)))
 }
 
-/// Flags of a socket that others connect to; those they got by it have the same name.
+/// Flags of a listening socket; accepted connections have the same name.
 const LISTENING: &str = "00010000";
 
 fn listening(text: &str) -> BTreeSet<Address> {

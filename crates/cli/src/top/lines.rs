@@ -1,5 +1,4 @@
-//! A sample as lines for people: of each participant its levels, topics, flows, rings and jobs, the
-//! most critical first.
+//! Text lines of a sample: levels, topics, flows, rings and jobs of each participant, the most critical first.
 
 use std::cmp::Reverse;
 
@@ -12,37 +11,31 @@ use super::sample::{Sample, Seen};
 use super::words::{bar, clean, grouped, level, none, rate, reasons, shown};
 use crate::limits::SHOWN_NOTES;
 
-/// Columns of a sentence that is too long for a line.
+/// Width at which long sentences are wrapped.
 const NOTE_COLUMNS: usize = 96;
 
-/// Columns of the list of cores that a thread may run on.
+/// Width of the list of allowed cores.
 const CORES_COLUMNS: usize = 24;
 
-/// A line, and what it is.
+/// Line with its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) kind: Kind,
     pub(crate) text: String,
 }
 
-/// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A participant.
+    /// Participant.
     Title,
-    /// Words over columns.
+    /// Column headings.
     Heading,
-    /// A row of them.
     Row,
-    /// Something that should not be.
     Alert,
-    /// Something to know.
     Note,
-    /// Nothing.
     Blank,
 }
 
-/// All of a sample.
 pub(crate) fn of(sample: &Sample) -> Vec<Line> {
     let mut lines = Lines(Vec::new());
     if let Some(why) = sample.why_none {
@@ -71,7 +64,7 @@ impl Lines {
         }
     }
 
-    /// A sentence, in as many lines as it takes.
+    /// Adds a sentence, wrapped into lines.
     fn note(&mut self, sentence: &str) {
         let mut line = String::new();
         for word in sentence.split_whitespace() {
@@ -138,7 +131,7 @@ fn title(seen: &Seen) -> String {
     }
 }
 
-/// The thread that runs the loop.
+/// Thread of the event loop.
 fn thread(participant: &ParticipantSample) -> Columns {
     let mut columns = Columns::new(&["thread", ">core", "allowed", "policy"]);
     if let Some(policy) = &participant.policy {
@@ -217,7 +210,7 @@ fn levels(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
     columns
 }
 
-/// What went by the rings of lanes; all else went by kernel sockets.
+/// Counts of lanes with rings; other traffic used kernel sockets.
 fn lanes(snapshot: &Snapshot) -> Columns {
     let mut columns = Columns::new(&["lane", ">in by ring", ">out by ring", "beside"]);
     let with_ring = snapshot.lanes.iter().filter(|lane| !lane.counts.is_empty());
@@ -255,7 +248,7 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
         (Reverse(a.level), &a.topic, end_b).cmp(&(Reverse(b.level), &b.topic, end_a))
     });
     for (endpoint, end, counted, per_s) in rows {
-        // What is the sum of others, or as it should be, is no news.
+        // Sums and normal values are omitted.
         let usual = [counted, "accounted", "sent", "heartbeats"];
         let mut beside = endpoint.ledger.clone();
         beside.retain(|name, _| !usual.contains(&name.as_str()));

@@ -1,12 +1,10 @@
-//! `isolane top`: what the isolane processes of this host do, as they say themselves.
+//! `isolane top`: live state of the isolane processes on this host, as they report it.
 //!
-//! Found (`find`) in `/proc/net/unix`, which lists the Unix sockets of this network namespace;
-//! asked (`connection`) for a snapshot a second; two of them make rates (`rates`); and shown: as JSON
-//! (`sample`), as lines of text (`lines`, with `words`, laid out by `columns`), and on a terminal as the same lines
-//! in colour, to scroll through (`view`).
+//! `find` lists their sockets from `/proc/net/unix` of this network namespace; `connection` reads a snapshot per
+//! second; `rates` compares two of them. Output is JSON (`sample`), text (`lines`, with `words` and `columns`), or a
+//! scrollable terminal view (`view`).
 //!
-//! What a process says is not trusted: a line has a bound, and what is shown holds no control
-//! characters.
+//! Reports are not trusted: a line has a bound, and control characters are not shown.
 
 mod columns;
 mod connection;

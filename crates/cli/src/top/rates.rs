@@ -1,4 +1,4 @@
-//! What two snapshots make: per second, between them.
+//! Rates per second between two snapshots.
 
 use isolane::observe::{Counts, EndpointSample, FlowSample, JobSample, LaneSample, Snapshot};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Rates, each list in the order of the snapshot's.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Rates {
-    /// The time between the two snapshots.
+    /// Time between the snapshots, in microseconds.
     pub(crate) interval_us: f64,
     pub(crate) lanes: Vec<LaneRates>,
     pub(crate) jobs: Vec<JobRates>,
@@ -14,7 +14,7 @@ pub(crate) struct Rates {
     pub(crate) writers: Vec<Option<f64>>,
     /// Samples delivered.
     pub(crate) readers: Vec<Option<f64>>,
-    /// Frames decided upon.
+    /// Frames classified.
     pub(crate) flows: Vec<Option<f64>>,
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct LaneRates {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct JobRates {
     pub(crate) activations_per_s: Option<f64>,
-    /// Of one core's time.
+    /// Share of one core's time.
     pub(crate) share: Option<f64>,
 }
 
 impl Rates {
-    /// `None` if there is nothing between them: the second is of another participant, which got the
-    /// name of the first, or of the same moment.
+    /// Rates between two snapshots. `None` if they are of different participants with the same address, or of the same
+    /// time.
     pub(crate) fn between(before: &Snapshot, now: &Snapshot) -> Option<Self> {
         let is_same = before.participant.guid_prefix == now.participant.guid_prefix;
         let interval_us = now.participant.at_us - before.participant.at_us;
@@ -65,11 +65,11 @@ impl Rates {
     }
 }
 
-/// So many of the time between the snapshots make a second.
+/// Factor from a difference of counts to a rate per second.
 struct PerSecond(f64);
 
 impl PerSecond {
-    /// `None`: it was not there before, or began anew.
+    /// Rate of a count; `None` if it is new, or was reset.
     fn of(&self, before: Option<u64>, now: u64) -> Option<f64> {
         let more = now.checked_sub(before?)?;
         Some(more as f64 * self.0)
@@ -103,8 +103,7 @@ impl JobRates {
     }
 }
 
-/// Endpoints have no name of their own: they are told apart by their places, as long as these are of
-/// the same topics.
+/// Rates of endpoints, which have no names: they are matched by position, as long as the topics agree.
 fn endpoints(
     per_s: &PerSecond,
     before: &[EndpointSample],
@@ -130,7 +129,6 @@ fn flows(per_s: &PerSecond, before: &[FlowSample], now: &[FlowSample]) -> Vec<Op
     now.iter().map(rate).collect()
 }
 
-/// All of them together.
 pub(crate) fn sum(counts: &Counts) -> u64 {
     counts.values().sum()
 }

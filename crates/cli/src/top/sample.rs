@@ -1,4 +1,4 @@
-//! What was seen at one moment of all participants: the form of `--json`, a line each.
+//! State of all participants at one time: the JSON form (`--json`), one line each.
 
 use std::time::SystemTime;
 
@@ -8,35 +8,34 @@ use serde::Serialize;
 use super::connection::Connection;
 use super::rates::Rates;
 
-/// All participants at one moment.
+/// All participants at one time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sample {
     pub(crate) schema: &'static str,
-    /// RFC 3339.
+    /// Time in RFC 3339 format.
     pub(crate) at: String,
     pub(crate) participants: Vec<Seen>,
-    /// Why there are none.
+    /// Reason why there are no participants.
     pub(crate) why_none: Option<&'static str>,
 }
 
-/// One participant.
+/// Observed participant.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Seen {
-    /// Its process, as this one sees it.
+    /// Process id in this namespace.
     pub(crate) pid: u32,
-    /// Which of the process' participants it is.
+    /// Number of the participant within the process.
     pub(crate) number: u32,
     pub(crate) program: Option<String>,
     pub(crate) user_id: Option<u32>,
-    /// Why nothing new comes of it.
+    /// Reason why no new snapshot arrives.
     pub(crate) problem: Option<String>,
-    /// What it said last.
     pub(crate) snapshot: Option<Snapshot>,
-    /// From the snapshot before that one on.
+    /// Rates between the last two snapshots.
     pub(crate) rates: Option<Rates>,
 }
 
-/// Why nobody may be found although something runs.
+/// Explanation of why running participants may not be found.
 pub(crate) const WHY_NONE: &str = "no participant that can be looked at runs in this network \
     namespace: `isolane pub` and `sub` can be, a program of your own that is built with \
     Builder::observable(true), and nobody in another network namespace (ip netns exec NAME isolane \
@@ -53,13 +52,13 @@ impl Sample {
         }
     }
 
-    /// Whether all participants that were seen have rates.
+    /// Returns whether all participants have rates.
     pub(crate) fn has_rates(&self) -> bool {
         let mut all = self.participants.iter();
         all.all(|seen| seen.rates.is_some())
     }
 
-    /// Whether there is anything to be seen.
+    /// Returns whether any participant has a snapshot.
     pub(crate) fn has_snapshot(&self) -> bool {
         let mut all = self.participants.iter();
         all.any(|seen| seen.snapshot.is_some())
@@ -81,7 +80,7 @@ impl Seen {
         }
     }
 
-    /// The most critical level in use, which tells who comes first; 0 if none is, or it is not known.
+    /// Most critical level in use, which determines the order; 0 if unknown.
     pub(super) fn highest_level(&self) -> u8 {
         let lanes = self.snapshot.iter().flat_map(|snapshot| &snapshot.lanes);
         lanes.filter_map(|lane| lane.level).max().unwrap_or(0)

@@ -1,6 +1,6 @@
-//! The live view on a terminal: the lines in colour, with a bar above and below, to scroll through.
+//! Live terminal view: coloured lines to scroll through, with a bar above and below.
 //!
-//! What is underneath comes back when it ends, by a panic too.
+//! The terminal's content is restored at the end, also after a panic.
 
 use std::io;
 use std::time::Duration;
@@ -15,18 +15,16 @@ use ratatui::widgets::Paragraph;
 
 use super::lines::{Kind, Line};
 
-/// What the person wants.
+/// User's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Nothing new.
     Nothing,
-    /// Another part of what is shown, or another size.
+    /// Redraw after scrolling or a resize.
     Draw,
-    /// No more.
     Quit,
 }
 
-/// The terminal while it shows the view.
+/// Terminal in the view's mode.
 pub(crate) struct View {
     terminal: DefaultTerminal,
     lines: Vec<Line>,
@@ -36,10 +34,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Takes the terminal.
+    /// Initialises the terminal.
     ///
     /// # Errors
-    /// It is none, or does not do as it is told.
+    /// Standard output is no terminal, or a control operation failed.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             terminal: ratatui::try_init()?,
@@ -50,7 +48,7 @@ impl View {
         })
     }
 
-    /// Shows these lines from now on, unless the person still reads the former.
+    /// Shows new lines, unless the view is paused.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -62,7 +60,7 @@ impl View {
         self.draw()
     }
 
-    /// Shows it.
+    /// Redraws the view.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -80,7 +78,7 @@ impl View {
         Ok(())
     }
 
-    /// Waits for the person, no longer than this.
+    /// Waits for a request, up to `time`.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -117,21 +115,20 @@ impl Drop for View {
     }
 }
 
-/// How far it goes to the right: lines are rarely longer.
+/// Maximum horizontal scroll position; lines are rarely longer.
 const MAX_COLUMN: u16 = 160;
 
-/// Which part is shown.
 #[derive(Default)]
 struct Scroll {
     first: usize,
-    /// The first column that is shown.
+    /// First visible column.
     column: u16,
-    /// Lines that are shown.
+    /// Number of visible lines.
     page: usize,
 }
 
 impl Scroll {
-    /// Moves it as a key says; false: the key says nothing.
+    /// Scrolls by a key; returns false if the key has no effect.
     fn by(&mut self, code: KeyCode) -> bool {
         const COLUMNS: u16 = 8;
         let page = self.page.saturating_sub(1).max(1);
@@ -153,13 +150,13 @@ impl Scroll {
         true
     }
 
-    /// Keeps the part within what there is.
+    /// Limits the position to the content.
     fn within(&mut self, lines: usize, height: usize) {
         self.first = self.first.min(lines.saturating_sub(height));
     }
 }
 
-/// Draws all; how many lines of what is scrolled fit.
+/// Draws the view; returns the number of visible lines.
 fn draw(
     frame: &mut Frame<'_>,
     title: &str,
@@ -245,7 +242,7 @@ mod tests {
         scroll.by(KeyCode::Up);
         assert!(drawn(&lines, &mut scroll).contains("row 5"));
         assert!(!scroll.by(KeyCode::Char('x')));
-        // Narrow terminals show the rest, too.
+        // Narrow terminals can scroll right.
         scroll.by(KeyCode::Right);
         let right = drawn(&[line(Kind::Row, "left ... right")], &mut scroll);
         assert!(

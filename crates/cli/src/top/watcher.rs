@@ -1,4 +1,4 @@
-//! All participants that are looked at: who has come, who has gone, what they said last.
+//! Observed participants: discovery, connections and last snapshots.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,13 +9,13 @@ use super::find::{Address, participants};
 use super::sample::{Sample, Seen};
 use crate::limits::WATCHED_PARTICIPANTS;
 
-/// How often it is looked who has come.
+/// Interval of the search for participants.
 const FIND_EVERY: Duration = Duration::from_millis(500);
-/// How often somebody who could not be asked is asked again.
+/// Interval of connection attempts after a failure.
 const TRY_EVERY: Duration = Duration::from_secs(2);
 
 pub(crate) struct Watcher {
-    /// Only participants of this domain.
+    /// Domain of the shown participants; `None`: all.
     domain: Option<u32>,
     connections: BTreeMap<Address, (Connection, Instant)>,
     found: Option<Instant>,
@@ -30,10 +30,10 @@ impl Watcher {
         }
     }
 
-    /// Looks who is there, and takes in what has come.
+    /// Searches for participants when due, and reads received data.
     ///
     /// # Errors
-    /// The system does not say who is there.
+    /// The system's list of sockets cannot be read.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         let now = Instant::now();
         if self.found.is_none_or(|at| now - at >= FIND_EVERY) {
@@ -58,7 +58,7 @@ impl Watcher {
             if is_due && (known.is_some() || self.connections.len() < WATCHED_PARTICIPANTS) {
                 let mut connection = Connection::open(address);
                 if let Some((former, _)) = self.connections.remove(&address) {
-                    // What it said last is worth more than nothing.
+                    // Keeps the last snapshots of the former connection.
                     (connection.latest, connection.before) = (former.latest, former.before);
                 }
                 self.connections.insert(address, (connection, now));
@@ -67,13 +67,13 @@ impl Watcher {
         Ok(())
     }
 
-    /// Whether everybody who is there has said enough for rates, or will not.
+    /// Returns whether each participant has two snapshots for rates, or a problem.
     pub(crate) fn is_settled(&self) -> bool {
         let mut all = self.connections.values();
         all.all(|(connection, _)| connection.is_settled())
     }
 
-    /// What all of them do.
+    /// Current state of all participants.
     pub(crate) fn sample(&self) -> Sample {
         let is_of_domain = |connection: &Connection| {
             let of = connection.latest.as_ref();

@@ -1,11 +1,11 @@
-//! Counts, rates and names as people read them.
+//! Text of counts, rates and names.
 
 use isolane::observe::Counts;
 use isolane_model::visible_line;
 
 use crate::limits::SHOWN_NAME_CHARACTERS;
 
-/// What is left of something, as a bar and in numbers.
+/// Remaining amount as a bar and in numbers.
 pub(super) fn bar(left: u64, of: u64) -> String {
     const CELLS: u64 = 8;
     let full = (left.min(of) * CELLS).div_ceil(of.max(1)).min(CELLS);
@@ -19,7 +19,7 @@ pub(super) fn level(level: Option<u8>, without: &str) -> String {
     level.map_or_else(|| without.to_owned(), |level| level.to_string())
 }
 
-/// Counts that are not zero.
+/// Non-zero counts with their names.
 pub(super) fn reasons(counts: &Counts) -> String {
     let counted = counts.iter().filter(|(_, count)| **count > 0);
     let words = counted.map(|(name, count)| format!("{} {}", grouped(*count), clean(name)));
@@ -30,7 +30,7 @@ pub(super) fn none() -> String {
     String::from("-")
 }
 
-/// A rate: whole numbers, but where they say little.
+/// Rate as text, with a decimal for small values.
 pub(super) fn rate(rate: Option<f64>) -> String {
     match rate {
         None => none(),
@@ -39,7 +39,7 @@ pub(super) fn rate(rate: Option<f64>) -> String {
     }
 }
 
-/// A number for people: 37,120.
+/// Number with thousands separators: 37,120.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -52,7 +52,7 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// A name that a process gave something, short and on one line.
+/// Untrusted name, shortened to one line.
 pub(super) fn clean(name: &str) -> String {
     shown(name, SHOWN_NAME_CHARACTERS)
 }

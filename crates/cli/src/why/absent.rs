@@ -1,4 +1,4 @@
-//! What is missing: nobody is there, or one side only; perhaps under another name or in another domain.
+//! Reasons for a missing side: no endpoint, a similar topic name, or another domain.
 
 use isolane::EndpointKind;
 
@@ -33,7 +33,7 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     reasons
 }
 
-/// Who is missing may be there: not all that was announced was taken in.
+/// The missing side may exist, because discovery data was refused.
 fn table_full(facts: &Facts, full: &FullTables) -> Reason {
     Reason::new(
         "table-full",
@@ -62,7 +62,7 @@ fn topic(facts: &Facts) -> String {
     format!("\"{}\"", facts.topic.escape_debug())
 }
 
-/// How many of each kind.
+/// Number of endpoints of each kind, as text.
 fn said(heard: &Heard, topic: &str) -> String {
     let counts = KINDS.map(|kind| {
         let count = heard.of_topic(topic, kind).count() as u64;
@@ -75,7 +75,7 @@ fn said(heard: &Heard, topic: &str) -> String {
         .join(" and ")
 }
 
-/// The missing side is in another domain.
+/// Reasons for the missing side in another domain.
 fn elsewhere(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
     let has = |heard: &&Heard| {
         let mut kinds = missing.iter();
@@ -104,7 +104,7 @@ fn elsewhere(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
     domains.map(reason).collect()
 }
 
-/// The missing side is there under nearly the same name.
+/// Reasons for the missing side under a similar name.
 fn nearly_so_called(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
     let here = &facts.here;
     let mut found = Vec::<&str>::new();
@@ -176,8 +176,8 @@ fn nowhere(facts: &Facts, missing: &[EndpointKind]) -> Reason {
     }
 }
 
-/// Whether two names may be meant to be one: equal but for case, separators and the prefix of ROS 2, or a few
-/// letters apart.
+/// Returns whether two names may mean the same topic: equal except for case, separators and the prefix of ROS 2, or a
+/// few letters apart.
 fn is_near(one: &str, other: &str) -> bool {
     if one == other {
         return false;
@@ -189,11 +189,11 @@ fn is_near(one: &str, other: &str) -> bool {
     };
     let (one, other) = (plain(one), plain(other));
     let longer = one.len().max(other.len());
-    // A letter in five: `Square` and `Squares`, not `Left` and `Lift2`.
+    // One letter in five: `Square` and `Squares`, not `Left` and `Lift2`.
     distance(&one, &other) <= longer / 5
 }
 
-/// Letters to add, remove or replace (Levenshtein).
+/// Levenshtein distance.
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {

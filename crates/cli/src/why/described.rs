@@ -1,5 +1,5 @@
-//! A topic that participants write and read by a description: nothing of it is announced, so what can be seen is
-//! whether these participants are there, and whether they follow the same description.
+//! Reasons about a described topic. Its endpoints are not announced, so only the presence of the participants and the
+//! digest of their description can be checked.
 
 use isolane::{EndpointKind, differences};
 use isolane_wire::guid::GuidPrefix;
@@ -7,20 +7,20 @@ use isolane_wire::guid::GuidPrefix;
 use super::facts::{Endpoint, Facts, Who, kind_of};
 use super::reason::{Reason, Verdict};
 
-/// A participant of the description that writes or reads the topic.
+/// Described participant that writes or reads the topic.
 #[derive(Debug)]
 pub(crate) struct DescribedHere {
     pub(crate) name: String,
-    /// File and line.
+    /// File and line of the description.
     pub(crate) said_in: String,
     pub(crate) address: [u8; 4],
     /// Whether it writes, reads, or both.
     pub(crate) kinds: Vec<EndpointKind>,
-    /// It announces itself.
+    /// Whether it announces itself.
     pub(crate) is_announced: bool,
-    /// Its GUID prefix, but for the last four bytes.
+    /// GUID prefix, except for the last four bytes.
     pub(crate) prefix: GuidPrefix,
-    /// What stands for its endpoints in its announcement.
+    /// Digest of its endpoints in its announcement.
     pub(crate) digest: u64,
 }
 
@@ -41,7 +41,7 @@ impl DescribedHere {
     }
 }
 
-/// What the description makes of the topic; nothing, where it has no part in it.
+/// Reasons from the description; empty if it does not contain the topic.
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     if facts.described.is_empty() {
         return Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
             "if samples are missing all the same: `isolane top` shows where they went",
         ));
     }
-    // Whoever was discovered beside them changes nothing of that.
+    // Discovered endpoints do not change these reasons.
     let discovered_ones = facts.here.endpoints.iter();
     let of_topic = discovered_ones.filter(|it| it.data.topic_name == facts.topic.as_str());
     reasons.extend(of_topic.map(|endpoint| discovered(facts, endpoint)));
@@ -151,7 +151,7 @@ fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason>
     ))
 }
 
-/// An endpoint that is announced meets none that is described, but for those of its own participant.
+/// Reason for an announced endpoint, which matches described ones of its own participant only.
 fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
     let topic = topic(facts);
@@ -173,7 +173,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
         "the {said} was discovered, and meets none of those that are described: these are announced to nobody{}",
         talks_beside(facts, endpoint)
     );
-    // What it was meant to be, most likely: one of those that do the same, and were not heard.
+    // Probably intended participant: a described one with the same role that was not heard.
     let is_heard = |one: &DescribedHere| {
         let mut heard = facts.here.participants.iter();
         heard.any(|who| one.is(who.prefix))
@@ -192,7 +192,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     about(facts, "not-described", Verdict::No, sentence, &remedy)
 }
 
-/// Whether others that were discovered talk with it all the same.
+/// Text on other discovered endpoints that match it.
 fn talks_beside(facts: &Facts, endpoint: &Endpoint) -> String {
     let (other, said) = match endpoint.kind {
         EndpointKind::Writer => (EndpointKind::Reader, "readers"),
@@ -209,7 +209,7 @@ fn talks_beside(facts: &Facts, endpoint: &Endpoint) -> String {
     }
 }
 
-/// Where a description says it.
+/// Key in the description.
 fn key_of(kind: EndpointKind) -> &'static str {
     match kind {
         EndpointKind::Writer => "writes",

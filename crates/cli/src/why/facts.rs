@@ -1,4 +1,4 @@
-//! What is known when the question is answered.
+//! Facts from which `isolane why` derives its reasons.
 
 use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use isolane_tune::PacketFilters;
@@ -9,37 +9,35 @@ use isolane_wire::guid::{Guid, GuidPrefix};
 use super::described::DescribedHere;
 use crate::spy::names;
 
-/// All of it.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) topic: String,
-    /// The domain that was asked about.
+    /// Discovery data of the requested domain.
     pub(crate) here: Heard,
-    /// Others that were listened to.
+    /// Discovery data of other domains.
     pub(crate) elsewhere: Vec<Heard>,
-    /// This host's.
     pub(crate) networks: Vec<LocalNetwork>,
-    /// Participants of this host that let themselves be looked at.
+    /// Ignore lists of observable participants on this host.
     pub(crate) ignoring: Vec<Ignoring>,
-    /// Samples that readers of such participants refused for their encapsulation.
+    /// Samples that readers of such participants refused because of their encapsulation.
     pub(crate) refusals: Vec<Refusal>,
-    /// Participants that write or read the topic by a description.
+    /// Described participants that write or read the topic.
     pub(crate) described: Vec<DescribedHere>,
     pub(crate) filters: PacketFilters,
     pub(crate) full: Option<FullTables>,
-    /// What `--peer` did not reach.
+    /// Participants that `--peer` did not reach.
     pub(crate) unasked: Option<String>,
 }
 
-/// Tables of this command that were full.
+/// Full discovery tables of this command.
 #[derive(Debug)]
 pub(crate) struct FullTables {
-    /// What found no place.
+    /// Refused discovery data.
     pub(crate) refused: String,
     pub(crate) remedy: &'static str,
 }
 
-/// What was announced in a domain.
+/// Discovery data of a domain.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) domain: u32,
@@ -47,28 +45,28 @@ pub(crate) struct Heard {
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
-/// A participant.
+/// Participant.
 #[derive(Debug)]
 pub(crate) struct Who {
     pub(crate) prefix: GuidPrefix,
     pub(crate) name: String,
     pub(crate) vendor: String,
-    /// Where its endpoints are reached that do not say.
+    /// Default unicast addresses of its endpoints.
     pub(crate) addresses: Vec<[u8; 4]>,
-    /// Whether the participant answered this command from an address that it announces, or from this host.
+    /// Whether the participant answered this command from an announced address, or from this host.
     pub(crate) is_validated: bool,
-    /// What stands for its description, if it follows one.
+    /// Digest of its description, if it follows one.
     pub(crate) digest: Option<u64>,
 }
 
-/// A writer or a reader.
+/// Writer or reader.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) kind: EndpointKind,
     pub(crate) data: EndpointData,
 }
 
-/// An address of this host, and the leading bits of its network.
+/// Address of this host with the prefix length of its network.
 #[derive(Debug)]
 pub(crate) struct LocalNetwork {
     pub(crate) interface: String,
@@ -76,25 +74,25 @@ pub(crate) struct LocalNetwork {
     pub(crate) prefix_bits: u8,
 }
 
-/// Whom a participant of this host ignores, and what its readers cannot take.
+/// Ignore lists of a participant on this host, and samples too large for its readers.
 #[derive(Debug)]
 pub(crate) struct Ignoring {
-    /// Its GUID prefix, as text.
+    /// GUID prefix as text.
     pub(crate) prefix: String,
-    /// GUIDs, as text.
+    /// Ignored GUIDs as text.
     pub(crate) entities: Vec<String>,
     pub(crate) topics: Vec<String>,
-    /// Samples of the topic that were larger than its readers take.
+    /// Samples of the topic larger than its readers accept.
     pub(crate) too_large: u64,
 }
 
-/// Samples that a reader of this host refused because its type cannot have their encapsulation.
+/// Samples that a reader of this host refused because its type does not allow their encapsulation.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// GUID prefix of its participant, as text.
+    /// GUID prefix of its participant as text.
     pub(crate) reader_prefix: String,
     pub(crate) topic: String,
-    /// GUID of the writer, as text.
+    /// GUID of the writer as text.
     pub(crate) writer: String,
     pub(crate) total: u64,
     pub(crate) encapsulation: EncapsulationId,
@@ -113,7 +111,7 @@ impl Heard {
         }
     }
 
-    /// Its endpoints of a topic and a kind.
+    /// Endpoints of a topic and kind.
     pub(crate) fn of_topic<'a>(
         &'a self,
         topic: &'a str,
@@ -123,7 +121,7 @@ impl Heard {
         all.filter(move |it| it.kind == kind && it.data.topic_name == topic)
     }
 
-    /// The vendor of an endpoint's participant; `None`: that participant was not heard.
+    /// Vendor of an endpoint's participant; `None` if that participant was not heard.
     pub(crate) fn vendor(&self, endpoint: &Endpoint) -> Option<&str> {
         self.who(endpoint).map(|who| who.vendor.as_str())
     }
@@ -133,7 +131,7 @@ impl Heard {
         self.participants.iter().find(|who| who.prefix == prefix)
     }
 
-    /// An endpoint for people: which, of whom, where.
+    /// Description of an endpoint with its participant and addresses.
     pub(crate) fn said(&self, endpoint: &Endpoint) -> String {
         let kind = kind_of(endpoint.kind);
         let guid = endpoint.data.guid;
@@ -155,7 +153,7 @@ impl Heard {
         }
     }
 
-    /// The hosts' addresses an endpoint is reached at.
+    /// Host addresses of an endpoint.
     pub(crate) fn addresses(&self, endpoint: &Endpoint) -> Vec<[u8; 4]> {
         let own = addresses(&endpoint.data.unicast);
         match own.is_empty() {
@@ -208,7 +206,7 @@ pub(crate) fn kind_of(kind: EndpointKind) -> &'static str {
     }
 }
 
-/// Each once.
+/// IPv4 addresses of locators, without duplicates.
 fn addresses(locators: &LocatorList) -> Vec<[u8; 4]> {
     let mut all: Vec<[u8; 4]> = Vec::new();
     for address in locators.iter().filter_map(|locator| locator.ipv4()) {

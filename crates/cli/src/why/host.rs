@@ -1,4 +1,4 @@
-//! What this host does to datagrams of the domain: its packet filters.
+//! Reasons from this host's packet filters.
 
 use isolane::EndpointKind;
 use isolane_tune::{Direction, PacketFilters, Verdict as Filtered};
@@ -6,11 +6,11 @@ use isolane_tune::{Direction, PacketFilters, Verdict as Filtered};
 use super::facts::Facts;
 use super::reason::{Reason, Verdict};
 
-/// Offsets of a domain's ports from its first (RTPS 2.5 §9.6.2.3): announcements to the group, data to groups, and
-/// what is meant for its first participant.
+/// Port offsets within a domain (RTPS 2.5 §9.6.2.3): discovery multicast, user multicast, and discovery unicast of the
+/// first participant.
 const OFFSETS: [u32; 3] = [0, 1, 10];
 
-/// `is_explained`: something else was found already, so that what cannot be seen is not worth a word.
+/// Reasons of this host. `is_explained`: another reason was found, so unreadable filters are not reported.
 pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
     let domain = facts.here.domain;
     let mut reasons = dropping(facts);
@@ -32,7 +32,7 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
     reasons
 }
 
-/// What rules that were read do.
+/// Reasons from the rules that were read.
 fn dropping(facts: &Facts) -> Vec<Reason> {
     let domain = facts.here.domain;
     let mut reasons = Vec::new();
@@ -71,13 +71,12 @@ fn dropping(facts: &Facts) -> Vec<Reason> {
     reasons
 }
 
-/// The first port of a domain (§9.6.2.3).
+/// First port of a domain (RTPS 2.5 §9.6.2.3).
 fn base(domain: u32) -> u32 {
     7_400 + 250 * domain
 }
 
-/// The ports that datagrams of the topic go to: out of this host those of all readers, into it those of readers
-/// here.
+/// Destination ports of the topic's datagrams: outgoing those of all readers, incoming those of this host's readers.
 fn ports(facts: &Facts, direction: Direction) -> Vec<u16> {
     let of_domain = OFFSETS
         .iter()

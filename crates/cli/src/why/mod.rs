@@ -1,8 +1,8 @@
-//! `isolane why`: what keeps the endpoints of a topic from talking, in a sentence each.
+//! `isolane why`: reasons why the endpoints of a topic do not communicate, a sentence each.
 //!
-//! What was heard of a domain, of others, of this host's interfaces, packet filters and participants is a plain
-//! value ([`Facts`]); [`judge`] is a function of it, so that its tests need no network. Pairs of a writer and a
-//! reader are in `pair`, what is missing in `absent`, what is known without discovery in `described`, what this host does to datagrams in `host`.
+//! Discovery data, interfaces, packet filters and participants of this host form a plain value ([`Facts`]). [`judge`]
+//! is a function of it, so that its tests need no network. `pair` compares writers with readers, `absent` covers a
+//! missing side, `described` covers static discovery, `host` covers packet filters.
 
 mod absent;
 mod described;
@@ -15,10 +15,10 @@ pub(crate) use self::described::DescribedHere;
 pub(crate) use self::facts::{Facts, FullTables, Heard, Ignoring, LocalNetwork, Refusal};
 pub(crate) use self::reason::{Reason, Verdict};
 
-/// Every reason there is, those that keep endpoints from talking first.
+/// All reasons, those that prevent communication first.
 pub(crate) fn judge(facts: &Facts) -> Vec<Reason> {
     let mut reasons = pair::reasons(facts);
-    // What is described is announced by nobody.
+    // Described endpoints are not announced.
     match facts.described.is_empty() {
         true => reasons.extend(absent::reasons(facts)),
         false => reasons.extend(described::reasons(facts)),

@@ -1,4 +1,4 @@
-//! Pairs of a writer and a reader of the topic: what they announce, how they reach each other, who ignores whom.
+//! Reasons about pairs of a writer and a reader: QoS and types, networks, ignore lists.
 
 use isolane::{Difference, EndpointKind, PolicyId, differences};
 use isolane_wire::qos::DataRepresentationId;
@@ -11,10 +11,9 @@ use crate::spy::qos;
 
 const LOOPBACK: u8 = 127;
 
-/// isolane's vendor id.
+/// Name of isolane's vendor id.
 const OWN: &str = "isolane";
 
-/// One for each pair.
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     let of = |kind| facts.here.of_topic(&facts.topic, kind);
     let writers = of(EndpointKind::Writer);
@@ -128,7 +127,7 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
     about("match", Verdict::Yes, sentence, remedy)
 }
 
-/// Whether the reader, on this host, has refused the writer's samples for their encapsulation.
+/// Reports that the reader, on this host, refused the writer's samples because of their encapsulation.
 fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
     let prefix = reader.data.guid.prefix.to_string();
     let guid = writer.guid().to_string();
@@ -164,8 +163,8 @@ fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(Strin
     ))
 }
 
-/// What is not known of the types of two endpoints, one of isolane and one of another implementation, and what to try:
-/// the extensibility of a type is not announced, and readers may drop what their type cannot have without a word.
+/// Unknown extensibility between an endpoint of isolane and one of another implementation, with advice. The
+/// extensibility of a type is not announced, and readers may silently drop samples with another encapsulation.
 fn unknown_extensibility(
     facts: &Facts,
     writer: &Endpoint,
@@ -213,7 +212,7 @@ fn id_of(difference: Difference) -> &'static str {
     }
 }
 
-/// Both values of what differs.
+/// Both values of a difference.
 fn values(difference: Difference, writer: &Endpoint, reader: &Endpoint) -> Disagreement {
     let of = |endpoint: &Endpoint| {
         let data = &endpoint.data;
@@ -282,7 +281,7 @@ fn remedy(difference: Difference) -> &'static str {
     }
 }
 
-/// Which of the two, on this host, ignores the other.
+/// Reports that one of the two, on this host, ignores the other.
 fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String> {
     let topic = &facts.topic;
     for (own, other) in [(writer, reader), (reader, writer)] {
@@ -307,7 +306,7 @@ fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String
     None
 }
 
-/// Whether the two are on networks that are not connected, as far as that can be seen from this host.
+/// Reports that the two are on unconnected networks, as far as this host can tell.
 fn apart(
     facts: &Facts,
     writer: &Endpoint,
@@ -345,7 +344,7 @@ fn apart(
             let names: Vec<&str> = of.iter().map(|net| net.interface.as_str()).collect();
             names.join(", ")
         };
-        // Routers may stand between them, and peers be named.
+        // Routers and named peers may still connect them.
         (
             Verdict::Perhaps,
             format!(

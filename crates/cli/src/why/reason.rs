@@ -1,49 +1,46 @@
-//! One reason: the form of `--json`, and the sentence for people.
+//! Reason: the JSON form (`--json`), and its sentence.
 
 use serde::Serialize;
 
-/// Whether endpoints talk.
+/// Whether endpoints communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
-    /// They do not, because of this.
+    /// They do not, for this reason.
     No,
-    /// This may keep them from it, or cannot be seen.
+    /// This may prevent it, or could not be determined.
     Perhaps,
     /// They do.
     Yes,
 }
 
-/// Why endpoints do not talk, or that they do.
+/// Reason why endpoints do not communicate, or confirmation that they do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Reason {
-    /// What kind of reason: see the documentation of `--json`.
+    /// Kind of reason: see the documentation of `--json`.
     pub(crate) id: &'static str,
     pub(crate) verdict: Verdict,
-    /// The reason, in one sentence.
     pub(crate) sentence: String,
-    /// What to do about it.
     pub(crate) remedy: String,
-    /// The domain it is about.
     pub(crate) domain: u32,
-    /// GUIDs of the two, where it is about a pair.
+    /// GUIDs of the pair, if it is about one.
     pub(crate) writer: Option<String>,
     pub(crate) reader: Option<String>,
-    /// Where the two differ, with both values.
+    /// Differences of the pair, with both values.
     pub(crate) differences: Vec<Disagreement>,
 }
 
-/// What two endpoints do not agree in.
+/// Difference between two endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Disagreement {
-    /// The policy's name in the standard, `type name`, or `key`.
+    /// Policy name in the standard, `type name`, or `key`.
     pub(crate) name: String,
     pub(crate) offered: String,
     pub(crate) requested: String,
 }
 
 impl Reason {
-    /// One that is not about a pair.
+    /// Creates a reason that is not about a pair.
     pub(crate) fn new(
         id: &'static str,
         verdict: Verdict,

@@ -1,4 +1,4 @@
-//! Statements about reasons, by facts that no network was needed for.
+//! Tests of reasons derived from facts, without a network.
 
 use isolane::{EndpointKind, ReliabilityKind};
 use isolane_tune::PacketFilters;
@@ -39,7 +39,7 @@ fn endpoint(number: u8, kind: EndpointKind, topic: &str) -> Endpoint {
     Endpoint { kind, data }
 }
 
-/// A reliable writer of program 1 and a reader of program 2, on one network.
+/// Reliable writer of program 1 and reader of program 2, on one network.
 fn pair() -> Facts {
     let here = Heard {
         domain: 0,
@@ -74,7 +74,6 @@ fn pair() -> Facts {
     }
 }
 
-/// The only reason there is.
 fn only(facts: &Facts) -> Reason {
     let mut reasons = judge(facts);
     assert_eq!(reasons.len(), 1, "{reasons:#?}");
@@ -117,7 +116,7 @@ fn a_reader_whose_participant_answers_from_no_announced_address_may_get_no_sampl
         &["the reader's participant", "addresses that it announces"],
     );
     assert_eq!(reason.verdict, Verdict::Perhaps);
-    // Writers of others ask for no answer first.
+    // Writers of other vendors do not wait for an answer.
     facts.here.participants[0].vendor = String::from("Cyclone DDS");
     assert_eq!(only(&facts).id, "match");
     let mut facts = pair();
@@ -260,7 +259,7 @@ fn endpoints_on_networks_that_are_not_connected_are_named_with_both() {
     let mut facts = pair();
     facts.here.participants[1].addresses = vec![[10, 1, 0, 9]];
     says(&only(&facts), "network", &["eth0", "eth1"]);
-    // An address of a network that this host does not know says nothing.
+    // Addresses of networks unknown to this host are inconclusive.
     facts.here.participants[1].addresses = vec![[10, 9, 0, 9]];
     assert_eq!(only(&facts).id, "match");
     facts.here.participants[1].addresses = vec![[127, 0, 0, 1]];
@@ -424,7 +423,7 @@ fn announced_addresses_of_an_endpoint_come_before_its_participants() {
     says(&only(&facts), "network", &["at 10.1.0.7"]);
 }
 
-/// Two participants that know the topic by a description, and were heard.
+/// Two participants with a described topic, both heard.
 fn described() -> Facts {
     let one = |number: u8, kind, address| DescribedHere {
         name: format!("part {number}"),
@@ -493,7 +492,7 @@ fn a_described_participant_that_is_not_there_or_follows_another_description_is_n
     says(&only(&facts), "described-one-sided", &["no reader"]);
 }
 
-/// What is said of an endpoint that was discovered beside those that are described.
+/// Reason for an endpoint discovered in addition to described ones.
 fn said_of_discovered(facts: &Facts) -> Reason {
     let mut reasons = judge(facts).into_iter();
     let found = reasons.find(|reason| reason.id == "not-described");
@@ -524,7 +523,7 @@ fn one_that_was_discovered_meets_none_that_is_described_and_these_meet_all_the_s
 
 #[test]
 fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
-    // Started without --participant, it seems: the described reader is absent.
+    // Probably started without --participant: the described reader is absent.
     let mut facts = described();
     facts.here.participants.remove(1);
     let reader = endpoint(3, EndpointKind::Reader, "Square");
@@ -532,7 +531,7 @@ fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
     let reason = said_of_discovered(&facts);
     assert!(reason.remedy.contains("--participant part 2"), "{reason:?}");
 
-    // Created beside what is described.
+    // Created in addition to the description.
     let mut facts = described();
     let writer = endpoint(2, EndpointKind::Writer, "Square");
     facts.here.endpoints.push(writer);
@@ -545,7 +544,7 @@ fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
     assert!(reason.remedy.contains("`writes`"), "{reason:?}");
 }
 
-/// Tables for so many participants that were full.
+/// Full tables with a limit of `participants`.
 fn full_tables(participants: u32) -> FullTables {
     FullTables {
         refused: String::from("12 endpoints"),
@@ -588,7 +587,7 @@ fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_aske
         found("not-asked").expect("it is said").verdict,
         Verdict::Perhaps
     );
-    // Nobody is missing: what else there is does not matter.
+    // No side is missing, so full tables are irrelevant.
     let mut facts = pair();
     facts.full = Some(full_tables(1_999));
     assert!(judge(&facts).iter().all(|reason| reason.id != "table-full"));

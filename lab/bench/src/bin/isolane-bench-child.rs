@@ -1,7 +1,7 @@
-//! Child processes for the tests of this crate; `isolane` has the same behind a hidden command.
+//! Child processes for the tests of this crate; `isolane` offers the same behind a hidden command.
 //!
-//! With the argument `hold` it is a whole test instead: it makes a testbed, starts a cable in it,
-//! prints the cable's process id and waits to be killed.
+//! With the argument `hold` the program makes a testbed, starts a cable in it, prints the cable's process id and waits
+//! to be killed.
 
 use std::io::Read;
 use std::process::ExitCode;

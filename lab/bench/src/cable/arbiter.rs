@@ -1,32 +1,31 @@
-//! Which waiting frame the wire takes next: the one decision a NIC's transmit side makes.
+//! Transmit arbiter: selects the next waiting frame for the wire, as a NIC's transmit side does.
 //!
-//! Queues are as a NIC has them: `fifo` is one for everything; `strict` is one for each of the eight
-//! classes, each as long as the other's only one. So the bound is a class's own: bulk fills its queue
-//! and loses its own frames, and never pushes out a critical one. A frame on the wire is never
-//! interrupted, so a critical frame that finds no other of its class waits for at most one other
-//! frame.
+//! `fifo` has one queue for all frames. `strict` has one queue for each of the eight classes, each as long as the
+//! single FIFO queue. The bound is per class: bulk fills its own queue, loses its own frames, and never evicts a
+//! critical one. A frame on the wire is never pre-empted, so a critical frame whose queue is empty waits for at most
+//! one other frame.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Classes of frames: 0, the least urgent, to 7.
+/// Number of frame classes: 0 (least urgent) to 7.
 pub(super) const CLASSES: usize = 8;
 
-/// The order in which waiting frames get the wire.
+/// Order in which waiting frames get the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arbiter {
-    /// As they came, whatever they are.
+    /// Order of arrival, whatever the class.
     #[default]
     Fifo,
-    /// The most urgent class first, within it as they came. The class is the PCP of a tagged frame,
-    /// else the class selector of its DSCP, else the least urgent.
+    /// Most urgent class first, in order of arrival within a class. The class is the PCP of a tagged frame, else the
+    /// class selector of its DSCP, else 0.
     Strict,
 }
 
 impl Arbiter {
-    /// Its word, the same in results and for people.
+    /// Name used in result files and in printed text.
     pub fn word(self) -> &'static str {
         match self {
             Arbiter::Fifo => "fifo",
@@ -34,7 +33,7 @@ impl Arbiter {
         }
     }
 
-    /// How many queues it serves, each as long as configured.
+    /// Number of queues, each of the configured length.
     pub(super) const fn queues(self) -> usize {
         match self {
             Arbiter::Fifo => 1,
@@ -43,12 +42,12 @@ impl Arbiter {
     }
 }
 
-/// The frames that wait for the wire, never more than were reserved for.
+/// Frames waiting for the wire, bounded by the reserved capacity.
 #[derive(Debug)]
 pub(super) struct Waiting<F> {
-    /// The least urgent first.
+    /// Queues by class, the least urgent first.
     queues: Vec<VecDeque<F>>,
-    /// Of each queue.
+    /// Capacity of each queue, in frames.
     capacity: usize,
 }
 
@@ -65,9 +64,9 @@ impl<F> Waiting<F> {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// Takes a frame of that class in, or gives it back when its queue is full (drop-tail).
+    /// Queues a frame of `class`, or returns it when its queue is full (drop-tail).
     pub(super) fn push(&mut self, class: u8, frame: F) -> Result<(), F> {
-        // With one queue every class is the same; a class beyond the last is the last.
+        // A single queue takes every class; classes beyond the last queue use the last.
         let last = self.queues.len() - 1;
         let queue = &mut self.queues[usize::from(class).min(last)];
         if queue.len() == self.capacity {
@@ -77,7 +76,7 @@ impl<F> Waiting<F> {
         Ok(())
     }
 
-    /// The next frame for the wire.
+    /// Removes the next frame for the wire.
     pub(super) fn pop(&mut self) -> Option<F> {
         self.queues.iter_mut().rev().find_map(VecDeque::pop_front)
     }

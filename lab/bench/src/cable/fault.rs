@@ -1,28 +1,28 @@
-//! Seeded faults: which frames are lost and which are held back.
+//! Seeded faults: frame loss and reordering.
 //!
-//! A frame's fate is drawn when it arrives, from its number alone and not from the time: the same
-//! seed and the same sequence of frames give the same losses, however busy the machine is.
+//! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
+//! sequence give the same losses, however busy the machine is.
 
 use serde::{Deserialize, Serialize};
 
-/// Frames that leave the wire and never arrive.
+/// Configuration of frame loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Loss {
-    /// The share of frames lost, 0 to 1.
+    /// Share of frames lost, 0 to 1.
     pub probability: f64,
-    /// Lose only UDP datagrams to this port; others are not even counted by the generator.
+    /// UDP destination port that loss is limited to; other frames do not advance the generator.
     pub udp_port: Option<u16>,
-    /// Lose only UDP datagrams with at least so much payload: what tells a topic of large samples
-    /// from one of small ones where all use one port. Acknowledgements and heartbeats are spared.
+    /// Minimum UDP payload, in bytes, of the datagrams that loss is limited to. It separates a topic of large samples
+    /// from one of small samples on the same port, and spares ACKNACK and HEARTBEAT messages.
     pub min_payload_bytes: Option<u32>,
-    /// Book lost frames as handed over: a drop without a name. A cable that works never does that; a
-    /// run in which it does shows that whoever adds up the ledgers notices.
+    /// Counts lost frames as delivered: an unaccounted drop. A working cable never does so; the option tests that the
+    /// ledger checks notice it.
     pub is_hidden: bool,
 }
 
 impl Loss {
-    /// Whether a frame may be lost at all, given its UDP datagram if it carries a whole one.
+    /// Returns whether a frame is subject to loss, given its UDP datagram if it carries a whole one.
     fn reaches(&self, datagram: Option<Datagram>) -> bool {
         let of_port = |port| datagram.is_some_and(|datagram| datagram.port == port);
         let of_size = |least| datagram.is_some_and(|datagram| datagram.payload_bytes >= least);
@@ -30,34 +30,33 @@ impl Loss {
     }
 }
 
-/// What losses are limited by.
+/// Properties of a UDP datagram that limit losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Datagram {
-    /// Where it goes to.
     pub(super) port: u16,
     pub(super) payload_bytes: u32,
 }
 
-/// Frames that overtakers pass: they arrive later than the others.
+/// Configuration of reordering: frames held back so that later ones overtake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reorder {
-    /// The share of frames held back, 0 to 1.
+    /// Share of frames held back, 0 to 1.
     pub probability: f64,
-    /// For how long, in nanoseconds, beyond the cable's delay.
+    /// Additional delay of a held-back frame, in nanoseconds, beyond the cable's delay.
     pub extra_delay_ns: u64,
 }
 
-/// What becomes of one frame.
+/// Fault decision for one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) lost: bool,
-    /// If lost, booked as handed over.
+    /// Whether a lost frame is counted as delivered.
     pub(super) is_hidden: bool,
     pub(super) extra_delay_ns: u64,
 }
 
-/// Draws fates in the order frames arrive.
+/// Fault generator, drawn from in order of frame arrival.
 #[derive(Debug)]
 pub(super) struct Fates {
     loss: Loss,
@@ -72,12 +71,12 @@ impl Fates {
             loss,
             reorder,
             losses: Generator::new(seed),
-            // A generator of its own: turning reordering on does not change which frames are lost.
+            // Separate generator: enabling reordering does not change which frames are lost.
             reorders: Generator::new(!seed),
         }
     }
 
-    /// The fate of the next frame, given its UDP datagram if it carries a whole one.
+    /// Draws the fate of the next frame, given its UDP datagram if it carries a whole one.
     pub(super) fn draw(&mut self, datagram: Option<Datagram>) -> Fate {
         let is_exposed = self.loss.reaches(datagram);
         let lost = is_exposed && self.losses.happens(self.loss.probability);
@@ -90,7 +89,7 @@ impl Fates {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to choose frames with.
+/// SplitMix64 pseudo-random generator (Steele, Lea, Flood 2014).
 #[derive(Debug)]
 struct Generator(u64);
 
@@ -104,7 +103,7 @@ impl Generator {
             return false;
         }
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        // The 53 bits an f64 holds exactly.
+        // An f64 holds 53 bits exactly.
         let drawn = (mix(self.0) >> 11) as f64 / (1_u64 << 53) as f64;
         drawn < probability
     }
@@ -121,7 +120,7 @@ pub(crate) fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// 100 bytes to port 7401.
+    /// Datagram of 100 bytes to port 7401.
     const DATAGRAM: Datagram = Datagram {
         port: 7401,
         payload_bytes: 100,

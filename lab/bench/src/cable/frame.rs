@@ -1,21 +1,20 @@
-//! The little the cable must know of a frame: its unfinished checksum, its class, its UDP destination
-//! port. How the bytes lie, `wire` knows.
+//! Frame fields the cable needs: offloaded checksum, traffic class and UDP destination port.
 
 use isolane_wire::checksum;
 use isolane_wire::ethernet::{EtherType, Frame};
 use isolane_wire::ipv4::{PROTOCOL_UDP, Packet};
 use isolane_wire::udp::Datagram;
 
-/// Finishes a checksum that the sender left to its device: `position` holds the sum over the
-/// pseudo-header, the bytes from `start` on are still to be added (virtio 1.2 §5.1.6.2). Returns
-/// false, and leaves the frame alone, if the positions lie outside of it.
+/// Completes a checksum that the sender offloaded to its device. `position` holds the sum over the pseudo-header; the
+/// bytes from `start` on are still to be added (virtio 1.2 §5.1.6.2). Returns false, without a change, if a position
+/// lies outside the frame.
 pub(super) fn complete_checksum(frame: &mut [u8], start: usize, position: usize) -> bool {
     let offset = position.checked_sub(start);
     offset.is_some_and(|offset| checksum::complete(frame, start, offset).is_ok())
 }
 
-/// The class a strict arbiter sorts by, 0 to 7, 7 the most urgent: the priority code point of the
-/// outermost tag, else the class selector of an IPv4 packet, be it a fragment or not, else 0.
+/// Traffic class for a strict arbiter, 0 to 7 (most urgent): the priority code point of the outermost tag, else the
+/// class selector of an IPv4 packet or fragment, else 0.
 pub(super) fn class(frame: &[u8]) -> u8 {
     let Ok(frame) = Frame::new_checked(frame) else {
         return 0;
@@ -24,14 +23,14 @@ pub(super) fn class(frame: &[u8]) -> u8 {
     class.unwrap_or(0)
 }
 
-/// The (destination port, payload) of a frame that carries a whole UDP datagram in IPv4, behind at
-/// most two VLAN tags. Fragments have no port of their own and are none.
+/// Destination port and payload of a frame that carries a whole UDP datagram in IPv4, behind at most two VLAN tags.
+/// Returns `None` for fragments.
 pub(super) fn udp(frame: &[u8]) -> Option<(u16, &[u8])> {
     let packet = ipv4(&Frame::new_checked(frame).ok()?)?;
     if packet.protocol() != PROTOCOL_UDP || packet.is_fragment() {
         return None;
     }
-    // Behind the packet there may be padding of short frames: it is not in its payload.
+    // Short frames may be padded behind the packet; the payload excludes the padding.
     let datagram = Datagram::new_checked(packet.payload()).ok()?;
     Some((datagram.destination_port(), datagram.payload()))
 }
@@ -48,8 +47,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 10.78.0.1:4000 to 10.78.0.2:7401, payload "abc", UDP checksum left to the device: the field
-    /// holds the sum over the pseudo-header.
+    /// Frame from 10.78.0.1:4000 to 10.78.0.2:7401 with payload "abc". Its UDP checksum field holds the sum over the
+    /// pseudo-header only (checksum offload).
     fn datagram() -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
         frame.extend([0x45, 0, 0, 31, 0, 0, 0x40, 0, 64, 17, 0, 0]);
@@ -60,7 +59,7 @@ mod tests {
         frame
     }
 
-    /// The sum over pseudo-header and datagram; 0xffff means that the checksum is right.
+    /// Sum over pseudo-header and datagram; 0xffff means a valid checksum.
     fn verify(frame: &[u8]) -> u16 {
         let mut covered = frame[26..34].to_vec();
         covered.extend([0, 17]);
@@ -112,7 +111,7 @@ mod tests {
     fn the_class_is_the_outer_tags_else_the_code_points_else_the_lowest() {
         let mut plain = datagram();
         assert_eq!(class(&plain), 0);
-        // DSCP 46 (expedited forwarding) is of class 5.
+        // DSCP 46 (expedited forwarding) belongs to class 5.
         plain[15] = 46 << 2;
         assert_eq!(class(&plain), 5);
         let mut fragment = plain.clone();
@@ -121,7 +120,7 @@ mod tests {
         let mut tagged = plain.clone();
         tagged.splice(12..12, [0x88, 0xa8, 0x60, 5, 0x81, 0x00, 0xe0, 7]);
         assert_eq!(class(&tagged), 3);
-        // An address request, a truncated packet, half a header.
+        // An ARP request, a truncated packet, half a header.
         plain[12..14].copy_from_slice(&[0x08, 0x06]);
         assert_eq!(class(&plain), 0);
         assert_eq!(class(&datagram()[..30]), 0);

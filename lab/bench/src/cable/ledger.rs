@@ -1,29 +1,28 @@
-//! The ledger of one direction: nothing is lost silently.
+//! Frame ledger of one direction: every frame is accounted for.
 
 use serde::{Deserialize, Serialize};
 
-/// What happened to the frames that entered a direction. `arrived` is all of them; each is in
-/// exactly one of the others.
+/// Frame counts of one direction. `arrived` counts all frames; each is in exactly one of the other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Frames read from the sending host.
     pub arrived: u64,
     /// Frames handed to the receiving host.
     pub sent: u64,
-    /// Dropped because the queue was full.
+    /// Frames dropped because the queue was full.
     pub dropped_queue: u64,
-    /// Dropped by the seeded loss.
+    /// Frames dropped by the seeded loss.
     pub dropped_loss: u64,
-    /// Dropped because longer than the link's MTU or several segments in one.
+    /// Frames dropped because they exceed the link's MTU or hold several segments (segmentation offload).
     pub dropped_oversize: u64,
-    /// Refused by the kernel when they were to be handed over.
+    /// Frames the kernel refused on delivery.
     pub refused: u64,
-    /// Waiting, on the wire or travelling when counted.
+    /// Frames queued, on the wire or in the delay line when counted.
     pub queued: u64,
 }
 
 impl Ledger {
-    /// Arrived minus everything accounted for: 0, or the ledger does not balance.
+    /// `arrived` minus all accounted frames; 0 when the ledger balances.
     pub fn imbalance(&self) -> i64 {
         let accounted = self.sent
             + self.dropped_queue

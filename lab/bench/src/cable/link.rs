@@ -1,13 +1,12 @@
-//! One direction of the cable as a value: frames and the time go in, frames come out.
+//! Model of one direction of the cable: frames and time go in, frames come out.
 //!
-//! A frame waits in the queue until the arbiter picks it, occupies the wire for as long as its bits
-//! take, travels for the delay, and is delivered, unless its fate is to be lost on the way (a lost
-//! frame used the wire all the same). Nothing here reads a clock or a socket, so that rates, losses
-//! and ledgers are tested in virtual time.
+//! A frame waits in a queue until the arbiter picks it, occupies the wire for its transmission time, travels for the
+//! delay, and is delivered or lost. A lost frame has used the wire as well. No clock or socket is read here, so tests
+//! run rates, losses and ledgers in virtual time.
 //!
-//! Being called late does not slow the link or change what it decides: frames are offered with the
-//! time they arrived at, in that order, with the link advanced to each, and the wire is taken over
-//! at the moment it became free, not at the moment somebody looked. How late was looked is recorded.
+//! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, the
+//! link is advanced to each, and the wire's next transmission starts when the wire became free. The link records how
+//! late it was advanced.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,13 +18,13 @@ use super::{Config, ConfigError};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::MAX_IN_FLIGHT;
 
-/// Bytes each frame takes on the wire beyond what a packet socket shows of it: preamble and start
-/// delimiter (8), frame check sequence (4), inter-frame gap (12) (IEEE 802.3).
+/// Wire overhead of a frame, in bytes, beyond what a packet socket shows: preamble and start delimiter (8), frame check
+/// sequence (4), inter-frame gap (12) (IEEE 802.3).
 pub const FRAME_OVERHEAD_BYTES: u64 = 24;
-/// The shortest frame without its check sequence; shorter ones are padded by the sender's MAC.
+/// Minimum frame length in bytes without the frame check sequence; the sender's MAC pads shorter frames.
 pub const MIN_FRAME_BYTES: u64 = 60;
 
-/// The bytes of wire time a frame takes that a packet socket shows as `frame_bytes` long.
+/// Bytes of wire time of a frame that a packet socket shows as `frame_bytes` long.
 pub const fn wire_bytes(frame_bytes: u64) -> u64 {
     let padded = if frame_bytes < MIN_FRAME_BYTES {
         MIN_FRAME_BYTES
@@ -35,25 +34,25 @@ pub const fn wire_bytes(frame_bytes: u64) -> u64 {
     padded + FRAME_OVERHEAD_BYTES
 }
 
-/// How long `frame_bytes` occupy a wire of that rate, in nanoseconds, rounded up.
+/// Transmission time of `frame_bytes` at `bits_per_s`, in nanoseconds, rounded up.
 pub const fn wire_time_ns(frame_bytes: u64, bits_per_s: u64) -> u64 {
     (wire_bytes(frame_bytes) * 8 * NANOS_PER_SECOND).div_ceil(bits_per_s)
 }
 
-/// A frame that arrives, and what the link must know of it.
+/// An arriving frame with its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival<F> {
     pub(super) at_ns: u64,
-    /// Without its check sequence.
+    /// Frame length without the frame check sequence.
     pub(super) bytes: u64,
-    /// 0, the least urgent, to 7.
+    /// Traffic class, 0 (least urgent) to 7.
     pub(super) class: u8,
-    /// What it carries, if that is a whole UDP datagram.
+    /// UDP datagram, if the frame carries a whole one.
     pub(super) datagram: Option<Datagram>,
     pub(super) frame: F,
 }
 
-/// A frame while it is in the link: what it is, and what was decided about it.
+/// A frame inside the link, with its drawn fate.
 #[derive(Debug)]
 struct Entry<F> {
     frame: F,
@@ -62,14 +61,14 @@ struct Entry<F> {
     fate: Fate,
 }
 
-/// A frame on the wire: it has left it at `until_ns`.
+/// The frame in transmission until `until_ns`.
 #[derive(Debug)]
 struct OnWire<F> {
     entry: Entry<F>,
     until_ns: u64,
 }
 
-/// A frame behind the wire. Ordered by the time it is due, then by the order it left the wire.
+/// A frame in the delay line, ordered by due time, then by transmission order.
 #[derive(Debug)]
 struct Travelling<F> {
     due_ns: u64,
@@ -95,18 +94,18 @@ impl<F> Ord for Travelling<F> {
     }
 }
 
-/// What comes out of a link.
+/// A frame that leaves the link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Departure<F> {
-    /// To be handed to the receiving host.
+    /// Frame for the receiving host.
     Deliver(F),
-    /// Lost on the way; only its memory is to be taken back.
+    /// Lost frame; the caller takes its memory back.
     Lost(F),
-    /// The same, and booked as delivered.
+    /// Lost frame that is counted as delivered.
     Hidden(F),
 }
 
-/// One direction of the cable. `F` is whatever the owner calls a frame.
+/// One direction of the cable. `F` is the caller's frame type.
 #[derive(Debug)]
 pub(super) struct Link<F> {
     bits_per_s: u64,
@@ -122,7 +121,7 @@ pub(super) struct Link<F> {
 }
 
 impl<F> Link<F> {
-    /// A link with all its memory reserved.
+    /// Creates a link with all its memory reserved.
     pub(super) fn new(config: &Config, seed: u64) -> Result<Link<F>, ConfigError> {
         config.check()?;
         Ok(Link {
@@ -139,8 +138,8 @@ impl<F> Link<F> {
         })
     }
 
-    /// A frame has arrived. Gives it back when its queue is full. Advance the link to the time of
-    /// arrival first.
+    /// Queues an arriving frame, or returns it when its queue is full. The caller first advances the link to the
+    /// arrival time.
     pub(super) fn offer(&mut self, arrival: Arrival<F>) -> Result<(), F> {
         self.ledger.arrived += 1;
         let entry = Entry {
@@ -157,14 +156,14 @@ impl<F> Link<F> {
         Ok(())
     }
 
-    /// A frame arrives that cannot be one of this link.
+    /// Counts an arriving frame that is too long for this link.
     pub(super) fn refuse_oversize(&mut self) {
         self.ledger.arrived += 1;
         self.ledger.dropped_oversize += 1;
     }
 
-    /// Moves everything that is due by `to_ns` and gives what comes out to `depart`, in the order
-    /// it comes out. `now_ns` is the time it is done at, by which lateness is judged.
+    /// Processes everything due by `to_ns` and passes departing frames to `depart` in order. `now_ns` is the current
+    /// time, against which lateness is measured.
     pub(super) fn advance(
         &mut self,
         to_ns: u64,
@@ -172,7 +171,7 @@ impl<F> Link<F> {
         mut depart: impl FnMut(Departure<F>),
     ) {
         while let Some(done) = self.on_wire.take_if(|on_wire| on_wire.until_ns <= to_ns) {
-            // What was due before this frame left the wire comes out before it.
+            // Frames due before this transmission ended depart first.
             self.deliver_due(done.until_ns, now_ns, &mut depart);
             self.departures += 1;
             self.travelling.push(Reverse(Travelling {
@@ -186,20 +185,20 @@ impl<F> Link<F> {
         self.deliver_due(to_ns, now_ns, &mut depart);
     }
 
-    /// Whether a frame that arrives now has to wait: then nothing is missed by not looking for
-    /// arrivals before [`Link::next_time_ns`].
+    /// Returns whether an arriving frame has to wait. While it does, the caller need not read arrivals before
+    /// [`Link::next_time_ns`].
     pub(super) fn is_busy(&self) -> bool {
         self.on_wire.is_some()
     }
 
-    /// When [`Link::advance`] has something to do next, if nothing arrives.
+    /// Time of the next event for [`Link::advance`], if nothing arrives.
     pub(super) fn next_time_ns(&self) -> Option<u64> {
         let wire = self.on_wire.as_ref().map(|on_wire| on_wire.until_ns);
         let due = self.travelling.peek().map(|Reverse(first)| first.due_ns);
         wire.into_iter().chain(due).min()
     }
 
-    /// Notes that the kernel refused `frames` which had departed.
+    /// Counts `frames` that had departed and that the kernel refused.
     pub(super) fn note_refused(&mut self, frames: u64) {
         self.ledger.sent -= frames;
         self.ledger.refused += frames;
@@ -214,12 +213,12 @@ impl<F> Link<F> {
         }
     }
 
-    /// The longest time between a frame being due and somebody looking.
+    /// Longest delay between a frame's due time and the call that processed it.
     pub(super) fn late_max_ns(&self) -> u64 {
         self.late_max_ns
     }
 
-    /// Puts the next waiting frame on the wire, if the wire has room.
+    /// Starts transmission of the next waiting frame, if the wire is free.
     fn load_wire(&mut self) {
         if self.on_wire.is_some() {
             return;
@@ -254,8 +253,8 @@ impl<F> Link<F> {
     }
 }
 
-/// How many frames can be behind the wire at once: as many of the shortest as leave the wire during
-/// the longest journey, and one that is just leaving.
+/// Maximum number of frames in the delay line: as many minimum-length frames as are transmitted during the longest
+/// delay, and one that is just leaving.
 pub(super) fn max_in_flight(config: &Config) -> u64 {
     let journey_ns = config
         .delay_ns

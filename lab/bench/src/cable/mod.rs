@@ -1,20 +1,17 @@
-//! The emulated cable: everything that leaves one test host reaches the other through it, at the
-//! rate, with the queue, the order, the losses and the delay of the link that is emulated.
+//! Emulated cable between the two test hosts, with the rate, queue, arbiter, losses and delay of the emulated link.
 //!
-//! All frames get the same treatment, whichever way they were sent: sockets and AF_XDP lanes,
-//! ARP and multicast alike. Between the devices of the two hosts a frame takes this way:
+//! Frames of sockets, AF_XDP lanes, ARP and multicast get the same treatment:
 //!
 //! ```text
 //!   host's veth -> packet socket -> queue -> arbiter -> wire (rate) -> delay -> packet socket -> veth
 //!                  (ingress drops)  (queue drops)       (losses)
 //! ```
 //!
-//! The cable runs as a process of its own, pinned and above everything it serves; [`Cable`] is the
-//! handle its parent has. In tests it may run on a thread instead ([`Relay`]). It never changes a
-//! frame except for finishing checksums that the sending kernel left to hardware.
+//! The cable is a pinned process with a higher priority than the hosts; [`Cable`] is the parent's handle. Tests may run
+//! it on a thread ([`Relay`]). It changes a frame only to complete an offloaded checksum.
 //!
-//! A cable that steers plays a network controller with a queue for critical frames: frames leave by
-//! AF_XDP sockets (module `outlet`) instead of the packet socket, each on the queue of its class.
+//! A steering cable emulates a network controller with a separate queue for critical frames: it transmits through
+//! AF_XDP sockets (module `outlet`), each class on its queue, instead of the packet socket.
 
 mod arbiter;
 mod fault;
@@ -43,38 +40,36 @@ pub use link::{FRAME_OVERHEAD_BYTES, MIN_FRAME_BYTES, wire_bytes, wire_time_ns};
 pub use observe::{Observe, Passages};
 pub use relay::Relay;
 
-/// What the cable is like, the same both ways.
+/// Configuration of the cable, equal for both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The rate each way; a frame takes [`wire_bytes`] of it.
+    /// Rate of each direction in bits per second; a frame takes [`wire_bytes`] of it.
     pub bits_per_s: u64,
-    /// Frames that may wait for the wire each way, under `strict` those of one class; more are
-    /// dropped, the newest first.
+    /// Queue length of each direction in frames, per class under `strict`. A full queue drops the arriving frame.
     pub queue_frames: u32,
-    /// Which waiting frame is next.
+    /// Arbiter that selects the next waiting frame.
     pub arbiter: Arbiter,
-    /// Whether each class leaves on a queue of the device of its own, which the host receives on the
-    /// queue of the same number: the highest class on queue 0, all others on queue 1. Else the kernel
-    /// chooses.
+    /// Whether frames leave on a device queue by class, and the host receives them on the queue of the same number: the
+    /// highest class on queue 0, all others on queue 1. Otherwise the kernel chooses the queue.
     pub steer: bool,
-    /// Frames lost on the way.
+    /// Frame loss.
     pub loss: Loss,
-    /// From the last bit sent to the frame's delivery, in nanoseconds.
+    /// Propagation delay in nanoseconds, from the last bit sent to delivery.
     pub delay_ns: u64,
-    /// Frames held back on the way.
+    /// Frame reordering.
     pub reorder: Reorder,
-    /// What losses and reordering are drawn from.
+    /// Seed of loss and reordering.
     pub seed: u64,
-    /// Round-trip messages to be stamped.
+    /// Round-trip messages to timestamp.
     pub observe: Option<Observe>,
-    /// The core the cable runs on.
+    /// CPU core of the cable.
     pub core: Option<usize>,
 }
 
 impl Default for Config {
-    /// 40 Mbit/s, which one core carries with room beside the flood, and 64 frames: a transmit
-    /// ring as small network controllers have it.
+    /// 40 Mbit/s, which one core carries together with the flood, and 64 frames, a transmit ring as in small network
+    /// controllers.
     fn default() -> Self {
         Config {
             bits_per_s: 40_000_000,
@@ -91,47 +86,47 @@ impl Default for Config {
     }
 }
 
-/// A configuration no cable can have.
+/// Invalid cable configurations.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// Nothing would ever arrive.
+    /// The rate is zero.
     #[error("a cable of 0 bits per second carries nothing")]
     NoRate,
-    /// Outside of what is reserved for.
+    /// The queue length is outside its bounds.
     #[error("a queue of {frames} frames is not between 1 and {most}, the most with this arbiter")]
     QueueLength {
-        /// As configured.
+        /// Configured queue length.
         frames: u32,
-        /// The bound.
+        /// Upper bound.
         most: u32,
     },
-    /// Not a probability.
+    /// A probability is outside 0 to 1.
     #[error("{value} is not a probability between 0 and 1")]
     Probability {
-        /// As configured.
+        /// Configured value.
         value: f64,
     },
-    /// More frames could be on the way than memory is reserved for.
+    /// The delay line could exceed its reserved memory.
     #[error(
         "at {bits_per_s} bit/s more than {MAX_IN_FLIGHT} frames could be on the way during \
          {journey_ns} ns: shorten the delay or lower the rate"
     )]
     DelayTooLong {
-        /// Delay and extra delay together.
+        /// Sum of delay and extra delay, in nanoseconds.
         journey_ns: u64,
-        /// The rate.
+        /// Configured rate.
         bits_per_s: u64,
     },
-    /// More stamps than memory is reserved for.
+    /// The number of samples exceeds the reserved timestamps.
     #[error("{samples} samples are more than can be stamped")]
     TooManySamples {
-        /// As configured.
+        /// Configured number of samples.
         samples: u32,
     },
 }
 
 impl Config {
-    /// Whether there can be a cable like this.
+    /// Checks the configuration against its bounds.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.bits_per_s == 0 {
             return Err(ConfigError::NoRate);
@@ -158,24 +153,24 @@ impl Config {
     }
 }
 
-/// Why the cable does not run.
+/// Reasons why the cable cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum CableError {
-    /// See there.
+    /// Invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Packet sockets need a right, and the devices of a testbed.
+    /// A device could not be opened. Packet sockets need CAP_NET_RAW and a testbed's devices.
     #[error("cannot open the cable's end {interface}: {reason}")]
     Open {
-        /// The device.
+        /// Device name.
         interface: &'static str,
-        /// What the kernel said and what to do.
+        /// The kernel's reason, and a remedy.
         reason: String,
     },
-    /// A device vanished, or the kernel ran out of memory.
+    /// Receiving failed: the device vanished, or the kernel ran out of memory.
     #[error("the cable cannot receive: {0}")]
     Receive(#[source] io::Error),
-    /// As above.
+    /// Polling failed, for the same reasons.
     #[error("the cable cannot wait: {0}")]
     Wait(#[source] io::Error),
 }
@@ -202,44 +197,44 @@ impl CableError {
     }
 }
 
-/// What one direction did.
+/// Counts of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionReport {
-    /// Where each frame went.
+    /// Frame ledger.
     pub frames: Ledger,
-    /// Frames the kernel dropped before the cable could read them. With any of these, the run is
-    /// no result: they were dropped by no rule of the cable.
+    /// Frames the kernel dropped before the cable could read them. Any such drop invalidates the run, because no rule
+    /// of the cable caused it.
     pub ingress_drops: u64,
-    /// Frames that left by each queue, if the cable steers: together those that were sent.
+    /// Frames transmitted on each queue by a steering cable; their sum is the frames sent.
     pub sent_on_queue: Option<[u64; 2]>,
 }
 
-/// What the cable did, both ways.
+/// Report of both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// From host A to host B.
+    /// Direction from host A to host B.
     pub a_to_b: DirectionReport,
-    /// From host B to host A.
+    /// Direction from host B to host A.
     pub b_to_a: DirectionReport,
-    /// How late the cable was at most in letting a frame go, in microseconds.
+    /// Maximum lateness of a departure, in microseconds.
     pub late_max_us: f64,
-    /// When round-trip messages passed, if that was asked for.
+    /// Timestamps of round-trip messages, if configured.
     pub passages: Option<RoundPassages>,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
-/// The stamps of both directions.
+/// Timestamps of both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundPassages {
-    /// Pings.
+    /// Timestamps of pings.
     pub a_to_b: Passages,
-    /// Pongs.
+    /// Timestamps of pongs.
     pub b_to_a: Passages,
 }
 
 impl RoundPassages {
-    /// How long the round of that id was in the cable, both ways together.
+    /// Time that round `id` spent in the cable, both directions together, in nanoseconds.
     pub fn duration_ns(&self, id: u32) -> Option<u64> {
         Some(self.a_to_b.duration_ns(id)? + self.b_to_a.duration_ns(id)?)
     }
@@ -251,30 +246,30 @@ impl From<(Passages, Passages)> for RoundPassages {
     }
 }
 
-/// Why a cable's report is no part of a result.
+/// Reasons why a report is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// Frames are missing or were made up.
+    /// The ledger of a direction does not balance.
     #[error("the cable's ledger is off by {frames} frames")]
     Imbalance {
-        /// Arrived minus accounted for.
+        /// Arrived frames minus accounted frames.
         frames: i64,
     },
-    /// The machine was too slow for this cable and its load.
+    /// The machine was too slow for the cable and its load.
     #[error("the kernel dropped {frames} frames before the cable: lower the rate or the load")]
     IngressDrops {
-        /// Both directions.
+        /// Drops of both directions.
         frames: u64,
     },
 }
 
 impl Report {
-    /// Frames dropped before the cable, both ways.
+    /// Frames dropped before the cable read them, both directions together.
     pub fn ingress_drops(&self) -> u64 {
         self.a_to_b.ingress_drops + self.b_to_a.ingress_drops
     }
 
-    /// Whether the ledgers balance and nothing was dropped by no rule.
+    /// Checks that the ledgers balance and that there are no ingress drops.
     pub fn validate(&self) -> Result<(), Invalid> {
         for direction in [self.a_to_b, self.b_to_a] {
             match direction.frames.imbalance() {
@@ -289,8 +284,8 @@ impl Report {
     }
 }
 
-/// Runs the cable in the calling process and network namespace until `stop`; `ready` is told, with
-/// what the machine did not allow, when frames are being taken.
+/// Runs the cable in the calling process and network namespace until `stop`. Calls `ready` with the notes of the start
+/// once frames are relayed.
 pub fn run(
     config: &Config,
     stop: &Stop,
@@ -301,12 +296,12 @@ pub fn run(
     relay.run(stop)
 }
 
-/// A running cable, as its parent sees it. Dropped, it is killed and leaves no report.
+/// Parent's handle of a running cable. Dropping it kills the cable without a report.
 #[derive(Debug)]
 pub struct Cable(Running);
 
 impl Cable {
-    /// Starts it as a child process and waits until it takes frames.
+    /// Starts the cable as a child process and waits until it relays frames.
     pub fn start(
         testbed: &Testbed,
         program: &Program,
@@ -316,17 +311,17 @@ impl Cable {
         Running::start(testbed, Place::Cable, program, &role).map(Cable)
     }
 
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub fn notes(&self) -> &[Note] {
         self.0.notes()
     }
 
-    /// The process.
+    /// Process id of the cable.
     pub fn process_id(&self) -> u32 {
         self.0.process_id()
     }
 
-    /// Stops it and takes its report. Stop what sends first, or frames are left in the queue.
+    /// Stops the cable and returns its report. Stop the senders first, or frames remain in the queue.
     pub fn finish(self) -> Result<Report, ChildError> {
         self.0.finish()
     }

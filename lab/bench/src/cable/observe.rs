@@ -1,8 +1,7 @@
-//! Stamps of the round trips that pass the cable, so that its part of a round trip and the hosts'
-//! part can be told apart.
+//! Timestamps of round-trip messages in the cable, which separate the cable's share of a round trip from the hosts'.
 //!
-//! The cable writes nothing into frames: it knows a round trip's message by its id and nonce, and
-//! keeps when it came in and went out in a table of its own.
+//! The cable identifies a message by its id and nonce and keeps the timestamps in a table. It writes nothing into
+//! frames.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,30 +9,30 @@ use super::ConfigError;
 use crate::limits::MAX_SAMPLES;
 use crate::record::{Stamp, nonce, stamp};
 
-/// Which messages are stamped: those whose UDP datagram ends with a serialised RTT message
-/// (`id: u32, nonce: u32, padding`, little-endian) of this size and with the right nonce.
+/// Selection of timestamped messages: UDP datagrams that end with a serialised RTT message (`id: u32, nonce: u32,
+/// padding`, little-endian) of this size and with the right nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observe {
-    /// The serialised size of the message, without encapsulation header, in bytes.
+    /// Serialised size of the message in bytes, without the encapsulation header.
     pub payload_bytes: u32,
-    /// Ids are below this.
+    /// Exclusive upper bound of the ids.
     pub samples: u32,
-    /// What nonces are made from.
+    /// Seed of the nonces.
     pub seed: u64,
 }
 
-/// When one direction of the cable saw each message, by id.
+/// Timestamps of one direction, indexed by message id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passages {
-    /// When the frame was read from the sending host, in nanoseconds.
+    /// Time the frame was read from the sending host, in nanoseconds.
     pub arrived_ns: Vec<Stamp>,
-    /// When it was handed to the receiving host, in nanoseconds.
+    /// Time the frame was handed to the receiving host, in nanoseconds.
     pub sent_ns: Vec<Stamp>,
 }
 
 impl Passages {
-    /// How long the message of that id was in the cable, if it came out.
+    /// Time that message `id` spent in the cable, if it left.
     pub fn duration_ns(&self, id: u32) -> Option<u64> {
         let arrived = (*self.arrived_ns.get(id as usize)?)?;
         let sent = (*self.sent_ns.get(id as usize)?)?;
@@ -41,7 +40,7 @@ impl Passages {
     }
 }
 
-/// The stamps of one direction while the cable runs.
+/// Timestamp recorder of one direction.
 #[derive(Debug)]
 pub(super) struct Observer {
     observe: Observe,
@@ -49,7 +48,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Reserves the memory for all stamps.
+    /// Reserves the memory for all timestamps.
     pub(super) fn new(observe: Observe) -> Result<Observer, ConfigError> {
         if observe.samples > MAX_SAMPLES {
             return Err(ConfigError::TooManySamples {
@@ -66,7 +65,7 @@ impl Observer {
         })
     }
 
-    /// The id of the message in a UDP payload, if it is one of those.
+    /// Id of the RTT message in a UDP payload, if it holds one.
     fn identify(&self, payload: &[u8]) -> Option<u32> {
         // Serialised data is padded to four bytes at the end of its submessage (RTPS 2.5 §9.4.5.4).
         let size = (self.observe.payload_bytes as usize).next_multiple_of(4);

@@ -1,5 +1,4 @@
-//! The end of the cable at which frames leave for the host: by a packet socket, on the queue that the
-//! kernel chooses, or each class on a queue of its own.
+//! Transmit side of the cable: a packet socket on a queue the kernel chooses, or AF_XDP sockets with a queue per class.
 
 use std::io;
 
@@ -10,20 +9,20 @@ use super::frame::class;
 use crate::system::packet::{Frame, Sender};
 use crate::system::queues::{QUEUES, Queues};
 
-/// The queue of the most urgent class.
+/// Queue of the most urgent class.
 const CRITICAL_QUEUE: usize = 0;
-/// The queue of all others.
+/// Queue of all other classes.
 const BULK_QUEUE: usize = 1;
 
-/// Where frames leave.
+/// Transmitter of frames to a host.
 pub(super) enum Outlet {
     /// The kernel chooses the queue.
     Plain(Sender),
-    /// The class does.
+    /// The traffic class chooses the queue.
     Steering(Box<Queues>),
 }
 
-/// Why there is none.
+/// Reasons why a transmitter could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutletError {
     #[error(transparent)]
@@ -33,7 +32,7 @@ pub(super) enum OutletError {
 }
 
 impl Outlet {
-    /// Opens it on the device of that index in the calling thread's network namespace.
+    /// Opens a transmitter on the device `interface_index` in the calling thread's network namespace.
     pub(super) fn open(interface_index: u32, steer: bool) -> Result<Outlet, OutletError> {
         Ok(if steer {
             Outlet::Steering(Box::new(Queues::open(interface_index)?))
@@ -42,7 +41,7 @@ impl Outlet {
         })
     }
 
-    /// Sends all of `frames` without waiting; returns how many the kernel refused.
+    /// Sends all `frames` without waiting; returns how many the kernel refused.
     pub(super) fn send(&mut self, frames: &[Frame]) -> u64 {
         match self {
             Outlet::Plain(sender) => sender.send(frames),
@@ -50,8 +49,8 @@ impl Outlet {
         }
     }
 
-    /// Ends, and says how many frames left by each queue, if that is known, and how many did not
-    /// leave that were not refused before.
+    /// Closes the transmitter. Returns the frames sent on each queue, if known, and the frames still unsent and not
+    /// counted as refused.
     pub(super) fn finish(self) -> (Option<[u64; QUEUES]>, u64) {
         match self {
             Outlet::Plain(_) => (None, 0),
@@ -63,7 +62,7 @@ impl Outlet {
     }
 }
 
-/// The queue that a frame is sent, and received, on.
+/// Device queue on which a frame is sent and received.
 fn queue_of(frame: &[u8]) -> usize {
     if usize::from(class(frame)) == CLASSES - 1 {
         CRITICAL_QUEUE

@@ -1,12 +1,11 @@
-//! The cable between two devices: packet sockets around two [`Link`]s.
+//! Cable between two devices: packet sockets around two [`Link`]s.
 //!
-//! A frame is read straight into memory reserved before the start, its checksum finished, offered to
-//! its direction's link, and written from the same memory when the link lets go of it.
+//! A frame is read into memory reserved at start, gets its checksum completed, passes its direction's link, and is
+//! written from the same memory.
 //!
-//! While a direction's wire is busy, the relay does not wake up for arrivals in that direction: they
-//! would have to wait anyway. They are read when the wire is free, with the time the kernel saw them
-//! at, so the link decides as if they had been read at once. A flood then costs a wake-up for each
-//! frame that leaves and not for each that arrives, which leaves the core to its generators.
+//! While a direction's wire is busy, the relay does not wake up for that direction's arrivals, which would have to wait
+//! anyway. It reads them when the wire is free, with the kernel's receive timestamps, so the link decides as if they
+//! had been read at once. A flood then costs one wake-up per frame sent, which leaves the core to the traffic sources.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -27,7 +26,7 @@ use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
 use crate::system::packet::{Frame, Receiver};
 
-/// Both directions, open and reserved.
+/// Open cable with both directions.
 pub struct Relay {
     a_to_b: Direction,
     b_to_a: Direction,
@@ -35,20 +34,20 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Opens the cable in the calling thread's network namespace. From here on frames are taken;
-    /// they are relayed by [`Relay::run`].
+    /// Opens the cable in the calling thread's network namespace. Frames are received from now on and relayed by
+    /// [`Relay::run`].
     pub fn open(config: &Config) -> Result<Relay, CableError> {
         config.check()?;
         Ok(Relay {
             a_to_b: Direction::open(config, Host::A, config.seed)?,
-            // Another sequence of fates than the opposite direction has.
+            // A different seed than that of the opposite direction.
             b_to_a: Direction::open(config, Host::B, config.seed ^ 0x5555_5555_5555_5555)?,
             notes: Notes::default(),
         })
     }
 
-    /// Pins the calling thread, raises it above everything it serves and locks its memory, as far
-    /// as the machine allows.
+    /// Pins the calling thread, gives it the cable's real-time priority and locks its memory, as far as the machine
+    /// allows.
     pub fn take_priority(&mut self, core: Option<usize>) -> &[Note] {
         if let Some(core) = core {
             self.notes.collect(process::pin_to_core(core));
@@ -60,7 +59,7 @@ impl Relay {
         &self.notes.0
     }
 
-    /// Relays until asked to stop, and reports.
+    /// Relays frames until stopped, and returns the report.
     pub fn run(mut self, stop: &Stop) -> Result<Report, CableError> {
         loop {
             let (a_to_b, b_to_a) = (&mut self.a_to_b, &mut self.b_to_a);
@@ -105,15 +104,15 @@ impl Relay {
     }
 }
 
-/// From one host's device to the other's.
+/// One direction, from one host's device to the other's.
 struct Direction {
     receiver: Receiver,
     outlet: Outlet,
     link: Link<Frame>,
     observer: Option<Observer>,
-    /// Frames nobody uses. As many exist as the link can hold and a batch besides.
+    /// Free frames. As many frames exist as the link can hold, and one batch.
     free: Vec<Frame>,
-    /// A batch of frames to receive into.
+    /// Batch of frames to receive into.
     arriving: Vec<Frame>,
     /// Frames due now, in order.
     leaving: Vec<Frame>,
@@ -135,7 +134,7 @@ impl Direction {
         let link = Link::new(config, seed)?;
         let observer = config.observe.map(Observer::new).transpose()?;
         let free = (0..frames).map(|_| Frame::new()).collect();
-        // Last, so that nothing arrives before everything is reserved.
+        // Opened last: nothing arrives before all memory is reserved.
         let receiver = index(arrives)
             .and_then(Receiver::open)
             .map_err(|source| CableError::open(arrives, source))?;
@@ -150,7 +149,7 @@ impl Direction {
         })
     }
 
-    /// What to wake up for at the receiving end.
+    /// Events to wait for at the receiving end.
     fn awaited(&self) -> PollFlags {
         if self.link.is_busy() {
             PollFlags::empty()
@@ -159,13 +158,13 @@ impl Direction {
         }
     }
 
-    /// Takes in what has arrived, within bounds, and lets go what is due.
+    /// Receives a bounded number of arrivals and transmits what is due.
     fn look(&mut self) -> io::Result<()> {
         self.take_batches(BATCHES_PER_LOOK)
     }
 
-    /// The wire is given away only up to the time by which all arrivals are known: a frame that was
-    /// not read yet may be more urgent than those that were.
+    /// Receives at most `most` batches. The link advances only to the time by which all arrivals are known, because an
+    /// unread frame may be more urgent than the frames read.
     fn take_batches(&mut self, most: usize) -> io::Result<()> {
         for _ in 0..most {
             let looked_ns = now_ns();
@@ -179,7 +178,7 @@ impl Direction {
     }
 
     fn take_batch(&mut self) -> io::Result<usize> {
-        // Never short of a batch: the link holds at most what was reserved for it.
+        // A full batch is always available: the link holds at most its reserved number of frames.
         let missing = BATCH_FRAMES - self.arriving.len();
         let rest = self.free.len() - missing;
         self.arriving.extend(self.free.drain(rest..));
@@ -222,7 +221,7 @@ impl Direction {
         Ok(received)
     }
 
-    /// Hands over everything that is due by a time, and what has left the link already.
+    /// Transmits everything due by `due_ns`, and frames that have already left the link.
     fn let_go(&mut self, due_ns: Option<u64>) {
         let now_ns = now_ns();
         let (free, leaving) = (&mut self.free, &mut self.leaving);
@@ -245,9 +244,9 @@ impl Direction {
         self.free.append(&mut self.leaving);
     }
 
-    /// Counts what is left and ends.
+    /// Counts unread frames and closes the direction.
     fn report(mut self) -> Result<(DirectionReport, Option<Passages>), CableError> {
-        // A busy wire leaves arrivals unread: they belong into the ledger.
+        // A busy wire leaves arrivals unread; the ledger must include them.
         self.take_batches(FINAL_BATCHES)
             .map_err(CableError::Receive)?;
         let (sent_on_queue, left) = self.outlet.finish();
@@ -261,7 +260,7 @@ impl Direction {
     }
 }
 
-/// Puts a frame that left the link where it belongs.
+/// Sorts a frame that left the link into `leaving` or `free`.
 fn sort_out(
     departure: Departure<Frame>,
     leaving: &mut Vec<Frame>,
@@ -285,8 +284,8 @@ fn stamp_sent(observer: &mut Option<Observer>, frame: &Frame, now_ns: u64) {
     }
 }
 
-/// When a frame that is read at `now_ns` arrived, in monotonic time: never later than now, and not
-/// much earlier either, which would mean that somebody set the real-time clock in between.
+/// Arrival time of a frame read at `now_ns`, in monotonic time. It is clamped to the last second, in case the real-time
+/// clock was set in between.
 fn arrival(frame: &Frame, now_ns: u64, realtime_offset_ns: u64) -> u64 {
     match frame.arrived_realtime_ns() {
         Some(realtime_ns) => realtime_ns
@@ -302,12 +301,12 @@ mod tests {
     use crate::namespace::{Place, Testbed, TestbedConfig, TestbedError};
     use crate::system::packet::Sender;
 
-    /// A frame on the wire with one or two tags, addressed to everybody.
+    /// Broadcast frame with one or two VLAN tags.
     fn tagged_frame(tags: &[u8]) -> Vec<u8> {
         let mut frame = vec![0xff; 6];
         frame.extend([2, 0, 0, 0, 0, 1]);
         frame.extend(tags);
-        // An ethertype for experiments (IEEE 802.1), so that no host answers.
+        // EtherType for experiments (IEEE 802.1), which no host answers.
         frame.extend([0x88, 0xb5]);
         frame.extend(1..=60);
         frame

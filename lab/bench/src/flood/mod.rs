@@ -1,9 +1,8 @@
-//! The flood: bulk traffic through the cable, both ways, that a critical topic has to live with.
+//! Flood: bulk traffic through the cable in both directions, as a disturbance of a critical topic.
 //!
-//! 25 UDP streams each way, with the DDS payload as their payload, at a stated multiple of the
-//! cable's rate on the wire. Each host has a sender process (pinned beside the cable, at ordinary
-//! priority) and a sink process (pinned beside the hosts) that counts. Whether the rate was reached
-//! is part of the result: a machine may be too slow for its own flood.
+//! 25 UDP streams in each direction, with the size of a DDS payload, at a stated multiple of the cable's wire rate.
+//! Each host has a sender process (on the cable's core, at ordinary priority) and a counting sink process (on the
+//! hosts' core). The report states the rate that was reached, because a slow machine may miss it.
 
 mod sender;
 mod sink;
@@ -25,32 +24,31 @@ use crate::target::Target;
 pub use sender::run_sender;
 pub use sink::run_sink;
 
-/// Headers of a UDP datagram's frame: Ethernet, IPv4, UDP.
+/// Ethernet, IPv4 and UDP headers of a datagram's frame, in bytes.
 const HEADERS_BYTES: u64 = 14 + 20 + 8;
-/// The first of a sink's ports; a stream each. Below the range from which Linux gives ports away,
-/// above those RTPS computes for the first domains (RTPS 2.5 §9.6.2).
+/// First port of a sink; each stream has one. The ports lie below Linux's ephemeral range and above the RTPS ports of
+/// the first domains (RTPS 2.5 §9.6.2).
 pub const FIRST_PORT: u16 = 28_000;
 
-/// A flood, both ways.
+/// Configuration of a flood in both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The cable's rate.
+    /// Rate of the cable in bits per second.
     pub cable_bits_per_s: u64,
-    /// The flood's wire rate in multiples of it: 0.9 fills the cable, 3 overruns it.
+    /// Wire rate of the flood as a multiple of the cable's: 0.9 nearly fills the cable, 3 overruns it.
     pub factor: f64,
-    /// UDP payload of each datagram.
+    /// UDP payload of each datagram, in bytes.
     pub payload_bytes: u32,
-    /// UDP streams each way, each with ports of its own.
+    /// UDP streams in each direction, each with its own ports.
     pub streams: u16,
-    /// Whose bulk it is.
+    /// Receivers the datagrams are addressed to.
     pub target: Target,
-    /// The flood ends by itself after this time.
+    /// Duration in seconds after which the flood ends by itself.
     pub seconds: u32,
-    /// How long the sinks go on counting after the senders have stopped, in milliseconds: what the
-    /// cable still holds is to arrive.
+    /// Time in milliseconds that the sinks count after the senders have stopped, for frames still in the cable.
     pub drain_ms: u32,
-    /// Where senders (`cable`) and sinks (`hosts`) run.
+    /// Cores of the senders (`cable`) and sinks (`hosts`).
     pub cores: Cores,
 }
 
@@ -70,12 +68,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Bytes of wire time each datagram takes.
+    /// Bytes of wire time of each datagram.
     pub fn datagram_wire_bytes(&self) -> u64 {
         datagram_wire_bytes(self.payload_bytes)
     }
 
-    /// Datagrams a second, each way.
+    /// Datagrams per second in each direction.
     pub fn datagrams_per_s(&self) -> f64 {
         self.cable_bits_per_s as f64 * self.factor / (self.datagram_wire_bytes() * 8) as f64
     }
@@ -107,63 +105,63 @@ fn datagram_wire_bytes(payload_bytes: u32) -> u64 {
     wire_bytes((HEADERS_BYTES + u64::from(payload_bytes)).max(MIN_FRAME_BYTES))
 }
 
-/// One direction's sender.
+/// Configuration of one direction's sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SenderConfig {
-    /// The sink's host.
+    /// Address of the sink's host.
     pub to: Ipv4Addr,
-    /// Streams, to ports [`FIRST_PORT`] and up where they have a sink.
+    /// Number of streams, to ports from [`FIRST_PORT`] where there is a sink.
     pub streams: u16,
-    /// What is sent.
+    /// Traffic source.
     pub source: Source,
 }
 
-/// One direction's sink.
+/// Configuration of one direction's sink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SinkConfig {
-    /// Its own address.
+    /// Address of the sink.
     pub address: Ipv4Addr,
-    /// Streams, on ports [`FIRST_PORT`] and up.
+    /// Number of streams, on ports from [`FIRST_PORT`].
     pub streams: u16,
-    /// The core it runs on.
+    /// CPU core of the sink.
     pub core: Option<usize>,
 }
 
-/// What a sink counted.
+/// Counts of a sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinkReport {
     /// Datagrams read.
     pub received: u64,
-    /// Their payload.
+    /// Payload bytes read.
     pub bytes: u64,
     /// Datagrams the kernel dropped because the sink was too slow.
     pub overflowed: u64,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
-/// Why there is no flood.
+/// Reasons why a flood cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum FloodError {
-    /// As any bulk.
+    /// The traffic source failed.
     #[error("no flood: {0}")]
     Bulk(#[from] BulkError),
-    /// Too many, or no number.
+    /// The number of datagrams is too high, or not a number.
     #[error("a flood has at most {MAX_FLOOD_DATAGRAMS} datagrams each way")]
     Datagrams,
-    /// None, or too many.
+    /// The number of streams is zero or too high.
     #[error("a flood has 1 to {MAX_STREAMS} streams each way")]
     Streams,
 }
 
 impl SenderConfig {
-    /// Whether this flood is within its bounds.
+    /// Checks the configuration against its bounds.
     pub fn check(&self) -> Result<(), FloodError> {
         check_streams(self.streams)?;
         self.source.check()?;
-        // Written so that a rate that is not a number is refused, too.
+        // The range check also refuses NaN.
         let datagrams = self.source.datagrams_per_s * f64::from(self.source.seconds);
         if !(0.0..=MAX_FLOOD_DATAGRAMS as f64).contains(&datagrams) {
             return Err(FloodError::Datagrams);
@@ -180,7 +178,7 @@ fn check_streams(streams: u16) -> Result<(), FloodError> {
     }
 }
 
-/// What became of one direction of a flood.
+/// Result of one direction of a flood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionReport {
     /// Datagrams sent.
@@ -189,35 +187,34 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Datagrams given up.
     pub missed: u64,
-    /// Datagrams counted by the sink; 0 where the flood is for a level of the participants, who count
-    /// it themselves.
+    /// Datagrams counted by the sink; 0 where the flood addresses a level of the participants, which count it
+    /// themselves.
     pub received: u64,
-    /// Datagrams lost in the sink's sockets.
+    /// Datagrams dropped in the sink's sockets.
     pub overflowed: u64,
-    /// What was sent, on the wire, in bits per second.
+    /// Wire rate sent, in bits per second.
     pub bits_per_s: f64,
-    /// The same in multiples of the cable's rate, to be compared with the factor asked for.
+    /// Wire rate sent as a multiple of the cable's rate, for comparison with the configured factor.
     pub factor: f64,
 }
 
-/// What became of a flood.
+/// Result of a flood.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// From host A to host B.
+    /// Direction from host A to host B.
     pub a_to_b: DirectionReport,
-    /// From host B to host A.
+    /// Direction from host B to host A.
     pub b_to_a: DirectionReport,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
 impl Report {
-    /// Whether the sinks' counts contradict what was sent, and what the cable (from A to B, from B to A)
-    /// handed over. What is missing there is no contradiction: a classifier may drop it before it is
-    /// receive work, and a sink knows nothing of that.
+    /// Checks that the sinks counted no more than was sent and than the cable (A to B, B to A) delivered. Missing
+    /// datagrams are valid, since a classifier may drop them before they become receive work.
     ///
     /// # Errors
-    /// Which do, in words.
+    /// A text that names the contradicting direction.
     pub fn check(&self, cable: [&Ledger; 2]) -> Result<(), String> {
         let ways = [("A to B", &self.a_to_b), ("B to A", &self.b_to_a)];
         for ((way, flooded), relayed) in ways.into_iter().zip(cable) {
@@ -234,17 +231,17 @@ impl Report {
     }
 }
 
-/// A running flood. Dropped, it is killed and leaves no report.
+/// Handle of a running flood. Dropping it kills the flood without a report.
 #[derive(Debug)]
 pub struct Flood {
     config: Config,
-    // Senders before sinks: fields are dropped in order, and nobody shall send to closed ports.
+    // Senders before sinks: fields drop in order, and senders must not send to closed ports.
     senders: [Running; 2],
     sinks: Option<[Running; 2]>,
 }
 
 impl Flood {
-    /// Starts both sinks, if it has any, then both senders, and returns when all are ready.
+    /// Starts both sinks, if any, then both senders, and returns when all are ready.
     pub fn start(
         testbed: &Testbed,
         program: &Program,
@@ -269,7 +266,7 @@ impl Flood {
         })
     }
 
-    /// Stops the senders, lets what is on the way arrive, stops the sinks and reports.
+    /// Stops the senders, drains the cable, stops the sinks and returns the report.
     pub fn finish(self) -> Result<Report, ChildError> {
         let [sender_a, sender_b]: [SourceReport; 2] = Running::finish_both(self.senders)?;
         thread::sleep(Duration::from_millis(self.config.drain_ms.into()));
@@ -356,7 +353,7 @@ mod tests {
             };
             report.check([&relayed(10), &relayed(handed_over)])
         };
-        // Announcements go the same way, and a classifier may have dropped some.
+        // Announcements go the same way, and a classifier may have dropped some datagrams.
         for (received, overflowed, handed_over) in [(8, 2, 10), (8, 2, 12), (3, 2, 10), (0, 0, 0)] {
             assert_eq!(check(received, overflowed, handed_over), Ok(()));
         }

@@ -1,4 +1,4 @@
-//! One direction's source: paced datagrams in turn over many streams.
+//! Flood source of one direction: paced datagrams, round-robin over many streams.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -14,11 +14,10 @@ use crate::stop::Stop;
 use crate::system::option;
 use crate::target::{Target, level_group};
 
-/// Kernel memory for datagrams the device has not taken: a quantum's worth at any sensible rate.
+/// Send buffer in bytes, for datagrams the device has not taken: one quantum at any sensible rate.
 const SEND_BYTES: u32 = 4 << 20;
 
-/// Sends in the calling process and network namespace until `stop` or the end of the configured
-/// time.
+/// Sends in the calling process and network namespace until `stop` or the end of the configured time.
 pub fn run_sender(
     config: &SenderConfig,
     stop: &Stop,
@@ -39,12 +38,12 @@ fn open(config: &SenderConfig, stream: u16) -> io::Result<UdpSocket> {
         Target::Level(level) => level_group(level),
     };
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // What this host sends to a group is for the other one.
+    // The group's receivers on this host must not get the datagrams.
     socket.set_multicast_loop_v4(false)?;
     socket.connect(destination)?;
     option::set_send_buffer(&socket, SEND_BYTES)?;
-    // Bulk is of the least urgent class. Only where it shares the lane of what is critical it is of that
-    // class: the link would put it into a queue that the lane is not on, and nothing would be shared.
+    // Bulk normally has the least urgent class. To share the critical lane it needs that lane's class; otherwise the
+    // link would put it on a queue outside the lane.
     if config.source.target == Target::Level(CRITICAL_LEVEL) {
         let class = Level::clamp(CRITICAL_LEVEL.into());
         set_ip_tos(&socket, class.dscp() << 2)?;

@@ -1,4 +1,4 @@
-//! One direction's end: reads everything, counts it, and forgets it.
+//! Flood sink of one direction: reads, counts and discards datagrams.
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -12,8 +12,7 @@ use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
 use crate::system::{batch, option};
 
-/// Counts in the calling process and network namespace until `stop`, and then what is left in its
-/// sockets.
+/// Counts in the calling process and network namespace until `stop`, then counts the rest of its sockets' buffers.
 pub fn run_sink(
     config: &SinkConfig,
     stop: &Stop,
@@ -58,7 +57,7 @@ pub fn run_sink(
     }
 }
 
-/// Empties a stream. Bounded by what its buffer holds and what arrives meanwhile.
+/// Empties a stream. Bounded by its buffer and what arrives meanwhile.
 fn count(stream: &UdpSocket, scratch: &mut [u8], report: &mut SinkReport) -> Result<(), BulkError> {
     loop {
         let (datagrams, bytes) =

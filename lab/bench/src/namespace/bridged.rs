@@ -1,4 +1,4 @@
-//! Test hosts that a bridge joins, each in a network namespace of its own, the bridge in another one.
+//! Test hosts in separate network namespaces, joined by a bridge in another namespace.
 //!
 //! ```text
 //!   host 0           host 1           host 2
@@ -8,8 +8,8 @@
 //!            `------------- bridge -------------------'
 //! ```
 //!
-//! As with a [`Testbed`](super::Testbed) the namespaces are anonymous: the kernel takes them down when this process and
-//! all processes inside are gone, whatever ends them.
+//! As with a [`Testbed`](super::Testbed), the namespaces are anonymous: the kernel removes them when this process and
+//! all processes inside have ended.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -21,10 +21,10 @@ use super::command_inside;
 use super::error::TestbedError;
 use super::setup::{Namespace, add_port, configure_host, join, make_bridge};
 
-/// Name of the bridge's device.
+/// Name of the bridge device.
 const BRIDGE: &str = "bridge";
 
-/// The hosts' namespaces and the bridge's, held by this process.
+/// Namespaces of the hosts and the bridge, held by this process.
 #[derive(Debug)]
 pub struct BridgedHosts {
     hosts: Vec<Arc<OwnedFd>>,
@@ -35,7 +35,7 @@ impl BridgedHosts {
     /// Name of each host's network device.
     pub const INTERFACE: &str = "host";
 
-    /// Makes `count` hosts and the bridge. The calling thread stays where it is.
+    /// Makes `count` hosts and the bridge. The calling thread stays in its namespace.
     pub fn new(count: u8) -> Result<BridgedHosts, TestbedError> {
         let config = TestbedConfig {
             queues: 1,
@@ -66,7 +66,7 @@ impl BridgedHosts {
     /// Makes `command` start its program on a host, counted from 0, and die with the thread that spawns it.
     ///
     /// # Panics
-    /// Where there is no such host.
+    /// If the host does not exist.
     pub fn command(&self, host: usize, command: Command) -> Command {
         command_inside(&self.hosts[host], command)
     }

@@ -1,40 +1,40 @@
-//! Why there is no testbed: each step says what it tried, and which right it takes.
+//! Errors of testbed creation: the step that failed and the capability it needs.
 
 use std::io;
 
-/// Why there is no testbed.
+/// Reasons why a testbed cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
-    /// A right is missing.
+    /// A capability is missing.
     #[error(
         "cannot {action}: not permitted, this needs {right}. Run as root, or inside \
          `unshare --user --map-root-user --net --mount` where the machine allows that"
     )]
     NotPermitted {
-        /// What was tried.
+        /// Step that failed.
         action: &'static str,
-        /// The capability it takes.
+        /// Required capability.
         right: &'static str,
     },
     /// The kernel refused for another reason.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// Step that failed.
         action: &'static str,
         /// The kernel's reason.
         source: io::Error,
     },
-    /// Receive work stays in soft interrupts.
+    /// Receive work could not be moved from soft interrupts to threads.
     #[error("receive work cannot be done by threads: {0}")]
     ReceiveWork(#[from] isolane_datapath_xdp::napi::NapiError),
 }
 
-/// What it takes to make and enter namespaces.
+/// Capability to make and enter namespaces.
 pub(super) const ENTER_RIGHT: &str = "CAP_SYS_ADMIN";
-/// What it takes to make and configure devices.
+/// Capability to make and configure devices.
 pub(super) const CONFIGURE_RIGHT: &str = "CAP_NET_ADMIN";
 
-/// Names the step a system call failed in, and the right it lacks.
+/// Maps a system call's error to the step it failed in and the capability it needs.
 pub(super) fn step<T, E: Into<io::Error>>(
     action: &'static str,
     right: &'static str,

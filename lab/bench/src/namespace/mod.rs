@@ -1,4 +1,4 @@
-//! Two test hosts and the cable between them, in network namespaces of their own.
+//! Two test hosts and the cable between them, in separate network namespaces.
 //!
 //! ```text
 //!   host A               cable                 host B
@@ -6,11 +6,11 @@
 //!   host-a ===veth=== cable-a .. cable-b ===veth=== host-b
 //! ```
 //!
-//! The namespaces are anonymous: nothing but file descriptors of this process (and the processes
-//! inside) holds them. When the last one is gone, by whatever end, kill -9 included, the kernel
-//! takes the namespaces down with all devices in them. Nothing is written under `/run/netns`.
+//! The namespaces are anonymous: only file descriptors of this process and the processes inside hold them. When the
+//! last one is closed, even by kill -9, the kernel removes the namespaces and their devices. Nothing is written under
+//! `/run/netns`.
 //!
-//! Nobody relays between the two veth pairs until a [`cable`](crate::cable) runs.
+//! The two veth pairs are not connected until a [`cable`](crate::cable) runs.
 
 mod bridged;
 mod error;
@@ -42,14 +42,14 @@ pub use error::TestbedError;
 pub use place::{Host, Place};
 pub use receive_work::ReceiveThreads;
 
-/// What can be chosen about a [`Testbed`].
+/// Configuration of a [`Testbed`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestbedConfig {
-    /// The largest IP packet, in bytes.
+    /// MTU of the devices, in bytes.
     pub mtu: u32,
     /// Transmit and receive queues of each device.
     pub queues: u32,
-    /// Where receive work is done.
+    /// Cores that do the receive work.
     pub cores: Cores,
 }
 
@@ -63,20 +63,20 @@ impl Default for TestbedConfig {
     }
 }
 
-/// What a host's device counted since it was made (as `ip -s link` shows it).
+/// Counters of a host's device since its creation (as `ip -s link` shows them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
-    /// Frames the device delivered to its host.
+    /// Frames delivered to the host.
     pub rx_frames: u64,
-    /// Frames dropped on the way in.
+    /// Received frames dropped.
     pub rx_dropped: u64,
     /// Frames the host sent.
     pub tx_frames: u64,
-    /// Frames dropped on the way out.
+    /// Sent frames dropped.
     pub tx_dropped: u64,
 }
 
-/// The three namespaces, configured, held by this process.
+/// Three configured namespaces, held by this process.
 #[derive(Debug)]
 pub struct Testbed {
     host_a: Arc<OwnedFd>,
@@ -87,7 +87,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Makes the namespaces and everything in them. The calling thread stays where it is.
+    /// Makes the namespaces and their devices. The calling thread stays in its namespace.
     pub fn new(config: &TestbedConfig) -> Result<Testbed, TestbedError> {
         let (mut a, mut b, mut cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         connect(&mut a, &mut cable, Host::A, config)?;
@@ -107,9 +107,8 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// Makes two hosts joined by one veth pair, `host-a` and `host-b` its ends, with no cable between
-    /// them: the kernel alone hands frames over, and does the receive work where it does so by
-    /// itself, on the core of the sender.
+    /// Makes two hosts joined directly by one veth pair, `host-a` and `host-b`. The kernel does the receive work on the
+    /// sender's core.
     pub fn without_cable(config: &TestbedConfig) -> Result<Testbed, TestbedError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
@@ -127,9 +126,9 @@ impl Testbed {
         })
     }
 
-    /// Makes two hosts of two network devices of the calling thread's namespace, which something real joins:
-    /// a cable, a switch, an emulator's hub. The devices are called `host-a` and `host-b` meanwhile. When
-    /// the testbed and all processes in it are gone, the kernel gives them back to the machine.
+    /// Makes two hosts from two devices of the calling thread's namespace that hardware or an emulator connects. The
+    /// devices are renamed to `host-a` and `host-b`. The kernel returns them when the testbed and all processes in it
+    /// have ended.
     pub fn of_devices(devices: [&str; 2], config: &TestbedConfig) -> Result<Testbed, TestbedError> {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         plug_in(&mut a, Host::A, devices[0])?;
@@ -147,24 +146,23 @@ impl Testbed {
         })
     }
 
-    /// What this testbed was made from.
+    /// Configuration of this testbed.
     pub fn config(&self) -> &TestbedConfig {
         &self.config
     }
 
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Moves the calling thread into a namespace, for the rest of its life: sockets it opens from
-    /// now on belong there.
+    /// Moves the calling thread into a namespace for good; sockets it opens from now on belong there.
     pub fn enter(&self, place: impl Into<Place>) -> Result<(), TestbedError> {
         enter(self.descriptor(place.into()))
     }
 
-    /// Runs `work` on a thread of its own inside a namespace and waits for its end. A panic of
-    /// `work` goes on in the caller.
+    /// Runs `work` on a new thread inside a namespace and waits for its end. A panic of `work` propagates to the
+    /// caller.
     pub fn run<T: Send>(
         &self,
         place: impl Into<Place>,
@@ -179,13 +177,13 @@ impl Testbed {
 
     /// Makes `command` start its program inside a namespace and die with its parent.
     ///
-    /// The kernel watches the *thread* that spawns: when that thread ends, the child is killed.
-    /// Spawn from a thread that lives as long as the child shall.
+    /// The kernel watches the *thread* that spawns: when that thread ends, the child is killed. Spawn from a thread
+    /// that lives as long as the child shall.
     pub fn command(&self, place: impl Into<Place>, command: Command) -> Command {
         command_inside(self.descriptor(place.into()), command)
     }
 
-    /// What the device of a host has counted.
+    /// Counters of a host's device.
     pub fn counters(&self, host: Host) -> Result<DeviceCounters, TestbedError> {
         let link = self.run(host, || Netlink::open()?.link(host.interface()))?;
         let counters = step("read a device's counters", CONFIGURE_RIGHT, link)?.counters;
@@ -197,8 +195,8 @@ impl Testbed {
         })
     }
 
-    /// Has the hosts' receive work done by kernel threads, around applications of that FIFO priority,
-    /// until what is returned is dropped: queue 0 is the critical one.
+    /// Moves the hosts' receive work to kernel threads, with queue 0 as the critical one, until the returned value is
+    /// dropped. `applications` is the applications' SCHED_FIFO priority.
     pub fn thread_receive_work(&self, applications: u8) -> Result<ReceiveThreads, TestbedError> {
         ReceiveThreads::start(self, applications)
     }
@@ -211,8 +209,8 @@ impl Testbed {
         }
     }
 
-    /// Without this a frame is received on the core it was sent from: the flood's core would do
-    /// the hosts' receive work, and a baseline measured so is flattered.
+    /// Moves receive work to the configured cores. By default a frame is received on the sender's core; the flood's
+    /// core would then do the hosts' receive work, and a baseline would look too good.
     fn steer_receive_work(&mut self) {
         let Cores { hosts, cable } = self.config.cores;
         let work: [(Place, &[&str], usize); 3] = [
@@ -251,12 +249,12 @@ impl Testbed {
 
 /// Makes `command` start its program inside a namespace and die with the thread that spawns it.
 fn command_inside(namespace: &Arc<OwnedFd>, mut command: Command) -> Command {
-    // Owned by the command: it may be spawned after the testbed is gone.
+    // The command may be spawned after the testbed is gone, so it owns a reference.
     let namespace = Arc::clone(namespace);
     let parent = rustix::process::getpid();
     let before_exec = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above: then no signal comes any more.
+        // If the parent died before the line above, no signal will come.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -269,7 +267,6 @@ fn command_inside(namespace: &Arc<OwnedFd>, mut command: Command) -> Command {
     command
 }
 
-/// Moves the calling thread into a namespace.
 fn enter(namespace: &OwnedFd) -> Result<(), TestbedError> {
     step(
         "enter a network namespace",
@@ -278,7 +275,7 @@ fn enter(namespace: &OwnedFd) -> Result<(), TestbedError> {
     )
 }
 
-/// Namespaces belong to threads: whatever changes them runs on a thread that ends afterwards.
+/// Runs `work` on a new thread that ends afterwards, because a namespace belongs to a thread.
 fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(value) => value,

@@ -1,16 +1,16 @@
-//! The three namespaces by name: what is where, and what it is called there.
+//! Names, addresses and devices of the three namespaces.
 
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the two test hosts.
+/// Test host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Host {
-    /// 10.78.0.1, where round trips start.
+    /// Host 10.78.0.1, where round trips start.
     A,
-    /// 10.78.0.2, where they turn.
+    /// Host 10.78.0.2, which answers them.
     B,
 }
 
@@ -18,7 +18,7 @@ impl Host {
     /// Both hosts.
     pub const BOTH: [Host; 2] = [Host::A, Host::B];
 
-    /// The host's IPv4 address.
+    /// IPv4 address of the host.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Host::A => Ipv4Addr::new(10, 78, 0, 1),
@@ -26,7 +26,7 @@ impl Host {
         }
     }
 
-    /// The host's network device.
+    /// Network device of the host.
     pub const fn interface(self) -> &'static str {
         match self {
             Host::A => "host-a",
@@ -34,7 +34,7 @@ impl Host {
         }
     }
 
-    /// The end of the cable that is plugged into this host.
+    /// Device of the cable that is connected to this host.
     pub const fn cable_interface(self) -> &'static str {
         match self {
             Host::A => "cable-a",
@@ -42,7 +42,7 @@ impl Host {
         }
     }
 
-    /// The host at the other end.
+    /// The opposite host.
     pub const fn other(self) -> Host {
         match self {
             Host::A => Host::B,
@@ -51,12 +51,12 @@ impl Host {
     }
 }
 
-/// One of the three namespaces.
+/// Namespace of a testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A test host.
     Host(Host),
-    /// Where the relay runs.
+    /// Namespace of the relay.
     Cable,
 }
 

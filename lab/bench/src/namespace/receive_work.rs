@@ -1,13 +1,11 @@
-//! The hosts' receive work in kernel threads instead of soft interrupts.
+//! Receive work of the hosts in kernel threads (threaded NAPI) instead of soft interrupts.
 //!
-//! Each host's queues get a thread: the critical queue's above the applications, the other one's below
-//! them and above everything else. A veth pair has NAPI, and so threads, only with an XDP program or with
-//! GRO: GRO is switched on for as long as the threads last, so that they are the same ones whatever
-//! program comes and goes. (It merges TCP, of which there is none here.) Receive packet steering is
-//! switched off meanwhile: it would put the frames of all queues into one backlog of the core again.
+//! Each host has a thread per queue: the critical queue's above the applications' priority, the other one's below them
+//! and above everything else. A veth pair has NAPI only with an XDP program or with GRO. GRO is therefore enabled while
+//! the threads exist, so that they survive a change of XDP program. (It merges TCP, which is absent here.) Receive
+//! packet steering is disabled meanwhile, because it would put the frames of all queues into one backlog.
 //!
-//! The settings belong to a namespace and are files of its sysfs, so a thread of ours stays in the
-//! namespace to put everything back there.
+//! The settings are files in a namespace's sysfs, so a thread stays in the namespace to restore them.
 
 use std::io;
 use std::net::UdpSocket;
@@ -21,16 +19,16 @@ use super::{CONFIGURE_RIGHT, Host, Testbed, TestbedError, step, sysfs};
 use crate::scenario::transport::{BULK_QUEUE, CRITICAL_QUEUE};
 use crate::system::ethtool::{self, Offload};
 
-/// Threads that do the hosts' receive work. Dropped, everything is as it was.
+/// Handle of the receive threads. Dropping it restores the previous settings.
 #[derive(Debug)]
 pub struct ReceiveThreads {
     holders: Vec<Holder>,
 }
 
-/// The thread that waits in a host's namespace.
+/// Thread that waits in a host's namespace.
 #[derive(Debug)]
 struct Holder {
-    /// Dropped, it ends.
+    /// Sender whose drop ends the thread.
     release: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,7 +41,7 @@ impl ReceiveThreads {
         })
     }
 
-    /// Hosts whose receive work is done so.
+    /// Number of hosts with receive threads.
     pub fn hosts(&self) -> usize {
         self.holders.len()
     }
@@ -61,7 +59,7 @@ impl Holder {
                 let entered = super::enter(&namespace);
                 let held = entered.and_then(|()| hold(host, core, applications, &ready, &released));
                 if let Err(error) = held {
-                    // Nobody listens any more: whoever asked has the answer.
+                    // The receiver is gone only after it got an answer.
                     let _ = ready.send(Err(error));
                 }
             });
@@ -85,13 +83,13 @@ impl Drop for Holder {
     fn drop(&mut self) {
         drop(self.release.take());
         if let Some(thread) = self.thread.take() {
-            // It has said what went wrong, if anything did.
+            // The thread has already reported an error, if any.
             let _ = thread.join();
         }
     }
 }
 
-/// In the host's namespace: switches, says so, and puts everything back when released.
+/// Enables the threads in the host's namespace, reports to `ready`, and restores the settings on release.
 fn hold(
     host: Host,
     core: usize,
@@ -111,7 +109,7 @@ fn hold(
     let result = match switched {
         Ok(guard) => step(sysfs::steer_receive_work(interface, None).map(drop)).map(|()| {
             let _ = ready.send(Ok(()));
-            // Nothing is ever sent: it ends when the other side is dropped.
+            // No value is ever sent; the call ends when the sender is dropped.
             let _ = released.recv();
             drop(guard);
         }),

@@ -1,5 +1,5 @@
-//! How a testbed comes to be: namespaces are made, joined, and told of each other, each through a
-//! netlink socket that was opened inside of it.
+//! Creation of a testbed: namespaces, devices, addresses and neighbours, each configured through a netlink socket
+//! opened inside the namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -14,17 +14,17 @@ use super::{TestbedConfig, on_own_thread, sysfs};
 use crate::process::Note;
 use crate::system::ethtool::{self, Offload};
 
-/// A namespace while it is being configured.
+/// Namespace under configuration.
 pub(super) struct Namespace {
     pub(super) descriptor: OwnedFd,
     netlink: Netlink,
-    /// Any socket opened inside: device ioctls act on the namespace of their socket.
+    /// Socket for device ioctls, which act on the namespace of their socket.
     control: UdpSocket,
     pub(super) notes: Vec<Note>,
 }
 
 impl Namespace {
-    /// Makes it on a thread of its own, which leaves only descriptors behind.
+    /// Makes a namespace on a new thread, which leaves only descriptors behind.
     pub(super) fn new() -> Result<Namespace, TestbedError> {
         on_own_thread(|| {
             // SAFETY: only the calling thread changes its network namespace; no memory and no
@@ -55,7 +55,7 @@ impl Namespace {
     }
 }
 
-/// Joins a host and the cable.
+/// Connects a host to the cable.
 pub(super) fn connect(
     host: &mut Namespace,
     cable: &mut Namespace,
@@ -66,7 +66,7 @@ pub(super) fn connect(
     join([host, cable], ends, config)
 }
 
-/// Joins two namespaces by a veth pair of these names, both ends up.
+/// Connects two namespaces by a veth pair with these names, both ends up.
 pub(super) fn join(
     [first, second]: [&mut Namespace; 2],
     interfaces: [&str; 2],
@@ -86,7 +86,7 @@ pub(super) fn join(
         for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
         {
             let index = namespace.netlink.link(interface)?.index;
-            // Segments are cut and merged by nobody: a frame on this link is a frame.
+            // Without segmentation and GRO, each frame on the link is one frame of the wire.
             for offload in [
                 Offload::TcpSegmentation,
                 Offload::GenericSegmentation,
@@ -101,8 +101,8 @@ pub(super) fn join(
     step("make a veth pair", CONFIGURE_RIGHT, join())
 }
 
-/// Moves a device of the calling thread's namespace to a host, under the name that hosts' devices have,
-/// and sets it up. Its offloads and queues stay as they are: they are part of what is measured.
+/// Moves a device of the calling thread's namespace to a host, renames it and sets it up. Its offloads and queues stay
+/// unchanged, because they are part of the measurement.
 pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<(), TestbedError> {
     let mut plug_in = || -> io::Result<()> {
         let mut here = Netlink::open()?;
@@ -124,7 +124,7 @@ pub(super) fn make_bridge(namespace: &mut Namespace, name: &str) -> Result<(), T
     step("make a bridge", CONFIGURE_RIGHT, make())
 }
 
-/// Makes a device a port of a bridge of the same namespace.
+/// Makes a device a port of a bridge in the same namespace.
 pub(super) fn add_port(
     namespace: &mut Namespace,
     bridge: &str,
@@ -138,7 +138,7 @@ pub(super) fn add_port(
     step("add a port to a bridge", CONFIGURE_RIGHT, add())
 }
 
-/// Gives a host its address and a way for multicast; returns its hardware address.
+/// Gives a host its address and a multicast route; returns its hardware address.
 pub(super) fn configure_host(
     namespace: &mut Namespace,
     interface: &str,
@@ -147,7 +147,7 @@ pub(super) fn configure_host(
     let mut configure = || -> io::Result<Vec<u8>> {
         let link = namespace.netlink.link(interface)?;
         namespace.netlink.add_address(link.index, address, 24)?;
-        // For senders that name no interface: without a route, multicast is unreachable.
+        // Route for senders that name no interface; without it multicast is unreachable.
         namespace
             .netlink
             .add_route(link.index, Ipv4Addr::new(224, 0, 0, 0), 4)?;
@@ -156,7 +156,7 @@ pub(super) fn configure_host(
     step("configure a test host", CONFIGURE_RIGHT, configure())
 }
 
-/// Tells a host where the other one is: no ARP delays or disturbs a measurement.
+/// Adds a permanent neighbour entry for the other host, so that ARP never disturbs a measurement.
 pub(super) fn introduce(
     namespace: &mut Namespace,
     host: Host,

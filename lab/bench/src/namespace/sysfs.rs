@@ -1,8 +1,8 @@
-//! Settings of a namespace that exist only as files.
+//! Namespace settings that exist only as files in /proc and /sys.
 //!
-//! `/proc/sys/net` shows the namespace of the thread that opens it. `/sys/class/net` shows the
-//! namespace of whoever mounted it: to reach another one, a thread enters it, takes a mount
-//! namespace of its own, and mounts sysfs there; both vanish with the thread.
+//! `/proc/sys/net` shows the namespace of the thread that opens it. `/sys/class/net` shows the namespace of the process
+//! that mounted it. To reach another one, a thread enters it, unshares its mount namespace and mounts sysfs there; both
+//! vanish with the thread.
 
 use std::fs;
 use std::io;
@@ -10,23 +10,23 @@ use std::io;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Keeps IPv6 away from devices that appear in the calling thread's network namespace from now on:
-/// its router solicitations and duplicate checks would be frames on the cable that nobody sent.
+/// Disables IPv6 for devices created later in the calling thread's network namespace. Its router solicitations and
+/// duplicate address detection would add frames to the cable.
 pub(super) fn disable_ipv6() -> io::Result<()> {
     match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
     }
 }
 
-/// Replaces, for the calling thread only, `/sys` by that of its network namespace. To be used on a
-/// thread made for it.
+/// Mounts the sysfs of the calling thread's network namespace on `/sys`, for that thread only. Call it on a thread made
+/// for it.
 pub(super) fn show_own_devices() -> io::Result<()> {
-    // SAFETY: only the calling thread's view of mounts changes; no memory or descriptor is
-    // involved. The thread was made for this and shares its view with nobody afterwards.
+    // SAFETY: only the calling thread's view of mounts changes; no memory or descriptor is involved. The thread was
+    // made for this and shares its view with no other afterwards.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-    // Without this the new mount would spread back to the namespace we came from.
+    // Otherwise the mount would propagate back to the original namespace.
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
@@ -35,8 +35,8 @@ pub(super) fn show_own_devices() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the receive work of a device run on `core` (receive packet steering), whatever core its
-/// peer sent from; `None` leaves it where it begins. Returns how many receive queues there were.
+/// Steers the receive work of a device to `core` (receive packet steering); `None` disables steering. Returns the
+/// number of receive queues.
 pub(super) fn steer_receive_work(interface: &str, core: Option<usize>) -> io::Result<usize> {
     let mask = core.map_or_else(|| "0".to_owned(), core_mask);
     let mut queues = 0;
@@ -50,8 +50,7 @@ pub(super) fn steer_receive_work(interface: &str, core: Option<usize>) -> io::Re
     Ok(queues)
 }
 
-/// A set of one core as the kernel writes it: groups of 32 bits in hexadecimal, most significant
-/// first.
+/// CPU mask with one core in the kernel's format: groups of 32 bits in hexadecimal, most significant first.
 fn core_mask(core: usize) -> String {
     let mut mask = format!("{:x}", 1_u32 << (core % 32));
     for _ in 0..core / 32 {

@@ -1,25 +1,23 @@
-//! A series as counts of logarithmic buckets: enough to draw it and its tail, in a few hundred
-//! numbers.
+//! Histogram with logarithmic buckets: a few hundred numbers that suffice to draw a series and its tail.
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets of one factor of ten: each reaches to 1.06 times its start.
+/// Buckets per decade; each ends at 1.06 times its start.
 const PER_DECADE: u32 = 40;
 
-/// How many samples fell into each bucket. Nothing is left out: the counts add up to the series.
+/// Sample counts per bucket. The counts add up to the series, without exception.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// Buckets of one factor of ten.
+    /// Buckets per decade.
     pub per_decade: u32,
-    /// The number of the first bucket, counted from 1 us: bucket n starts at
-    /// 10^(n / `per_decade`) us.
+    /// Number of the first bucket, counted from 1 us: bucket n starts at 10^(n / `per_decade`) us.
     pub first: i32,
     /// Samples of each bucket from the first on.
     pub counts: Vec<u32>,
 }
 
 impl Distribution {
-    /// Counts samples in nanoseconds, in any order; `None` if there are none.
+    /// Histogram of samples in nanoseconds, in any order; `None` if there are none.
     pub fn of(samples_ns: &[u64]) -> Option<Distribution> {
         let buckets = || {
             samples_ns
@@ -38,18 +36,18 @@ impl Distribution {
         })
     }
 
-    /// All samples.
+    /// Total number of samples.
     pub fn count(&self) -> u64 {
         self.counts.iter().copied().map(u64::from).sum()
     }
 
-    /// Where the bucket at that place of `counts` starts, in microseconds.
+    /// Start of the bucket at index `at` of `counts`, in microseconds.
     pub fn start_us(&self, at: usize) -> f64 {
         bucket_start_us(self.first + at as i32, self.per_decade)
     }
 
-    /// The tail: for the start of each bucket, in microseconds, the share of samples that are not
-    /// below it. It begins with 1 and falls.
+    /// Complementary cumulative distribution: for each bucket's start in microseconds, the share of samples at or above
+    /// it. It begins with 1 and falls.
     pub fn tail(&self) -> Vec<(f64, f64)> {
         let all = self.count().max(1) as f64;
         let mut left = self.count();
@@ -62,14 +60,13 @@ impl Distribution {
     }
 }
 
-/// The number of the bucket a sample falls into, of so many a factor of ten, counted from 1 us.
-/// Everything below a nanosecond is the lowest.
+/// Bucket number of a sample, counted from 1 us. Samples below a nanosecond share the lowest bucket.
 pub(crate) fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
     let decades = (sample_ns.max(1) as f64 / 1e3).log10();
     (decades * f64::from(per_decade)).floor() as i32
 }
 
-/// Where the bucket of that number starts, in microseconds.
+/// Start of bucket `number`, in microseconds.
 pub(crate) fn bucket_start_us(number: i32, per_decade: u32) -> f64 {
     10_f64.powf(f64::from(number) / f64::from(per_decade))
 }

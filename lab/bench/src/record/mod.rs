@@ -1,12 +1,11 @@
-//! What is recorded of round trips, and the numbers made of it.
+//! Timestamps of round trips, and the statistics derived from them.
 //!
-//! Each end fills a recorder of its own, reserved before the start: the ping side knows when a
-//! message was meant to leave, left and came back, the pong side when it arrived and was answered.
-//! Afterwards both, and the cable's stamps where there are any, are merged by id into [`Rounds`].
+//! Each end fills its own recorder, reserved before the start. The ping side records when a message was due, sent and
+//! returned; the pong side records when it was received and answered. Both, and the cable's timestamps if any, are then
+//! merged by id into [`Rounds`].
 //!
-//! Storage is one array of stamps each, and percentiles come from sorting the exact values: a run
-//! has some ten thousand samples, so a histogram would save nothing and blur the tail. For pictures
-//! there is a [`Distribution`] beside them. Nothing is ever trimmed.
+//! Each timestamp has an array, and percentiles come from sorting exact values: a run has some ten thousand samples, so
+//! a histogram would save nothing and blur the tail. A [`Distribution`] serves figures. No sample is ever trimmed.
 
 mod distribution;
 mod one_way;

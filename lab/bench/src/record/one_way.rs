@@ -1,10 +1,10 @@
-//! What round trips consist of: the way there, the turnaround, the way back.
+//! Components of a round trip: the forward delay, the turnaround and the return delay.
 //!
-//! The way there and the way back are differences of stamps of two ends. They are delays only if both ends
-//! stamp by one clock, which each end says ([`StampClock`]) and nobody assumes. That, and the order of all stamps
-//! ([`Rounds::merge`](super::Rounds::merge)), is the evidence. Of each round both ways and the turnaround must be the round trip,
-//! too; but they are for any two clocks, however far apart: what that finds is a stamp that is missing, or an arrival
-//! before its ping was meant to leave. Else there are no delays, and the result says why.
+//! One-way delays are differences between timestamps of two ends, valid only if both use the same clock. Each end
+//! reports its clock ([`StampClock`]), and [`Rounds::merge`](super::Rounds::merge) checks the order of all timestamps.
+//! The three components must also add up to the round trip. This holds for any two clocks; the check finds missing
+//! timestamps, and arrivals before the ping was due. Otherwise no one-way delays are reported, and the result gives the
+//! reason.
 
 use std::fs;
 
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use super::Statistics;
 
-/// Which clock an end stamps by: `CLOCK_MONOTONIC`, which begins with the boot of a kernel, and is set forward in
-/// time namespaces.
+/// Identity of an end's `CLOCK_MONOTONIC`. The clock starts with the boot of a kernel and has an offset in time
+/// namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StampClock {
-    /// The kernel's number of this run of the machine.
+    /// Boot id of the kernel.
     pub boot: Option<String>,
-    /// The time namespace; `None` where the kernel has none.
+    /// Time namespace; `None` if the kernel has none.
     pub time_namespace: Option<String>,
 }
 
 impl StampClock {
-    /// That of the calling process.
+    /// Clock of the calling process.
     pub fn of_this_process() -> StampClock {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         let namespace = fs::read_link("/proc/self/ns/time").ok();
@@ -33,7 +33,7 @@ impl StampClock {
         }
     }
 
-    /// The name of the clock that both ends stamp by, or why that is not one.
+    /// Name of the clock that both ends share, or the reason why they do not.
     pub(crate) fn shared_with(&self, other: &StampClock) -> Result<String, String> {
         let refused = |why: &str| {
             Err(format!(
@@ -55,24 +55,24 @@ impl StampClock {
     }
 }
 
-/// The parts of the round trips that came back.
+/// Components of the round trips that returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OneWay {
-    /// The clock of both ends' stamps; null where it was not one.
+    /// Name of the shared clock; null if the ends do not share one.
     pub clock: Option<String>,
-    /// Why there are no one-way delays; null where there are.
+    /// Reason why there are no one-way delays; null if there are.
     pub refused: Option<String>,
-    /// Round trips that came back, each with all of its stamps, in order.
+    /// Round trips that returned, each with all timestamps in order.
     pub rounds: u64,
-    /// The way there, from the intended time of sending.
+    /// Forward delay from the scheduled time of sending, in microseconds.
     pub there_us: Statistics,
-    /// From a ping's arrival until its pong was given to `write`, by one end's clock.
+    /// Time from a ping's arrival until its pong's `write`, by the pong end's clock.
     pub turnaround_us: Statistics,
-    /// The way back.
+    /// Return delay in microseconds.
     pub back_us: Statistics,
 }
 
-/// The parts of one round trip, in nanoseconds.
+/// Components of one round trip, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) there_ns: u64,
@@ -89,8 +89,8 @@ impl Parts {
 }
 
 impl OneWay {
-    /// Of a clock, or the reason why there is none, and the parts of each round that came back: `None` for one that
-    /// lacks a stamp.
+    /// Summarises the components of the rounds that returned; `None` marks a round without all timestamps. `clock` is
+    /// the shared clock, or the reason why there is none.
     pub(super) fn of(clock: &Result<String, String>, rounds: &[(usize, Option<Parts>)]) -> OneWay {
         let refused = |clock: Option<String>, why: String| OneWay {
             clock,

@@ -1,4 +1,4 @@
-//! The stamps of one end of a round trip.
+//! Timestamp recorders of both ends of a round trip.
 
 use std::num::NonZeroU64;
 
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::cable::mix;
 
-/// A time in nanoseconds of the monotonic clock, or that it never came to it.
+/// Monotonic time in nanoseconds, or `None` if the event did not happen.
 pub type Stamp = Option<NonZeroU64>;
 
-/// A time as a stamp. The clock's zero was at boot, so no measurement happens at it.
+/// Converts a time to a stamp. The clock's zero was at boot, so no measurement happens then.
 pub(crate) fn stamp(time_ns: u64) -> NonZeroU64 {
     NonZeroU64::new(time_ns).unwrap_or(NonZeroU64::MIN)
 }
 
-/// What a message of that id carries beside it, so that no other bytes are taken for it.
+/// Nonce of message `id`, which distinguishes it from other data.
 pub fn nonce(seed: u64, id: u32) -> u32 {
     (mix(seed ^ mix(u64::from(id) + 1)) >> 32) as u32
 }
 
-/// What a recorder made of a message.
+/// Result of recording a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Stamped.
+    /// First arrival; stamped.
     First,
-    /// Seen before; the first stamp stays, the duplicate is counted.
+    /// Repeated arrival; the first stamp stays, and the duplicate is counted.
     Duplicate,
-    /// Not a message of this run: unknown id or wrong nonce. Counted.
+    /// Message of another run: unknown id or wrong nonce. Counted.
     Foreign,
 }
 
-/// The ping side: intended, sent, returned.
+/// Recorder of the ping side: scheduled, sent and returned times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingRecorder {
     seed: u64,
@@ -54,13 +54,13 @@ impl PingRecorder {
         }
     }
 
-    /// The nonce of the message to be sent with that id.
+    /// Nonce of the ping with `id`.
     pub fn nonce(&self, id: u32) -> u32 {
         nonce(self.seed, id)
     }
 
-    /// A ping was due at `intended_ns` and given to `write` at `sent_ns`. An id that was not
-    /// reserved is ignored.
+    /// Records a ping that was due at `intended_ns` and passed to `write` at `sent_ns`. Ids without a reserved stamp
+    /// are ignored.
     pub fn sent(&mut self, id: u32, intended_ns: u64, sent_ns: u64) {
         let index = id as usize;
         if index < self.sent_ns.len() {
@@ -69,7 +69,7 @@ impl PingRecorder {
         }
     }
 
-    /// A pong came back.
+    /// Records a returned pong.
     pub fn returned(&mut self, id: u32, nonce: u32, now_ns: u64) -> Verdict {
         let verdict = first_stamp(&mut self.returned_ns, self.seed, id, nonce, now_ns);
         self.duplicates += u64::from(verdict == Verdict::Duplicate);
@@ -77,18 +77,18 @@ impl PingRecorder {
         verdict
     }
 
-    /// Whether all rounds have come back.
+    /// Returns whether all rounds have returned.
     pub fn is_complete(&self) -> bool {
         self.returned_ns.iter().all(Option::is_some)
     }
 
-    /// Rounds that have come back.
+    /// Number of rounds that have returned.
     pub fn returned_count(&self) -> usize {
         self.returned_ns.iter().flatten().count()
     }
 }
 
-/// The pong side: received, replied.
+/// Recorder of the pong side: received and replied times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PongRecorder {
     seed: u64,
@@ -110,7 +110,7 @@ impl PongRecorder {
         }
     }
 
-    /// A ping arrived.
+    /// Records a received ping.
     pub fn received(&mut self, id: u32, nonce: u32, now_ns: u64) -> Verdict {
         let verdict = first_stamp(&mut self.received_ns, self.seed, id, nonce, now_ns);
         self.duplicates += u64::from(verdict == Verdict::Duplicate);
@@ -118,7 +118,7 @@ impl PongRecorder {
         verdict
     }
 
-    /// Its pong is given to `write` now. An id that was not reserved is ignored.
+    /// Records the `write` of a pong. Ids without a reserved stamp are ignored.
     pub fn replied(&mut self, id: u32, now_ns: u64) {
         if let Some(place) = self.replied_ns.get_mut(id as usize) {
             place.get_or_insert(stamp(now_ns));

@@ -1,4 +1,4 @@
-//! Both ends' stamps, merged: what each round took and where.
+//! Merged timestamps of both ends, and the durations derived from them.
 
 #[cfg(test)]
 mod tests;
@@ -9,10 +9,10 @@ use super::statistics::{Statistics, Window, windows};
 use crate::cable::RoundPassages;
 use crate::clock::micros;
 
-/// Why stamps of two ends do not belong together.
+/// Reasons why the timestamps of two ends cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Different numbers of rounds.
+    /// The ends have different numbers of rounds.
     #[error("the two ends recorded different runs: {ping} and {pong} rounds")]
     DifferentRuns {
         /// Rounds reserved by the ping side.
@@ -20,34 +20,34 @@ pub enum MergeError {
         /// Rounds reserved by the pong side.
         pong: usize,
     },
-    /// The ends say that they have one clock, and their stamps do not: differences mean nothing.
+    /// The ends report one clock, and their timestamps contradict it: differences are invalid.
     #[error("the stamps of round {id} are out of order: the two ends do not have one clock")]
     NotOneClock {
-        /// The first such round.
+        /// First such round.
         id: usize,
     },
-    /// An end's own stamps go backwards: not even round trips mean anything.
+    /// An end's own timestamps go backwards: even round trips are invalid.
     #[error("the stamps of round {id} are out of order at one end: its clock was set back")]
     SetBack {
-        /// The first such round.
+        /// First such round.
         id: usize,
     },
 }
 
-/// All rounds of a run, lost ones included. Times are in nanoseconds, of one clock or of each end's own.
+/// All rounds of a run, lost ones included. Times are in nanoseconds, of a shared clock or of each end's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rounds {
     ping: PingRecorder,
     pong: PongRecorder,
     passages: Option<RoundPassages>,
     period_ns: u64,
-    /// The clock of both ends, or why it is not one.
+    /// Clock of both ends, or the reason why they do not share one.
     clock: Result<String, String>,
 }
 
 impl Rounds {
-    /// Merges the stamps of a run whose pings were `period_ns` apart, by the clocks of the ping end and of the pong end. Stamps
-    /// of both ends are compared only where that is one clock. Else there are round trips, and no one-way delays.
+    /// Merges the timestamps of a run with pings every `period_ns`. Timestamps of different ends are compared only if
+    /// both ends share a clock; otherwise only round trips are available.
     pub fn merge(
         ping: PingRecorder,
         pong: PongRecorder,
@@ -87,12 +87,12 @@ impl Rounds {
         })
     }
 
-    /// Pings scheduled.
+    /// Number of scheduled pings.
     pub fn samples(&self) -> u64 {
         self.ping.sent_ns.len() as u64
     }
 
-    /// Pings without a pong.
+    /// Number of pings without a pong.
     pub fn lost(&self) -> u64 {
         self.ping
             .returned_ns
@@ -101,41 +101,41 @@ impl Rounds {
             .count() as u64
     }
 
-    /// Messages that arrived a second time, at either end.
+    /// Repeated messages, at both ends.
     pub fn duplicates(&self) -> u64 {
         self.ping.duplicates + self.pong.duplicates
     }
 
-    /// Messages of no round of this run, at either end.
+    /// Messages that belong to no round of this run, at both ends.
     pub fn foreign(&self) -> u64 {
         self.ping.foreign + self.pong.foreign
     }
 
-    /// Pings sent more than half a period after they were meant to be.
+    /// Number of pings sent more than half a period after their due time.
     pub fn late_sends(&self) -> u64 {
         self.sender_lateness_ns()
             .filter(|late| late * 2 > self.period_ns)
             .count() as u64
     }
 
-    /// How late the sender was at most, in microseconds.
+    /// Maximum lateness of the sender, in microseconds.
     pub fn sender_late_max_us(&self) -> Option<f64> {
         self.sender_lateness_ns().max().map(micros)
     }
 
-    /// Round trips that came back, from the time they were meant to start (open loop: a sender held
-    /// up by its own round trip does not hide it), in nanoseconds.
+    /// Durations of the returned round trips in nanoseconds, from the scheduled start. With this open loop, a sender
+    /// delayed by its own round trip does not hide the delay.
     pub fn rtt_ns(&self) -> Vec<u64> {
         self.durations(|id| self.round_trip_ns(id))
     }
 
-    /// Pings that arrived, from the time they were meant to start, in nanoseconds: delays only where both ends have
-    /// one clock ([`Rounds::one_way`] says whether).
+    /// Forward durations of the pings that arrived, from the scheduled start, in nanoseconds. They are delays only if
+    /// both ends share a clock (see [`Rounds::one_way`]).
     pub fn owd_ns(&self) -> Vec<u64> {
         self.durations(|id| between(self.ping.intended_ns[id], self.pong.received_ns[id]))
     }
 
-    /// What the round trips that came back consist of, if one-way delays can be told.
+    /// Components of the returned round trips, if one-way delays are valid.
     pub fn one_way(&self) -> OneWay {
         let came_back =
             (0..self.ping.sent_ns.len()).filter(|&id| self.ping.returned_ns[id].is_some());
@@ -144,8 +144,7 @@ impl Rounds {
         OneWay::of(&self.clock, &rounds)
     }
 
-    /// The cable's part of the round trips that came back, in nanoseconds; empty if the cable did
-    /// not stamp.
+    /// Time in the cable of the returned round trips, in nanoseconds; empty without cable timestamps.
     pub fn cable_ns(&self) -> Vec<u64> {
         self.durations(|id| {
             self.ping.returned_ns[id]?;
@@ -153,7 +152,7 @@ impl Rounds {
         })
     }
 
-    /// The hosts' part: the round trip without the cable's, in nanoseconds.
+    /// Round-trip times without the cable's share, in nanoseconds.
     pub fn host_ns(&self) -> Vec<u64> {
         self.durations(|id| self.in_hosts_ns(id))
     }
@@ -178,17 +177,17 @@ impl Rounds {
         Statistics::of(self.host_ns())
     }
 
-    /// Round trips second by second.
+    /// Round-trip times in windows of one second.
     pub fn rtt_windows(&self) -> Vec<Window> {
         self.windows(|id| self.round_trip_ns(id))
     }
 
-    /// The hosts' part second by second; empty if the cable did not stamp.
+    /// The hosts' share in windows of one second; empty without cable timestamps.
     pub fn host_windows(&self) -> Vec<Window> {
         self.windows(|id| self.in_hosts_ns(id))
     }
 
-    /// By the second in which a ping was meant to leave.
+    /// Groups values into windows by the second in which a ping was due.
     fn windows(&self, of: impl Fn(usize) -> Option<u64>) -> Vec<Window> {
         let sample = |id: usize| Some((self.ping.intended_ns[id]?.get(), of(id)?));
         let samples: Vec<(u64, u64)> = (0..self.ping.sent_ns.len()).filter_map(sample).collect();
@@ -227,7 +226,7 @@ impl Rounds {
     }
 }
 
-/// From one stamp to a later one. A ping sent ahead of its time started no earlier than meant.
+/// Duration between two stamps; 0 for a ping that was sent before its due time.
 fn between(from: Stamp, to: Stamp) -> Option<u64> {
     Some(to?.get().saturating_sub(from?.get()))
 }

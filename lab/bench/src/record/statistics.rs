@@ -1,31 +1,31 @@
-//! The numbers a series of samples is summarised by.
+//! Summary statistics of a series of samples.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{NANOS_PER_SECOND, micros};
 use crate::limits::SAMPLES_BEYOND_PERCENTILE;
 
-/// A series in microseconds. A value that the number of samples does not carry is `None`.
+/// Statistics in microseconds. A value that needs more samples is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// The smallest.
+    /// Minimum.
     pub min: Option<f64>,
-    /// Half of the samples are not above it.
+    /// Median.
     pub median: Option<f64>,
-    /// 99 of 100 samples are not above it.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// 999 of 1000 samples are not above it.
+    /// 99.9th percentile.
     pub p99_9: Option<f64>,
-    /// The largest.
+    /// Maximum.
     pub max: Option<f64>,
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: Option<f64>,
-    /// The sample variance (divided by n - 1), in square microseconds.
+    /// Sample variance (divided by n - 1), in square microseconds.
     pub variance: Option<f64>,
 }
 
 impl Statistics {
-    /// Summarises samples in nanoseconds, all of them, in any order.
+    /// Summarises all samples, in nanoseconds and in any order.
     pub fn of(mut samples_ns: Vec<u64>) -> Statistics {
         samples_ns.sort_unstable();
         let count = samples_ns.len() as f64;
@@ -49,8 +49,8 @@ impl Statistics {
     }
 }
 
-/// The nearest-rank percentile of sorted samples: the smallest sample that at least
-/// `per_mille`/1000 of them do not exceed, in microseconds. `None` if too few lie beyond it.
+/// Nearest-rank percentile of sorted samples in microseconds: the smallest sample that at least `per_mille`/1000 of
+/// them do not exceed. `None` if too few lie beyond it.
 pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let beyond = sorted_ns.len() - rank;
@@ -60,19 +60,19 @@ pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> 
     Some(micros(sorted_ns[rank - 1]))
 }
 
-/// What one second of a series was like, in microseconds.
+/// Statistics of one second of a series, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Half of its samples are not above it.
+    /// Median.
     pub median: Option<f64>,
-    /// 99 of 100 of its samples are not above it.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// The largest.
+    /// Maximum.
     pub max: Option<f64>,
 }
 
-/// A series second by second. `samples` are (time, value), both in nanoseconds; windows start at the
-/// first time, and a second without samples is none.
+/// Splits a series of (time, value) samples in nanoseconds into one-second windows from the first time. Seconds without
+/// samples have no window.
 pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
     let Some(start_ns) = samples.iter().map(|&(time, _)| time).min() else {
         return Vec::new();
@@ -93,8 +93,8 @@ pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
     seconds.map(of_second).collect()
 }
 
-/// The median of the p99s of one-second windows: what a typical second is like, on a machine whose
-/// stalls make the p99 of the whole run a matter of luck. A window that carries no p99 does not count.
+/// Median of the p99s of one-second windows. It describes a typical second on a machine whose stalls dominate the p99
+/// of the whole run. Windows without a p99 are ignored.
 pub fn window_p99_median_us(windows: &[Window]) -> Option<f64> {
     let mut p99s: Vec<f64> = windows.iter().filter_map(|window| window.p99).collect();
     p99s.sort_unstable_by(f64::total_cmp);

@@ -1,51 +1,51 @@
-//! What a disturbance inside the participants achieved: one that did not disturb shows nothing.
+//! Achievement of a disturbance inside the participants.
 
 use serde::{Deserialize, Serialize};
 
-/// What went on beside the round trips, as counted.
+/// Counts of a disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbed {
-    /// Endpoints that appeared.
+    /// Endpoints created.
     pub endpoints_joined: Option<u64>,
-    /// Endpoints that left.
+    /// Endpoints deleted.
     pub endpoints_left: Option<u64>,
-    /// Announcements the ping end took in, its peers' first ones included.
+    /// Announcements processed by the ping end, including its peers' first ones.
     pub announcements_ping: Option<u64>,
-    /// Announcements the pong end took in, its peers' first ones included.
+    /// Announcements processed by the pong end, including its peers' first ones.
     pub announcements_pong: Option<u64>,
-    /// The serialised size of a bulk sample.
+    /// Serialised size of a bulk sample, in bytes.
     pub bulk_payload_bytes: Option<u32>,
     /// Bulk samples written.
     pub bulk_written: Option<u64>,
-    /// Whether all were acknowledged in the end.
+    /// Whether all bulk samples were acknowledged at the end.
     pub bulk_acknowledged: Option<bool>,
-    /// Bulk samples handed to the reader's callback.
+    /// Bulk samples passed to the reader's callback.
     pub bulk_delivered: Option<u64>,
-    /// Bulk samples sent again.
+    /// Bulk samples retransmitted.
     pub bulk_repaired: Option<u64>,
-    /// Datagrams of bulk samples that the cable lost on purpose.
+    /// Datagrams of bulk samples lost by the cable's seeded loss.
     pub bulk_lost: Option<u64>,
-    /// Announcements taken in by the end that took in fewer, or bulk samples delivered, a second.
+    /// Achieved rate per second: announcements at the end that processed fewer, or bulk samples delivered.
     pub achieved_per_s: f64,
-    /// How many a second make a disturbance.
+    /// Minimum rate per second for a valid run.
     pub least_per_s: f64,
-    /// Whether there were that many and, where losses are to be repaired, repairs.
+    /// Whether the minimum was reached and, with losses, samples were retransmitted.
     pub enough: bool,
 }
 
-/// A count of both ends.
+/// Count at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// At the ping end.
+    /// Count at the ping end.
     pub ping: u64,
-    /// At the pong end.
+    /// Count at the pong end.
     pub pong: u64,
-    /// At both.
+    /// Sum of both.
     pub total: u64,
 }
 
 impl Counted {
-    /// The counts of both ends.
+    /// Creates the counts of both ends.
     pub fn new(ping: u64, pong: u64) -> Counted {
         Counted {
             ping,
@@ -55,20 +55,19 @@ impl Counted {
     }
 }
 
-/// Priority inversions of a run: activations of less urgent jobs that began while a more urgent
-/// sample was waiting, beyond the one that was running.
+/// Priority inversions of a run: activations of less urgent jobs that began while a more urgent sample waited, not
+/// counting the activation already running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inversions {
-    /// That the measured samples suffered at the ping end.
+    /// Inversions of the measured samples at the ping end.
     pub ping: u64,
-    /// That they suffered at the pong end.
+    /// Inversions of the measured samples at the pong end.
     pub pong: u64,
-    /// That they suffered at both.
+    /// Inversions of the measured samples at both ends.
     pub total: u64,
-    /// That samples of all levels suffered at both.
+    /// Inversions of samples of all levels at both ends.
     pub all_levels: u64,
-    /// Datagrams of the measured samples that were judged by a stamp. Without any, the counts above say
-    /// nothing.
+    /// Datagrams of the measured samples with a timestamp. Without any, the other counts are meaningless.
     #[serde(default)]
     pub judged: Counted,
 }

@@ -1,4 +1,4 @@
-//! Where a result was measured: nothing means the same on another machine.
+//! Environment of a result: results are only comparable on the same machine.
 
 use std::fs;
 
@@ -7,50 +7,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::micros;
 
-/// The machine, the program and how it was called.
+/// Machine, program and command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Release and build of the kernel.
     pub kernel: String,
-    /// The processor's name.
+    /// Name of the processor.
     pub cpu: Option<String>,
     /// Cores this process may use.
     pub cores: u32,
     /// Whether the kernel is built with PREEMPT_RT.
     pub realtime_kernel: bool,
-    /// What the program was built from.
+    /// Commit the program was built from.
     pub commit: Option<String>,
-    /// The exact command.
+    /// Exact command line.
     pub command: String,
-    /// Whether it ran as root.
+    /// Whether the program ran as root.
     pub root: bool,
-    /// What was known of the machine's clock when the measurement began.
+    /// State of the machine's clock at the start of the measurement.
     #[serde(default)]
     pub clock: Clock,
 }
 
-/// What is known of a machine's clock: what one-way delays between it and others would be worth.
+/// State of a machine's clock, which determines the error of one-way delays to other machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// What the kernel takes the time from, `tsc`.
+    /// Kernel clock source, such as `tsc`.
     pub source: Option<String>,
-    /// Whether somebody keeps it, as the kernel was told.
+    /// Whether the clock is synchronised, according to the kernel.
     pub is_kept: Option<bool>,
-    /// How far it may be off, in microseconds; null where that cannot be told.
+    /// Error bound in microseconds; null if unknown.
     pub error_bound_us: Option<f64>,
-    /// What it is kept by, if it is known how far it is off that.
+    /// Reference of the error bound, if known.
     pub against: Option<String>,
-    /// What is known of its error, in words.
+    /// Description of the error.
     pub error: String,
-    /// What a one-way delay would have to be beyond, to a machine whose clock is kept as well by the same source, where what
-    /// `error` says it is provided with is so.
+    /// Error bound in microseconds of a one-way delay to a machine whose clock is equally synchronised to the same
+    /// source, under the assumptions in `error`.
     pub one_way_bound_us: Option<f64>,
-    /// Why no one-way delay to another machine would be told; null where it would.
+    /// Reason why one-way delays to another machine are refused; null if they are not.
     pub one_way_refused: Option<String>,
 }
 
 impl Clock {
-    /// What facts say of it.
+    /// Clock state from collected facts.
     fn of(facts: &Facts) -> Clock {
         let error = clock_error(facts);
         let (error_bound_us, against) = match &error {
@@ -73,7 +73,7 @@ impl Clock {
         }
     }
 
-    /// A line for people.
+    /// One-line description.
     pub fn words(&self) -> String {
         let source = self.source.as_deref().unwrap_or("an unknown source");
         let one_way = match self.one_way_bound_us {
@@ -91,12 +91,12 @@ impl Clock {
 }
 
 impl Environment {
-    /// Looks at the machine and this process.
+    /// Probes the machine and this process.
     pub fn probe() -> Environment {
         Environment::of(&probe_clock())
     }
 
-    /// The same, with what facts say of the clock: whoever keeps that is not asked.
+    /// Builds the environment with the clock state from `facts`, without querying the synchronisation daemon.
     pub(super) fn of(facts: &Facts) -> Environment {
         let system = rustix::system::uname();
         let kernel = [system.release(), system.version()].map(|text| text.to_string_lossy());
@@ -120,7 +120,7 @@ impl Environment {
     }
 }
 
-/// The first processor's name: x86 says "model name", some ARM kernels "Hardware" or "Processor".
+/// First processor's name; the key is "model name" on x86, and "Hardware" or "Processor" on some ARM kernels.
 fn cpu_name(cpuinfo: &str) -> Option<String> {
     let of_key = |wanted: &str| {
         let values = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -132,7 +132,7 @@ fn cpu_name(cpuinfo: &str) -> Option<String> {
         .find_map(of_key)
 }
 
-/// A word as a shell would have to be given it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(clock.error_bound_us, Some(100.0));
         let against = clock.against.as_deref().expect("a source");
         assert!(against.contains("aabbcc.fffe.ddeeff"), "{against}");
-        // Of both machines.
+        // Sum of both machines' bounds.
         assert_eq!(clock.one_way_bound_us, Some(200.0));
         assert_eq!(clock.one_way_refused, None);
         let words = clock.words();

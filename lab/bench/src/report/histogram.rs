@@ -1,32 +1,31 @@
-//! Distributions side by side, for the terminal: one row a bucket, one column a series.
+//! Histograms side by side for the terminal: one row per bucket, one column per series.
 //!
-//! Buckets are logarithmic, because a disturbed round trip is a hundred times a quiet one; bars are
-//! linear, so that their lengths can be compared. Every sample is in a bucket: the number beside a bar
-//! is its count, the one sample in a thousand has a thin mark, and the bucket of the p99 says so.
+//! Buckets are logarithmic, because a disturbed round trip is a hundred times a quiet one. Bars are linear, so that
+//! their lengths are comparable. Every sample is in a bucket and in the printed counts; a single sample has a thin bar,
+//! and the bucket of the p99 is marked.
 
 use std::fmt::Write;
 
 use super::Charset;
 use crate::record::{bucket, bucket_start_us, percentile_us};
 
-/// Buckets of one factor of ten: each reaches to 1.26 times its start.
+/// Buckets per decade; each ends at 1.26 times its start.
 const PER_DECADE: u32 = 10;
-/// What stands beside the count in the bucket of the p99.
+/// Mark of the bucket with the p99.
 const P99_MARK: &str = " p99";
-/// Rows at most; wider ranges get wider buckets.
+/// Maximum number of rows; wider ranges get wider buckets.
 const MAX_ROWS: i32 = 40;
 
-/// One distribution.
+/// Series of a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What stands above its column.
+    /// Heading of its column.
     pub name: String,
-    /// All samples, in nanoseconds, in any order.
+    /// All samples in nanoseconds, in any order.
     pub samples_ns: Vec<u64>,
 }
 
-/// The histogram of all series on one scale, at most `width` characters wide where that is
-/// possible at all (a column needs about 20).
+/// Histogram of all series on one scale, at most `width` characters wide where possible (a column needs about 20).
 pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset) -> String {
     let mut text = format!("{title}\n");
     let Some(scale) = Scale::over(series) else {
@@ -75,7 +74,7 @@ pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset)
     text
 }
 
-/// The length of a bar; a single sample already has the thinnest.
+/// Length of a bar in eighths; at least one for a single sample.
 fn bar_eighths(count: u64, most: u64, bar_width: usize) -> usize {
     let share = count as f64 / most.max(1) as f64;
     ((share * (bar_width * 8) as f64).round() as usize).max(usize::from(count > 0))
@@ -86,7 +85,7 @@ fn trim_line(text: &mut String) {
     text.push('\n');
 }
 
-/// Buckets of equal ratio that cover all samples.
+/// Logarithmic buckets that cover all samples.
 #[derive(Debug)]
 struct Scale {
     /// Number of the first bucket, counted from 1 us.
@@ -121,7 +120,7 @@ impl Scale {
         counts
     }
 
-    /// The row of the sample that 99 of 100 do not exceed, if there are enough beyond it.
+    /// Row of the p99, if enough samples lie beyond it.
     fn p99_row(&self, series: &Series) -> Option<usize> {
         let mut sorted_ns = series.samples_ns.clone();
         sorted_ns.sort_unstable();
@@ -129,13 +128,13 @@ impl Scale {
         usize::try_from(bucket(p99_ns, self.per_decade) - self.first).ok()
     }
 
-    /// Where a row starts, in microseconds.
+    /// Start of a row, in microseconds.
     fn start_us(&self, row: usize) -> f64 {
         bucket_start_us(self.first + row as i32, self.per_decade)
     }
 }
 
-/// A time with three digits and its unit.
+/// Formats a time with three digits and its unit.
 fn time(us: f64) -> String {
     let (value, unit) = match us {
         us if us >= 1e6 => (us / 1e6, "s"),

@@ -1,7 +1,7 @@
-//! Results of round-trip measurements: the schema `isolane/rtt/1` and its forms for people.
+//! Results of round-trip measurements: the schema `isolane/rtt/1` and its text, terminal and HTML forms.
 //!
-//! A key that could not be obtained is null, never 0 and never left out: the structures have no
-//! optional keys, only optional values. Times are microseconds, sizes bytes.
+//! An unavailable value is null, never 0 and never left out: the structures have no optional keys, only optional
+//! values. Times are microseconds, sizes bytes.
 
 mod ablation;
 mod comparison;
@@ -37,43 +37,43 @@ pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, 
 pub use table::table;
 pub use terminal::{Charset, terminal_width};
 
-/// The name of the schema and its version: a key never changes its meaning within one.
+/// Schema name and version. A key never changes its meaning within a version.
 pub const SCHEMA: &str = "isolane/rtt/1";
 
-/// A whole result.
+/// Complete result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// Schema name, [`SCHEMA`].
     pub schema: String,
-    /// Where it was measured.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// Through what, in the first run; each run has its own beside it. The drops are those of all.
+    /// Cable of the first run; each run also has its own. The drops are the sum over all runs.
     pub cable: Cable,
-    /// What was measured.
+    /// Completed runs.
     pub runs: Vec<Run>,
-    /// What was compared.
+    /// Comparisons between runs.
     pub ratios: Vec<Ratio>,
-    /// What each step of an ablation brought.
+    /// Effect of each step of an ablation.
     pub brought: Vec<Brought>,
-    /// The same over all payloads; empty if one was measured.
+    /// Effects over all payloads; empty with one payload.
     pub overall: Vec<Overall>,
-    /// What was asked for and has no run.
+    /// Requested runs without a result.
     pub missing: Vec<Missing>,
-    /// What this machine does not allow and was not tried.
+    /// Runs not attempted, because this machine does not support them.
     pub left_out: Vec<Missing>,
 }
 
-/// A run that was asked for and not finished.
+/// Requested run without a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which, in words.
+    /// Description of the run.
     pub row: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
 impl Report {
-    /// A report without runs.
+    /// Creates a report without runs.
     pub fn new(environment: Environment, cable: &cable::Config) -> Report {
         Report {
             schema: SCHEMA.to_owned(),
@@ -88,7 +88,7 @@ impl Report {
         }
     }
 
-    /// Takes a run in, and what the cable dropped before its own entrance in it.
+    /// Adds a run and its ingress drops.
     pub fn add(&mut self, run: Run) {
         if let Some(ledger) = &run.ledger {
             self.cable.ingress_drops += ledger.cable.ingress_drops();
@@ -97,27 +97,27 @@ impl Report {
     }
 }
 
-/// A cable, as configured, and what the kernel dropped before it.
+/// Cable configuration, and the drops before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cable {
-    /// Each way.
+    /// Rate of each direction, in bits per second.
     pub bits_per_s: u64,
-    /// Which waiting frame was next.
+    /// Arbiter of the link.
     pub arbiter: Arbiter,
-    /// The share of frames lost on purpose.
+    /// Share of frames lost by the seeded loss.
     pub loss: f64,
-    /// Only UDP datagrams with at least so much payload are; null: any frame.
+    /// Minimum payload in bytes of UDP datagrams subject to loss; null for any frame.
     pub loss_min_payload_bytes: Option<u32>,
-    /// Each way; under `strict` of each class.
+    /// Queue length of each direction in frames, per class under `strict`.
     pub queue_frames: u32,
-    /// Of the losses.
+    /// Seed of the losses.
     pub seed: u64,
-    /// Frames dropped before the cable: not 0 means that a run is invalid.
+    /// Frames dropped before the cable. A value above 0 means that a run is invalid.
     pub ingress_drops: u64,
 }
 
 impl Cable {
-    /// A cable of that configuration before it has carried anything.
+    /// Report of an unused cable with this configuration.
     pub fn of(config: &cable::Config) -> Cable {
         Cable {
             bits_per_s: config.bits_per_s,
@@ -152,12 +152,12 @@ mod tests {
         }
     }
 
-    /// The rounds that both recorded, by clocks that nobody named.
+    /// Rounds of both recorders, with unknown clocks.
     pub(super) fn rounds(ping: PingRecorder, pong: PongRecorder, period_ns: u64) -> Rounds {
         Rounds::merge(ping, pong, None, period_ns, [&StampClock::default(); 2]).unwrap()
     }
 
-    /// A run in which nothing came back.
+    /// Run in which no ping returned.
     pub(super) fn silent_run(disturbance: Option<Disturbance>) -> Run {
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
         let scenario = scenario(64, disturbance);

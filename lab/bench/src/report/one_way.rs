@@ -1,15 +1,15 @@
-//! What round trips consist of, for people: the way there, the turnaround and the way back, by whose clock, and
-//! what of it was checked.
+//! Text table of the components of round trips: forward delay, turnaround and return delay, with their clocks and
+//! checks.
 
 use std::fmt::Write;
 
 use super::{Run, table};
 
-/// What of each round's stamps was checked, and what that is not.
+/// Description of the check on each round's timestamps, and of its limits.
 pub(super) const CHECKED: &str = "of each round the stamps are there and in order. That both ways and the turnaround are the round \
                                   trip, as they are, is no proof of it: they would add up by any clocks";
 
-/// Columns: their two lines of heading.
+/// Two-line headings of the columns.
 const HEADINGS: [[&str; 2]; 12] = [
     ["", "payload"],
     ["", "interf."],
@@ -25,8 +25,8 @@ const HEADINGS: [[&str; 2]; 12] = [
     ["", "rounds"],
 ];
 
-/// A line a run, by datapath; below them the clocks, and the reasons why runs have no one-way delays, each once.
-/// Empty if there are no runs.
+/// Table with a line per run, grouped by datapath, followed by the clocks and the distinct reasons why runs have no
+/// one-way delays. Empty without runs.
 pub fn one_way_table(runs: &[Run]) -> String {
     let mut text = String::new();
     let has_delays = |run: &&Run| run.one_way.refused.is_none();
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
 
-    /// Rounds of 200 us: 90 there, 10 at the other end, 100 back.
+    /// Rounds of 200 us: 90 forward, 10 turnaround, 100 back.
     fn run(ping_clock: &StampClock, pong_clock: &StampClock) -> Run {
         let (mut ping, mut pong) = (PingRecorder::new(100, 1), PongRecorder::new(100, 1));
         let scenario = scenario(64, None);

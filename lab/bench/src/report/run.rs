@@ -1,4 +1,4 @@
-//! One run of a result.
+//! Run of a result.
 
 use std::collections::BTreeMap;
 
@@ -15,149 +15,147 @@ use crate::scenario::transport::{BulkReader, Policing};
 use crate::storm;
 use crate::target::Target;
 
-/// One run: a scenario and what came of it.
+/// Scenario and results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub datapath: String,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub stages: Vec<Stage>,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub receive_work: ReceiveWork,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub publisher: Publisher,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub order: Order,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub disturbance: Option<Disturbance>,
     /// Whether there was a disturbance.
     pub interference: bool,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub payload_bytes: u32,
-    /// See [`Scenario`].
+    /// Field of [`Scenario`].
     pub rate_hz: u32,
     /// Pings scheduled.
     pub samples: u64,
-    /// Pings without a pong. They are in no percentile: read those with this number beside them.
+    /// Pings without a pong. Percentiles do not include them, so read both together.
     pub lost: u64,
     /// Pings sent more than half a period late.
     pub late_sends: u64,
     /// Messages that arrived twice.
     pub duplicates: u64,
-    /// The link of this run.
+    /// Link of this run.
     pub cable: Option<Cable>,
-    /// Where its parts ran.
+    /// Cores of its parts.
     pub cores: Option<RunCores>,
-    /// The round trip, from the intended time of sending.
+    /// Round-trip time, from the scheduled time of sending.
     pub rtt_us: Statistics,
-    /// The way there, from the intended time of sending.
+    /// Forward delay, from the scheduled time of sending.
     pub owd_us: Statistics,
-    /// What the round trips that came back consist of, by whose clock; or why that cannot be told.
+    /// Components of the returned round trips with their clock, or the reason why there are none.
     #[serde(default = "not_told")]
     pub one_way: OneWay,
-    /// The round trip without the cable's part.
+    /// Round-trip time without the cable's share.
     pub host_us: Statistics,
-    /// The cable's part of the round trip.
+    /// Cable's share of the round trip.
     pub cable_us: Statistics,
-    /// The median of one-second windows' p99.
+    /// Median of the p99s of one-second windows.
     pub window_p99_median_us: Option<f64>,
-    /// The run second by second.
+    /// Statistics of each second.
     pub windows: Windows,
-    /// The series above as counts, for pictures.
+    /// Histograms of the series above, for figures.
     pub distribution: Distributions,
-    /// Less urgent work that came before the measured samples.
+    /// Priority inversions: less urgent work before the measured samples.
     pub inversions: Inversions,
-    /// Less urgent work that came before a measured sample because the kernel had it and did not show
-    /// it yet: no decision of the executor.
+    /// Less urgent work before a measured sample that the kernel had stamped but not yet delivered: no decision of the
+    /// executor.
     pub kernel_late: Counted,
-    /// What a disturbance inside the participants achieved.
+    /// Achievement of an inside disturbance.
     pub disturbed: Option<Disturbed>,
-    /// How late the sender's timer was at most.
+    /// Maximum lateness of the sender's timer, in microseconds.
     pub sender_late_max_us: Option<f64>,
-    /// How late the cable's timer was at most.
+    /// Maximum lateness of the cable's timer, in microseconds.
     pub cable_late_max_us: Option<f64>,
-    /// What the analysis promised.
+    /// Bound from the analysis, in microseconds.
     pub bound_us: Option<f64>,
-    /// The flood that was asked for; what it reached is in the ledger.
+    /// Configured flood; the ledger states what it achieved.
     pub flood: Option<FloodAsked>,
-    /// The storm that was asked for; what it reached is in the ledger.
+    /// Configured storm; the ledger states what it achieved.
     pub storm: Option<StormAsked>,
-    /// Which of the repetitions of the same run this is, from 1.
+    /// Number of the repetition of this run, from 1.
     pub repetition: u32,
-    /// What the run took, beside what it measured; null where there were no hosts.
+    /// Durations of the run's phases; null without hosts.
     pub took_s: Option<Took>,
-    /// What receivers were protected with at both ends.
+    /// Policing of the receivers at both ends.
     pub policing: Policing,
-    /// Who read what a flood or a storm sent to the level of bulk.
+    /// Reader of the flood's or storm's traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
-    /// What the lanes of both ends counted.
+    /// Lane counts of both ends.
     pub lanes: Option<Lanes>,
-    /// Where all frames of the run went.
+    /// Accounting of all frames of the run.
     pub ledger: Option<Ledger>,
-    /// Where the samples of each topic went.
+    /// Accounting of each topic's samples.
     pub flows: Vec<Flow>,
-    /// Why this run is no result, if it is none.
+    /// Reason why this run is invalid, if it is.
     pub invalid: Option<String>,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
-    /// How this run is to be read.
+    /// Remarks on how to read this run.
     pub remarks: Vec<String>,
 }
 
-/// Where the time of a run went, in seconds.
+/// Durations of a run's phases, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Took {
-    /// Until both ends had found each other.
+    /// Set-up until both ends have discovered each other.
     pub set_up: f64,
-    /// Until what disturbs did so.
+    /// Time until the disturbance is active.
     pub settle: f64,
-    /// From the first ping until no pong was waited for any more.
+    /// Time from the first ping until the last pong has returned or is lost.
     pub measure: f64,
-    /// Until every part had handed back what it counted.
+    /// Time until all parts have reported.
     pub finish: f64,
 }
 
-/// The cores of a run.
+/// Cores of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCores {
-    /// The ping end.
+    /// Core of the ping end.
     pub ping: usize,
-    /// The pong end.
+    /// Core of the pong end.
     pub pong: usize,
-    /// The cable, and the senders of a flood or a storm.
+    /// Core of the cable, and of a flood's or storm's senders.
     pub cable: usize,
-    /// The hosts' receive work.
+    /// Core of the hosts' receive work.
     pub receive_work: usize,
 }
 
-/// The lanes of both ends.
+/// Lane counts of both ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lanes {
-    /// Of the ping end.
+    /// Lanes of the ping end.
     pub ping: EndLanes,
-    /// Of the pong end.
+    /// Lanes of the pong end.
     pub pong: EndLanes,
 }
 
-/// The lanes of an end.
+/// Lane counts of an end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndLanes {
-    /// Datagrams of the measured level that were dropped on this host, by reason.
+    /// Datagrams of the measured level dropped on this host, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// What a device's lane of that level counted besides, by name: nothing where there is none.
+    /// Further counts of that level's device lane, by name; empty without a device lane.
     pub counts: BTreeMap<String, u64>,
-    /// What strangers sent to the level of bulk, where somebody reads there.
+    /// Foreign traffic to the bulk level, where it has a reader.
     pub strangers: Option<LaneCounts>,
-    /// Looks that found fewer buffers free than are reserved for the most critical lane; null where
-    /// nothing is reserved.
+    /// Polls that found fewer free buffers than are reserved for the most critical lane; null where none are reserved.
     pub reserve_touched: Option<u64>,
-    /// Bulk samples of the other end that lay in a reader's cache in the end.
+    /// Bulk samples of the other end still in a reader's cache at the end.
     #[serde(default)]
     pub bulk_kept: u64,
 }
 
 impl EndLanes {
-    /// What an end counted.
     pub(crate) fn of(counts: &EndCounts) -> EndLanes {
         EndLanes {
             dropped: counts.drops.clone(),
@@ -172,66 +170,66 @@ impl EndLanes {
 /// One-second windows of a run's series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Windows {
-    /// Of the round trip.
+    /// Windows of the round trip.
     pub rtt_us: Vec<Window>,
-    /// Of the hosts' part.
+    /// Windows of the hosts' share.
     pub host_us: Vec<Window>,
 }
 
-/// A run's series as counts; null for one without samples.
+/// Histograms of a run's series; null without samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distributions {
-    /// The round trip.
+    /// Round trip.
     pub rtt_us: Option<Distribution>,
-    /// The way there.
+    /// Forward delay.
     pub owd_us: Option<Distribution>,
-    /// The hosts' part.
+    /// Hosts' share.
     pub host_us: Option<Distribution>,
-    /// The cable's part.
+    /// Cable's share.
     pub cable_us: Option<Distribution>,
 }
 
-/// What a flood was to be.
+/// Configured flood.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloodAsked {
-    /// Its wire rate each way, in multiples of the cable's.
+    /// Wire rate in each direction as a multiple of the cable's.
     pub factor: f64,
-    /// UDP payload of each of its datagrams.
+    /// UDP payload of each datagram, in bytes.
     pub payload_bytes: u32,
-    /// Whose bulk it was.
+    /// Receivers the datagrams were addressed to.
     pub target: Target,
 }
 
-/// What a storm was to be.
+/// Configured storm.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StormAsked {
-    /// Frames a second, each way.
+    /// Frames per second in each direction.
     pub frames_per_s: f64,
-    /// UDP payload of each of its datagrams.
+    /// UDP payload of each datagram, in bytes.
     pub payload_bytes: u32,
-    /// Sockets on each host that each frame was for.
+    /// Sockets on each host that received each frame.
     pub sockets: u16,
-    /// Whose bulk it was.
+    /// Receivers the datagrams were addressed to.
     pub target: Target,
 }
 
-/// The datagrams of a run, hop by hop.
+/// Datagrams of a run, hop by hop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// The cable's both directions.
+    /// Both directions of the cable.
     pub cable: CableLedger,
-    /// The flood's both directions, if there was one.
+    /// Both directions of the flood, if there was one.
     pub flood: Option<flood::Report>,
-    /// The storm's both directions, if there was one.
+    /// Both directions of the storm, if there was one.
     pub storm: Option<storm::Report>,
 }
 
-/// The cable's part of a ledger.
+/// Cable's part of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CableLedger {
-    /// From host A to host B.
+    /// Direction from host A to host B.
     pub a_to_b: cable::DirectionReport,
-    /// From host B to host A.
+    /// Direction from host B to host A.
     pub b_to_a: cable::DirectionReport,
 }
 
@@ -242,7 +240,7 @@ impl CableLedger {
 }
 
 impl Run {
-    /// The run of a scenario from its merged stamps and the cable's report.
+    /// Creates the run of a scenario from its merged timestamps and the cable's report.
     pub fn new(scenario: &Scenario, rounds: &Rounds, cable: Option<&cable::Report>) -> Run {
         let invalid = cable.and_then(|cable| cable.validate().err());
         let one_way = rounds.one_way();
@@ -312,7 +310,7 @@ impl Run {
     }
 }
 
-/// Results of before there were these parts.
+/// Default for results of versions without these components.
 fn not_told() -> OneWay {
     OneWay {
         clock: None,
@@ -327,12 +325,12 @@ fn not_told() -> OneWay {
 }
 
 impl Run {
-    /// Which arbiter served the link; `None` where there was no link.
+    /// Arbiter of the link; `None` without a link.
     pub fn arbiter(&self) -> Option<cable::Arbiter> {
         self.cable.as_ref().map(|cable| cable.arbiter)
     }
 
-    /// Whether two runs went through the same link but for its losses, in the same places.
+    /// Returns whether two runs used the same link, apart from its losses, and the same cores.
     pub(super) fn is_on_link_of(&self, other: &Run) -> bool {
         let link = |run: &Run| {
             run.cable

@@ -1,10 +1,10 @@
-//! What is chosen for a run. Each choice has a word, the same in results and for people.
+//! Parameters of a run. Each choice has one name, used in result files and printed text.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::NANOS_PER_SECOND;
 
-/// A mechanism of isolation; those of a run are cumulative.
+/// Isolation mechanism; those of a run are cumulative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -12,68 +12,67 @@ pub enum Stage {
     Executor,
     /// AF_XDP instead of sockets.
     Xdp,
-    /// A lane a level.
+    /// A lane per level.
     Lanes,
-    /// Budgets a flow.
+    /// Budgets per flow.
     Budgets,
-    /// The machine set up.
+    /// Tuned machine.
     Tune,
 }
 
-/// Who calls `write` for pings.
+/// Caller of `write` for pings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Publisher {
-    /// A thread of its own (`RemoteWriter`).
+    /// A thread (`RemoteWriter`).
     Thread,
-    /// A time-triggered job on the executor.
+    /// A time-triggered job of the executor.
     Job,
 }
 
-/// In which order the executor takes ready jobs.
+/// Order in which the executor runs ready jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The most critical first.
+    /// Most critical job first.
     Priority,
-    /// As they became ready: the baseline.
+    /// Order of readiness: the baseline.
     Fifo,
 }
 
-/// How frames come from a host's device to what receives them. Each has what those before it have.
+/// Receive path from a host's device to its sockets or lanes. Each value includes the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiveWork {
-    /// All through one queue, in the softirq of the core that the hosts have.
+    /// One queue, in the softirq of the hosts' core.
     #[default]
     Softirq,
-    /// The link puts critical frames into a queue of their own.
+    /// A separate queue for critical frames, chosen by the link.
     Steered,
-    /// A thread a queue, the critical queue's above the applications, the other one's below them
-    /// (NAPI threads).
+    /// A NAPI thread per queue: the critical queue's above the applications, the other one's below them.
     Threads,
 }
 
-/// What went on beside the round trips.
+/// Disturbance of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Disturbance {
-    /// Bulk through the cable.
+    /// Bulk traffic through the cable.
     Flood,
     /// Heavy receive work on the hosts.
     Storm,
-    /// Endpoints appear and leave inside the participant.
+    /// Endpoints created and deleted in a third participant.
     Joining,
-    /// A reliable bulk topic inside the participant.
+    /// A reliable bulk topic of the measured participants.
     Bulk,
-    /// The same with losses to repair.
+    /// The bulk topic with losses and retransmissions.
     Repair,
-    /// A reliable topic inside the participant whose samples have a mebibyte: they leave in fragments.
+    /// A reliable topic of the measured participants with fragmented samples of 1 MiB.
     Large,
 }
 
 impl Stage {
-    /// Its word.
+    /// Name in results.
     pub fn word(self) -> &'static str {
         match self {
             Stage::Executor => "executor",
@@ -86,7 +85,7 @@ impl Stage {
 }
 
 impl Publisher {
-    /// Its word.
+    /// Name in results.
     pub fn word(self) -> &'static str {
         match self {
             Publisher::Thread => "thread",
@@ -95,24 +94,23 @@ impl Publisher {
     }
 }
 
-/// What joins the two hosts of a run. An undisturbed run is made in the place of what is read against it.
+/// Connection of a run's two hosts. An undisturbed run uses that of the runs it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The cable, slow enough that a flood fills it: what waits for it is part of what is measured.
+    /// The cable, slow enough that a flood fills it; waiting for it is part of the measurement.
     Link,
-    /// A cable that nothing waits for, and a core for each end, since the participants themselves disturb.
+    /// A fast cable without queueing, and a core for each end, for disturbances inside the participants.
     FastLink,
-    /// One veth pair: no process relays frames, which for a mebibyte would take the core of an end from it
-    /// for longer than anything in that end takes.
+    /// One veth pair without a relay. Relaying 1 MiB would take an end's core for longer than any work in that end.
     Pair,
-    /// Whatever joins two devices of the machine that the hosts have ([`Testbed::of_devices`]).
+    /// Two devices of the machine with their connection ([`Testbed::of_devices`]).
     ///
     /// [`Testbed::of_devices`]: crate::namespace::Testbed::of_devices
     Devices,
 }
 
 impl Order {
-    /// Its word.
+    /// Name in results.
     pub fn word(self) -> &'static str {
         match self {
             Order::Priority => "priority",
@@ -122,7 +120,7 @@ impl Order {
 }
 
 impl ReceiveWork {
-    /// Its word.
+    /// Name in results.
     pub fn word(self) -> &'static str {
         match self {
             ReceiveWork::Softirq => "softirq",
@@ -133,7 +131,7 @@ impl ReceiveWork {
 }
 
 impl Disturbance {
-    /// What joins the hosts of runs that it disturbs.
+    /// Connection of the hosts in runs with this disturbance.
     pub fn place(self) -> Place {
         match self {
             Disturbance::Flood | Disturbance::Storm => Place::Link,
@@ -142,12 +140,12 @@ impl Disturbance {
         }
     }
 
-    /// Whether it is work of the participants themselves.
+    /// Returns whether it is work inside the participants.
     pub fn is_inside(self) -> bool {
         self.place() != Place::Link
     }
 
-    /// Its word.
+    /// Name in results.
     pub fn word(self) -> &'static str {
         match self {
             Disturbance::Flood => "flood",
@@ -160,31 +158,31 @@ impl Disturbance {
     }
 }
 
-/// What is chosen for a run.
+/// Parameters of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// By name.
+    /// Name of the datapath.
     pub datapath: String,
     /// Mechanisms in use.
     pub stages: Vec<Stage>,
-    /// How frames are received on the hosts.
+    /// Receive path on the hosts.
     pub receive_work: ReceiveWork,
-    /// Who publishes.
+    /// Publisher of pings.
     pub publisher: Publisher,
-    /// The executor's order.
+    /// Job order of the executor.
     pub order: Order,
-    /// What goes on beside.
+    /// Disturbance, if any.
     pub disturbance: Option<Disturbance>,
-    /// The serialised size of the message, without encapsulation header.
+    /// Serialised size of the message in bytes, without the encapsulation header.
     pub payload_bytes: u32,
-    /// Pings a second.
+    /// Pings per second.
     pub rate_hz: u32,
-    /// The bound the analysis gives, if it gives one.
+    /// Bound from the analysis in microseconds, if there is one.
     pub bound_us: Option<f64>,
 }
 
 impl Scenario {
-    /// What was chosen for a run.
+    /// Parameters of a completed run.
     pub fn of_run(run: &super::Run) -> Scenario {
         Scenario {
             datapath: run.datapath.clone(),
@@ -199,7 +197,7 @@ impl Scenario {
         }
     }
 
-    /// The same with that order of jobs: as they became ready means without any mechanism.
+    /// Replaces the job order. FIFO removes all mechanisms.
     #[must_use]
     pub fn in_order(mut self, order: Order) -> Scenario {
         self.order = order;
@@ -211,7 +209,7 @@ impl Scenario {
         self
     }
 
-    /// The time between two pings, in nanoseconds.
+    /// Time between two pings, in nanoseconds.
     pub fn period_ns(&self) -> u64 {
         NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))
     }

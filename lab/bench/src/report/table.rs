@@ -1,11 +1,11 @@
-//! Runs as a text table: the columns of paper 000's tables I and II, then the percentiles of the
-//! round trip, the median of windows' p99, and what was lost, late and how late the timers were.
+//! Text table of runs: the columns of paper 000's tables I and II, the percentiles of the round trip, the median of
+//! windows' p99, losses, late sends and timer lateness.
 
 use std::fmt::Write;
 
 use super::{ReceiveWork, Run, Stage};
 
-/// A column: its two lines of heading, and its cell.
+/// Column with its two lines of heading and its cell function.
 type Column = (&'static str, &'static str, fn(&Run) -> String);
 
 const COLUMNS: [Column; 20] = [
@@ -31,8 +31,8 @@ const COLUMNS: [Column; 20] = [
     ("cable", "late max", |run| micros(run.cable_late_max_us)),
 ];
 
-/// The table of all runs, one block for each way of running, in the order given. Times in
-/// microseconds, variances in square microseconds, "-" for what is not known.
+/// Table of all runs in blocks with the same settings, in the given order. Times are microseconds, variances square
+/// microseconds; "-" marks unknown values.
 pub fn table(runs: &[Run]) -> String {
     let mut text = String::new();
     for block in runs.chunk_by(|a, b| way_of_running(a) == way_of_running(b)) {
@@ -80,8 +80,8 @@ fn write_block(text: &mut String, block: &[Run]) {
     }
 }
 
-/// What a block has in common. Jobs by priority are no word: the order is a column; nor are lanes over
-/// `xdp`, which is their name.
+/// Heading of a block. It omits jobs by priority, because the order is a column, and `xdp`, because it is the
+/// datapath's name.
 fn way_of_running(run: &Run) -> String {
     let is_told = |stage: &&Stage| !matches!(stage, Stage::Executor | Stage::Xdp);
     let stages = run.stages.iter().filter(is_told).map(|stage| stage.word());

@@ -1,16 +1,16 @@
-//! What the terminal can show.
+//! Capabilities of the terminal.
 
-/// The characters a terminal shows.
+/// Character set of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// Block elements.
+    /// Unicode block elements.
     Unicode,
-    /// Nothing beyond ASCII.
+    /// ASCII only.
     Ascii,
 }
 
 impl Charset {
-    /// As the locale in the environment says: the first of these variables that is set decides.
+    /// Character set of the locale: the first of these variables that is set decides.
     pub fn of_environment() -> Charset {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -28,8 +28,8 @@ impl Charset {
         }
     }
 
-    /// A bar of `eighths` eighths of a character. In ASCII it is rounded, and less than half a sign
-    /// is a dot: some is never none.
+    /// Bar of `eighths` eighths of a character. In ASCII it is rounded, and a non-zero bar below half a character is a
+    /// dot.
     pub(super) fn bar(self, eighths: usize) -> String {
         const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         match self {
@@ -39,7 +39,7 @@ impl Charset {
         }
     }
 
-    /// What stands between columns.
+    /// Separator between columns.
     pub(super) fn separator(self) -> &'static str {
         match self {
             Charset::Unicode => "│",
@@ -48,7 +48,7 @@ impl Charset {
     }
 }
 
-/// The width of the terminal standard output goes to, in characters; 100 if it goes elsewhere.
+/// Width in characters of the terminal on standard output; 100 if it is not a terminal.
 pub fn terminal_width() -> usize {
     const ELSEWHERE: usize = 100;
     match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {

@@ -1,27 +1,26 @@
-//! Which runs an ablation makes: every step beside everything that disturbs, through both arbiters,
-//! with every payload, several times.
+//! Schedule of an ablation: every step with every disturbance, arbiter and payload, repeated.
 //!
-//! What is compared is measured next to each other: the steps of one disturbance, arbiter and payload
-//! follow each other, and each repetition begins with another step, so that no step is always the
-//! one after a pause. Repetitions are the outermost round: what drifts on the machine drifts through
-//! all of them.
+//! Runs to be compared are adjacent: the steps of one disturbance, arbiter and payload follow each other. Each
+//! repetition begins with a different step, so that no step always follows a pause. Repetitions are the outermost loop,
+//! so that drift of the machine affects all combinations.
 
 use crate::cable::Arbiter;
 use crate::report::{Disturbance, Publisher, Step};
 use crate::scenario::plan;
 use crate::scenario::rtt::Config;
 
-/// What goes on beside a run of an ablation.
+/// Disturbance during a run of an ablation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// What disturbs, from outside of the participants.
+    /// Disturbing traffic from outside the participants.
     pub disturbance: Option<Disturbance>,
-    /// Whether it is for a bulk reader of the participants: what a lane of bulk, and its budget, are for.
+    /// Whether the traffic is addressed to a bulk reader of the participants: the case that a bulk lane and its budget
+    /// address.
     pub is_read: bool,
 }
 
 impl Beside {
-    /// What an ablation is about.
+    /// All disturbances of an ablation.
     pub const ALL: [Beside; 4] = [
         Beside::stranger(None),
         Beside::stranger(Some(Disturbance::Flood)),
@@ -29,13 +28,13 @@ impl Beside {
         Beside::READ_FLOOD,
     ];
 
-    /// A flood that a bulk reader of the participants gets.
+    /// Flood received by a bulk reader of the participants.
     pub const READ_FLOOD: Beside = Beside {
         disturbance: Some(Disturbance::Flood),
         is_read: true,
     };
 
-    /// Nothing, or what nobody of ours reads.
+    /// No disturbance, or one that no participant reads.
     pub const fn stranger(disturbance: Option<Disturbance>) -> Beside {
         Beside {
             disturbance,
@@ -44,27 +43,27 @@ impl Beside {
     }
 }
 
-/// What is varied.
+/// Parameters of an ablation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ablation {
-    /// Remedies, each with those before it.
+    /// Steps, each with the remedies of those before it.
     pub steps: Vec<Step>,
-    /// What goes on beside.
+    /// Disturbances.
     pub besides: Vec<Beside>,
-    /// How the link serves frames.
+    /// Arbiters of the link.
     pub arbiters: Vec<Arbiter>,
-    /// Serialised sizes of the message.
+    /// Serialised sizes of the message, in bytes.
     pub payloads: Vec<u32>,
-    /// How often everything is measured.
+    /// Number of repetitions.
     pub repetitions: u32,
-    /// Pings a second.
+    /// Pings per second.
     pub rate_hz: u32,
-    /// How long each run lasts.
+    /// Duration of each run in seconds.
     pub seconds: u32,
 }
 
 impl Ablation {
-    /// All runs, in the order they are to be made in.
+    /// All runs in order.
     pub fn rows(&self) -> Vec<Config> {
         let mut rows = Vec::new();
         for repetition in 1..=self.repetitions {
@@ -85,7 +84,7 @@ impl Ablation {
         rows
     }
 
-    /// The steps, another one first in each repetition.
+    /// Steps of a repetition, rotated by one in each.
     fn steps_of(&self, repetition: u32) -> impl Iterator<Item = Step> {
         let first = (repetition as usize - 1) % self.steps.len().max(1);
         let steps = self.steps.iter().copied().cycle();

@@ -1,4 +1,4 @@
-//! What one end of a run counted: its samples, the datagrams of their lane, and what its executor saw.
+//! Counts of one end of a run: its samples, the datagrams of their lane, and its executor.
 
 use std::collections::BTreeMap;
 
@@ -10,75 +10,74 @@ use serde::{Deserialize, Serialize};
 use super::end::measured_level;
 use super::inside::bulk::BulkCounts;
 
-/// The datapath that reserves buffers, by name.
+/// Name of the datapath that reserves buffers.
 const XDP: &str = "xdp";
 
-/// What one end's participant counted, at the end of a run. Samples are those of the measured topics;
-/// datagrams are those of their lane, which in FIFO order is everybody's.
+/// Counts of one end's participant at the end of a run. Samples are those of the measured topics; datagrams are those
+/// of their lane, which all topics share in FIFO order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCounts {
     /// Samples accepted by `write`.
     pub written: u64,
-    /// Of these, never sent: nobody was matched, pushed out of the history, or still filed.
+    /// Written samples never sent: no matched reader, evicted from the history, or still pending.
     pub unsent: u64,
-    /// Sent again because the reader asked for it.
+    /// Samples retransmitted on the reader's request.
     pub repaired: u64,
-    /// Datagrams of the lane that the datapath took.
+    /// Datagrams of the lane that the datapath accepted.
     pub sent: u64,
-    /// Datagrams of the lane that it refused.
+    /// Datagrams of the lane that the datapath refused.
     pub send_refused: u64,
     /// Datagrams of the lane that were received.
     pub received: u64,
-    /// Datagrams of the lane that were dropped on this host, for any reason that the datapath knows.
+    /// Datagrams of the lane dropped on this host, for any reason the datapath counts.
     pub receive_dropped: u64,
-    /// Samples handed to the reader's callback.
+    /// Samples passed to the reader's callback.
     pub delivered: u64,
-    /// Samples that came and were not of the type, too large, or found no room.
+    /// Received samples of another type, too large, or without room.
     pub rejected: u64,
-    /// Samples that came again, or behind a younger one.
+    /// Received samples that were repeated, or older than a received one.
     pub duplicates: u64,
-    /// Samples of writers that were not known (yet).
+    /// Samples of writers that were not (yet) matched.
     pub unmatched: u64,
     /// Whether other topics use the lane too.
     pub is_lane_shared: bool,
     /// Priority inversions of the measured level, and of all levels.
     pub inversions: [u64; 2],
-    /// Datagrams of the measured level that were judged, by the stamp they came with, for what had come
-    /// before them: the others can show no inversion.
+    /// Datagrams of the measured level whose receive timestamp allowed the check for inversions.
     pub judged: u64,
-    /// Activations that came before something more critical because the kernel had stamped it and
-    /// did not show it yet, of the measured level.
+    /// Activations of the measured level that preceded a more critical datagram which the kernel had stamped but not
+    /// yet delivered.
     pub kernel_late: u64,
-    /// Announcements of peers taken in.
+    /// Discovery announcements of peers processed.
     pub announcements: u64,
-    /// Where bulk samples went, if there were any.
+    /// Bulk sample counts.
     pub bulk: BulkCounts,
-    /// Datagrams of the lane that were dropped on this host, by reason.
+    /// Datagrams of the lane dropped on this host, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// What strangers sent to a level of this end, if it has a reader for that.
+    /// Foreign traffic to a level of this end, if it has a reader for it.
     pub strangers: Option<LaneCounts>,
-    /// What a device's lane counted besides, by name: nothing where there is none.
+    /// Further counts of a device's lane, by name; empty for other datapaths.
     pub lane: BTreeMap<String, u64>,
-    /// Looks that found fewer buffers free than are reserved for the most critical lane; `None` where
-    /// nothing is reserved: sockets.
+    /// Polls that found fewer free buffers than are reserved for the most critical lane; `None` for sockets, which
+    /// reserve none.
     pub reserve_touched: Option<u64>,
-    /// Everything above that contradicts itself, in words. Empty, or the run is no result.
+    /// Ledger contradictions as text. Any entry invalidates the run.
     pub faults: Vec<String>,
 }
 
-/// What reached a lane, and what became of it.
+/// Datagrams that reached a lane, and their outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneCounts {
-    /// Datagrams handed on.
+    /// Datagrams delivered.
     pub received: u64,
-    /// Datagrams that wait in a queue nobody looks at.
+    /// Datagrams in a queue that is not polled.
     pub pending: u64,
     /// Datagrams dropped, by reason.
     pub drops: BTreeMap<String, u64>,
 }
 
 impl LaneCounts {
-    /// What a ledger says of a level's lane.
+    /// Counts of a level's lane in a ledger.
     fn of(ledger: &Ledger, lane: Lane) -> LaneCounts {
         let receive = &ledger.lane(lane).receive;
         LaneCounts {
@@ -88,7 +87,7 @@ impl LaneCounts {
         }
     }
 
-    /// All that reached it.
+    /// All datagrams that reached the lane.
     pub fn arrived(&self) -> u64 {
         self.received + self.pending + self.drops.values().sum::<u64>()
     }
@@ -102,8 +101,8 @@ fn drops(ledger: &Ledger, lane: Lane) -> BTreeMap<String, u64> {
 }
 
 impl EndCounts {
-    /// What a participant has counted of its writers and readers of `topics`, and of what strangers sent to
-    /// a level. `shared_lane` is the level whose lane all levels share, if they share one.
+    /// Counts of a participant's writers and readers of `topics`, and of foreign traffic to the level `strangers`.
+    /// `shared_lane` is the level whose lane all levels share, if they do.
     pub(super) fn of(
         participant: &Participant,
         shared_lane: Option<Level>,
@@ -119,7 +118,7 @@ impl EndCounts {
         };
         let lane = shared_lane.unwrap_or_else(measured_level);
         counts.take_lane(lane, &report.datagrams, participant.datapath());
-        // In a shared lane they come with everybody's.
+        // In a shared lane, foreign traffic cannot be separated.
         let of_strangers = strangers.filter(|_| !counts.is_lane_shared);
         counts.strangers =
             of_strangers.map(|level| LaneCounts::of(&report.datagrams, Lane::Level(level)));
@@ -129,7 +128,7 @@ impl EndCounts {
         counts
     }
 
-    /// Counts the datagrams of the measured lane, and balances those of all.
+    /// Counts the datagrams of the measured lane, and checks the balance of all lanes.
     fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
         self.drops = drops(ledger, Lane::Level(level));
         if datapath == XDP {
@@ -150,7 +149,7 @@ impl EndCounts {
         }
     }
 
-    /// Counts the samples of some topics, and balances those of all.
+    /// Counts the samples of `topics`, and checks the balance of all endpoints.
     fn take_samples(&mut self, report: &Report, topics: &[&str]) {
         for writer in &report.writers {
             let ledger = writer.ledger;
@@ -176,7 +175,7 @@ impl EndCounts {
         }
     }
 
-    /// `unstamped` datagrams of the measured lane came without a stamp.
+    /// Counts the executor's inversions; `unstamped` datagrams of the measured lane had no timestamp.
     fn take_executor(&mut self, report: &Report, unstamped: u64) {
         let measured = report
             .levels
@@ -185,7 +184,7 @@ impl EndCounts {
         for level in measured {
             self.inversions[0] += level.inversions;
             self.kernel_late += level.kernel_late;
-            // One without a stamp counts as having come when it was seen: nothing came before it.
+            // A datagram without a timestamp counts as arrived when polled and shows no inversion.
             self.judged += level.datagrams.saturating_sub(unstamped);
         }
         self.inversions[1] = report.inversions();

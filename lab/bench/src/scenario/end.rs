@@ -1,5 +1,5 @@
-//! What every end of a scenario does: it takes what a measuring process asks of the machine, makes
-//! a participant, finds the other end, and runs the loop while listening to its parent.
+//! Common part of every end of a scenario: claiming machine resources, creating a participant, discovery, and running
+//! the loop while polling the parent.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,16 +18,15 @@ use crate::process::{self, HOST_PRIORITY, Notes};
 use crate::report;
 use crate::stop::Stop;
 
-/// How often an end looks whether its parent has said something. Each look costs the loop a wake-up
-/// and a system call.
+/// Interval at which an end polls its parent. Each poll costs the loop a wake-up and a system call.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The level of everything that is measured.
+/// Level of all measured topics.
 pub(super) fn measured_level() -> Level {
     Level::clamp(CRITICAL_LEVEL.into())
 }
 
-/// Where an end is.
+/// Location of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Site {
@@ -35,13 +34,14 @@ pub enum Site {
     Host(Host),
     /// This machine, by unicast on 127.0.0.1.
     Loopback {
-        /// A run's own: not that of other participants of the machine.
+        /// Domain of this run, distinct from that of other participants.
         domain: u32,
     },
 }
 
 impl Site {
-    /// 127.0.0.1, in a domain of this process: whoever measures at the same time is not found.
+    /// Loopback site in a domain derived from the process id, so that concurrent measurements do not discover each
+    /// other.
     pub fn loopback() -> Site {
         let choices = LOOPBACK_DOMAINS.end - LOOPBACK_DOMAINS.start;
         Site::Loopback {
@@ -50,41 +50,41 @@ impl Site {
     }
 }
 
-/// Why an end did not do its work.
+/// Reasons why an end failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
-    /// What was asked for cannot be measured.
+    /// The configuration cannot be measured.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The participant or one of its endpoints.
+    /// The participant or one of its endpoints could not be created.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Discovery.
+    /// Discovery did not match the ends in time.
     #[error("the two ends did not find each other within {MATCH_SECONDS} s")]
     NotMatched,
-    /// It was told to before there was a result.
+    /// The parent stopped the end before it had a result.
     #[error("stopped before the end")]
     Stopped,
-    /// The thread that publishes panicked.
+    /// The publishing thread panicked.
     #[error("the publisher's thread ended early")]
     PublisherGone,
     /// A budget cannot be kept.
     #[error(transparent)]
     Protect(#[from] ProtectError),
-    /// A write failed in a way that waiting does not mend.
+    /// A write failed for a reason that waiting does not resolve.
     #[error("cannot write: {0}")]
     Write(#[from] WriteError),
-    /// The parent cannot be heard, a thread cannot be started.
+    /// The parent cannot be read, or a thread cannot be started.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
 }
 
-/// Pins the process to a core and gives it what keeps others off it; says what was refused.
+/// Pins the process to a core, raises its priority, locks its memory and makes timers exact; returns the refused steps.
 pub(super) fn take_resources(core: Option<usize>) -> Notes {
     let mut notes = Notes::default();
     if let Some(core) = core {
@@ -96,10 +96,10 @@ pub(super) fn take_resources(core: Option<usize>) -> Notes {
     notes
 }
 
-/// The topic of a reader that nobody writes for: its level is open for what strangers send there.
+/// Topic of a reader without a writer. It opens its level for foreign traffic.
 pub(super) const UNWRITTEN_TOPIC: &str = "Unwritten";
 
-/// A participant at that site whose datagrams move so and that may hold so much.
+/// Creates a participant at `site` with the given transport, order and limits.
 pub(super) fn participant_with(
     site: Site,
     transport: Transport,
@@ -119,10 +119,10 @@ pub(super) fn participant_with(
         }
         Site::Loopback { domain } => Participant::builder(domain).loopback(),
     };
-    // `isolane top` in the host's namespace may look at it: an `accept` a second at priority 0.
+    // `isolane top` may observe the participant: one `accept` a second at priority 0.
     let builder = builder.observable(true);
     let builder = builder.name(name).order(executor_order(order));
-    // Payloads of up to 1 MiB, and histories of hundreds of samples.
+    // Payloads reach 1 MiB, and histories hundreds of samples.
     let builder = builder.limits(limits).sample_memory(1 << 30);
     Ok(builder.build()?)
 }
@@ -134,7 +134,7 @@ pub(super) fn executor_order(order: report::Order) -> Order {
     }
 }
 
-/// Whether each of the participant's endpoints has one at the other end.
+/// Returns whether each of the participant's endpoints is matched.
 pub(super) fn is_matched(participant: &Participant) -> bool {
     let report = participant.report();
     let mut readers = report.readers.iter();
@@ -142,7 +142,7 @@ pub(super) fn is_matched(participant: &Participant) -> bool {
         && readers.all(|reader| reader.matched > 0 || reader.topic == UNWRITTEN_TOPIC)
 }
 
-/// Runs the loop until the other end is found.
+/// Runs the loop until discovery has matched the other end.
 pub(super) fn run_until_matched(participant: &Participant, stop: &Stop) -> Result<(), EndError> {
     let patience = Duration::from_secs(MATCH_SECONDS);
     if run_until(participant, stop, patience, || is_matched(participant))? {
@@ -152,7 +152,7 @@ pub(super) fn run_until_matched(participant: &Participant, stop: &Stop) -> Resul
     }
 }
 
-/// Runs the loop until the parent says go.
+/// Runs the loop until the parent sends `Go`.
 pub(super) fn run_until_go(participant: &Participant, stop: &Stop) -> Result<(), EndError> {
     loop {
         participant.run_for(LOOK);
@@ -168,7 +168,7 @@ pub(super) fn run_until_go(participant: &Participant, stop: &Stop) -> Result<(),
     }
 }
 
-/// Runs the loop until `done`, which is asked every few milliseconds; false: it was not within
+/// Runs the loop until `done`, which is polled every few milliseconds. Returns false if that takes longer than
 /// `patience`.
 pub(super) fn run_until(
     participant: &Participant,
@@ -192,7 +192,7 @@ pub(super) fn run_until(
     }
 }
 
-/// Runs the loop until the parent wants the result.
+/// Runs the loop until the parent requests the result.
 pub(super) fn run_until_stopped(participant: &Participant, stop: &Stop) {
     while !stop.is_requested() {
         participant.run_for(LOOK);

@@ -1,8 +1,7 @@
-//! Where the samples of a run went: the ledgers of both ends and of the cable, balanced.
+//! Sample accounting of a run: the ledgers of both ends and of the cable, balanced.
 //!
-//! One direction is a [`Flow`]: each sample given to `write` is, in the end, in the reader's callback
-//! or in exactly one count with a name. The equations of [`Flow::check`] say so hop by hop, so
-//! that a fault names the hop it is in.
+//! One direction is a [`Flow`]: each sample given to `write` ends in the reader's callback or in exactly one named
+//! count. [`Flow::check`] verifies this hop by hop, so that a fault names its hop.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +9,12 @@ use crate::cable::Passages;
 
 pub use super::counts::{EndCounts, LaneCounts};
 
-/// What the cable saw of one direction's messages.
+/// Messages of one direction seen by the cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CableFlow {
-    /// Messages that came in.
+    /// Messages that arrived at the cable.
     pub arrived: u64,
-    /// Of these, messages that did not go out: queue full, lost on purpose, refused by the kernel.
+    /// Arrived messages that did not leave: queue full, seeded loss, or refused by the kernel.
     pub dropped: u64,
 }
 
@@ -31,71 +30,70 @@ impl CableFlow {
     }
 }
 
-/// One direction's best-effort samples, from `write` to the callback.
+/// Best-effort samples of one direction, from `write` to the callback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The topic.
+    /// Topic name.
     pub topic: String,
-    /// Given to `write`.
+    /// Samples given to `write`.
     pub offered: u64,
-    /// Refused by it, with an error.
+    /// Samples that `write` refused with an error.
     pub refused: u64,
-    /// Accepted.
+    /// Samples that `write` accepted.
     pub written: u64,
-    /// Never sent.
+    /// Samples never sent.
     pub unsent: u64,
-    /// Refused by the sender's datapath.
+    /// Samples the sender's datapath refused.
     pub send_refused: u64,
-    /// Taken by it.
+    /// Samples the sender's datapath accepted.
     pub sent: u64,
-    /// Seen by the cable, where there is one.
+    /// Counts of the cable, if there is one.
     pub cable: Option<CableFlow>,
-    /// Dropped on the receiving host.
+    /// Samples dropped on the receiving host.
     pub receive_dropped: u64,
-    /// Received as datagrams.
+    /// Samples received as datagrams.
     pub received: u64,
-    /// Came again.
+    /// Repeated samples.
     pub duplicates: u64,
-    /// Not taken in.
+    /// Rejected samples.
     pub rejected: u64,
-    /// Handed to the callback.
+    /// Samples passed to the callback.
     pub delivered: u64,
-    /// Where others used the same lanes: then `send_refused` and `receive_dropped` are the samples that
-    /// are missing, which these must cover.
+    /// Drops of a shared lane. Then `send_refused` and `receive_dropped` are the missing samples, which these drops
+    /// must cover.
     pub shared_lane: Option<SharedLane>,
-    /// Where a datagram is not a sample: what became of the datagrams. Then `sent`, `send_refused`, `received` and
-    /// `receive_dropped` follow from the samples, and what is missing must be covered by lost datagrams.
+    /// Datagram counts where a datagram is not exactly one sample. Then `sent`, `send_refused`, `received` and
+    /// `receive_dropped` follow from the samples, and lost datagrams must cover the missing ones.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
 }
 
-/// Datagrams of a topic whose samples share them, or leave in several.
+/// Datagrams of a topic whose samples are combined or fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
-    /// Taken by the sender's datapath.
+    /// Datagrams the sender's datapath accepted.
     pub sent: u64,
-    /// Refused by it.
+    /// Datagrams the sender's datapath refused.
     pub send_refused: u64,
-    /// Received.
+    /// Datagrams received.
     pub received: u64,
-    /// Dropped on the receiving host.
+    /// Datagrams dropped on the receiving host.
     pub receive_dropped: u64,
-    /// Samples that go with one that is lost, at most.
+    /// Maximum number of samples lost with one datagram.
     pub most_samples: u64,
 }
 
 /// Datagrams of all topics that share a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLane {
-    /// Refused by the sender's datapath.
+    /// Datagrams the sender's datapath refused.
     pub send_refused: u64,
-    /// Dropped on the receiving host.
+    /// Datagrams dropped on the receiving host.
     pub receive_dropped: u64,
 }
 
 impl Flow {
-    /// The flow of `topic` from one end to the other; `offered` samples were given to `write`,
-    /// which refused some.
+    /// Flow of `topic` between two ends; `write` was given `offered` samples and refused some.
     pub fn between(
         topic: &str,
         (offered, refused): (u64, u64),
@@ -130,8 +128,7 @@ impl Flow {
         flow
     }
 
-    /// The same without a cable, of samples that share datagrams or leave in several: with one that is lost go
-    /// `most_samples` at most.
+    /// Flow without a cable, of samples that are combined or fragmented; a lost datagram loses at most `most_samples`.
     pub fn in_datagrams(
         topic: &str,
         offered: (u64, u64),
@@ -151,7 +148,7 @@ impl Flow {
         flow
     }
 
-    /// Where the lanes' counts are not of this topic's samples: its own are what the samples leave open.
+    /// Derives the datagram counts from the samples, where the lanes' counts include other traffic.
     fn infer_from_samples(&mut self) {
         let handed_over = self.written.saturating_sub(self.unsent);
         self.sent = self.cable.map_or(handed_over, |cable| cable.arrived);
@@ -160,13 +157,13 @@ impl Flow {
         self.receive_dropped = self.leaving().saturating_sub(self.received);
     }
 
-    /// What is on its last way to the receiving host.
+    /// Samples on the last hop to the receiving host.
     fn leaving(&self) -> u64 {
         self.cable
             .map_or(self.sent, |cable| cable.arrived - cable.dropped)
     }
 
-    /// The hops of the way: what came to each, and what is accounted for there.
+    /// Hops of the flow as (name, samples that reached it, samples accounted for).
     fn hops(&self) -> [(&'static str, u64, u64); 5] {
         [
             ("given to write", self.offered, self.refused + self.written),
@@ -193,18 +190,18 @@ impl Flow {
         ]
     }
 
-    /// Samples that are in no count with a name, or in one too many, hop by hop: what is missing at one
-    /// is not made up for by what another has too much. 0 where [`check`](Self::check) finds nothing.
+    /// Sum of the imbalances of all hops; an excess at one hop does not offset a deficit at another. 0 if
+    /// [`check`](Self::check) succeeds.
     pub fn unaccounted(&self) -> u64 {
         let hops = self.hops().into_iter();
         let of_hops: u64 = hops.map(|(_, came, named)| came.abs_diff(named)).sum();
         of_hops + self.uncovered() + self.uncovered_by_datagrams()
     }
 
-    /// Whether each sample is accounted for exactly once.
+    /// Checks that each sample is accounted for exactly once.
     ///
     /// # Errors
-    /// The first hop where it is not, with both numbers.
+    /// The first unbalanced hop, with both numbers.
     pub fn check(&self) -> Result<(), String> {
         for (hop, came, accounted) in self.hops() {
             if came != accounted {
@@ -218,7 +215,7 @@ impl Flow {
         self.check_shared_lane()
     }
 
-    /// Samples that are missing where a lane is shared and are not among the lane's named drops.
+    /// Missing samples that a shared lane's named drops do not cover.
     fn uncovered(&self) -> u64 {
         let Some(lane) = self.shared_lane else {
             return 0;
@@ -229,12 +226,12 @@ impl Flow {
                 let refused = refused.saturating_sub(lane.send_refused);
                 refused + dropped.saturating_sub(lane.receive_dropped)
             }
-            // Without a cable in between nobody saw which of the two it was.
+            // Without a cable the two causes cannot be separated.
             None => (refused + dropped).saturating_sub(lane.send_refused + lane.receive_dropped),
         }
     }
 
-    /// Samples that are missing and went with no datagram that is known to be lost.
+    /// Missing samples that lost datagrams do not cover.
     fn uncovered_by_datagrams(&self) -> u64 {
         let Some(datagrams) = self.datagrams else {
             return 0;
@@ -244,8 +241,7 @@ impl Flow {
         missing.saturating_sub(lost.saturating_mul(datagrams.most_samples))
     }
 
-    /// Where a datagram is not a sample, each datagram has one place, and samples are missing with those alone that
-    /// are lost.
+    /// Checks that datagrams balance, and that lost datagrams cover the missing samples.
     fn check_datagrams(&self) -> Result<(), String> {
         let Some(datagrams) = self.datagrams else {
             return Ok(());
@@ -275,7 +271,7 @@ impl Flow {
         }
     }
 
-    /// Samples that are missing where a lane is shared must be among the lane's named drops.
+    /// Checks that a shared lane's named drops cover the missing samples.
     fn check_shared_lane(&self) -> Result<(), String> {
         let (Some(lane), 1..) = (self.shared_lane, self.uncovered()) else {
             return Ok(());

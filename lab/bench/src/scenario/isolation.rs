@@ -1,30 +1,26 @@
-//! Isolation shown by counters instead of times: what a flood does to a critical topic, and what it
-//! would do without each of the mechanisms that keep it away.
+//! Isolation measured by counters: the effect of a flood on a critical topic with all mechanisms, and without each of
+//! them.
 //!
-//! A machine that stands still now and then makes any latency possible; it makes no priority
-//! inversion, loses no critical sample and takes no reserved buffer. So these are counted, and are 0
-//! with all mechanisms on. That the counters count is shown, over sockets and over lanes, by a companion
-//! for each: a run of its own with the one mechanism off, in which it is above 0.
+//! Stalls of a machine cause any latency, but no priority inversion, no critical loss and no use of reserved buffers.
+//! These are counted, and must be 0 with all mechanisms on. A companion run per mechanism, over sockets and over lanes,
+//! turns that mechanism off; its counter must be above 0, which proves that the counter works.
 //!
-//! | counter | what it counts | mechanism | off |
+//! | counter | counts | mechanism | off |
 //! | --- | --- | --- | --- |
-//! | inversions | less urgent activations begun while a more urgent sample waited | jobs by priority, a lane a level | jobs as they became ready, one lane for all levels |
-//! | lost | critical round trips that did not come back | a link that sends the most urgent class first | a link that sends frames as they came |
-//! | touched | looks that found fewer buffers free than are reserved, without those that the critical lane had taken | recycling: bulk is dropped before it takes one of them, and what waits is taken back | neither |
-//! | unaccounted | critical samples in no count with a name | every drop has a name | a link that loses some frames and books them as handed over |
+//! | inversions | less urgent activations begun while a more urgent sample waited | jobs by priority, a lane per level | FIFO jobs, one lane for all levels |
+//! | lost | critical round trips that did not return | strict link | FIFO link |
+//! | touched | polls with fewer free buffers than reserved, not counting those the critical lane took | recycling: bulk is dropped before it takes a reserved buffer, and waiting bulk is taken back | neither |
+//! | unaccounted | critical samples in no named count | every drop has a name | a link that counts some lost frames as delivered |
 //!
-//! The reserve is shown twice: where each ring has its share of buffers bulk cannot take it; where bulk's ring takes
-//! more than there are, recycling alone keeps it, and its companion has the same rings and buffers.
+//! The reserve is tested twice: with a share of buffers per ring, which bulk cannot exceed, and with a bulk ring larger
+//! than the buffer pool, where recycling alone protects it. The companion uses the latter setup.
 //!
-//! The last companion shows what the sum over the ledgers is worth: frames that vanish between two books
-//! which are each in order are noticed, by the same sum that is 0 otherwise, and the run as a whole is marked
-//! invalid. That what isolane and the kernel drop has a name is shown by the others: without a strict link
-//! thousands are lost, and none is unaccounted for.
+//! The ledger's companion shows that the sum over all ledgers detects frames that vanish between two balanced ledgers,
+//! and marks the run invalid. Without a strict link thousands of samples are lost, and none is unaccounted for.
 //!
-//! Bulk is read in some runs and not drained in others, in the two ways there are. From a reader nobody takes
-//! a sample: its cache is full, then the history of the writer that it is matched with. Or nobody gets to the
-//! lane: a job of the participants between the two levels takes all the time that the critical one leaves, so
-//! that ring or socket are full.
+//! Some runs read the bulk; others do not, in two ways. Either no sample is taken from a reader, whose cache and the
+//! matched writer's history fill up. Or a job between the two levels takes all the time the critical level leaves, so
+//! that the bulk lane's ring or socket fills up.
 
 mod attempts;
 mod counter;
@@ -42,33 +38,34 @@ pub use attempts::{Made, TRIES};
 pub use counter::{Counter, Counts, Mechanism};
 pub use verdict::Verdict;
 
-/// The schema of its results, and its version: an object with `schema`, the `environment` as in
-/// `isolane/rtt/1`, `seconds` of each run, and `trials`, of which each is a [`Verdict`].
+/// Schema name and version of results: an object with `schema`, the `environment` as in `isolane/rtt/1`, `seconds` of
+/// each run, and `trials`, each a [`Verdict`].
 pub const SCHEMA: &str = "isolane/isolation/1";
 
-/// Rates of the flood, in multiples of the link's: it fills the link, and overruns it.
+/// Rates of the flood as multiples of the link's: one nearly fills the link, one overruns it.
 pub const FACTORS: [f64; 2] = [0.9, 3.0];
 
-/// UDP payload of the flood: long frames, or a relay on one core could not carry three times its rate.
+/// UDP payload of the flood in bytes. Frames are long, because a relay on one core could not carry three times the rate
+/// of short ones.
 const FLOOD_PAYLOAD_BYTES: u32 = 1_400;
-/// The critical message.
+/// Size of the critical message in bytes.
 const PAYLOAD_BYTES: u32 = 64;
-/// The share of frames that a link loses which does not say so: of a second's round trips, a hundred or so.
+/// Share of frames that a link with hidden losses loses: about a hundred of a second's round trips.
 const HIDDEN_LOSS: f64 = 0.02;
 
-/// A run that is judged by its counters.
+/// A run judged by its counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// What it is, in words.
+    /// Description of the trial.
     pub name: String,
-    /// How it is made.
+    /// Configuration of the run.
     pub config: Config,
-    /// What is off in it, if it is a companion.
+    /// Disabled mechanism, if the trial is a companion.
     pub without: Option<Mechanism>,
 }
 
 impl Trial {
-    /// The counters that a run of it must have.
+    /// Counters that a run of this trial must have.
     pub fn counters(&self) -> Vec<Counter> {
         let reserves = matches!(self.config.transport, Transport::Xdp(_));
         let all = Counter::ALL.into_iter();
@@ -77,8 +74,8 @@ impl Trial {
     }
 }
 
-/// The hosts of trials: devices of one queue, so that lanes share its buffers, and nothing but the reserve
-/// keeps them apart.
+/// Configuration of the hosts: devices with one queue, so that lanes share its buffers and only the reserve separates
+/// them.
 pub fn hosts() -> TestbedConfig {
     TestbedConfig {
         queues: 1,
@@ -86,7 +83,7 @@ pub fn hosts() -> TestbedConfig {
     }
 }
 
-/// All trials over a transport, of so many seconds each.
+/// All trials over a transport, of `seconds` each.
 pub fn trials(transport: Transport, seconds: u32) -> Vec<Trial> {
     let mut trials = Vec::new();
     let base = Base { transport, seconds };
@@ -113,7 +110,7 @@ pub fn trials(transport: Transport, seconds: u32) -> Vec<Trial> {
     trials
 }
 
-/// What all trials of a transport have in common.
+/// Common settings of a transport's trials.
 #[derive(Clone, Copy)]
 struct Base {
     transport: Transport,
@@ -132,7 +129,7 @@ impl Base {
         matches!(self.transport, Transport::Xdp(_))
     }
 
-    /// All mechanisms are on.
+    /// Trial with all mechanisms on.
     fn kept(self, factor: f64, reader: Option<BulkReader>) -> Trial {
         let who = match reader {
             Some(BulkReader::Drains) => "bulk that is read",
@@ -150,7 +147,7 @@ impl Base {
         }
     }
 
-    /// A run without each mechanism that the transport has.
+    /// One companion for each mechanism of the transport.
     fn companions(self) -> Vec<Trial> {
         let has = |mechanism: &Mechanism| match mechanism {
             Mechanism::Recycling => self.has_lanes(),
@@ -166,7 +163,7 @@ impl Base {
             .collect()
     }
 
-    /// The run of those with all mechanisms that leans most on this one, with it off.
+    /// Configuration of the run that depends most on `mechanism`, with it off.
     fn without(self, mechanism: Mechanism) -> Config {
         let overrun = |reader| self.config(FACTORS[1], Some(reader));
         match mechanism {
@@ -198,7 +195,7 @@ impl Base {
         }
     }
 
-    /// A lane that nobody drains, whose ring takes more buffers than there are.
+    /// Configuration with an undrained lane whose ring is larger than the buffer pool.
     fn overcommitted(self) -> Config {
         let mut overcommitted = self.config(FACTORS[1], Some(BulkReader::DoesNotDrain));
         if let Transport::Xdp(lanes) = &mut overcommitted.transport {
@@ -207,8 +204,7 @@ impl Base {
         overcommitted
     }
 
-    /// Published by a job, not a thread: a thread's ring of 16 samples is full when the machine stands
-    /// still for 8 ms.
+    /// Scenario published by a job. A thread's ring of 16 samples would overflow when the machine stalls for 8 ms.
     fn scenario(self, disturbance: Option<Disturbance>) -> Scenario {
         Scenario {
             receive_work: ReceiveWork::Softirq,
@@ -216,7 +212,7 @@ impl Base {
         }
     }
 
-    /// Bulk is the participants' own: jobs that write it, send it and hand it to callbacks.
+    /// Configuration with bulk of the participants themselves, which their jobs write, send and deliver.
     fn inside(self) -> Config {
         let bulk = Some(Disturbance::Bulk);
         let scenario = self.scenario(bulk);

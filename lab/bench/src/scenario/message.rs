@@ -1,19 +1,18 @@
-//! The message of a round trip, and of a throughput run.
+//! Message of round-trip and throughput runs.
 
 use isolane::TopicType;
 use isolane::limits::MAX_DATAGRAM_SAMPLE_BYTES;
 
 use super::ConfigError;
 
-/// `id`, `nonce`, and padding up to the size that is measured. Its serialised size, without
-/// encapsulation header, is what reports call `payload_bytes`.
+/// Message with `id`, `nonce` and padding up to the measured size. Reports call its serialised size, without the
+/// encapsulation header, `payload_bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, TopicType)]
 #[topic(final_)]
 pub struct RttMessage {
-    /// Counts from 0.
+    /// Message number, from 0.
     pub id: u32,
-    /// Belongs to the id, so that nothing else is taken for this message: see
-    /// [`nonce`](crate::record::nonce).
+    /// Nonce of the id, which distinguishes the message from other data: see [`nonce`](crate::record::nonce).
     pub nonce: u32,
     /// Zeros.
     #[topic(bound = 1_048_576)]
@@ -21,21 +20,21 @@ pub struct RttMessage {
 }
 
 impl RttMessage {
-    /// The size of a message without padding: id, nonce, and the padding's length.
+    /// Size of a message without padding: id, nonce, and the padding's length.
     pub const MIN_BYTES: u32 = 12;
-    /// The encapsulation header in front of it.
+    /// Size of the encapsulation header in front of the message.
     const HEADER_BYTES: usize = 4;
 
-    /// The largest there is: what could go in one datagram.
+    /// Maximum size in one datagram.
     pub const MAX_BYTES: u32 = MAX_DATAGRAM_SAMPLE_BYTES as u32 - Self::HEADER_BYTES as u32;
 
-    /// A message of that serialised size.
+    /// Creates a message with a serialised size of `payload_bytes`.
     pub fn of_size(payload_bytes: u32) -> Result<RttMessage, ConfigError> {
         Self::check_size(payload_bytes, Self::MAX_BYTES)?;
         Ok(Self::padded_to(payload_bytes))
     }
 
-    /// The same of any size, also one that leaves in fragments.
+    /// Creates a message of any size, including fragmented ones.
     pub(super) fn padded_to(payload_bytes: u32) -> RttMessage {
         RttMessage {
             id: 0,
@@ -44,7 +43,7 @@ impl RttMessage {
         }
     }
 
-    /// Whether there is a message of that size, of those up to `most`.
+    /// Checks the size against the minimum and `most`.
     pub(super) fn check_size(payload_bytes: u32, most: u32) -> Result<(), ConfigError> {
         if (Self::MIN_BYTES..=most).contains(&payload_bytes) {
             return Ok(());
@@ -56,7 +55,7 @@ impl RttMessage {
         })
     }
 
-    /// What an endpoint must reserve for messages of that size (RTPS pads to four bytes).
+    /// Bytes an endpoint must reserve per sample of that size (RTPS pads to four bytes).
     pub(super) fn max_bytes(payload_bytes: u32) -> usize {
         (Self::HEADER_BYTES + payload_bytes as usize).next_multiple_of(4)
     }
@@ -75,7 +74,7 @@ mod tests {
             let mut payload = [0; 2048];
             let length = write_payload(&message, Representation::Xcdr1, &mut payload).unwrap();
             assert_eq!(length, RttMessage::max_bytes(size));
-            // The low bits of the options say how much of that is padding (XTypes 1.3 §7.6.3.1.2).
+            // The low bits of the options give the padding's length (XTypes 1.3 §7.6.3.1.2).
             let padding = usize::from(payload[3] & 3);
             assert_eq!(length - padding - 4, size as usize);
         }

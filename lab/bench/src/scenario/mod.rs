@@ -1,15 +1,13 @@
-//! Measurements as a user would program them: participants on two hosts, what they write, what
-//! comes back, and where all of it went.
+//! Measurement scenarios, programmed against the public API: participants on two hosts, their samples, and the
+//! accounting of all samples.
 //!
-//! [`rtt`] measures round trips at a fixed rate, [`throughput`] how much gets through. Each has a role
-//! for either end (a child process, see [`child`](crate::child)) and a function for the parent
-//! that starts both, lets them go, and makes one result of what they hand back. Between two test
-//! hosts everything passes the cable; where the machine allows no namespaces, the ends talk over
-//! 127.0.0.1 or within one thread, and the result says so in its datapath's name.
+//! [`rtt`] measures round trips at a fixed rate, [`throughput`] measures throughput. Each has a role for either end (a
+//! child process, see [`child`](crate::child)) and a function for the parent, which starts both ends and merges their
+//! reports. Between two test hosts all frames pass the cable. On machines without namespaces the ends use 127.0.0.1 or
+//! one thread, as the result's datapath states.
 //!
-//! Every run ends by balancing its ledgers ([`flow`]): what was written is what was delivered and
-//! every drop that has a name. A run that does not balance is marked invalid, with the reason, and
-//! kept.
+//! Every run ends by balancing its ledgers ([`flow`]): written samples equal delivered samples and named drops. A run
+//! that does not balance is kept and marked invalid, with the reason.
 
 pub mod ablation;
 mod counts;
@@ -30,80 +28,79 @@ use crate::child::ChildError;
 use crate::namespace::TestbedError;
 use crate::record::MergeError;
 
-/// Why there is no result.
+/// Reasons why a measurement has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// What was asked for cannot be measured.
+    /// The configuration cannot be measured.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// An end in this process.
+    /// An end in this process failed.
     #[error(transparent)]
     End(#[from] EndError),
-    /// A part of the run did not do its work.
+    /// A child process failed.
     #[error("{part}: {source}")]
     Part {
-        /// Which.
+        /// Name of the part.
         part: &'static str,
-        /// What it said.
+        /// Error of the child.
         source: ChildError,
     },
-    /// The hosts.
+    /// The hosts could not be made.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
-    /// The stamps.
+    /// The timestamps could not be merged.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// What the caller did to the hosts when the ends were there.
+    /// The caller's set-up of the hosts failed.
     #[error("the hosts could not be set up: {0}")]
     SetUp(String),
 }
 
 impl ScenarioError {
-    /// Names the part a child's error belongs to.
     fn of(part: &'static str) -> impl FnOnce(ChildError) -> ScenarioError {
         move |source| ScenarioError::Part { part, source }
     }
 }
 
-/// A scenario outside of what can be measured.
+/// Scenario configurations that cannot be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Too small for its members, or too large for one frame or datagram.
+    /// The message is too small for its members, or too large for one frame or datagram.
     #[error("a message of {bytes} bytes: this can be measured with {least} to {most}")]
     Payload {
-        /// As configured.
+        /// Configured size.
         bytes: u32,
-        /// Id, nonce and the length of the padding.
+        /// Size of id, nonce and the padding's length.
         least: u32,
-        /// What the scenario can carry.
+        /// Maximum size in this scenario.
         most: u32,
     },
-    /// Nothing, or more than is reserved for.
+    /// The number of samples is zero or exceeds the reserved memory.
     #[error("{samples} samples are not between 1 and {most}")]
     Samples {
-        /// As configured.
+        /// Configured number of samples.
         samples: u64,
-        /// The bound.
+        /// Upper bound.
         most: u32,
     },
-    /// It would be lost with what `repair` loses.
+    /// The message is large enough to be lost by `repair`.
     #[error(
         "a message of {bytes} bytes beside `repair`, which loses datagrams of bulk samples by their \
          size: this can be measured with at most {most}"
     )]
     PayloadBesideRepair {
-        /// As configured.
+        /// Configured size.
         bytes: u32,
-        /// What is told from bulk samples.
+        /// Maximum size that is distinguishable from bulk samples.
         most: u32,
     },
-    /// Without a cable, or a host for a third participant.
+    /// The disturbance needs a cable, or a host for a third participant.
     #[error("`{disturbance}` needs two hosts with a cable between them")]
     DisturbanceNeedsHosts {
-        /// Its word.
+        /// Name of the disturbance.
         disturbance: &'static str,
     },
-    /// On one thread there is no other to publish from.
+    /// A run on one thread has no publisher thread.
     #[error("the memory datapath has one thread: pings can be published by a job only")]
     ThreadInMemory,
 }

@@ -1,4 +1,4 @@
-//! Which runs the demo makes.
+//! Runs of the demo.
 
 use crate::cable::{self, Arbiter, Loss};
 use crate::clock::now_ns;
@@ -12,46 +12,43 @@ use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
 use crate::storm;
 use crate::target::Target;
 
-/// Pings a second, as in paper 000.
+/// Pings per second, as in paper 000.
 pub const RATE_HZ: u32 = 2_000;
 
-/// What the demo's flood offers, in multiples of the cable's rate: the wire is full with it alone,
-/// and the critical topic comes on top.
+/// Offered rate of the demo's flood as a multiple of the cable's: it fills the wire without the critical topic.
 pub const FLOOD_FACTOR: f64 = 1.0;
 
-/// The flood's payload is the message's (definitions), but not below this: of shorter frames the wire
-/// takes more a second than one core relays, beside the flood's own senders, and a wire that is not full
-/// shows nothing. The result says which payload it was.
+/// Minimum payload of the flood in bytes. The flood uses the message's payload (definitions); with shorter frames the
+/// wire rate exceeds what one core relays together with the flood's senders. The result states the payload used.
 pub const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
-/// The message of rows about the executor and about receive work, unless a smaller one is asked for: a control value with
-/// its time stamp.
+/// Message size in bytes of executor and receive-work runs, unless a smaller one is configured: a control value with
+/// its timestamp.
 pub const EXECUTOR_PAYLOAD_BYTES: u32 = 64;
 
 /// Parts of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Without and with a flood, on a link that serves frames as they came.
+    /// FIFO link, with and without a flood.
     Link,
-    /// The flood again, on a link that serves the most urgent class first.
+    /// Flood on a strict link.
     Arbiter,
-    /// Heavy receive work on the hosts, and one remedy at a time.
+    /// Heavy receive work on the hosts, with one remedy at a time.
     Lane,
-    /// Disturbed from inside the participants, in both orders of jobs.
+    /// Disturbances inside the participants, in both job orders.
     Executor,
 }
 
-/// How long runs last.
+/// Durations of runs, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds {
-    /// Undisturbed, or beside a flood.
+    /// Duration of undisturbed and flooded runs.
     pub link: u32,
-    /// Disturbed from inside: as many samples as a p99.9 takes.
+    /// Duration of runs with an inside disturbance: enough samples for a p99.9.
     pub inside: u32,
 }
 
-/// The rows of these parts of the demo. What is compared runs one after the other, so that it is
-/// measured on the same machine.
+/// Runs of the selected parts. Runs to be compared are adjacent, so that the machine is in the same state.
 pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let mut rows = Vec::new();
     let has = |part| parts.contains(&part);
@@ -81,10 +78,9 @@ pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     rows
 }
 
-/// Beside a storm, one remedy at a time, and undisturbed without and with all of them; then beside a flood
-/// that a bulk reader of the participants gets, without and with its budget. With the smallest payload, on
-/// a link that serves the most urgent class first: it can tell classes apart, so it can put them into
-/// queues of their own.
+/// Runs of the receive-work part: a storm with one remedy at a time, undisturbed runs without and with all remedies,
+/// and a flood read by a bulk reader without and with a budget. They use the smallest payload and a strict link, which
+/// can put classes into separate queues.
 fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
     let storm = Some(Disturbance::Storm);
     let flood = Some(Disturbance::Flood);
@@ -113,7 +109,7 @@ fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
     rows.into_iter().map(row).collect()
 }
 
-/// The payload of rows that are measured with one.
+/// Payload of runs that use a single one.
 fn smallest(payloads: &[u32]) -> u32 {
     let smallest = payloads.iter().copied().min();
     smallest.map_or(EXECUTOR_PAYLOAD_BYTES, |smallest| {
@@ -121,7 +117,7 @@ fn smallest(payloads: &[u32]) -> u32 {
     })
 }
 
-/// Disturbed from inside, and undisturbed beside it, in both orders, with the smallest payload.
+/// Runs of the executor part: undisturbed and with each inside disturbance, in both orders, with the smallest payload.
 fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let payload_bytes = smallest(payloads);
     let disturbances = [
@@ -140,7 +136,7 @@ fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     rows
 }
 
-/// Undisturbed rows of a datapath that nothing can be put between.
+/// Undisturbed runs of a datapath without a link.
 pub fn quiet(datapath: &str, payloads: &[u32], seconds: u32) -> Vec<Config> {
     let row = |&payload_bytes: &u32| {
         let scenario = scenario(datapath, Publisher::Job, payload_bytes, None);
@@ -149,9 +145,9 @@ pub fn quiet(datapath: &str, payloads: &[u32], seconds: u32) -> Vec<Config> {
     payloads.iter().map(row).collect()
 }
 
-/// A scenario with jobs by priority, and with lanes where the datapath has them: then the link puts frames
-/// into the queue that their lane is on. A link that does not spreads them over the device's queues as
-/// the kernel likes, and what arrives on another queue comes by a socket.
+/// Scenario with jobs by priority, and with lanes where the datapath has them. Then the link steers frames into the
+/// queue of their lane; otherwise the kernel spreads them over the queues, and frames on another queue arrive by a
+/// socket.
 pub fn scenario(
     datapath: &str,
     publisher: Publisher,
@@ -177,13 +173,13 @@ pub fn scenario(
     }
 }
 
-/// A run of a scenario where its disturbance is at home; undisturbed, on the usual link.
+/// Run of a scenario in its disturbance's place; undisturbed, on the default link.
 pub fn config(scenario: Scenario, seconds: u32) -> Config {
     let place = scenario.disturbance.map_or(Place::Link, Disturbance::place);
     in_place(place, scenario, seconds)
 }
 
-/// A run on the usual link.
+/// Run on the default link.
 fn on_link(scenario: Scenario, seconds: u32) -> Config {
     let flood = flood::Config {
         factor: FLOOD_FACTOR,
@@ -196,7 +192,7 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
         bulk_reader: None,
         scenario,
         seconds,
-        // Differs from run to run: a message of another one is not taken for this one's.
+        // Unique per run, so that messages of other runs are not recognised.
         seed: now_ns(),
         cable: cable::Config::default(),
         flood,
@@ -206,7 +202,6 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
     }
 }
 
-/// What the scenario's datapath is made of.
 fn transport_of(scenario: &Scenario) -> Transport {
     match scenario.datapath.as_str() {
         "xdp" => Transport::Xdp(Lanes::of(scenario)),
@@ -214,7 +209,7 @@ fn transport_of(scenario: &Scenario) -> Transport {
     }
 }
 
-/// What receivers are protected with: where there are budgets, from strangers.
+/// Policing of the scenario: budgets against foreign traffic, if it includes budgets.
 fn policing_of(scenario: &Scenario) -> Policing {
     match scenario.stages.contains(&Stage::Budgets) {
         true => Policing::OF_STRANGERS,
@@ -222,8 +217,8 @@ fn policing_of(scenario: &Scenario) -> Policing {
     }
 }
 
-/// A run about the executor (see [`inside`](crate::scenario::inside)): a fast link, a core for each
-/// end, and the losses that `repair` repairs.
+/// Run that tests the executor (see [`inside`](crate::scenario::inside)), with a fast link, a core for each end, and
+/// the losses of `repair`.
 pub fn inside(scenario: Scenario, seconds: u32) -> Config {
     let loss = match scenario.disturbance {
         Some(Disturbance::Repair) => Loss {
@@ -254,9 +249,9 @@ pub fn inside(scenario: Scenario, seconds: u32) -> Config {
     }
 }
 
-/// A run about the executor between two hosts that one veth pair joins, without a cable.
+/// Run that tests the executor between two hosts joined by one veth pair, without a cable.
 pub fn joined(scenario: Scenario, seconds: u32) -> Config {
-    // One queue has no other to steer to.
+    // A single queue leaves nothing to steer.
     let receive_work = ReceiveWork::Softirq;
     Config {
         place: Place::Pair,
@@ -270,7 +265,7 @@ pub fn joined(scenario: Scenario, seconds: u32) -> Config {
     }
 }
 
-/// A run of a scenario in that place.
+/// Run of a scenario in `place`.
 pub fn in_place(place: Place, scenario: Scenario, seconds: u32) -> Config {
     match place {
         Place::Link => on_link(scenario, seconds),
@@ -284,14 +279,13 @@ pub fn in_place(place: Place, scenario: Scenario, seconds: u32) -> Config {
 }
 
 impl Config {
-    /// Whether it takes AF_XDP: lanes at the ends, or a link that puts frames into the queue of their class.
+    /// Returns whether the run uses AF_XDP: lanes at the ends, or a steering link.
     pub fn takes_lanes(&self) -> bool {
         let is_steered = self.scenario.receive_work != ReceiveWork::Softirq;
         is_steered || matches!(self.transport, Transport::Xdp(_))
     }
 
-    /// The same with what floods meant for a bulk reader of the participants, which both ends have then;
-    /// where there are budgets, it has one.
+    /// Addresses floods to a bulk reader that both ends then have, with a budget if the scenario includes budgets.
     #[must_use]
     pub fn read_as_bulk(mut self) -> Config {
         self.bulk_reader = Some(BulkReader::Drains);
@@ -302,7 +296,7 @@ impl Config {
         self
     }
 
-    /// The same through a link with that arbiter.
+    /// Replaces the link's arbiter.
     pub fn through(mut self, arbiter: Arbiter) -> Config {
         self.cable.arbiter = arbiter;
         self

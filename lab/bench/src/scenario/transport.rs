@@ -1,4 +1,4 @@
-//! What moves an end's datagrams, and what its receivers are protected with.
+//! Transport of an end's datagrams, and policing of its receivers.
 
 use isolane::XdpOptions;
 use isolane_datapath::udp::{Interfaces, UdpConfig};
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use crate::namespace::{Host, Testbed, TestbedError};
 use crate::report::{Order, ReceiveWork, Scenario, Stage};
 
-/// The level of what is measured.
+/// Level of the measured topics.
 pub const CRITICAL_LEVEL: u8 = 7;
-/// The level that strangers' bulk is for, where it is for a level of the participants.
+/// Level of bulk traffic to the participants.
 pub const BULK_LEVEL: u8 = 1;
 
-/// The device's queue of critical frames, where the link has one for each class.
+/// Device queue of critical frames on a link with a queue per class.
 pub const CRITICAL_QUEUE: u32 = 0;
-/// The queue of all others.
+/// Device queue of all other frames.
 pub const BULK_QUEUE: u32 = 1;
 
-/// Entries of the ring of bulk, and buffers of the queue, where the ring takes more than there are.
+/// Ring entries of bulk when the ring exceeds the buffer pool.
 const OVERCOMMITTED_ENTRIES: u32 = 2_048;
-/// See above.
+/// Buffers of the queue when the ring exceeds the buffer pool.
 const OVERCOMMITTED_CHUNKS: u32 = 1_024;
 
-/// The share of an end's datagrams that must have come by its lane, for a run to be about lanes.
+/// Minimum share of datagrams received by the lane in a run over lanes.
 pub(super) const LEAST_BY_LANE: f64 = 0.9;
-/// What a device's lane calls datagrams that came by it.
+/// Name of a lane's counter of datagrams received by it.
 pub(super) const BY_LANE: &str = "received_by_lane";
 
-/// What moves datagrams.
+/// Transport of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -39,17 +39,17 @@ pub enum Transport {
     Xdp(Lanes),
 }
 
-/// How lanes are set up. All mechanisms are on unless a run is there to show what happens without one.
+/// Configuration of lanes. All mechanisms are on, except in runs that show the effect without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lanes {
-    /// Frames are received in the queue of their class; else all in queue 0.
+    /// Whether frames are received in the queue of their class; otherwise all use queue 0.
     pub are_steered: bool,
-    /// The ring of bulk takes more buffers than there are: nothing but recycling keeps any for what is critical.
+    /// Whether the bulk ring exceeds the buffer pool, so that only recycling protects buffers for critical frames.
     pub overcommits: bool,
-    /// Where few buffers are left, bulk is dropped before it takes one, and what waits of it taken back.
+    /// Recycling: when few buffers are free, bulk is dropped before it takes one, and waiting bulk is taken back.
     pub recycles: bool,
-    /// The level whose lane is the only one, if all levels share one.
+    /// Level of the only lane, if all levels share one.
     pub shared_level: Option<u8>,
 }
 
@@ -65,12 +65,12 @@ impl Default for Lanes {
 }
 
 impl Transport {
-    /// The level of what bulk readers of a participant read.
+    /// Level of a participant's bulk readers.
     pub(super) fn bulk_level(&self) -> u8 {
         self.shared_level().unwrap_or(BULK_LEVEL)
     }
 
-    /// The level whose lane is the only one, if all levels share one.
+    /// Level of the only lane, if all levels share one.
     pub(super) fn shared_level(&self) -> Option<u8> {
         match self {
             Transport::Udp => None,
@@ -80,10 +80,9 @@ impl Transport {
 }
 
 impl Lanes {
-    /// The lanes of a scenario. Where there is none for each level, all that is of the participants shares
-    /// the critical one's, with its ring, its buffers, its queue and its class on the link: what it has
-    /// from the remedies before lanes stays, and bulk of the participants has it too. In FIFO order they
-    /// share the lowest level's, as a participant's sockets do.
+    /// Lanes of a scenario. Without a lane per level, all traffic of the participants shares the critical lane with its
+    /// ring, buffers, queue and link class. The critical traffic thus keeps the benefits of the steps before lanes, and
+    /// bulk gets them too. In FIFO order all levels share the lowest level's lane, as with sockets.
     pub fn of(scenario: &Scenario) -> Lanes {
         let shared_level = match scenario.order {
             Order::Fifo => Some(0),
@@ -97,13 +96,12 @@ impl Lanes {
         }
     }
 
-    /// As the datapath takes it, on that interface.
     pub(super) fn options(&self, interface: &str) -> XdpOptions {
         let usual = XdpOptions::default();
         let bulk = usize::from(BULK_LEVEL);
         let mut options = XdpOptions {
             interface: Some(interface.to_owned()),
-            // Those that runs have endpoints of.
+            // Levels with endpoints in these runs.
             levels: match self.shared_level {
                 Some(level) => 1 << level,
                 None => 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
@@ -121,7 +119,7 @@ impl Lanes {
         options
     }
 
-    /// The device's queue of each level's lane.
+    /// Device queue of each level's lane.
     fn queues(&self) -> [u32; 8] {
         let mut queues = [CRITICAL_QUEUE; 8];
         if self.are_steered {
@@ -131,8 +129,8 @@ impl Lanes {
     }
 }
 
-/// Why lanes do not work between the hosts of a testbed; `None` if nothing is known to be in their way.
-/// Looks only, from inside one host.
+/// Reason why lanes do not work between a testbed's hosts; `None` if no obstacle is known. Checks from inside one host,
+/// without changing anything.
 pub fn lanes_impossible(testbed: &Testbed) -> Result<Option<String>, TestbedError> {
     let interface = Host::A.interface();
     let config = XdpConfig {
@@ -145,30 +143,29 @@ pub fn lanes_impossible(testbed: &Testbed) -> Result<Option<String>, TestbedErro
     testbed.run(Host::A, || why_not(&config))
 }
 
-/// So many datagrams in each period.
+/// Number of datagrams allowed per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allowance {
     /// Datagrams.
     pub capacity: u32,
-    /// The period, in microseconds.
+    /// Period in microseconds.
     pub period_us: u32,
 }
 
-/// What receivers are protected with.
+/// Policing of receivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policing {
-    /// All that is not ours: a storm or a flood of strangers.
+    /// Allowance of all foreign traffic, such as a storm or flood outside of DDS.
     pub others: Option<Allowance>,
-    /// What is for the level that bulk comes in at.
+    /// Allowance of the bulk level.
     pub bulk: Option<Allowance>,
 }
 
 impl Policing {
-    /// As runs with budgets have it: 500 datagrams of strangers a second each, one at a time. One that
-    /// 250 sockets take is tens of microseconds of receive work, which a burst of several would make a
-    /// wait that shows.
+    /// Policing of runs with budgets: 500 foreign datagrams per second, one at a time. A datagram for 250 sockets is
+    /// tens of microseconds of receive work; a burst would cause a visible delay.
     pub const OF_STRANGERS: Policing = Policing {
         others: Some(Allowance {
             capacity: 1,
@@ -177,8 +174,7 @@ impl Policing {
         bulk: None,
     };
 
-    /// The same where bulk of a level is read too: of it, 500 datagrams a second, one at a time, are worth the
-    /// receive work.
+    /// Adds an equal allowance for a bulk level that is read: 500 datagrams per second, one at a time.
     #[must_use]
     pub fn of_bulk(self) -> Policing {
         Policing {
@@ -187,29 +183,28 @@ impl Policing {
         }
     }
 
-    /// Nothing is protected.
+    /// Returns whether nothing is policed.
     pub fn is_off(&self) -> bool {
         *self == Policing::default()
     }
 }
 
-/// Who reads bulk: what a flood sends to a level of the participants, and what they send each other.
+/// Reader of bulk: of a flood to a level of the participants, and of their own bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BulkReader {
-    /// A reader of the participant, whose lane the executor empties when nothing is more urgent.
+    /// A reader whose lane the executor drains when nothing is more urgent.
     Drains,
-    /// The same, and beside it a reader of the other end's own bulk topic, reliable and KEEP_ALL, from which
-    /// nobody takes a sample: its cache fills, then the history of the other end's writer, and what is
-    /// sent again finds no room.
+    /// A draining reader, and a reliable KEEP_ALL reader of the other end's bulk topic from which no sample is taken.
+    /// Its cache fills, then the history of the matched writer, and retransmissions find no room.
     Keeps,
-    /// The same reader, which does not get to it: a job between the two levels takes all the time that the
-    /// critical one leaves, as long as there are round trips. The lane of bulk is open, and fills.
+    /// A reader that is starved: a job between the two levels takes all the time the critical level leaves, while there
+    /// are round trips. The bulk lane is open and fills.
     DoesNotDrain,
 }
 
 impl BulkReader {
-    /// All.
+    /// All kinds of readers.
     pub const ALL: [BulkReader; 3] = [
         BulkReader::Drains,
         BulkReader::Keeps,

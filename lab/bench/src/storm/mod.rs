@@ -1,6 +1,6 @@
-//! The storm: heavy receive work. Bulk to a multicast group, through the cable, that is delivered to
-//! hundreds of sockets on each host: one frame is one piece of work for the kernel that has as many
-//! parts as there are sockets, and none of it can be interrupted by an application.
+//! Multicast storm: heavy receive work. Datagrams to a multicast group pass the cable and are delivered to hundreds of
+//! sockets on each host. One frame is one piece of kernel work with a part per socket, which no application can
+//! interrupt.
 //!
 //! ```text
 //!   host A                    cable                    host B
@@ -8,11 +8,10 @@
 //!   250 sockets ◄── group  <==================  sender (cable's core)
 //! ```
 //!
-//! The link is not full: frames are short, and what is scarce is the receiving core. Datagrams have
-//! neither priority nor DSCP: they are of class 0 on the link. The sockets have little memory and are
-//! read at the end only, so that what they cost is the kernel's work alone; each keeps count of what it
-//! took and what it dropped, which together is every frame that reached it. Whether the rate was
-//! reached is part of the result.
+//! Frames are short, so the link is not full: the receiving core is scarce. Datagrams have no priority and no DSCP, and
+//! so class 0 on the link. The sockets have small buffers and are read only at the end, so their cost is kernel work
+//! alone. Each socket's received and dropped datagrams add up to the frames that reached it. The report states the rate
+//! that was reached.
 
 mod receivers;
 mod sender;
@@ -33,31 +32,31 @@ use crate::target::{Target, level_group};
 pub use receivers::run_receivers;
 pub use sender::run_sender;
 
-/// Where a storm of strangers goes: no group of DDS, and a port below those that Linux gives away.
+/// Destination of a storm outside of DDS: no DDS group, and a port below the ephemeral range.
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 200, 1), 28_900);
 
-/// A storm, both ways.
+/// Configuration of a storm in both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Frames a second, each way.
+    /// Frames per second in each direction.
     pub frames_per_s: f64,
-    /// UDP payload of each.
+    /// UDP payload of each frame, in bytes.
     pub payload_bytes: u32,
-    /// Sockets on each host that each frame is delivered to.
+    /// Sockets on each host that receive each frame.
     pub sockets: u16,
-    /// Whose bulk it is.
+    /// Receivers the datagrams are addressed to.
     pub target: Target,
-    /// The storm ends by itself after this time.
+    /// Duration in seconds after which the storm ends by itself.
     pub seconds: u32,
-    /// How long the sockets go on counting after the senders have stopped, in milliseconds.
+    /// Time in milliseconds that the sockets count after the senders have stopped.
     pub drain_ms: u32,
-    /// Where senders run (`cable`), and the process that owns the sockets (`hosts`).
+    /// Cores of the senders (`cable`) and of the process that owns the sockets (`hosts`).
     pub cores: Cores,
 }
 
 impl Default for Config {
-    /// Both ways together 10,000 frames a second: with both hosts on one core, half of that core.
+    /// 10,000 frames per second in both directions together: half of one core that serves both hosts.
     fn default() -> Self {
         Config {
             frames_per_s: 5_000.0,
@@ -103,68 +102,68 @@ impl Config {
     }
 }
 
-/// One direction's sender.
+/// Configuration of one direction's sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SenderConfig {
-    /// Where to.
+    /// Destination group and port.
     pub group: SocketAddrV4,
-    /// The address of the interface it leaves by.
+    /// Address of the outgoing interface.
     pub interface: Ipv4Addr,
-    /// What is sent; each datagram is a frame.
+    /// Traffic source; each datagram is a frame.
     pub source: Source,
 }
 
-/// One host's sockets.
+/// Configuration of one host's sockets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiversConfig {
-    /// What they have joined.
+    /// Group and port the sockets join.
     pub group: SocketAddrV4,
-    /// The address of the interface they have joined it on.
+    /// Address of the interface they join on.
     pub interface: Ipv4Addr,
-    /// How many there are.
+    /// Number of sockets.
     pub sockets: u16,
-    /// The core their process runs on.
+    /// CPU core of their process.
     pub core: Option<usize>,
 }
 
-/// What a host's sockets counted.
+/// Counts of a host's sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiversReport {
-    /// Sockets there were.
+    /// Number of sockets.
     pub sockets: u16,
-    /// Datagrams that they held in the end, all together.
+    /// Datagrams the sockets held at the end, in total.
     pub received: u64,
-    /// Datagrams that they dropped because they were full, all together.
+    /// Datagrams dropped by full sockets, in total.
     pub overflowed: u64,
-    /// Frames that reached the socket that the fewest reached.
+    /// Minimum number of frames that reached a socket.
     pub least: u64,
-    /// Frames that reached the socket that the most reached.
+    /// Maximum number of frames that reached a socket.
     pub most: u64,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
-/// Why there is no storm.
+/// Reasons why a storm cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum StormError {
-    /// As any bulk.
+    /// The traffic source failed.
     #[error("no storm: {0}")]
     Bulk(#[from] BulkError),
-    /// Too many, or no number.
+    /// The rate is too high, or not a number.
     #[error("a storm has at most {MAX_STORM_FRAMES_PER_S} frames a second each way")]
     Rate,
-    /// None, or too many.
+    /// The number of sockets is zero or too high.
     #[error("a storm has 1 to {MAX_STORM_SOCKETS} sockets on each host")]
     Sockets,
 }
 
 impl SenderConfig {
-    /// Whether this storm is within its bounds.
+    /// Checks the configuration against its bounds.
     pub fn check(&self) -> Result<(), StormError> {
         self.source.check()?;
-        // Written so that a rate that is not a number is refused, too.
+        // The range check also refuses NaN.
         if !(0.0..=MAX_STORM_FRAMES_PER_S).contains(&self.source.datagrams_per_s) {
             return Err(StormError::Rate);
         }
@@ -173,7 +172,7 @@ impl SenderConfig {
 }
 
 impl ReceiversConfig {
-    /// Whether there can be so many sockets.
+    /// Checks the number of sockets.
     pub fn check(&self) -> Result<(), StormError> {
         match self.sockets {
             1..=MAX_STORM_SOCKETS => Ok(()),
@@ -182,7 +181,7 @@ impl ReceiversConfig {
     }
 }
 
-/// What became of one direction of a storm.
+/// Result of one direction of a storm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionReport {
     /// Frames sent.
@@ -191,42 +190,42 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Frames given up.
     pub missed: u64,
-    /// Frames sent a second.
+    /// Frames sent per second.
     pub frames_per_s: f64,
-    /// Sockets that each frame was for.
+    /// Number of receiving sockets.
     pub sockets: u16,
-    /// Frames that reached the sockets: the same number each. The difference to `sent` was dropped on
-    /// the way: by the cable, or before it became receive work.
+    /// Frames that reached the sockets, the same number each. The difference to `sent` was dropped by the cable, or
+    /// before it became receive work.
     pub reached: u64,
-    /// Datagrams that all sockets together held in the end.
+    /// Datagrams that all sockets held at the end.
     pub received: u64,
-    /// Datagrams that they dropped because they were full.
+    /// Datagrams that full sockets dropped.
     pub overflowed: u64,
-    /// Whether each socket was reached by the same number of frames.
+    /// Whether the same number of frames reached each socket.
     pub is_even: bool,
 }
 
-/// What became of a storm.
+/// Result of a storm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// From host A to host B.
+    /// Direction from host A to host B.
     pub a_to_b: DirectionReport,
-    /// From host B to host A.
+    /// Direction from host B to host A.
     pub b_to_a: DirectionReport,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
 impl Report {
-    /// Frames a second of the direction that had fewer.
+    /// Frames per second of the slower direction.
     pub fn least_frames_per_s(&self) -> f64 {
         self.a_to_b.frames_per_s.min(self.b_to_a.frames_per_s)
     }
 
-    /// Whether the sockets' counts contradict what was sent.
+    /// Checks the sockets' counts against the frames sent.
     ///
     /// # Errors
-    /// Which do, in words.
+    /// A text that names the contradicting direction.
     pub fn check(&self) -> Result<(), String> {
         for (way, direction) in [("A to B", &self.a_to_b), ("B to A", &self.b_to_a)] {
             if !direction.is_even {
@@ -245,11 +244,11 @@ impl Report {
     }
 }
 
-/// A running storm. Dropped, it is killed and leaves no report.
+/// Handle of a running storm. Dropping it kills the storm without a report.
 #[derive(Debug)]
 pub struct Storm {
     config: Config,
-    // Senders before receivers, as fields are dropped in order.
+    // Senders before receivers, because fields drop in order.
     senders: [Running; 2],
     receivers: [Running; 2],
 }
@@ -277,7 +276,7 @@ impl Storm {
         })
     }
 
-    /// Stops the senders, lets what is on the way arrive, closes the sockets and reports.
+    /// Stops the senders, drains the cable, closes the sockets and returns the report.
     pub fn finish(self) -> Result<Report, ChildError> {
         let [sender_a, sender_b]: [SourceReport; 2] = Running::finish_both(self.senders)?;
         thread::sleep(Duration::from_millis(self.config.drain_ms.into()));

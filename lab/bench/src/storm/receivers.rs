@@ -1,5 +1,4 @@
-//! One host's sockets: all bound to the same group and port, all members of it, none of them read
-//! before the end.
+//! Storm receivers of one host: sockets bound to one port and joined to one group, read only at the end.
 
 use std::net::UdpSocket;
 
@@ -12,8 +11,8 @@ use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
 use crate::system::{batch, option};
 
-/// Holds the sockets in the calling process and network namespace until `stop`, then counts what
-/// each of them took and dropped.
+/// Holds the sockets in the calling process and network namespace until `stop`, then counts the datagrams each received
+/// and dropped.
 pub fn run_receivers(
     config: &ReceiversConfig,
     stop: &Stop,
@@ -48,7 +47,7 @@ pub fn run_receivers(
     Ok(report)
 }
 
-/// Empties a socket: what its few kilobytes hold, since nothing is sent any more.
+/// Empties a socket. Bounded by its buffer, because the senders have stopped.
 fn drain(socket: &UdpSocket, scratch: &mut [u8]) -> std::io::Result<u64> {
     let mut received = 0;
     loop {
@@ -67,7 +66,7 @@ fn open(config: &ReceiversConfig) -> std::io::Result<UdpSocket> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    // Before it is bound: all share one address.
+    // SO_REUSEADDR has to precede bind, because all sockets share one address.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &config.group)?;
     sockopt::set_ip_add_membership(&socket, config.group.ip(), &config.interface)?;

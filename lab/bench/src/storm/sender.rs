@@ -1,4 +1,4 @@
-//! One direction's source: paced datagrams to a group.
+//! Storm source of one direction: paced datagrams to a multicast group.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -10,8 +10,7 @@ use crate::bulk::SourceReport;
 use crate::process::Note;
 use crate::stop::Stop;
 
-/// Sends in the calling process and network namespace until `stop` or the end of the configured
-/// time.
+/// Sends in the calling process and network namespace until `stop` or the end of the configured time.
 pub fn run_sender(
     config: &SenderConfig,
     stop: &Stop,
@@ -25,7 +24,7 @@ pub fn run_sender(
 fn open(config: &SenderConfig) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     sockopt::set_ip_multicast_if(&socket, &config.interface)?;
-    // This host's own sockets are for the other one's storm.
+    // This host's sockets receive only the other host's storm.
     socket.set_multicast_loop_v4(false)?;
     socket.connect(config.group)?;
     Ok(socket)

@@ -1,5 +1,4 @@
-//! Many UDP datagrams in one system call, for the flood: all with the same content when sent,
-//! counted and forgotten when received.
+//! Batches of UDP datagrams in one system call: identical payloads when sending, counting only when receiving.
 
 use std::io;
 use std::mem::zeroed;
@@ -9,8 +8,8 @@ use std::ptr;
 
 use crate::limits::BATCH_FRAMES;
 
-/// Sends `payload` up to `count` times (at most [`BATCH_FRAMES`]) on a connected socket, without
-/// waiting. Returns how many datagrams the kernel took; an error only if it took none.
+/// Sends `payload` up to `count` times (at most [`BATCH_FRAMES`]) on a connected socket, without waiting. Returns how
+/// many datagrams the kernel accepted; an error only if it accepted none.
 pub(crate) fn send_copies(socket: &UdpSocket, payload: &[u8], count: usize) -> io::Result<usize> {
     let mut content = libc::iovec {
         iov_base: payload.as_ptr().cast_mut().cast(),
@@ -35,8 +34,8 @@ pub(crate) fn send_copies(socket: &UdpSocket, payload: &[u8], count: usize) -> i
     }
 }
 
-/// Takes up to [`BATCH_FRAMES`] datagrams from a socket without waiting; returns how many there
-/// were and their bytes. `scratch` is overwritten by each in turn, as a reader would copy it.
+/// Receives up to [`BATCH_FRAMES`] datagrams without waiting; returns their number and bytes. Each datagram is copied
+/// to `scratch`, as a reader would copy it.
 pub(crate) fn receive_and_count(
     socket: &UdpSocket,
     scratch: &mut [u8],
@@ -71,7 +70,7 @@ pub(crate) fn receive_and_count(
     Ok((received, bytes))
 }
 
-/// A batch in which every message is the one buffer `content`.
+/// Batch of messages that all use the buffer `content`.
 fn messages_over(content: *mut libc::iovec) -> [libc::mmsghdr; BATCH_FRAMES] {
     // SAFETY: all-zero is a message with no address, no buffers and no control data.
     let mut messages: [libc::mmsghdr; BATCH_FRAMES] = unsafe { zeroed() };

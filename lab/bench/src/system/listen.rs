@@ -1,5 +1,4 @@
-//! Packet sockets that listen: every frame of the devices of a network namespace, in and out, copied
-//! and left alone.
+//! Capturing packet sockets: a copy of every frame of a network namespace's devices, in both directions.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -10,29 +9,29 @@ use crate::limits::LISTEN_BUFFER_BYTES;
 use super::option;
 use super::packet::{self, Asides, CONTROL_WORDS};
 
-/// What the kernel says about a frame beside its bytes.
+/// Kernel metadata of a captured frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Aside {
-    /// Bytes of the frame; more than were copied if the buffer was too short.
+    /// Frame length in bytes; more than was copied if the buffer is too short.
     pub(crate) length: usize,
-    /// The device's number.
+    /// Index of the device.
     pub(crate) interface: u32,
-    /// The device's hardware type (ARPHRD).
+    /// Hardware type of the device (ARPHRD).
     pub(crate) hardware: u16,
-    /// It left this host.
+    /// Whether the frame left this host.
     pub(crate) is_outgoing: bool,
-    /// When the kernel saw it, `CLOCK_REALTIME`.
+    /// Kernel timestamp, `CLOCK_REALTIME`.
     pub(crate) time_ns: Option<u64>,
-    /// The (protocol, tag control information) of a VLAN tag that was taken out.
+    /// Protocol and tag control information of a VLAN tag the kernel removed.
     pub(crate) vlan_tag: Option<(u16, u16)>,
 }
 
-/// A socket that gets a copy of every frame.
+/// Packet socket that receives a copy of every frame.
 pub(crate) struct Listener(OwnedFd);
 
 impl Listener {
-    /// Listens on the device of that number, or on all (0), in the calling thread's network
-    /// namespace. Takes CAP_NET_RAW.
+    /// Opens a socket on the device with index `interface`, or on all (0), in the calling thread's network namespace.
+    /// Needs CAP_NET_RAW.
     pub(crate) fn open(interface: u32) -> io::Result<Listener> {
         let socket = packet::packet_socket()?;
         option::set_receive_buffer(&socket, LISTEN_BUFFER_BYTES)?;
@@ -42,7 +41,7 @@ impl Listener {
         Ok(Listener(socket))
     }
 
-    /// Copies the next frame into `buffer`, or as much as it holds; `None` if there is none now.
+    /// Copies the next frame into `buffer`, as far as it fits; `None` if there is none now.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Aside>> {
         let mut control = [0_u64; CONTROL_WORDS];
         let mut part = libc::iovec {

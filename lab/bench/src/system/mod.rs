@@ -1,7 +1,7 @@
-//! The system calls for which no safe wrapper exists, each behind a safe function or type.
+//! System calls without a safe wrapper elsewhere, each behind a safe function or type.
 //!
-//! This is the only place of the crate with unsafe code, apart from `namespace` (threads that change
-//! theirs, the hook between fork and exec). Each file wraps one thing and knows nothing of cables or floods.
+//! Apart from `namespace` (setns in threads, the hook between fork and exec) this is the only module of the crate with
+//! unsafe code. No file here depends on cables or floods.
 
 pub(crate) mod batch;
 pub(crate) mod ethtool;

@@ -1,10 +1,10 @@
-//! Socket options that are plain integers or plain kernel structures.
+//! Socket options that are integers or plain kernel structures.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Types every bit pattern of which is a value, so that the kernel may fill them.
+/// Types for which every bit pattern is valid, so that the kernel may fill them.
 ///
 /// # Safety
 /// The implementor has no padding and no invalid bit patterns.
@@ -15,7 +15,7 @@ unsafe impl Plain for libc::c_int {}
 // SAFETY: as above.
 unsafe impl<const N: usize> Plain for Words<N> {}
 
-/// A kernel structure of `N` 32-bit words (`tpacket_stats`, `SO_MEMINFO`).
+/// Kernel structure of `N` 32-bit words (`tpacket_stats`, `SO_MEMINFO`).
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Words<const N: usize>(pub(crate) [u32; N]);
@@ -26,7 +26,7 @@ impl<const N: usize> Default for Words<N> {
     }
 }
 
-/// `setsockopt` with an integer.
+/// Calls `setsockopt` with an integer.
 pub(crate) fn set(
     socket: impl AsFd,
     level: libc::c_int,
@@ -50,7 +50,7 @@ pub(crate) fn set(
     }
 }
 
-/// `getsockopt` of a plain value. Fields the kernel does not know stay zero.
+/// Calls `getsockopt` for a plain value. Fields the kernel does not know stay zero.
 pub(crate) fn get<T: Plain>(
     socket: impl AsFd,
     level: libc::c_int,
@@ -75,21 +75,21 @@ pub(crate) fn get<T: Plain>(
     }
 }
 
-/// Asks for a receive buffer of `bytes`, beyond the system's limit where that is permitted.
+/// Requests a receive buffer of `bytes`, beyond the system's limit where permitted.
 pub(crate) fn set_receive_buffer(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     let bytes = bytes as libc::c_int;
     set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
-/// Asks for a send buffer of `bytes`, beyond the system's limit where that is permitted.
+/// Requests a send buffer of `bytes`, beyond the system's limit where permitted.
 pub(crate) fn set_send_buffer(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     let bytes = bytes as libc::c_int;
     set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
         .or_else(|_| set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes))
 }
 
-/// Datagrams the kernel dropped because the socket's buffer was full.
+/// Number of datagrams the kernel dropped because the socket's buffer was full.
 pub(crate) fn overflowed(socket: impl AsFd) -> io::Result<u64> {
     // `SK_MEMINFO_DROPS`, the last of nine words of `SO_MEMINFO`.
     const DROPS: usize = 8;

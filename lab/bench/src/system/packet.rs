@@ -1,6 +1,6 @@
 //! Packet sockets: whole Ethernet frames in and out of one network device.
 //!
-//! What the kernel keeps beside a frame comes along and is put back ([`Frame`]).
+//! The metadata that the kernel separates from a frame is received and restored ([`Frame`]).
 
 mod frame;
 
@@ -17,11 +17,11 @@ use frame::{OFFLOAD_HEADER_BYTES, TAG_BYTES};
 pub(crate) use frame::Frame;
 pub(super) use frame::{Asides, CONTROL_WORDS};
 
-/// Receives every frame that arrives at a device, and none that leaves by it.
+/// Packet socket that receives every frame arriving at a device, and none leaving it.
 pub(crate) struct Receiver(OwnedFd);
 
 impl Receiver {
-    /// Opens it on the device of that index in the calling thread's network namespace.
+    /// Opens a receiver on the device `interface_index` in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32) -> io::Result<Receiver> {
         let socket = packet_socket()?;
         option::set_receive_buffer(&socket, CABLE_RECEIVE_BYTES)?;
@@ -33,13 +33,12 @@ impl Receiver {
             option::set(&socket, libc::SOL_PACKET, wish, 1)?;
         }
         option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        // Binding comes last: from then on frames arrive, and all of them as wished.
+        // Bound last: frames arrive from then on, and all with these options.
         bind(&socket, interface_index, libc::ETH_P_ALL as u16)?;
         Ok(Receiver(socket))
     }
 
-    /// Fills frames from the front of `frames` with what has arrived; returns how many. Does not
-    /// wait. At most [`BATCH_FRAMES`] a call.
+    /// Receives up to [`BATCH_FRAMES`] frames into the front of `frames` without waiting; returns how many.
     pub(crate) fn receive(&self, frames: &mut [Frame]) -> io::Result<usize> {
         let count = frames.len().min(BATCH_FRAMES);
         // SAFETY: all-zero is a valid iovec and a valid message without buffers.
@@ -95,11 +94,11 @@ impl AsFd for Receiver {
     }
 }
 
-/// Sends frames out of a device and receives nothing.
+/// Packet socket that sends frames out of a device and receives nothing.
 pub(crate) struct Sender(OwnedFd);
 
 impl Sender {
-    /// Opens it on the device of that index in the calling thread's network namespace.
+    /// Opens a sender on the device `interface_index` in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32) -> io::Result<Sender> {
         let socket = packet_socket()?;
         option::set_send_buffer(&socket, CABLE_SEND_BYTES)?;
@@ -107,13 +106,13 @@ impl Sender {
         Ok(Sender(socket))
     }
 
-    /// Sends all of `frames` in order and without waiting; returns how many the kernel refused.
+    /// Sends all `frames` in order without waiting; returns how many the kernel refused.
     pub(crate) fn send(&self, frames: &[Frame]) -> u64 {
         let mut refused = 0;
         for batch in frames.chunks(BATCH_FRAMES) {
             let mut rest = batch;
             while !rest.is_empty() {
-                // A frame that is refused is left out; those behind it still get their turn.
+                // Skips a refused frame, so that those behind it are still sent.
                 let taken = self.send_batch(rest);
                 refused += u64::from(taken == 0);
                 rest = &rest[taken.max(1)..];
@@ -122,7 +121,7 @@ impl Sender {
         refused
     }
 
-    /// One system call for at most [`BATCH_FRAMES`] frames; returns how many were taken.
+    /// Sends at most [`BATCH_FRAMES`] frames in one system call; returns how many were accepted.
     fn send_batch(&self, frames: &[Frame]) -> usize {
         let count = frames.len().min(BATCH_FRAMES);
         // SAFETY: all-zero is a valid iovec and a valid message without buffers.
@@ -157,7 +156,7 @@ pub(super) fn take_drops(socket: &OwnedFd) -> io::Result<u64> {
     Ok(u64::from(statistics.0[1]))
 }
 
-/// A packet socket that receives nothing before it is bound.
+/// Opens a packet socket that receives nothing before it is bound.
 pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers. Protocol 0: nothing is received before `bind` names one.
     let socket = unsafe {
@@ -170,11 +169,11 @@ pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: socket returned a new descriptor that nobody else owns.
+    // SAFETY: socket returned a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// Binds a packet socket to the device of that index, or to all (0), for frames of a protocol.
+/// Binds a packet socket to the device `interface_index`, or to all (0), for frames of `protocol`.
 pub(super) fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };

@@ -1,8 +1,8 @@
-//! A device's transmit queues, one AF_XDP socket each: who sends by one says which queue a frame
-//! takes, and a veth's other end receives it on the queue of the same number.
+//! Transmit queues of a device, one AF_XDP socket each. The socket determines the transmit queue, and the other end of
+//! a veth receives the frame on the queue of the same number.
 //!
-//! Frames are copied into memory that the kernel knows. A queue has its own share of it, so that bulk
-//! which the host does not take leaves the critical queue its own.
+//! Frames are copied into UMEM. Each queue has its own share of the chunks, so that bulk the host does not take leaves
+//! the critical queue's share free.
 
 use isolane_datapath_xdp::socket::{
     BindMode, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig, Side,
@@ -12,35 +12,35 @@ use isolane_datapath_xdp::socket::{
 use super::packet::Frame;
 use crate::limits::{BATCH_FRAMES, CABLE_SEND_BYTES, QUEUE_FRAMES, QUEUE_OPEN_ATTEMPTS};
 
-/// Queues that are sent on.
+/// Number of transmit queues.
 pub(crate) const QUEUES: usize = 2;
 
-/// One queue.
+/// Transmit queue with its socket.
 struct Outlet {
-    // The socket before the queue that it shares rings with.
+    // The socket drops before the queue whose rings it shares.
     socket: TransmitSocket,
     queue: Queue,
     free: Vec<Chunk>,
     /// Frames put into the ring.
     given: u64,
-    /// Of these, what the driver refused.
+    /// Frames of `given` that the driver refused.
     refused: u64,
-    /// Frames that found all chunks on their way.
+    /// Frames that found no free chunk.
     full: u64,
 }
 
-/// Sends frames out of a device, each on a queue, and receives nothing.
+/// Sender with a socket per queue; receives nothing.
 pub(crate) struct Queues {
     outlets: [Outlet; QUEUES],
-    /// Chunks that are on their way.
+    /// Chunks in flight.
     held: Held<Chunk>,
 }
 
 impl Queues {
-    /// Takes the first queues of the device of that index in the calling thread's network namespace.
+    /// Opens the first queues of the device `interface_index` in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32) -> Result<Queues, OpenError> {
-        // SAFETY: a chunk whose address goes into a ring waits in `held` until a ring gives the address
-        // back: see `push` and `take_back`, the only ones that know the rings.
+        // SAFETY: a chunk whose address goes into a ring waits in `held` until a ring gives the address back: see
+        // `push` and `take_back`, the only functions that access the rings.
         let memory = unsafe { Umem::fresh(QUEUES as u32 * QUEUE_FRAMES, ChunkBytes::TwoKib) };
         let (umem, mut chunks) = memory.map_err(|error| OpenError::System {
             action: "take memory for frames",
@@ -55,8 +55,8 @@ impl Queues {
         })
     }
 
-    /// Sends all of `frames`, in order within a queue, and without waiting, each on the queue that
-    /// `queue_of` says; returns how many were refused.
+    /// Sends all `frames` without waiting, each on the queue that `queue_of` returns and in order within a queue;
+    /// returns how many were refused.
     pub(crate) fn send(&mut self, frames: &[Frame], queue_of: impl Fn(&[u8]) -> usize) -> u64 {
         let before = self.lost();
         for frame in frames {
@@ -74,8 +74,8 @@ impl Queues {
         self.outlets.iter().map(lost).sum()
     }
 
-    /// Ends, and says how many frames left by each queue, and how many were given to the kernel and
-    /// did not leave: those of a device that was set down or removed.
+    /// Closes the queues. Returns the frames sent on each queue, and the frames accepted but never transmitted because
+    /// the device was set down or removed.
     pub(crate) fn finish(mut self) -> ([u64; QUEUES], u64) {
         let mut left = 0;
         let mut sent = [0; QUEUES];
@@ -94,13 +94,13 @@ fn config(interface_index: u32, queue: u32) -> QueueConfig {
         interface_index,
         queue,
         mode: BindMode::Copy,
-        // Nothing is received.
+        // The queue receives nothing.
         fill_entries: 1,
         completion_entries: QUEUE_FRAMES,
     }
 }
 
-/// The queue may be a cable's that has just ended, and a loaded machine takes its time to let go.
+/// Opens the first queue, with retries: a cable that has just ended may still occupy it.
 fn open_first(umem: &Umem, config: &QueueConfig) -> Result<Queue, OpenError> {
     for _ in 1..QUEUE_OPEN_ATTEMPTS {
         match Queue::open(umem, config) {
@@ -130,7 +130,7 @@ impl Outlet {
         })
     }
 
-    /// Puts a frame into the ring, or counts that no chunk is there for it.
+    /// Puts a frame into the ring, or counts it in `full` when no chunk is free.
     fn push(&mut self, frame: &[u8], held: &mut Held<Chunk>) {
         if self.free.is_empty() {
             self.flush(held);
@@ -139,14 +139,14 @@ impl Outlet {
             self.full += 1;
             return;
         };
-        // A frame of the cable fits into a chunk: both are at most SLOT_BYTES.
+        // A cable frame fits into a chunk: both are at most SLOT_BYTES.
         chunk[..frame.len()].copy_from_slice(frame);
         let descriptor = Descriptor {
             address: chunk.address(),
             length: frame.len() as u32,
             options: 0,
         };
-        // A free chunk is held by nobody, and there are as many entries as chunks: neither fails.
+        // A free chunk is not held, and the ring has an entry for each chunk: neither call fails.
         if let Err(chunk) = held.hold(Side::Transmit, descriptor.address, chunk) {
             self.free.push(chunk);
             self.full += 1;
@@ -159,7 +159,7 @@ impl Outlet {
         }
     }
 
-    /// Has the kernel send what is in the ring, and takes back what has been sent.
+    /// Makes the kernel send the ring's frames, and takes back the chunks of sent ones.
     fn flush(&mut self, held: &mut Held<Chunk>) {
         let mut left = self.socket.ring.used();
         while left > 0 {

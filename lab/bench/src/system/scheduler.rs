@@ -1,8 +1,8 @@
-//! The scheduling policy of the calling thread.
+//! Scheduling policy of the calling thread.
 
 use std::io;
 
-/// SCHED_FIFO at `priority` for the calling thread.
+/// Sets SCHED_FIFO at `priority` for the calling thread.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: libc::c_int::from(priority),

@@ -1,14 +1,14 @@
-//! SIGTERM, SIGINT and SIGHUP as something that can be polled.
+//! SIGTERM, SIGINT and SIGHUP as a descriptor that can be polled.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and returns a descriptor that is readable when
-/// one arrives. Threads started later inherit the block; call this before starting any.
+/// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and returns a descriptor that becomes readable when one
+/// arrives. Threads started later inherit the block; call this before starting any.
 ///
-/// SIGHUP stays ignored where it was (nohup(1)): a blocked signal would be read here all the same.
+/// An ignored SIGHUP (nohup(1)) stays ignored; if blocked, it would be read here.
 pub(crate) fn terminations() -> io::Result<OwnedFd> {
     let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before anything reads it; all pointers outlive the
@@ -29,11 +29,11 @@ pub(crate) fn terminations() -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: signalfd returned a new descriptor that nobody else owns.
+    // SAFETY: signalfd returned a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Whether this process ignores the signal.
+/// Returns whether this process ignores the signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null new action changes nothing; the old one is read only where the call has written it.

@@ -1,4 +1,4 @@
-//! What holds of every engine, whatever has happened to it.
+//! Invariants of every engine, checked after each operation.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::{
 };
 
 impl World {
-    /// Ledgers balance, tables keep to their limits, every datagram was counted.
+    /// Checks that ledgers balance, tables respect their limits, and every datagram was counted.
     pub(super) fn check(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
             let engine = &node.engine;
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// What an engine sends is a message of its own, and whole.
+/// Checks that a sent datagram is a complete, valid message of its engine.
 pub(super) fn sent(datagram: &[u8], prefix: GuidPrefix) {
     let header = Header::parse(datagram).expect("an engine sends RTPS");
     assert_eq!(header.prefix, prefix);
@@ -85,11 +85,11 @@ pub(super) fn sent(datagram: &[u8], prefix: GuidPrefix) {
     assert!(count > 0, "an empty message");
 }
 
-/// What is so, for people.
+/// State of the engines as text.
 pub(super) fn describe(nodes: &[Node]) -> String {
     let mut text = String::new();
     for (index, node) in nodes.iter().enumerate() {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "node {index}: {:?}", node.engine.counters());
         for &writer in &node.writers {
             let _ = writeln!(text, "  {writer:?} {:?}", node.engine.writer_ledger(writer));

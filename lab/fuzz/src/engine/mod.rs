@@ -1,8 +1,8 @@
-//! Engines in virtual time, and whatever a network and its users can do to them.
+//! Target `engine`: engines in virtual time under arbitrary network and user behaviour.
 //!
-//! An input is a choice of the world (how many engines, which endpoints) and then operations: bytes
-//! arrive, composed lies arrive, lies of one who listens, datagrams on their way are changed, doubled or lost, time passes,
-//! users write, take, create and delete. After each, every engine is looked at (`check`).
+//! An input selects the world (number of engines, endpoints) and then operations. Raw bytes, composed messages and
+//! eavesdroppers' messages arrive. Datagrams in flight are altered, duplicated or lost, and time passes. Users write,
+//! take, create and delete. `check` examines every engine after each operation.
 
 mod check;
 mod operate;
@@ -14,7 +14,7 @@ pub use self::states::{Reached, reached};
 use self::world::World;
 use crate::{input::Input, limits::MAX_OPERATIONS};
 
-/// Operations on two or three engines.
+/// Runs operations on two or three engines.
 pub fn engine(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new(&mut input);

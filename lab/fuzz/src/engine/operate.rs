@@ -1,4 +1,4 @@
-//! What can happen to the engines.
+//! Operations on the engines.
 
 use std::time::Duration;
 
@@ -18,14 +18,13 @@ use crate::{
     insider,
 };
 
-/// Operations by the byte that chooses them.
+/// Values of the byte that selects an operation.
 const ARRIVAL: u8 = 0;
 const LIE: u8 = 1;
 const TIME: u8 = 2;
 pub(crate) const OPERATIONS: u8 = 14;
 
-/// How long time passes, in microseconds: from less than a step to longer than the longest lease
-/// that is believed.
+/// Durations in microseconds: from less than a step to more than the longest accepted lease.
 const TIMES_US: [u64; 10] = [
     10,
     500,
@@ -39,18 +38,18 @@ const TIMES_US: [u64; 10] = [
     301_000_000,
 ];
 
-/// The operation that these bytes arrive at a node, for seeds.
+/// Writes the operation in which `bytes` arrive at a node, for seeds.
 pub(crate) fn arrival(script: &mut Script, to: u8, bytes: &[u8]) {
     script.put(&[ARRIVAL, to]).put_bytes(bytes);
 }
 
-/// The operation that time passes, for seeds.
+/// Writes the operation in which time passes, for seeds.
 pub(crate) fn time(script: &mut Script, choice: u8) {
     script.put(&[TIME, choice]);
 }
 
 impl World {
-    /// The next operation of the input.
+    /// Executes the next operation of the input.
     pub(super) fn operate(&mut self, input: &mut Input<'_>) {
         match input.byte() % OPERATIONS {
             ARRIVAL => {
@@ -74,7 +73,7 @@ impl World {
             7 => self.delete(input),
             8 => self.tamper(input),
             9 => {
-                // The oldest on its way arrives twice, or never.
+                // The oldest datagram in flight arrives twice, or is lost.
                 if let Some(flying) = self.flying.pop_front()
                     && input.flag()
                 {
@@ -234,7 +233,7 @@ impl World {
         }
     }
 
-    /// One datagram on its way is changed in some bytes.
+    /// Changes some bytes of a datagram in flight.
     fn tamper(&mut self, input: &mut Input<'_>) {
         let which = usize::from(input.byte());
         let changes = 1 + input.byte() % 4;
@@ -252,7 +251,7 @@ impl World {
         }
     }
 
-    /// A participant says good-bye, and goes.
+    /// Makes a participant announce its departure and leave.
     fn say_farewell(&mut self, input: &mut Input<'_>) {
         let index = input.index(self.nodes.len());
         if input.byte() >= 64 {
@@ -268,7 +267,7 @@ impl World {
     }
 }
 
-/// A payload: an encapsulation header, the key, and something.
+/// Fills a payload with an encapsulation header, the key and constant bytes.
 fn fill(payload: &mut [u8], key: u8) {
     payload.fill(0x5a);
     let head = [0, 1, 0, 0, key];

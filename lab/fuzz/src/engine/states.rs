@@ -1,50 +1,46 @@
-//! The states that the protocol, and the policies of time, can bring an engine into: one table, and which of
-//! them inputs have reached.
+//! Table of the engine states that protocol and time-based policies can reach, with those that inputs have reached.
 //!
-//! A state is reached when its count is above zero at some engine of some input, or when an operation saw it.
-//! What no input reaches no check has looked at: the saved corpus reaches all (`tests/replay.rs`).
+//! A state is reached when its count is above zero at any engine, or when an operation observes it. No check has
+//! examined a state that no input reaches; the saved corpus reaches all (`tests/replay.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use isolane_engine::{Counters, ReaderLedger, ReaderStatus, WriterLedger, WriterStatus};
 
-/// How a state shows.
+/// Evidence of a state.
 #[derive(Clone, Copy)]
 enum Shown {
-    /// In an engine's counters.
     Engine(fn(&Counters) -> u64),
-    /// In a writer's ledger.
     Writer(fn(&WriterLedger) -> u64),
-    /// In a reader's ledger.
     Reader(fn(&ReaderLedger) -> u64),
-    /// In what a writer's user is told.
+    /// A status reported to a writer's user.
     WriterTold(WriterStatus),
-    /// In what a reader's user is told.
+    /// A status reported to a reader's user.
     ReaderTold(ReaderStatus),
-    /// To an operation.
+    /// An observation of an operation.
     Seen(Seen),
 }
 
-/// What operations see.
+/// Observations of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A participant is known.
     Participant,
-    /// An endpoint of one is.
+    /// An endpoint of a participant is known.
     Endpoint,
-    /// A writer and a reader of two engines are matched, at the writer.
+    /// A writer has a matched reader in another engine.
     MatchedReader,
-    /// The same at the reader.
+    /// A reader has a matched writer in another engine.
     MatchedWriter,
-    /// A reliable writer's samples are all acknowledged, by somebody.
+    /// Some reader has acknowledged all samples of a reliable writer.
     Acknowledged,
-    /// A full KEEP_ALL history refuses.
+    /// A full KEEP_ALL history refused a sample.
     Refused,
-    /// A sample is shown as a view of its datagram.
+    /// A sample was delivered as a view of its datagram.
     View,
-    /// A sample is shown that came in fragments.
+    /// A fragmented sample was delivered as a view.
     WholeView,
-    /// A sample that came in fragments lies in a cache.
+    /// A fragmented sample is in a cache.
     WholeSample,
     /// An instance was disposed.
     Disposed,
@@ -52,11 +48,11 @@ pub(super) enum Seen {
     NoWriters,
     /// A matched writer is not alive.
     NotAlive,
-    /// It is again.
+    /// A matched writer is alive again.
     AliveAgain,
 }
 
-/// All states, in words.
+/// All states with their descriptions.
 const STATES: &[(&str, Shown)] = &[
     // Discovery.
     ("participant known", Shown::Seen(Seen::Participant)),
@@ -236,18 +232,18 @@ pub(super) fn note_seen(seen: Seen) {
     note(|shown| matches!(shown, Shown::Seen(state) if state == seen));
 }
 
-/// Which states the inputs that this process has run have reached.
+/// Engine states reached by the inputs of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    /// How many.
+    /// Number of reached states.
     pub count: usize,
-    /// Of so many.
+    /// Number of all states.
     pub of: usize,
-    /// The others, in words.
+    /// Descriptions of the unreached states.
     pub unreached: Vec<&'static str>,
 }
 
-/// What was reached so far.
+/// States reached so far.
 #[must_use]
 pub fn reached() -> Reached {
     let states = STATES.iter().zip(&REACHED);

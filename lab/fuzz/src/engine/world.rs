@@ -1,4 +1,4 @@
-//! The engines, the datagrams on their way between them, and time.
+//! Engines, datagrams in flight between them, and virtual time.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -28,9 +28,9 @@ use crate::{
     policies,
 };
 
-/// Bytes of the largest datagram.
+/// Maximum size of a datagram, in bytes.
 const DATAGRAM_BYTES: usize = 65_507;
-/// Small, so that every table is soon full.
+/// Small limits, so that every table fills up quickly.
 pub(super) const LIMITS: Limits = Limits {
     local_endpoints: MAX_ENDPOINTS as u16,
     participants: 4,
@@ -40,20 +40,20 @@ pub(super) const LIMITS: Limits = Limits {
     sample_bytes: 1 << 30,
 };
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
-/// Largest payloads of endpoints: of a fragment's size, of a datagram's, and beyond both.
+/// Maximum payloads of endpoints: below a fragment's size, near a datagram's, and beyond both.
 const PAYLOAD_BYTES: [usize; 4] = [64, 1400, 256, 70_000];
 
-/// A participant, and what its user has.
+/// Participant with its user's endpoints.
 pub(super) struct Node {
     pub(super) engine: Engine,
     pub(super) writers: Vec<WriterId>,
     pub(super) readers: Vec<ReaderId>,
-    /// Datagrams handed to the engine.
+    /// Datagrams passed to the engine.
     pub(super) received: u64,
     incarnation: u8,
 }
 
-/// A datagram on its way.
+/// Datagram in flight.
 pub(super) struct Flying {
     pub(super) from: usize,
     pub(super) to: usize,
@@ -68,22 +68,21 @@ pub(super) struct World {
     buffer: Vec<u8>,
 }
 
-/// Whose address no node has.
+/// Node index of a sender whose address no node has.
 pub(super) const STRANGER: usize = 3;
 
-/// Where node `index` is.
 pub(super) fn address(index: usize) -> Locator {
     Locator::udpv4([10, 0, 0, 1 + index as u8], 7410)
 }
 
-/// The key of a sample: its first bytes behind the encapsulation header.
+/// Key of a sample: the first byte behind the encapsulation header.
 fn key_of(payload: &[u8], _key_only: bool) -> Result<KeyHash, CdrError> {
     let key = payload.get(4).ok_or(CdrError::Truncated)?;
     Ok([key % 4; 16])
 }
 
 impl World {
-    /// Two or three engines with the endpoints that the input chooses, which have found each other.
+    /// Two or three engines with the endpoints selected by the input, after mutual discovery.
     pub(super) fn new(input: &mut Input<'_>) -> Self {
         let choice = input.byte();
         let mut world = Self {
@@ -132,13 +131,13 @@ impl World {
         }
     }
 
-    /// The node is gone without a word, and another participant is in its place.
+    /// Replaces the node by another participant, without a departure announcement.
     pub(super) fn restart(&mut self, index: usize) {
         let incarnation = self.nodes[index].incarnation.wrapping_add(1);
         self.nodes[index] = self.node(index, incarnation);
     }
 
-    /// An endpoint of some node; an error of the engine's is one of its answers.
+    /// Creates an endpoint on some node. The engine may refuse it with an error.
     pub(super) fn create(&mut self, input: &mut Input<'_>, is_writer: bool) {
         let now = self.now;
         let index = input.index(self.nodes.len());
@@ -149,7 +148,7 @@ impl World {
         let config = EndpointConfig {
             topic_name,
             type_name: TYPE,
-            // By the topic, as it is everywhere.
+            // The topic determines it on every node.
             keyed: topic_name == TOPICS[1],
             key_of: (topic_name == TOPICS[1]).then_some(key_of),
             qos: {
@@ -189,7 +188,7 @@ impl World {
         }
     }
 
-    /// Whom a liar may name now.
+    /// Entities that adversarial messages may name now.
     pub(super) fn cast(&self) -> Cast {
         let mut cast = Cast {
             entities: Cast::builtin(),
@@ -209,7 +208,7 @@ impl World {
             let guids = writers.chain(readers).map(|data| data.guid.entity);
             cast.entities.extend(guids);
         }
-        // Liars' own.
+        // The adversary's own entities.
         cast.prefixes
             .extend([GuidPrefix([0xa1; 12]), GuidPrefix([0xa2; 12])]);
         cast.locators.push(Locator::udpv4([10, 0, 0, 66], 7410));
@@ -219,7 +218,7 @@ impl World {
         cast
     }
 
-    /// The matches of a node, as somebody knows them who listens.
+    /// Matches of a node, as known to an eavesdropper.
     pub(super) fn lines(&self, of: usize) -> Vec<Line> {
         let engine = &self.nodes[of].engine;
         let mut lines = Vec::new();
@@ -250,7 +249,7 @@ impl World {
         lines
     }
 
-    /// A node sends a datagram to every node that an address reaches.
+    /// Sends a datagram from a node to every node that an address reaches.
     pub(super) fn send(&mut self, from: usize, to: &[Locator], bytes: &[u8]) {
         for locator in to {
             for index in 0..self.nodes.len() {
@@ -267,14 +266,14 @@ impl World {
         }
     }
 
-    /// A datagram arrives from a node, or from the address behind that of the last one, [`STRANGER`].
+    /// Delivers a datagram from a node, or from the address of [`STRANGER`].
     pub(super) fn arrive(&mut self, from: usize, to: usize, bytes: &[u8]) {
         let now = self.now;
         let node = &mut self.nodes[to];
         let from = address(from);
         node.received += 1;
         let mut message = MessageReceiver::new(from);
-        // Every delivery is of a submessage and a reader: there cannot be more.
+        // Every delivery is a pair of submessage and reader, which bounds their number.
         let bound = (bytes.len() / 4 + 1) * (node.readers.len() + 1);
         for _ in 0..=bound {
             let mut delivery = None;
@@ -291,7 +290,7 @@ impl World {
                 true => Seen::WholeView,
                 false => Seen::View,
             });
-            // As it is shown to a user: the memory of what was put together is lent out meanwhile.
+            // As for a user's callback: the memory of an assembled sample is lent out.
             let calls = allocator_calls_of(|| {
                 if let Some(lent) = node.engine.lend(&delivery) {
                     node.engine.give_back(&delivery, lent);
@@ -306,13 +305,12 @@ impl World {
         );
     }
 
-    /// Time passes.
     pub(super) fn pass(&mut self, time: Duration) {
         self.now = self.now + time;
         self.settle();
     }
 
-    /// Engines work and datagrams arrive until nothing is left to do now.
+    /// Runs engines and delivers datagrams until nothing is left to do now.
     pub(super) fn settle(&mut self) {
         let mut steps = 0;
         loop {
@@ -335,7 +333,7 @@ impl World {
         }
     }
 
-    /// What has fallen due, and all filed work of one engine.
+    /// Runs the due timers and all pending work of one engine; returns the number of steps.
     fn work(&mut self, index: usize) -> usize {
         let now = self.now;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -352,7 +350,7 @@ impl World {
             assert!(engine.next_level(priority).is_some(), "ready without work");
             let mut work = None;
             let calls = allocator_calls_of(|| work = engine.next_work(now, priority, &mut buffer));
-            // A peer's filter is the one thing that memory is taken for later: when its reader is discovered and matched.
+            // Only a peer's content filter allocates after start, when its reader is discovered and matched.
             let is_discovery = |work: &Work| work.kind == WorkKind::Discovery;
             assert!(
                 calls == 0 || work.as_ref().is_some_and(is_discovery),
@@ -388,7 +386,7 @@ impl World {
         steps
     }
 
-    /// What users are told.
+    /// Processes a status change reported to a user.
     fn hear_news(&mut self, index: usize, change: StatusChange) {
         match change {
             StatusChange::Discovery => {}
@@ -407,7 +405,7 @@ impl World {
         }
     }
 
-    /// A buffer for one datagram that a user fills.
+    /// Lends the datagram buffer to `fill`.
     pub(super) fn with_buffer<T>(&mut self, fill: impl FnOnce(&mut Self, &mut [u8]) -> T) -> T {
         let mut buffer = std::mem::take(&mut self.buffer);
         let result = fill(self, &mut buffer);
@@ -415,7 +413,7 @@ impl World {
         result
     }
 
-    /// The end: everything is deleted, time passes, and the books still balance.
+    /// Ends the world: deletes all endpoints, lets time pass, and checks the ledgers again.
     pub(super) fn finish(mut self) {
         self.settle();
         self.check();
@@ -436,7 +434,6 @@ impl World {
     }
 }
 
-/// The prefix of a participant.
 pub(super) fn prefix(index: usize, incarnation: u8) -> GuidPrefix {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&isolane_wire::rtps::VENDOR_ID);

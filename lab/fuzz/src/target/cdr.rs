@@ -1,6 +1,6 @@
-//! Payloads of several types: nested, collections of collections, appendable, keyed, with strings
-//! bounded by type and by attribute. Reading as a view, as a value and into a value agree; what was
-//! read can be written and is then the same; the key of the sample and the key alone have one hash.
+//! Target `cdr`: payloads of several types (nested, collections of collections, appendable, keyed, with strings bounded
+//! by type and by attribute). Reading as a view, as a value and into a value must agree. A value that was read must be
+//! unchanged after writing and reading. The key of the sample and the key alone must have the same hash.
 
 use isolane::{
     Representation, TopicType,
@@ -33,7 +33,7 @@ struct Note {
     weight: u8,
 }
 
-/// A member of every kind.
+/// Struct with a member of every kind.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(appendable)]
 struct Everything {
@@ -59,7 +59,7 @@ struct Everything {
     last: u8,
 }
 
-/// Members that take memory of their own: no more than the attribute and the payload allow.
+/// Struct whose members allocate, within the attribute's bound and the payload's length.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(final_)]
 struct Growing {
@@ -72,7 +72,7 @@ struct Growing {
     notes: Vec<Note>,
 }
 
-/// A key of more than sixteen bytes, in a nested structure.
+/// Struct with a key of more than sixteen bytes, in a nested structure.
 #[derive(Clone, Debug, PartialEq, TopicType)]
 #[topic(final_)]
 struct Keyed {
@@ -83,7 +83,7 @@ struct Keyed {
     name: BoundedString<30>,
 }
 
-/// The first byte chooses the type, the others are the payload.
+/// Runs the target. The first byte selects the type, the others are the payload.
 pub fn cdr(input: &[u8]) {
     let Some((choice, payload)) = input.split_first() else {
         return;
@@ -124,7 +124,7 @@ fn write_and_read<T: TopicType + PartialEq + std::fmt::Debug>(
     representation: Representation,
     key: Result<KeyHash, CdrError>,
 ) {
-    // Padding and headers of nested structures can make it longer than it came.
+    // Padding and headers of nested structures can lengthen the payload.
     let mut buffer = vec![0; 16 * MAX_INPUT_BYTES];
     let length = write_payload(value, representation, &mut buffer);
     let length = length.expect("what was read can be written");
@@ -139,7 +139,7 @@ fn write_and_read<T: TopicType + PartialEq + std::fmt::Debug>(
     );
 }
 
-/// Inputs: a sample of each type in each representation, for seeds.
+/// Seeds: a sample of each type in each representation.
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     let note = |text: &str, weight| Note {
         text: text.try_into().unwrap_or_default(),

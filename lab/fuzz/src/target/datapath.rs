@@ -1,5 +1,5 @@
-//! Frames and the memory datapath: whatever users of the contract do, in whatever order, every
-//! datagram is in a ledger, and every frame comes home.
+//! Target `datapath`: arbitrary use of frames and the memory datapath. Every datagram must be in a ledger, and every
+//! frame must return to its pool.
 
 use isolane_datapath::{
     Class, Datapath, Frame, Lane, LeasedFrame, Memory, Network, PoolConfig, ReceiveBurst,
@@ -10,10 +10,10 @@ use isolane_wire::locator::Locator;
 use crate::{input::Input, limits::MAX_OPERATIONS};
 
 const LANES: [Lane; 3] = [Lane::ALL[0], Lane::ALL[1], Lane::ALL[8]];
-/// Small, so that frames run out.
+/// Small pool, so that frames run out.
 const FRAME_BYTES: usize = 2048;
 const FRAMES: usize = 6;
-/// Those of one participant, into which what the others send does not always fit.
+/// Frame size of one participant, too small for some datagrams of the others.
 const SMALL_FRAME_BYTES: usize = 96;
 
 struct Member {
@@ -24,7 +24,7 @@ struct Member {
     leased: Vec<LeasedFrame>,
 }
 
-/// Operations on three participants of a network in memory.
+/// Runs operations on three participants of an in-memory network.
 pub fn datapath(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let pool = PoolConfig {
@@ -73,7 +73,7 @@ pub fn datapath(bytes: &[u8]) {
     }
 }
 
-/// Opens lanes, and says where they are reached.
+/// Opens some lanes, and returns their locators.
 fn open_some(members: &mut [Member], input: &mut Input<'_>) -> Vec<Locator> {
     let mut places = vec![
         Locator::udpv4([10, 0, 0, 9], 7410),
@@ -98,7 +98,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
     let lane = input.pick(&LANES);
     match input.byte() % 8 {
         0 | 1 => {
-            // A frame is filled, and waits in the burst or is held back.
+            // A filled frame waits in the burst or is held back.
             let Some(mut frame) = member.memory.pool().take(Class::Transmit(lane)) else {
                 return;
             };
@@ -115,7 +115,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
         2 => {
             if !member.transmit.is_empty() {
                 for _ in 0..=input.byte() % 24 {
-                    // A full burst says so; what was addressed stays.
+                    // A full burst reports it and keeps its addresses.
                     let _ = member.transmit.address(input.pick(places));
                 }
             }
@@ -156,7 +156,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
                 if input.flag() {
                     member.held.push(member.memory.pool().adopt(leased));
                 } else {
-                    // As a publisher that ends.
+                    // Dropped by another thread, as by a publisher that ends.
                     std::thread::scope(|scope| {
                         scope.spawn(|| drop(leased));
                     });
@@ -166,7 +166,7 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
     }
 }
 
-/// Everything is let go, and every frame is home: first of what users hold, then of the datapath.
+/// Releases everything and checks that every frame has returned: first those of users, then those of the datapath.
 fn finish(member: Member) {
     let Member {
         memory,

@@ -1,5 +1,5 @@
-//! Parameter lists and what is announced in them: an announcement that was understood is the same
-//! after it has been written and read again.
+//! Target `discovery`: parameter lists and announcements. A parsed announcement must be unchanged after writing and
+//! reading.
 
 use isolane_wire::{
     ByteOrder,
@@ -8,10 +8,10 @@ use isolane_wire::{
     qos::{Octets, QosPolicies},
 };
 
-/// Larger than any announcement that can be read: lists of locators and names are bounded.
+/// Buffer for any announcement that can be read; lists of locators and names are bounded.
 const ANNOUNCEMENT_BYTES: usize = 8 * 1024;
 
-/// A payload of SPDP, of SEDP, or of liveliness.
+/// Runs the target on a payload of SPDP, SEDP or liveliness.
 pub fn discovery(payload: &[u8]) {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         if let Ok((list, length)) = ParameterList::parse(payload, order) {
@@ -47,7 +47,7 @@ pub fn discovery(payload: &[u8]) {
         let length = writer.emit(&mut buffer).expect("what was read can be sent");
         let again = EndpointData::parse_writer(&buffer[..length]);
         announce(&mut writer.qos);
-        // What is emitted leaves out the defaults of the end that its GUID says it is.
+        // Emission omits the defaults of the endpoint kind in the GUID.
         if writer.guid.entity.is_writer() {
             assert_eq!(again.as_ref(), Ok(&writer));
         }
@@ -62,19 +62,19 @@ pub fn discovery(payload: &[u8]) {
     }
 }
 
-/// Policies as they are read from what is emitted.
+/// Policies as read from their emitted form.
 fn announce(qos: &mut QosPolicies) {
     for octets in [&mut qos.user_data, &mut qos.topic_data, &mut qos.group_data] {
         *octets = as_announced(octets);
     }
 }
 
-/// What was cut off is not emitted either, and whoever reads the rest cannot tell that there was more.
+/// Truncated octets are emitted without the rest, and the reader cannot detect the truncation.
 fn as_announced(octets: &Octets) -> Octets {
     Octets::of(octets.as_slice()).expect("no more than is kept")
 }
 
-/// Walks a list: every value is whole, and is found by its name.
+/// Walks a list and checks that every value is complete and found by its id.
 pub(super) fn read_list(list: &ParameterList<'_>) {
     for parameter in list {
         assert!(parameter.value.len().is_multiple_of(4));

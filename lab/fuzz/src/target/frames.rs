@@ -1,5 +1,5 @@
-//! Ethernet frames, IPv4 packets and UDP datagrams, from the outside in: what is inside lies
-//! inside, and headers that were read are written as they were.
+//! Target `frames`: Ethernet frames, IPv4 packets and UDP datagrams. Payloads must lie inside their packets, and parsed
+//! headers must be emitted unchanged.
 
 use isolane_wire::{
     ethernet::{self, EtherType},
@@ -7,7 +7,7 @@ use isolane_wire::{
     udp,
 };
 
-/// A frame as the wire carries it.
+/// Runs the target on a frame.
 pub fn frames(bytes: &[u8]) {
     if let Ok(frame) = ethernet::Frame::new_checked(bytes) {
         let header = ethernet::Repr::parse(&frame);
@@ -19,7 +19,7 @@ pub fn frames(bytes: &[u8]) {
             packet(frame.payload());
         }
     }
-    // The first layers are seldom right by chance.
+    // Random outer layers are seldom valid, so the bytes are also parsed as inner ones.
     packet(bytes);
     datagram(bytes, [10, 0, 0, 1], [10, 0, 0, 2]);
 }
@@ -35,7 +35,7 @@ fn packet(bytes: &[u8]) {
         let mut written = [0; ipv4::HEADER_BYTES];
         header.emit(&mut written);
         let again = ipv4::Packet::new_checked(&written[..]);
-        // The header alone is a whole packet only without a payload.
+        // The header alone is a complete packet only without a payload.
         assert_eq!(again.is_ok(), header.payload_len == 0);
     }
     if packet.protocol() == PROTOCOL_UDP && !packet.is_fragment() {

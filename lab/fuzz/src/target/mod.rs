@@ -1,4 +1,4 @@
-//! The targets. Each takes any bytes, and panics if something is wrong.
+//! Fuzz targets. Each accepts any bytes and panics on a violation.
 
 mod cdr;
 mod datapath;
@@ -15,16 +15,16 @@ pub use self::{
 };
 pub use crate::engine::engine;
 
-/// A target, and what it is called everywhere: its corpus, its program, its artifacts.
+/// Target with its name, which its corpus, program and artifacts share.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name.
+    /// Name of the target.
     pub name: &'static str,
-    /// What takes the bytes.
+    /// Function that runs an input.
     pub run: fn(&[u8]),
 }
 
-/// Every target.
+/// All targets.
 pub const ALL: [Target; 8] = [
     Target {
         name: "rtps",
@@ -60,7 +60,7 @@ pub const ALL: [Target; 8] = [
     },
 ];
 
-/// The target of this name.
+/// Target with the given name.
 #[must_use]
 pub fn named(name: &str) -> Option<Target> {
     ALL.into_iter().find(|target| target.name == name)

@@ -1,9 +1,9 @@
-//! The text of a system description: it becomes a system, which reads back as it is printed, or
-//! problems, which lie in the text.
+//! Target `model`: the text of a system description. It must yield either a system, whose printed form reads back, or
+//! problems located in the text.
 
 use isolane_model::System;
 
-/// A file, of whatever bytes.
+/// Runs the target on a file of any bytes.
 pub fn model(bytes: &[u8]) {
     match System::from_bytes(bytes, "input.toml") {
         Ok(system) => {

@@ -1,8 +1,7 @@
-//! Participants on a network in memory, and somebody else who sends whatever there is: after every
-//! operation the ledgers balance and no frame is away that should be at home.
+//! Target `participant`: participants on an in-memory network with an adversary. After every operation the ledgers must
+//! balance and all frames must be accounted for.
 //!
-//! Time is the machine's here, so an input takes the same way only nearly each time; what depends
-//! on time is the target `engine`'s.
+//! Time is real, so an input is only approximately reproducible; the target `engine` covers time-dependent behaviour.
 
 use isolane::{
     DataReader, DataWriter, Level, Network, Participant, Qos, RemoteWriter, Report, TopicType,
@@ -20,9 +19,9 @@ use crate::{
     limits::{MAX_ENDPOINTS, MAX_OPERATIONS},
 };
 
-/// Polls in a row, each of bounded activations, after which there must be nothing left to do.
+/// Maximum number of consecutive polls, each with a bounded number of activations, until nothing is left to do.
 const MAX_POLLS: usize = 2000;
-/// A level of each kind that is told apart: the highest, one in the midst, the lowest.
+/// Levels of each kind: the highest, a middle one, the lowest.
 const LEVELS: [u8; 3] = [7, 3, 0];
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -40,7 +39,7 @@ struct Keyed {
     text: String,
 }
 
-/// A participant and what its user holds.
+/// Participant with its user's endpoints.
 struct Host {
     participant: Participant,
     writers: Vec<DataWriter<Plain>>,
@@ -58,7 +57,7 @@ struct World {
     receive: ReceiveBurst,
 }
 
-/// Operations on two participants.
+/// Runs operations on two participants.
 pub fn participant(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new(&mut input);
@@ -127,7 +126,7 @@ impl World {
         }
     }
 
-    /// The stranger sends something, to any port of any host.
+    /// Sends bytes from the adversary to a port of a host.
     fn throw(&mut self, input: &mut Input<'_>, bytes: &[u8]) {
         let to = input.pick(&self.cast().locators);
         let Some(mut frame) = self.stranger.pool().take(Lane::ALL[8]) else {
@@ -148,7 +147,7 @@ impl World {
         for host in &self.hosts {
             cast.prefixes.push(host.participant.guid().prefix);
         }
-        // Users' endpoints are numbered from 1.
+        // User-defined endpoints are numbered from 1.
         for number in 1..=4 {
             let kinds = [0x02, 0x03, 0x04, 0x07];
             cast.entities
@@ -170,7 +169,7 @@ impl World {
         cast
     }
 
-    /// Everybody runs until nothing is left to do now.
+    /// Polls all participants until nothing is left to do now.
     fn poll(&mut self) {
         for _ in 0..MAX_POLLS {
             let ran: usize = self.hosts.iter().map(|host| host.participant.poll()).sum();
@@ -190,10 +189,10 @@ impl World {
         let choice = input.byte();
         let qos = qos(input);
         let host = &mut self.hosts[index];
-        // The second topic is keyed everywhere.
+        // The second topic is keyed on every host.
         let is_keyed = topic == TOPICS[1];
         let participant = &host.participant;
-        // An error is an answer: too many, or not allowed.
+        // Errors are expected: too many endpoints, or an invalid combination.
         match choice % 4 {
             0 if is_keyed && host.keyed_writers.len() < MAX_ENDPOINTS => {
                 host.keyed_writers
@@ -239,7 +238,7 @@ impl World {
             number,
             text: "text".try_into().unwrap_or_default(),
         };
-        // A refusal is in the ledger.
+        // The ledger counts refusals.
         match input.byte() % 3 {
             0 if !host.writers.is_empty() => {
                 let _ = host.writers[which % host.writers.len()].write(&plain);
@@ -274,7 +273,7 @@ impl World {
                 let _ = reader.take();
             }
         }
-        // What the stranger was sent is thrown away.
+        // Datagrams to the adversary are discarded.
         self.stranger
             .receive_burst(Lane::Discovery, 16, &mut self.receive);
         self.receive.clear();
@@ -300,7 +299,7 @@ impl World {
         assert_eq!(ledger.balance(), Ok(()), "{ledger}");
     }
 
-    /// Endpoints go, then participants, then the stranger: no frame is left anywhere.
+    /// Deletes endpoints, participants and the adversary, and checks that no frame is left.
     fn finish(mut self) {
         self.network.set_loss_per_million(0);
         self.poll();
@@ -319,7 +318,7 @@ impl World {
     }
 }
 
-/// Every ledger balances, and the only frames away are those that remote writers hold.
+/// Checks that every ledger balances, and that only remote writers hold frames.
 fn check(report: &Report) {
     assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
     for writer in &report.writers {

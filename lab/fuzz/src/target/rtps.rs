@@ -1,8 +1,7 @@
-//! RTPS messages: what is read obeys the clauses of validity of RTPS 2.5 §8.3.8, survives being
-//! written and read again, and reading ends after as many steps as there are bytes.
+//! Target `rtps`: RTPS messages. Parsed submessages must obey the validity clauses of RTPS 2.5 §8.3.8 and be unchanged
+//! after writing and reading. Parsing must end within as many steps as there are bytes.
 //!
-//! Sets are read a second time here, bit by bit from the bytes, so that the reading under test is
-//! compared with another.
+//! A second, bitwise implementation reads sets here, for comparison with the one under test.
 
 use isolane_wire::{
     rtps::{
@@ -15,10 +14,10 @@ use isolane_wire::{
 
 use super::discovery::read_list;
 
-/// Bits of the widest set (RTPS 2.5 §8.3.5.5, §8.3.5.7).
+/// Maximum number of bits of a set (RTPS 2.5 §8.3.5.5, §8.3.5.7).
 const MAX_BITS: u64 = 256;
 
-/// A whole message.
+/// Runs the target on a message.
 pub fn rtps(message: &[u8]) {
     if let Ok(header) = Header::parse(message) {
         assert!(message.starts_with(b"RTPS"));
@@ -37,7 +36,7 @@ pub fn rtps(message: &[u8]) {
         let end = submessages.offset();
         assert!(start < end && end <= message.len(), "no step forward");
         if let Ok(submessage) = submessage {
-            // It is known to lie there whole.
+            // The submessage is known to be complete.
             let body = &message[start + SUBMESSAGE_HEADER_BYTES..end];
             check(&submessage, message, message[start + 1], body);
         }
@@ -141,8 +140,7 @@ fn check_reply(reply: &InfoReply<'_>, body: &[u8]) {
     assert!(again.unicast.iter().eq(reply.unicast.iter()));
 }
 
-/// Sealed in front of what follows it, it is true of the message; with any byte changed, its checksum is
-/// not.
+/// Checks that a sealed extension verifies, and that its checksum fails when any byte changes.
 fn check_extension(extension: &HeaderExtension<'_>, message: &[u8]) {
     let _ = extension.verify(message);
     if let Some(list) = &extension.parameters {
@@ -168,7 +166,7 @@ fn check_extension(extension: &HeaderExtension<'_>, message: &[u8]) {
     }
 }
 
-/// A number of four bytes of a body.
+/// Reads the 32-bit word `index` of a body.
 fn number(flags: u8, bytes: &[u8], index: usize) -> u32 {
     let bytes = bytes[4 * index..][..4].try_into().expect("four bytes");
     if flags & 1 == 0 {
@@ -178,8 +176,8 @@ fn number(flags: u8, bytes: &[u8], index: usize) -> u32 {
     }
 }
 
-/// The offsets from the base that a bitmap names: the number of bits, then the words, the first bit
-/// the most significant (RTPS 2.5 §9.4.2.6).
+/// Offsets from the base in a bitmap: the number of bits, then the words, with the first bit the most significant (RTPS
+/// 2.5 §9.4.2.6).
 fn offsets(flags: u8, bitmap: &[u8]) -> Vec<u64> {
     let bits = u64::from(number(flags, bitmap, 0));
     assert!(bits <= MAX_BITS, "a set of {bits} bits");

@@ -1,4 +1,4 @@
-//! Options of `tune apply`, `rollback` and `status`: which plan, and where its journal is.
+//! Options of `tune apply`, `rollback` and `status`: the plan, and the folder of its journal.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,14 @@ use crate::values::Destination;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneStateArguments {
-    /// The folder of the journal, which holds what was found before anything was changed [default:
-    /// /var/lib/isolane]
+    /// Use this folder for the journal, which holds the settings found before any change [default: /var/lib/isolane]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneApplyArguments {
-    /// The plan, as JSON
+    /// Plan file, as JSON
     #[arg(
         value_name = "PLAN",
         required_unless_present = "boot",
@@ -25,10 +24,10 @@ pub(crate) struct TuneApplyArguments {
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) state: TuneStateArguments,
-    /// Only until the next boot: save nothing, and install no unit of systemd
+    /// Apply only until the next boot: save no plan, and install no systemd unit
     #[arg(long, conflicts_with = "boot")]
     pub(crate) no_boot: bool,
-    /// Carry out the saved plan: what the unit does after each boot, once the plan's interfaces are up
+    /// Apply the saved plan, as the unit does after each boot, once the plan's interfaces are up
     #[arg(long)]
     pub(crate) boot: bool,
 }
@@ -37,7 +36,7 @@ pub(crate) struct TuneApplyArguments {
 pub(crate) struct TuneStatusArguments {
     #[command(flatten)]
     pub(crate) state: TuneStateArguments,
-    /// Write it as JSON; `-` is standard output
+    /// Write the status as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }

@@ -1,4 +1,4 @@
-//! `isolane tune answer`: the side that is asked by which queue datagrams come.
+//! `isolane tune answer`: answers another host's questions about receive queues.
 
 use isolane_tune::verify::Answerer;
 

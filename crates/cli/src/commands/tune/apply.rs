@@ -1,4 +1,4 @@
-//! `isolane tune apply`: a plan, carried out.
+//! `isolane tune apply`: applies a plan.
 
 use std::fs::Metadata;
 use std::io;
@@ -50,8 +50,8 @@ pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// Carries out the plan that was kept, once its interfaces are up: in two parts, for numbers that the second
-/// needs may be new behind the first.
+/// Applies the saved plan once its interfaces are up. It has two parts, because the first may change interface and
+/// interrupt numbers that the second needs.
 fn at_boot(
     folder: &Path,
     machine: &mut ThisMachine,
@@ -89,7 +89,7 @@ fn in_two_parts(
     )
 }
 
-/// Tells which steps were not carried out: at boot, or since the kernel refuses them.
+/// Reports omitted steps, which were not possible at boot or which the kernel refuses.
 fn left_out(obstacles: &[Obstacle]) {
     for Obstacle {
         id, setting, why, ..
@@ -99,7 +99,7 @@ fn left_out(obstacles: &[Obstacle]) {
     }
 }
 
-/// Reads a plan. The file is opened once, and what is checked is what is read.
+/// Reads a plan. The file is opened once, so that the checked content is the content read.
 fn read(path: &Path) -> Result<PlanFile, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the plan in {}", path.display()), why)
@@ -122,10 +122,10 @@ fn read(path: &Path) -> Result<PlanFile, Failure> {
     })
 }
 
-/// Whether only root, this user, and who called sudo(8) can have written a file.
+/// Checks that only root, this user or the caller of sudo(8) can have written a file.
 ///
 /// # Errors
-/// A sentence that says who else can.
+/// A sentence that names other writers.
 fn check_writers(metadata: &Metadata) -> Result<(), String> {
     let sudo = std::env::var("SUDO_UID").ok();
     let mut trusted = vec![0, geteuid().as_raw()];
@@ -142,7 +142,7 @@ fn check_writers(metadata: &Metadata) -> Result<(), String> {
     }
 }
 
-/// The plan, with what carries it out after each boot, where that can be had.
+/// Adds the unit that applies the plan after each boot, where systemd runs.
 fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Failure> {
     if !BootPart::is_possible() {
         tell(
@@ -160,7 +160,7 @@ fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Fa
     part.added_to(&plan, numbers, machine).map_err(not_kept)
 }
 
-/// Why a plan cannot be kept, and what to do about it.
+/// Failure to save a plan, with a remedy.
 fn not_kept(error: BootError) -> Failure {
     let remedy = match &error {
         BootError::Program(..) => {

@@ -1,4 +1,4 @@
-//! `isolane tune export`: a plan in the form of another tool.
+//! `isolane tune export`: a plan in another tool's format.
 
 use std::fs;
 use std::io;
@@ -32,7 +32,7 @@ pub(super) fn run(settings: &TuneExportSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// One file as it is, several each below its path.
+/// Text of a single file, or of several with their paths.
 fn text(exported: &Exported) -> String {
     match exported.files.as_slice() {
         [only] => only.text.clone(),

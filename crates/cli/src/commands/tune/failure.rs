@@ -1,4 +1,4 @@
-//! Why a plan was not carried out, told to the person who asked for it.
+//! Failures of `tune`, explained to the user.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::count_of;
 
-/// What became of a plan, as a failure. `what`: what was to be done.
+/// Converts an apply error to a failure. `what` describes the failed action.
 pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
     match error {
         ApplyError::Foreign { plan, here } => Failure::wrong_usage(
@@ -39,7 +39,7 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
                 count_of(obstacles.len() as u64, "step")
             );
             for obstacle in obstacles {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(why, "\n           {}: {}: ", obstacle.id, obstacle.setting);
                 let _ = match &obstacle.why {
                     Hindrance::Stale { found } => {
@@ -115,14 +115,14 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         .with_remedy("isolane tune rollback tries it again; its journal is kept")
 }
 
-/// Steps that are named, of those that planning cannot make.
+/// Maximum number of impossible steps to list.
 const SHOWN_STEPS: usize = 10;
 
-/// What to do about a plan or journal of another version.
+/// Remedy for a plan or journal of another version.
 pub(super) const OF_ANOTHER_VERSION: &str =
     "use the isolane that wrote it, or plan again with this one";
 
-/// What to do about a journal that could not be closed.
+/// Remedy for a journal that could not be closed.
 pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
                                    it would set back what others change meanwhile";
 
@@ -130,7 +130,7 @@ pub(super) fn told(unclosed: &Unclosed) -> String {
     format!("{}: {}", unclosed.path.display(), unclosed.why)
 }
 
-/// What is not as it was found, a line each.
+/// Lines on settings that were not restored.
 pub(super) fn left(left: &[Left]) -> String {
     let line = |left: &Left| {
         format!(

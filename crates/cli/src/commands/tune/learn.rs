@@ -1,4 +1,4 @@
-//! `isolane tune learn`: which entries of the receive table a host's datagrams pick.
+//! `isolane tune learn`: the RSS indirection table entries that a host's datagrams select.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -19,7 +19,7 @@ use crate::settings::LearnSettings;
 use crate::stop;
 use crate::values::Destination;
 
-/// The form of `--json`.
+/// JSON form (`--json`).
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
@@ -37,13 +37,13 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
     let needs = needs::of(Some(&settings.system), domain, host, &here.machine.hostname)?;
     let flows = flows_from(&needs, settings.peer)?;
     let lesson = Lesson {
-        // The table is the device's.
+        // The table belongs to the device.
         interface: served_by(&settings.interface)?.1.name,
         address,
         queues,
         peer: settings.peer,
         level: settings.level.value,
-        // The standard library's hashers begin with a random key.
+        // The standard library's hashers start with a random key.
         run: RandomState::new().hash_one(std::process::id()),
     };
     let stopped = stop::on_signals_only()?;
@@ -84,7 +84,7 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The described flows that come from the peer.
+/// Described flows from the peer to this host.
 fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Failure> {
     let flows = needs.flows.iter();
     let flows: Vec<&DescribedFlow> = flows
@@ -112,7 +112,7 @@ fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Fail
 }
 
 fn text(flows: &[&DescribedFlow], placed: &[PlacedFlow]) -> String {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let mut text =
         String::from("level  from                  to                    entry  topics\n");
     for flow in flows {

@@ -1,4 +1,4 @@
-//! `isolane tune`, a file for each of its commands.
+//! `isolane tune`, one file per subcommand.
 
 mod answer;
 mod apply;
@@ -42,7 +42,7 @@ pub(super) fn run(settings: TuneSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// An interface's first address, and the queues of the device that serves it: of a VLAN, those of what it is on.
+/// First address of an interface, and the receive queues of its device; for a VLAN, of the underlying device.
 fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
     let (known, device) = served_by(interface)?;
     let failed = |why: &str| {
@@ -57,7 +57,7 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
     Ok((*address, queues))
 }
 
-/// An interface, and the device that serves it: of a VLAN, what it is on.
+/// Interface and its device; for a VLAN, the underlying device.
 fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let failed = |why: String| {
         let what = format!("{interface} cannot be used");
@@ -75,7 +75,7 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     Ok((known.clone(), of_vlan(&all, known).clone()))
 }
 
-/// A folder that was named is there: else its name is misspelt, and what it would say is not known.
+/// Checks that a named state folder exists, because a misspelt name would look like "no plan applied".
 fn check_state(state: &TuneState) -> Result<(), Failure> {
     let Sourced { value, source } = &state.0;
     if *source == Source::Default || value.symlink_metadata().is_ok() {
@@ -106,7 +106,7 @@ fn damage_note(kept: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// [`ExitCode::AnswerIsNo`] while damaged journals are kept.
+/// Fails with [`ExitCode::AnswerIsNo`] while damaged journals are kept.
 fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
     let Some(why) = damage_note(kept) else {
         return Ok(());
@@ -117,7 +117,7 @@ fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
     ))
 }
 
-/// Why a port could not be had.
+/// Failure to bind a port.
 fn taken(port: u16, error: &io::Error) -> Failure {
     let what = format!("port {port} cannot be had");
     Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
@@ -133,7 +133,7 @@ fn taken(port: u16, error: &io::Error) -> Failure {
     )
 }
 
-/// Why a peer could not be asked. `remedy`: what is to run there.
+/// Failure to get answers from a peer. `remedy` names the command to run there.
 fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
     match error {
         PlaceError::Port(port, error) => taken(port, &error),
@@ -157,7 +157,7 @@ fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
     }
 }
 
-/// Waits for links that were interrupted: whoever sends next may rely on them. Tells which did not come back.
+/// Waits for interrupted links, because the caller's next step may send, and reports those that did not return.
 fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
     let down = match links {
         Ok(links) => links.wait(is_stopped),

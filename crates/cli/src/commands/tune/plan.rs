@@ -1,4 +1,4 @@
-//! `isolane tune plan`: what to change, why, and what it costs. Nothing is changed.
+//! `isolane tune plan`: planned changes with reasons and costs. Nothing is changed.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -16,7 +16,7 @@ use crate::values::Destination;
 
 use super::source::planned_again;
 
-/// Prints the plan, and keeps it where it was asked for.
+/// Prints the plan, and writes it to a file if requested.
 pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
     let plan = planned_again(&settings.from, &settings.state)?;
     let destination = settings.file.map(Destination::File).or(settings.json);
@@ -42,8 +42,8 @@ pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Leaves the right to write to a plan with its owner alone, as `apply` wants it. No link is followed: another user may
-/// have put one there.
+/// Restricts write permission on a plan to its owner, as `apply` requires. Does not follow links, which another user
+/// may have placed.
 fn keep_from_others(path: &Path) -> io::Result<()> {
     if !path.symlink_metadata()?.is_file() {
         return Ok(());
@@ -59,7 +59,7 @@ fn keep_from_others(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the plan is, and what comes next.
+/// Text on the plan's file and the next step.
 fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
     let path = path.display();
     let next = match (plan.steps.is_empty(), &from.facts) {

@@ -1,4 +1,4 @@
-//! `isolane tune ports`: where each pair of ports lands, and which pairs land where they should.
+//! `isolane tune ports`: the receive queues of port pairs, and the pairs with the requested queues.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
@@ -15,27 +15,26 @@ use crate::output::{print, print_json, tell};
 use crate::settings::PortsSettings;
 use crate::values::Destination;
 
-/// The form of `--json`.
+/// JSON form (`--json`).
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
     interface: &'a str,
     level: u8,
     peer: std::net::Ipv4Addr,
-    /// The run of this machine, and of the peer's where it tells: what was found holds for these.
+    /// Boot id of this machine, and of the peer if known: the results hold for these boots.
     boot_id: &'a str,
     peer_boot: Option<BootMark>,
-    /// Queues that were asked for.
     queue: Option<u32>,
     peer_queue: Option<u32>,
     pairs: &'a [Pair],
-    /// Those that land there.
+    /// Pairs with the requested queues.
     fitting: Vec<(u16, u16)>,
-    /// The same as flows, for `tune plan --placement`.
+    /// The fitting pairs as flows, for `tune plan --placement`.
     flows: Vec<PlacedFlow>,
 }
 
-/// Exit code 1 if queues were asked for, and no pair of ports lands on them.
+/// Measures the port pairs; exit code 1 if queues were requested and no pair fits.
 pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
     let (address, queues) = place_of(&settings.interface)?;
     let question = Question {
@@ -44,7 +43,7 @@ pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
         pairs: each_with_each(&settings.ports.value, &settings.peer_ports.value),
         level: settings.level.value,
         times: settings.times.value,
-        // The standard library's hashers begin with a random key.
+        // The standard library's hashers start with a random key.
         run: RandomState::new().hash_one(std::process::id()),
     };
     let until = Until::new(None)?;
@@ -90,7 +89,7 @@ pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Whether all datagrams of a pair took one known way each way, and the way that was asked for.
+/// Returns whether all datagrams of a pair arrived on one known queue per direction, and on the requested one.
 fn fits(pair: &Pair, settings: &PortsSettings) -> bool {
     let is = |landing: &Landing, wanted: Option<u32>| {
         let only = landing.only();
@@ -100,7 +99,7 @@ fn fits(pair: &Pair, settings: &PortsSettings) -> bool {
 }
 
 fn text(settings: &PortsSettings, landings: &Landings, fitting: &[&Pair]) -> String {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let mut text = String::from("  port  peer's  lands there on  answers land on  lost\n");
     for pair in &landings.pairs {
         let mark = if fits(pair, settings) { "*" } else { " " };
@@ -140,7 +139,7 @@ fn text(settings: &PortsSettings, landings: &Landings, fitting: &[&Pair]) -> Str
     text
 }
 
-/// `1`, or `0:2 1:1` where they were spread.
+/// Queue as text: `1`, or `0:2 1:1` with several.
 pub(super) fn landed(landing: &Landing) -> String {
     if let Some(only) = landing.only() {
         return only.to_string();

@@ -1,4 +1,4 @@
-//! `isolane tune rollback`: what was found before the first plan, restored.
+//! `isolane tune rollback`: restores the settings found before the first plan.
 
 use isolane_tune::apply::{Links, rollback};
 use isolane_tune::{ThisMachine, here};
@@ -15,7 +15,7 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
     let folder = &state.0.value;
     let links = Links::now();
     let done = rollback(&mut ThisMachine::new(), &here(), folder);
-    // What is done is done: Ctrl-C ends the waiting.
+    // The rollback is complete; Ctrl-C ends only the wait.
     await_links(&links, &|| false);
     let done = done.map_err(|error| failure("nothing was rolled back", &error))?;
     let Some(restored) = done.restored else {

@@ -1,4 +1,4 @@
-//! What a plan is made from: facts, a description, placements.
+//! Sources of a plan: facts, description, placements.
 
 use std::path::Path;
 
@@ -14,14 +14,13 @@ use crate::limits::RECORDED_BYTES;
 use crate::output::tell;
 use crate::settings::{PlanSource, TuneState};
 
-/// The plan that was asked for.
 pub(super) fn planned(from: &PlanSource) -> Result<Plan, Failure> {
     planned_behind(from, &[])
 }
 
-/// The same, behind what earlier plans set on this machine: what is no longer asked for is put back.
+/// Plan that also restores settings of earlier plans that are no longer needed.
 pub(super) fn planned_again(from: &PlanSource, state: &TuneState) -> Result<Plan, Failure> {
-    // Of the machine that facts were recorded on no journal is here.
+    // The journal of a machine with recorded facts is not available here.
     if from.facts.is_some() {
         return planned(from);
     }
@@ -61,7 +60,7 @@ fn planned_behind(from: &PlanSource, standing: &[Standing]) -> Result<Plan, Fail
     Ok(replan(&facts, standing, &plan))
 }
 
-/// Placements that were found in another run of the machine.
+/// Failure for placements of another boot.
 fn outdated(path: &Path) -> Failure {
     Failure::new(
         ExitCode::AnswerIsNo,
@@ -78,7 +77,7 @@ fn outdated(path: &Path) -> Failure {
     )
 }
 
-/// Reads what was recorded as JSON.
+/// Reads recorded JSON.
 fn recorded<T: DeserializeOwned>(path: &Path, what: &str, form: &str) -> Result<T, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the {what} in {}", path.display()), why)

@@ -1,4 +1,4 @@
-//! `isolane tune status`: what is applied, and whether it still stands.
+//! `isolane tune status`: the applied settings, and whether they are still in effect.
 
 use isolane_tune::apply::{Standing, Status, status};
 use isolane_tune::{ThisMachine, here};
@@ -12,7 +12,7 @@ use crate::output::{count_of, print, print_json};
 use crate::settings::TuneState;
 use crate::values::Destination;
 
-/// The form of `--json`.
+/// JSON form (`--json`).
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,

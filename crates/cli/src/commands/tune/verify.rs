@@ -1,4 +1,4 @@
-//! `isolane tune verify`: whether the machine does what it was set to: settings, wake-ups, transmit queues.
+//! `isolane tune verify`: measures whether the settings are effective: settings, wake-ups, transmit and receive queues.
 
 mod text;
 mod watch;
@@ -30,34 +30,34 @@ use crate::output::{print, print_json, tell};
 use crate::settings::{Interfaces, TuneVerifySettings};
 use crate::values::Destination;
 
-/// Between two wake-ups: a critical topic's usual period.
+/// Wake-up period, the usual one of a critical topic.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Datagrams of each level.
+/// Datagrams sent per level.
 const DATAGRAMS: u32 = 100;
 
-/// Questions of each described flow.
+/// Questions sent per described flow.
 const QUESTIONS: u32 = 20;
 
-/// The form of `--json`.
+/// JSON form (`--json`).
 #[derive(Serialize)]
 struct Report {
     schema: &'static str,
-    /// `None`: no plan is applied.
+    /// Applied plan; `None` if there is none.
     applied: Option<Status>,
     wake_ups: Vec<WokenUp>,
-    /// `None`: not asked for, or the device's queueing does not count by queue.
+    /// Transmit queue counts; `None` if not requested, or if the device's qdisc does not count per queue.
     departures: Option<Vec<Departure>>,
-    /// `None`: not asked for, or no flow with the peer is described.
+    /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
     landings: Option<Vec<FlowLanding>>,
-    /// Whether anything was judged: a setting, a wake-up by `--at-most`, a queue.
+    /// Whether anything was checked: a setting, a wake-up by `--at-most`, a queue.
     judged: bool,
-    /// What is not as it should be.
+    /// Failed checks, as sentences.
     failed: Vec<String>,
 }
 
-/// Exit code 1 if a setting does not stand, a wake-up came too late, or a level leaves by a queue of another; 2 if
-/// there was nothing to judge.
+/// Verifies the machine. Exit code 1 if a setting is not in effect, a wake-up is too late, or a level uses another
+/// one's transmit queue; 2 if there was nothing to check.
 pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
     check_state(&settings.state)?;
     let until = Until::new(None)?;
@@ -72,7 +72,7 @@ pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
         failed: Vec::new(),
     };
     let asked = interface.as_deref().filter(|_| settings.peer.is_some());
-    // Whose queues are counted: of a VLAN, what it is on.
+    // The counted queues belong to the device; for a VLAN, to the underlying one.
     let device = asked.map(served_by).transpose()?;
     let device = device.map(|(_, device)| device.name);
     if let (Some(peer), Some(interface), Some(device)) = (settings.peer, &interface, &device)
@@ -115,7 +115,7 @@ pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Whether there was anything that can be right or wrong.
+/// Returns whether anything was checked.
 fn is_judged(settings: &TuneVerifySettings, report: &Report) -> bool {
     let mut departures = report.departures.iter().flatten();
     let mut landings = report.landings.iter().flatten();
@@ -125,7 +125,7 @@ fn is_judged(settings: &TuneVerifySettings, report: &Report) -> bool {
         || landings.any(|flow| flow.is_as_expected().is_some())
 }
 
-/// The cores and the interface that are looked at: named, or the described host's.
+/// Cores and interface to check: the named ones, or those of the described host.
 fn meant(settings: &TuneVerifySettings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
     let domain = settings.network.domain.value.get();
     let hostname = here().machine.hostname;
@@ -149,8 +149,8 @@ fn meant(settings: &TuneVerifySettings) -> Result<(Needs, Vec<u16>, Option<Strin
     }
 }
 
-/// Asks where described flows with the peer land; `Err`: why that could not be asked, a sentence. `None`: there are no
-/// such flows.
+/// Measures the receive queues of described flows with the peer. `Err` holds a sentence on why the peer could not be
+/// asked; `None` without such flows.
 fn landings(
     settings: &TuneVerifySettings,
     needs: &Needs,
@@ -173,7 +173,7 @@ fn landings(
         pairs,
         level: Level::MAX,
         times: QUESTIONS,
-        // The standard library's hashers begin with a random key.
+        // The standard library's hashers start with a random key.
         run: RandomState::new().hash_one(std::process::id()),
     };
     let driver = served_by(interface)?.1.driver;
@@ -192,7 +192,7 @@ fn landings(
     }
 }
 
-/// What is said of a flow that landed where it should not.
+/// Sentence on a flow that arrived on a wrong queue.
 fn misplaced(flow: &FlowLanding) -> Option<String> {
     (flow.is_as_expected() == Some(false)).then(|| {
         let queue = flow.critical_queue.unwrap_or_default();
@@ -244,7 +244,7 @@ fn wake_ups(
     Ok(found)
 }
 
-/// What is not as it should be, a sentence each.
+/// Failed checks, one sentence each.
 fn failed(settings: &TuneVerifySettings, report: &Report) -> Vec<String> {
     let mut failed = Vec::new();
     if let Some(status) = &report.applied {

@@ -1,4 +1,4 @@
-//! The settings of `tune apply`, `rollback` and `status`: which plan, and where its journal is.
+//! Settings of `tune apply`, `rollback` and `status`: the plan, and the folder of its journal.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use isolane_tune::apply::STATE_FOLDER;
 use crate::arguments::{TuneApplyArguments, TuneStateArguments};
 use crate::settings::or_default;
 
-/// The folder of the journal.
+/// Folder of the journal.
 #[derive(Debug)]
 pub(crate) struct TuneState(pub(crate) Sourced<PathBuf>);
 
@@ -18,12 +18,13 @@ pub(crate) struct TuneApplySettings {
     pub(crate) state: TuneState,
 }
 
-/// Which plan is carried out.
 #[derive(Debug)]
 pub(crate) enum TunePlan {
-    /// That of a file, now, and after each boot if it is kept.
-    File { path: PathBuf, is_kept: bool },
-    /// The one that was kept.
+    /// Plan in a file, applied now and, if kept, after each boot.
+    File {
+        path: PathBuf,
+        is_kept: bool,
+    },
     Kept,
 }
 
@@ -46,7 +47,7 @@ impl From<TuneStateArguments> for TuneState {
 impl From<TuneApplyArguments> for TuneApplySettings {
     fn from(arguments: TuneApplyArguments) -> Self {
         Self {
-            // Without a file it is the kept one: the grammar asks for one of both.
+            // The grammar requires a file or `--boot`.
             plan: match arguments.plan {
                 Some(path) => TunePlan::File {
                     path,

@@ -1,4 +1,4 @@
-//! The settings of `tune answer`, `tune ports` and `tune learn`: the interface, and which ports.
+//! Settings of `tune answer`, `tune ports` and `tune learn`: the interface and the ports.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::settings::{Interfaces, NetworkSettings, list_or_default, or_default, seconds};
 use crate::values::Destination;
 
-/// Participants' places that are tried where no ports are named: each has a port for each level.
+/// Default number of participant slots to try; each has a port per level.
 const PLACES: u16 = 16;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct PortsSettings {
     pub(crate) level: Sourced<Level>,
     pub(crate) ports: Sourced<Vec<u16>>,
     pub(crate) peer_ports: Sourced<Vec<u16>>,
-    /// `None`: any.
+    /// Required queue; `None`: any.
     pub(crate) queue: Option<u32>,
     pub(crate) peer_queue: Option<u32>,
     pub(crate) times: Sourced<u32>,
@@ -46,9 +46,9 @@ pub(crate) struct LearnSettings {
     pub(crate) interface: String,
     pub(crate) peer: Ipv4Addr,
     pub(crate) level: Sourced<Level>,
-    /// Whose flows are told.
+    /// Description with the flows to learn.
     pub(crate) system: System,
-    /// Which host of it the machine is.
+    /// Host entry of this machine in the description.
     pub(crate) host: Option<String>,
     pub(crate) state: TuneState,
     pub(crate) json: Option<Destination>,
@@ -175,13 +175,13 @@ fn listed(ports: &[u16]) -> String {
     ports.join(",")
 }
 
-/// The ports that participants described at the first places would have for a level.
+/// Ports of a level for the first described participant slots.
 fn places(level: Level) -> Vec<u16> {
     let first = SUGGESTED_PORTS.start + u16::from(level.get());
     (0..PLACES).map(|place| first + 8 * place).collect()
 }
 
-/// Queues are one interface's, so it has to be said which.
+/// Returns the single interface, which is required because queues belong to an interface.
 fn interface(network: &NetworkSettings) -> Result<String, Failure> {
     match &network.interfaces.value {
         Interfaces::Named(names) if names.len() == 1 => Ok(names.concat()),

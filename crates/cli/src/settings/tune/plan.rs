@@ -1,4 +1,4 @@
-//! The settings of `tune plan` and `tune export`: which machine, which of the description's hosts it is, which profile.
+//! Settings of `tune plan` and `tune export`: the machine, its host entry and the profile.
 
 use std::path::{Path, PathBuf};
 
@@ -11,43 +11,39 @@ use crate::values::{Destination, ExportFormat};
 use super::super::NetworkSettings;
 use super::TuneState;
 
-/// What a plan is made from.
 #[derive(Debug)]
 pub(crate) struct PlanSource {
     pub(crate) network: NetworkSettings,
-    /// What the machine is to be set up for.
+    /// Description to tune the machine for.
     pub(crate) system: Option<Box<System>>,
-    /// Where that stands.
+    /// Path of the description.
     pub(crate) described_in: Option<Sourced<PathBuf>>,
-    /// Which host of it the machine is.
+    /// Host entry of the machine in the description.
     pub(crate) host: Option<String>,
-    /// What may be changed.
+    /// Permitted changes.
     pub(crate) tuning: Tuning,
-    /// Facts recorded elsewhere, in place of this machine's.
+    /// Recorded facts, instead of this machine's.
     pub(crate) facts: Option<PathBuf>,
-    /// What is known of where flows land.
+    /// Files with receive-queue measurements.
     pub(crate) placement: Vec<PathBuf>,
 }
 
-/// `tune plan`.
 #[derive(Debug)]
 pub(crate) struct TunePlanSettings {
     pub(crate) from: PlanSource,
-    /// What earlier plans set.
+    /// Journal folder of earlier plans.
     pub(crate) state: TuneState,
-    /// Where the plan is kept.
     pub(crate) file: Option<PathBuf>,
-    /// Print the difference alone.
+    /// Whether to print only the difference.
     pub(crate) diff: bool,
     pub(crate) json: Option<Destination>,
 }
 
-/// `tune export`.
 #[derive(Debug)]
 pub(crate) struct TuneExportSettings {
     pub(crate) from: PlanSource,
     pub(crate) format: ExportFormat,
-    /// The folder its files are written below; `None`: they are printed.
+    /// Folder for the files; `None`: print them.
     pub(crate) to: Option<PathBuf>,
 }
 
@@ -82,7 +78,7 @@ impl TuneExportSettings {
 }
 
 impl PlanSource {
-    /// Each setting: its name, value and source.
+    /// Reports each setting with name, value and source.
     pub(super) fn describe(&self, line: &mut dyn FnMut(&str, String, &Source)) {
         let domain = &self.network.domain;
         line("domain", domain.value.to_string(), &domain.source);
@@ -125,8 +121,8 @@ impl PlanSource {
     }
 }
 
-/// The profile: a name counts before the description's, and leaves its single switches; a file counts before
-/// all of them.
+/// Profile in effect: a named one replaces the description's profile and keeps its single switches; a file replaces
+/// both.
 fn tuning(profile: Option<String>, described: Tuning) -> Result<Tuning, Failure> {
     let Some(profile) = profile else {
         return Ok(described);

@@ -1,4 +1,4 @@
-//! The settings of `tune verify`: what is measured, and what is an answer of no.
+//! Settings of `tune verify`: the measurements and their limits.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -17,15 +17,15 @@ pub(crate) struct TuneVerifySettings {
     pub(crate) network: NetworkSettings,
     pub(crate) state: TuneState,
     pub(crate) system: Option<Box<System>>,
-    /// Which host of it the machine is.
+    /// Host entry of the machine in the description.
     pub(crate) host: Option<String>,
-    /// Empty: that of the described host, if there is one.
+    /// Cores; empty: that of the described host, if any.
     pub(crate) cores: Vec<u16>,
     pub(crate) measure_for: Sourced<Duration>,
     pub(crate) priority: Sourced<u8>,
-    /// `None`: any wake-up is good.
+    /// Maximum wake-up latency; `None`: unlimited.
     pub(crate) at_most: Option<Duration>,
-    /// Where datagrams are sent.
+    /// Destination of the datagrams.
     pub(crate) peer: Option<Ipv4Addr>,
     pub(crate) watch: bool,
     pub(crate) json: Option<Destination>,

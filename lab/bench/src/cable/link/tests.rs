@@ -1,4 +1,4 @@
-//! The link in virtual time.
+//! Tests of the link in virtual time.
 
 use super::*;
 use crate::cable::{Arbiter, Loss, Reorder};
@@ -15,7 +15,7 @@ fn config() -> Config {
     }
 }
 
-/// A frame of the least urgent class that is no datagram.
+/// An arriving frame of class 0 that carries no datagram.
 fn arrival<F>(at_ns: u64, frame: F, bytes: u64) -> Arrival<F> {
     Arrival {
         at_ns,
@@ -42,7 +42,7 @@ fn a_full_frame_takes_its_bits_and_overhead() {
     // 1024 bytes of UDP payload: a frame of 1066 bytes, 1090 on the wire.
     assert_eq!(wire_bytes(1066), 1090);
     assert_eq!(wire_time_ns(1066, 40 * MEGABIT), 218_000);
-    // The shortest frame: 672 bit times, as for every Ethernet.
+    // Minimum frame: 672 bit times, as on every Ethernet.
     assert_eq!(wire_time_ns(42, 1_000 * MEGABIT), 672);
 }
 
@@ -272,14 +272,14 @@ fn a_delay_that_memory_could_not_hold_is_refused() {
 }
 
 proptest! {
-    /// What `strict` means, on any arrivals: when the wire takes a frame, none of
-    /// a more urgent class waits, and none of its own class came before it.
+    /// Invariant of `strict` for any arrivals: when a frame is transmitted, no more urgent frame waits, and no earlier
+    /// frame of its own class waits.
     #[test]
     fn under_strict_no_waiting_frame_is_more_urgent_than_the_one_that_is_sent(
         arrivals in prop::collection::vec((0_u64..300_000, 0_u8..8, 60_u64..1514), 1..200),
     ) {
         let mut link = Link::new(&strict(), 1).unwrap();
-        // By number: when a frame came, when it left, its class and length.
+        // Arrival time, class and length by frame number; departure times.
         let mut came: Vec<(u64, u8, u64)> = Vec::new();
         let mut left: Vec<(u64, u32)> = Vec::new();
         let mut now_ns = 0;
@@ -340,7 +340,7 @@ proptest! {
                 out_bits += wire_bytes(bytes) * 8;
             });
             prop_assert_eq!(link.ledger().imbalance(), 0);
-            // Never more than the wire carries.
+            // Departures never exceed the wire's rate.
             prop_assert!(out_bits as u128 * 1_000_000_000 <= u128::from(now_ns) * u128::from(config.bits_per_s));
         }
         let end_ns = now_ns + 60 * NANOS_PER_SECOND;

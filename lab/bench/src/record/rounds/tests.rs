@@ -1,4 +1,4 @@
-//! Statements about rounds of two ends.
+//! Tests of merged rounds.
 
 use super::*;
 use crate::cable::Passages;
@@ -7,7 +7,7 @@ use crate::record::{nonce, stamp};
 const PERIOD_NS: u64 = 500_000;
 const SEED: u64 = 4;
 
-/// Rounds of 200 us each (90 there, 10 turnaround, 100 back), ids in `lost` do not come back.
+/// Rounds of 200 us each (90 forward, 10 turnaround, 100 back); ids in `lost` do not return.
 fn run(samples: u32, lost: &[u32]) -> (PingRecorder, PongRecorder) {
     let mut ping = PingRecorder::new(samples, SEED);
     let mut pong = PongRecorder::new(samples, SEED);
@@ -23,7 +23,7 @@ fn run(samples: u32, lost: &[u32]) -> (PingRecorder, PongRecorder) {
     (ping, pong)
 }
 
-/// By one clock.
+/// Merges with a shared clock.
 fn merge(
     ping: PingRecorder,
     pong: PongRecorder,
@@ -85,7 +85,7 @@ fn a_ping_sent_after_half_its_period_is_late_and_stays_in_the_numbers() {
         ping.intended_ns[7].unwrap().get() + PERIOD_NS / 2 + 1,
     ));
     ping.returned_ns[7] = Some(stamp(ping.intended_ns[7].unwrap().get() + 900_000));
-    // Received before it was sent: corrected with it, or the clocks would be doubted.
+    // Corrected together with the sending time; otherwise the clocks would be doubted.
     let mut pong = pong;
     pong.received_ns[7] = ping.sent_ns[7];
     pong.replied_ns[7] = ping.sent_ns[7];

@@ -1,5 +1,4 @@
-//! What each step brought, from the numbers: how many times longer or shorter than the step it builds
-//! on, and whether that is more than the machine's noise.
+//! Effect of each step of an ablation: the ratio to the step it builds on, with a confidence interval.
 
 use std::fmt::Write;
 
@@ -11,18 +10,18 @@ use crate::cable::Arbiter;
 use crate::report::comparison::aligned;
 use crate::report::{Disturbance, Of, Run};
 
-/// What a step is read against.
+/// Baseline of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Against {
-    /// Another step beside the same disturbance.
+    /// Another step under the same disturbance.
     Step(Step),
     /// The same step, undisturbed.
     Undisturbed,
 }
 
 impl Against {
-    /// In words.
+    /// Description of the baseline.
     pub fn words(self) -> &'static str {
         match self {
             Against::Step(step) => step.name(),
@@ -31,41 +30,40 @@ impl Against {
     }
 }
 
-/// What a step brought.
+/// Effect of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Brought {
-    /// Of which size.
+    /// Message size in bytes.
     pub payload_bytes: u32,
-    /// Beside what.
+    /// Disturbance of the runs.
     pub disturbance: Option<Disturbance>,
-    /// Whether what disturbed was for a bulk reader of the participants.
+    /// Whether the disturbance addressed a bulk reader of the participants.
     pub is_read: bool,
-    /// On which link.
+    /// Arbiter of the link.
     pub arbiter: Option<Arbiter>,
-    /// Which step.
+    /// Step whose effect is measured.
     pub step: Step,
-    /// Against what.
+    /// Baseline of the ratio.
     pub against: Against,
-    /// What the values are p99s of.
+    /// Unit of the p99 values.
     pub unit: Unit,
-    /// How many values of the step there are.
+    /// Number of values of the step.
     pub values: usize,
-    /// The round trip's p99, in multiples; null: too few values, or none.
+    /// Ratio of the round trip's p99; null with too few values.
     pub rtt: Option<Interval>,
-    /// The hosts' part's p99, in multiples.
+    /// Ratio of the p99 of the hosts' share.
     pub host: Option<Interval>,
-    /// Shares of pings of the step and of what it is read against that did not come back: these are in no
-    /// percentile.
+    /// Shares of lost pings of the step and of its baseline. Percentiles do not include them.
     pub lost: [f64; 2],
 }
 
 impl Brought {
-    /// Whether there are values enough to compare either part.
+    /// Returns whether there are enough values to compare either time.
     pub fn has_verdict(&self) -> bool {
         self.rtt.is_some() || self.host.is_some()
     }
 
-    /// What it was beside, and on which link, in words.
+    /// Description of the disturbance and the link.
     pub fn beside(&self) -> String {
         beside_in_words(self.disturbance, self.is_read, self.arbiter)
     }
@@ -82,15 +80,15 @@ pub(super) fn beside_in_words(
     format!("{word}{reader}, link {link}")
 }
 
-/// What every step of every block brought.
+/// Effects of all steps of all blocks.
 pub fn brought(runs: &[Run]) -> Vec<Brought> {
     let blocks = blocks(runs);
     let of_block = |block: &Vec<&Run>| brought_in(block, undisturbed(&blocks, block));
     blocks.iter().flat_map(of_block).collect()
 }
 
-/// The block that differs from a disturbed one in not being disturbed. Its link may be another: idle but
-/// for the round trips, it decides nothing.
+/// Undisturbed counterpart of a disturbed block. Its link may have another arbiter, which is irrelevant on an idle
+/// link.
 pub(super) fn undisturbed<'a>(blocks: &'a [Vec<&'a Run>], block: &[&Run]) -> &'a [&'a Run] {
     let (payload_bytes, disturbance, _, arbiter, publisher) = block_of(block[0]);
     if disturbance.is_none() {
@@ -130,7 +128,7 @@ fn rows_of<'a>(block: &[&'a Run], step: Step) -> Vec<&'a Run> {
         .collect()
 }
 
-/// A row against another one, with the noise of all; `None` where one has no runs.
+/// Compares two rows, with the noise estimated from all rows; `None` if one has no runs.
 fn compared(
     row: &[&Run],
     base: &[&Run],
@@ -172,7 +170,7 @@ fn compared(
     })
 }
 
-/// The values of a row.
+/// p99 values of a row.
 fn p99s(runs: &[&Run], of: Of, unit: Unit) -> Vec<f64> {
     let of_run = |run: &&Run| -> Vec<f64> {
         let (whole, windows) = match of {
@@ -193,8 +191,7 @@ fn lost(runs: &[&Run]) -> f64 {
     lost as f64 / samples.max(1) as f64
 }
 
-/// The same for people, a line for each step and what it is read against. Empty if there is nothing to
-/// compare.
+/// Text table of the effects, one line per step and baseline. Empty without a comparison.
 pub fn brought_table(runs: &[Run]) -> String {
     let blocks = blocks(runs);
     let mut tables = Vec::new();
@@ -257,7 +254,7 @@ pub(super) fn words(interval: Option<Interval>) -> String {
     interval.map_or_else(|| "too few values".to_owned(), |interval| interval.words())
 }
 
-/// A table of words, which are read from the left.
+/// Aligns a table of text to the left.
 pub(super) fn left_aligned(mut rows: Vec<Vec<String>>) -> String {
     for column in 0..rows[0].len() {
         let width = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
@@ -273,7 +270,7 @@ mod tests {
     use super::super::tests::run;
     use super::*;
 
-    /// Three repetitions of each step: with that p99, a little more, a little less.
+    /// Three repetitions of each step: with that p99, slightly more and slightly less.
     fn runs(p99s: &[(Step, f64)]) -> Vec<Run> {
         let mut runs = Vec::new();
         for &(step, p99) in p99s {

@@ -1,18 +1,17 @@
-//! How many times longer or shorter, and how sure that is.
+//! Ratios of p99 values and their confidence intervals.
 //!
-//! Values of a row are p99s of its repetitions, or, of one repetition, of its seconds. What a noisy
-//! machine does to them multiplies: so their logarithms are compared. How far the values of one row lie
-//! apart is the noise; it is estimated from all rows of a block together, because two or three values
-//! alone say little about it, and from the two rows compared where these lie further apart. The interval is
-//! Student's for a difference of two means (95 %). Seconds of one run are not independent of each other:
-//! an interval from seconds is narrower than one from repetitions would be.
+//! A row's values are the p99s of its repetitions, or, with one repetition, of its seconds. A noisy machine acts as a
+//! factor, so logarithms are compared. The noise is the variance within rows, pooled over all rows of a block because
+//! two or three values say little; the two compared rows' own variance is used if larger. The interval is Student's for
+//! a difference of two means (95 %). Seconds of one run are not independent, so an interval from seconds is narrower
+//! than one from repetitions.
 
 use serde::{Deserialize, Serialize};
 
-/// Fewest values of each row that carry a verdict: of two, the interval spans orders of magnitude.
+/// Minimum number of values per row. With two, the interval spans orders of magnitude.
 const MIN_VALUES: usize = 3;
 
-/// What a value is of.
+/// Time span of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -22,24 +21,24 @@ pub enum Unit {
     Second,
 }
 
-/// So many times as long, and the 95 % interval of it.
+/// Ratio with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The best estimate.
+    /// Point estimate.
     pub value: f64,
-    /// It is hardly less.
+    /// Lower bound.
     pub low: f64,
-    /// It is hardly more.
+    /// Upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether it does not cover 1.
+    /// Returns whether the interval excludes 1.
     pub fn is_difference(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
 
-    /// In words.
+    /// Description in words.
     pub fn words(&self) -> String {
         let Interval { value, low, high } = *self;
         if low > 1.0 {
@@ -53,8 +52,8 @@ impl Interval {
     }
 }
 
-/// How many times as long `row` is as `base`, both from positive values, with the noise of `all` rows.
-/// `None`: a row has fewer than [`MIN_VALUES`].
+/// Ratio of `row` to `base`, both with positive values, with the noise of `all` rows. `None` if a row has fewer than
+/// [`MIN_VALUES`].
 pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Interval> {
     if row.len().min(base.len()) < MIN_VALUES {
         return None;
@@ -63,7 +62,7 @@ pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Inter
     let rows: Vec<Logarithms> = all.iter().filter_map(|row| Logarithms::of(row)).collect();
     let pooled = Noise::of(&rows)?;
     let own = Noise::of(&[row, base]);
-    // The freedom is the pooled one's: with the larger variance the interval is no narrower for it.
+    // Uses the pooled degrees of freedom; with the larger variance the interval is no narrower for it.
     let variance = own.map_or(pooled.variance, |own| own.variance.max(pooled.variance));
     let spread = (variance * (1.0 / row.count + 1.0 / base.count)).sqrt();
     let half = student(pooled.freedom) * spread;
@@ -75,8 +74,7 @@ pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Inter
     })
 }
 
-/// How many times as long the one of each pair is as the other, from the pairs' positive ratios. `None`: there
-/// are too few to say how noisy they are.
+/// Mean ratio of pairs, from their positive ratios. `None` if there are too few to estimate the noise.
 pub(super) fn paired(ratios: &[f64]) -> Option<Interval> {
     let pairs = Logarithms::of(ratios)?;
     let noise = Noise::of(&[pairs])?;
@@ -88,17 +86,17 @@ pub(super) fn paired(ratios: &[f64]) -> Option<Interval> {
     })
 }
 
-/// A row's values on the logarithmic scale.
+/// Values of a row on a logarithmic scale.
 #[derive(Clone, Copy)]
 struct Logarithms {
     count: f64,
     mean: f64,
-    /// The sum of squared distances from the mean.
+    /// Sum of squared deviations from the mean.
     squares: f64,
 }
 
 impl Logarithms {
-    /// `None` without values, or where one is not positive.
+    /// Logarithms of a row; `None` without values, or if one is not positive.
     fn of(values: &[f64]) -> Option<Logarithms> {
         if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
             return None;
@@ -114,7 +112,7 @@ impl Logarithms {
     }
 }
 
-/// How far values of one row lie apart.
+/// Variance within rows, with its degrees of freedom.
 struct Noise {
     variance: f64,
     freedom: usize,
@@ -131,13 +129,13 @@ impl Noise {
     }
 }
 
-/// Student's t that 97.5 % do not exceed, at so many degrees of freedom.
+/// Student's t, 97.5 % quantile, for `freedom` degrees of freedom.
 fn student(freedom: usize) -> f64 {
     const FROM_ONE: [f64; 20] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
     ];
-    // Beyond the table its last value is a little wide, never narrow.
+    // Beyond the table its last value is slightly wide, never narrow.
     let last = FROM_ONE.len();
     FROM_ONE[freedom.clamp(1, last) - 1]
 }
@@ -186,7 +184,7 @@ mod tests {
 
     #[test]
     fn of_pairs_their_ratios_alone_are_compared() {
-        // Student's t of two degrees of freedom is 4.303, the spread ln 2 / sqrt 3.
+        // Student's t for two degrees of freedom is 4.303, the deviation ln 2 / sqrt 3.
         let interval = paired(&[1.0, 2.0, 4.0]).unwrap();
         assert!((interval.value - 2.0).abs() < 1e-9);
         let half = 4.303 * 2.0_f64.ln() / 3.0_f64.sqrt();

@@ -1,4 +1,4 @@
-//! One remedy at a time: the rows of an ablation, their tables, and what each step brought.
+//! Ablation: one remedy at a time, with tables and the effect of each step.
 //!
 //! ```text
 //!   runs --> blocks (same payload, disturbance, link)
@@ -7,8 +7,7 @@
 //!              +--> overall: the same over all payloads, which says more where the machine is noisy
 //! ```
 //!
-//! A step may bring nothing: then the interval of its ratio covers 1, and the words say that no
-//! difference was seen.
+//! A step may have no effect: then the interval of its ratio covers 1, and the text says that no difference was seen.
 
 mod brought;
 mod interval;
@@ -27,7 +26,7 @@ pub use interval::{Interval, Unit};
 pub use overall::{Overall, overall, overall_table};
 pub use step::Step;
 
-/// What the lines of a block have in common.
+/// Common properties of a block's runs.
 type Block = (u32, Option<Disturbance>, bool, Option<Arbiter>, Publisher);
 
 fn block_of(run: &Run) -> Block {
@@ -40,7 +39,7 @@ fn block_of(run: &Run) -> Block {
     )
 }
 
-/// The runs that are steps, in blocks of those that differ in the step and the repetition only.
+/// Runs that are steps, grouped into blocks that differ only in step and repetition.
 fn blocks(runs: &[Run]) -> Vec<Vec<&Run>> {
     let mut blocks: Vec<Vec<&Run>> = Vec::new();
     for run in runs.iter().filter(|run| Step::of_run(run).is_some()) {
@@ -55,7 +54,7 @@ fn blocks(runs: &[Run]) -> Vec<Vec<&Run>> {
     blocks
 }
 
-/// The steps that a block has, in their order.
+/// Steps of a block, in order.
 fn steps_of(block: &[&Run]) -> Vec<Step> {
     let mut steps: Vec<Step> = block.iter().copied().filter_map(Step::of_run).collect();
     steps.sort_unstable();
@@ -63,9 +62,8 @@ fn steps_of(block: &[&Run]) -> Vec<Step> {
     steps
 }
 
-/// A block for each payload, disturbance and arbiter, a line for each step, in each cell every
-/// repetition, and for the parts of the 99th percentile their median and range. Empty if there are no
-/// two steps to compare.
+/// Text table of an ablation: a block per payload, disturbance and arbiter, a line per step, all repetitions in each
+/// cell, and median and range of the p99s. Empty without two steps to compare.
 pub fn ablation_table(runs: &[Run]) -> String {
     let mut tables: Vec<String> = Vec::new();
     for block in blocks(runs) {
@@ -117,7 +115,7 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
     text
 }
 
-/// The median of all repetitions, the smallest and the largest, where there is more than one.
+/// Median, minimum and maximum over the repetitions, where there are several.
 fn summary(runs: &[&Run], steps: &[Step]) -> String {
     let mut rows = vec![
         ["", "RTT p99", "hosts' p99", "link's p99"]
@@ -145,7 +143,7 @@ fn summary(runs: &[&Run], steps: &[Step]) -> String {
     }
 }
 
-/// The median of values, the least and the most.
+/// Median, minimum and maximum of values.
 fn range(values: impl Iterator<Item = Option<f64>>) -> String {
     let mut values: Vec<f64> = values.flatten().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -156,7 +154,7 @@ fn range(values: impl Iterator<Item = Option<f64>>) -> String {
     format!("{:.0} [{least:.0} .. {most:.0}]", (low + high) / 2.0)
 }
 
-/// What disturbed a run, in words.
+/// Description of a run's disturbance.
 fn beside(run: &Run) -> String {
     let word = run.disturbance.map_or("undisturbed", Disturbance::word);
     match run.bulk_reader {
@@ -193,7 +191,7 @@ fn line(step: Step, repetitions: &[&Run]) -> Vec<String> {
     };
     let time = |of: fn(&Run) -> &Statistics, value: fn(&Statistics) -> Option<f64>| {
         each(&|run| match run.invalid {
-            // Its times are no result.
+            // Times of an invalid run are no result.
             Some(_) => "x".to_owned(),
             None => value(of(run)).map_or_else(|| "-".to_owned(), |us| format!("{us:.0}")),
         })

@@ -1,10 +1,10 @@
-//! What each step brought over all payloads: three repetitions of one payload say little on a noisy machine,
-//! those of three payloads together more.
+//! Effect of each step over all payloads. On a noisy machine three repetitions of one payload say little; those of
+//! three payloads say more.
 //!
-//! A pair is a run of the step and one of what it is read against, of the same payload, link and repetition:
-//! the two stand close together in time, so what the machine does for minutes touches both. The logarithms of
-//! the pairs' ratios are averaged; their interval is Student's (95 %). It covers how the payloads differ as well
-//! as the noise. Links are kept apart: what a step brings beside a flood is theirs.
+//! A pair is a run of the step and one of its baseline with the same payload, link and repetition. The two are close in
+//! time, so slow drift of the machine affects both. The logarithms of the pairs' ratios are averaged, with Student's
+//! interval (95 %), which includes the differences between payloads. Links stay separate, because a step's effect under
+//! a flood depends on the link.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,31 +14,31 @@ use super::{Step, beside, blocks, steps_of};
 use crate::cable::Arbiter;
 use crate::report::{Disturbance, Of, Run};
 
-/// What a step brought, over all payloads that were measured.
+/// Effect of a step over all measured payloads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overall {
-    /// Of which sizes.
+    /// Message sizes in bytes.
     pub payload_bytes: Vec<u32>,
-    /// Beside what.
+    /// Disturbance of the runs.
     pub disturbance: Option<Disturbance>,
-    /// Whether what disturbed was for a bulk reader of the participants.
+    /// Whether the disturbance addressed a bulk reader of the participants.
     pub is_read: bool,
-    /// On which link.
+    /// Arbiter of the link.
     pub arbiter: Option<Arbiter>,
-    /// Which step.
+    /// Step whose effect is measured.
     pub step: Step,
-    /// Against what.
+    /// Baseline of the ratio.
     pub against: Against,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub pairs: usize,
-    /// The round trip's p99, in multiples; null: too few pairs.
+    /// Ratio of the round trip's p99; null with too few pairs.
     pub rtt: Option<Interval>,
-    /// The hosts' part's p99, in multiples.
+    /// Ratio of the p99 of the hosts' share.
     pub host: Option<Interval>,
 }
 
-/// What each step brought beside each disturbance, on each link. Nothing where one payload was measured:
-/// that is in [`brought`](super::brought) already.
+/// Effects of all steps under each disturbance, on each link. Empty if only one payload was measured, because
+/// [`brought`](super::brought) covers it.
 pub fn overall(runs: &[Run]) -> Vec<Overall> {
     let blocks = blocks(runs);
     groups(&blocks)
@@ -48,7 +48,7 @@ pub fn overall(runs: &[Run]) -> Vec<Overall> {
         .collect()
 }
 
-/// The blocks that differ in the payload only.
+/// Groups of blocks that differ only in payload.
 fn groups<'b, 'a>(blocks: &'b [Vec<&'a Run>]) -> Vec<Vec<&'b [&'a Run]>> {
     let mut groups: Vec<Vec<&[&Run]>> = Vec::new();
     for block in blocks {
@@ -61,7 +61,7 @@ fn groups<'b, 'a>(blocks: &'b [Vec<&'a Run>]) -> Vec<Vec<&'b [&'a Run]>> {
     groups
 }
 
-/// What blocks of a group have in common, as they are told.
+/// Common properties of a group's blocks, as text.
 fn beside_what(run: &Run) -> String {
     format!("{}, {:?}, {:?}", beside(run), run.arbiter(), run.publisher)
 }
@@ -85,7 +85,7 @@ fn overall_in(group: &[&[&Run]], blocks: &[Vec<&Run>]) -> Vec<Overall> {
     rows
 }
 
-/// The runs of a step, each with the one of the same repetition that it is read against.
+/// Pairs of a step's runs with the baseline's runs of the same repetition.
 fn pairs<'a>(
     block: &[&'a Run],
     step: Step,
@@ -133,7 +133,7 @@ fn row(
 }
 
 impl Overall {
-    /// What it was beside, and on which link, in words.
+    /// Description of the disturbance and the link.
     pub fn beside(&self) -> String {
         beside_in_words(self.disturbance, self.is_read, self.arbiter)
     }
@@ -145,7 +145,7 @@ impl Overall {
     }
 }
 
-/// The same for people. Empty if there is nothing to compare.
+/// Text table of the effects. Empty without a comparison.
 pub fn overall_table(runs: &[Run]) -> String {
     let all = overall(runs);
     let mut tables = Vec::new();
@@ -180,8 +180,8 @@ mod tests {
     use super::super::tests::run;
     use super::*;
 
-    /// Two steps, three repetitions and payloads each: the second step takes `factor` times as long, whatever
-    /// the machine does to a repetition.
+    /// Two steps with three repetitions and payloads each. The second step takes `factor` times as long, whatever the
+    /// noise of a repetition.
     fn runs(factor: f64, payloads: &[u32]) -> Vec<Run> {
         let mut runs = Vec::new();
         for &payload_bytes in payloads {

@@ -1,32 +1,32 @@
-//! The rows of an ablation, and what tells them from each other.
+//! Steps of an ablation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::{Order, ReceiveWork, Run, Scenario, Stage};
 
-/// A row of an ablation.
+/// Step of an ablation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// One socket for all levels, jobs as they became ready: the baseline.
+    /// One socket for all levels and FIFO jobs: the baseline.
     OneSocket,
-    /// A socket a level, jobs by priority.
+    /// A socket per level, and jobs by priority.
     SocketALevel,
-    /// The link puts critical frames into a receive queue of their own.
+    /// The link steers critical frames into a separate receive queue.
     Steering,
-    /// A kernel thread for each queue, at priorities around the applications'.
+    /// A kernel thread per queue, with priorities above and below the applications'.
     NapiPriorities,
     /// AF_XDP instead of sockets: one lane for all levels, on the critical queue.
     Xdp,
-    /// A lane a level: bulk of the participants has another ring, another queue and another class.
+    /// A lane per level: the participants' bulk has a separate ring, queue and class.
     Lane,
-    /// Budgets, and bulk policed by the classifier before it becomes receive work.
+    /// Budgets: the classifier polices bulk before it becomes receive work.
     Budgets,
 }
 
 impl Step {
-    /// All. Each has what those before it have, but for what it replaces: the lane of all levels the socket
-    /// of each.
+    /// All steps. Each includes the previous ones, except for what it replaces: the single lane replaces the socket per
+    /// level.
     pub const ALL: [Step; 7] = [
         Step::OneSocket,
         Step::SocketALevel,
@@ -37,7 +37,7 @@ impl Step {
         Step::Budgets,
     ];
 
-    /// Its name.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Step::OneSocket => "one socket for all levels",
@@ -50,7 +50,7 @@ impl Step {
         }
     }
 
-    /// A scenario with this step and those before it, and no other mechanism.
+    /// Scenario with this step and the previous ones, and no other mechanism.
     #[must_use]
     pub fn of(self, scenario: Scenario) -> Scenario {
         let receive_work = match self {
@@ -86,7 +86,7 @@ impl Step {
         }
     }
 
-    /// Which step a run is, if it is any: both ends receive on one core.
+    /// Step of a run, if it is one: both ends receive on one core.
     pub fn of_run(run: &Run) -> Option<Step> {
         if run.cores.is_some_and(|cores| cores.ping != cores.pong) {
             return None;
@@ -99,8 +99,8 @@ impl Step {
         })
     }
 
-    /// What it is read against, of the rows there are: the nearest one whose mechanisms it has, and for
-    /// what is about lanes also the sockets that they are an alternative to.
+    /// Baselines of this step among the present rows: the nearest previous step, and for lanes also the sockets they
+    /// replace.
     pub fn against(self, present: &[Step]) -> Vec<Step> {
         let is_present = |step: &Step| present.contains(step);
         let below = Step::ALL.into_iter().take_while(|&step| step != self);

@@ -1,8 +1,7 @@
-//! What is divided by what: runs that differ in one thing, side by side in one result.
+//! Ratios between runs of one result that differ in one property.
 //!
-//! Five comparisons: beside a flood against undisturbed; frames served as they came against the most
-//! urgent class first; jobs as they became ready against the most urgent first; beside a storm against
-//! undisturbed; a socket a level against each further step of an ablation.
+//! Comparisons: flood against undisturbed; FIFO link against strict link; FIFO jobs against jobs by priority; storm
+//! against undisturbed; large samples against undisturbed; a socket per level against each further step of an ablation.
 
 mod tables;
 
@@ -15,87 +14,85 @@ use crate::record::{Statistics, Window};
 pub(super) use tables::aligned;
 pub use tables::{arbiter_table, flood_table, order_table};
 
-/// Fewest seconds that have a range: that of two says little.
+/// Minimum number of seconds for a range.
 const LEAST_WINDOWS: usize = 3;
 
-/// What the two runs of a comparison differ in.
+/// Property in which the two runs of a comparison differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The dividend is beside a flood, the divisor is undisturbed.
+    /// Dividend with a flood, divisor undisturbed.
     Flood,
-    /// Beside the same flood, the dividend went through the arbiter `fifo`, the divisor through `strict`.
+    /// Dividend through the arbiter `fifo`, divisor through `strict`, with the same flood.
     Arbiter,
-    /// Disturbed in the same way from inside, or not at all, the dividend ran jobs as they became
-    /// ready, the divisor by priority.
+    /// Dividend with FIFO jobs, divisor with jobs by priority, with the same inside disturbance or none.
     Order,
-    /// The dividend is beside a storm, the divisor is undisturbed.
+    /// Dividend with a storm, divisor undisturbed.
     Storm,
-    /// The dividend is beside large samples of its own participants, the divisor is undisturbed.
+    /// Dividend with large samples of its own participants, divisor undisturbed.
     Large,
-    /// Disturbed in the same way, or not at all, the dividend has a socket a level, the divisor further
-    /// steps of an ablation besides.
+    /// Dividend with a socket per level, divisor with further steps of an ablation, with the same disturbance or none.
     Step,
 }
 
-/// Which part of a round trip is compared.
+/// Compared part of a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Of {
-    /// All of it.
+    /// The whole round trip.
     Rtt,
-    /// The hosts' part.
+    /// The hosts' share.
     Host,
 }
 
-/// What a run is summarised by.
+/// Statistic of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Measure {
-    /// Half of the samples are not above it.
+    /// Median.
     #[serde(rename = "median")]
     Median,
-    /// 99 of 100 are not above it.
+    /// 99th percentile.
     #[serde(rename = "p99")]
     P99,
-    /// The median of one-second windows' p99.
+    /// Median of the p99s of one-second windows.
     #[serde(rename = "1 s p99")]
     TypicalP99,
-    /// 999 of 1000 are not above it. On a machine with stalls it is theirs.
+    /// 99.9th percentile. Stalls of the machine dominate it.
     #[serde(rename = "p99.9")]
     P999,
-    /// The largest. On a machine with stalls it is theirs.
+    /// Maximum. Stalls of the machine dominate it.
     #[serde(rename = "max")]
     Max,
 }
 
-/// A comparison made within one result.
+/// Comparison within one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// What is divided by what.
+    /// Description of dividend and divisor.
     pub name: String,
-    /// At which payload.
+    /// Message size in bytes.
     pub payload_bytes: u32,
-    /// What the two runs differ in.
+    /// Property in which the runs differ.
     pub kind: Kind,
-    /// Which part is compared.
+    /// Compared part of the round trip.
     pub of: Of,
-    /// By what.
+    /// Compared statistic.
     pub measure: Measure,
-    /// What both went on beside; in a comparison with undisturbed runs, the dividend.
+    /// Disturbance of both runs; against undisturbed runs, that of the dividend.
     pub disturbance: Option<Disturbance>,
-    /// Of which repetition of both runs.
+    /// Repetition of both runs.
     pub repetition: u32,
-    /// Of the whole runs.
+    /// Ratio of the whole runs.
     pub value: Option<f64>,
-    /// Smallest ratio, of the whole runs and of each second of one run and the same second of the other; `None` where
-    /// fewer than `LEAST_WINDOWS` seconds have enough samples.
+    /// Minimum of the ratios of the whole runs and of corresponding seconds; `None` if fewer than `LEAST_WINDOWS`
+    /// seconds have enough samples.
     pub low: Option<f64>,
-    /// Largest of these ratios.
+    /// Maximum of these ratios.
     pub high: Option<f64>,
 }
 
 impl Measure {
-    /// Its word.
+    /// Display name.
     pub fn word(self) -> &'static str {
         match self {
             Measure::Median => "median",
@@ -106,7 +103,7 @@ impl Measure {
         }
     }
 
-    /// Of a whole run.
+    /// Value for a whole run.
     fn of_run(self, of: Of, run: &Run) -> Option<f64> {
         let statistics: &Statistics = match of {
             Of::Rtt => &run.rtt_us,
@@ -122,7 +119,7 @@ impl Measure {
         }
     }
 
-    /// Of one second of it.
+    /// Value for one second of a run.
     fn of_window(self, window: &Window) -> Option<f64> {
         match self {
             Measure::Median => window.median,
@@ -132,7 +129,7 @@ impl Measure {
     }
 }
 
-/// Two valid runs that differ in one thing.
+/// Two valid runs that differ in one property.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     kind: Kind,
@@ -162,8 +159,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Smallest and largest ratio of the seconds of both runs, the first with the first, and of the whole runs: the p99 of
-    /// a run can exceed those of all its seconds but one.
+    /// Minimum and maximum of the ratios of corresponding seconds and of the whole runs. The p99 of a run can exceed
+    /// those of all its seconds but one.
     fn range(&self, of: Of, measure: Measure, whole: Option<f64>) -> (Option<f64>, Option<f64>) {
         let windows = |run: &'_ Run| -> Vec<Option<f64>> {
             let windows = match of {
@@ -187,7 +184,7 @@ impl Pair<'_> {
         (ratios.first().copied(), ratios.last().copied())
     }
 
-    /// Words for one of the two: what it is, as far as it tells it from the other.
+    /// Description of one of the two runs, with the properties that distinguish it.
     fn name(&self, run: &Run, of: Of, measure: Measure) -> String {
         let mut words = vec![run.datapath.as_str(), run.publisher.word()];
         words.extend(run.disturbance.map(Disturbance::word));
@@ -207,13 +204,13 @@ impl Pair<'_> {
     }
 }
 
-/// `None` if either is unknown or the divisor is 0: that says nothing.
+/// Quotient; `None` if either is unknown or the divisor is 0.
 fn quotient(dividend: Option<f64>, divisor: Option<f64>) -> Option<f64> {
     Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
 }
 
-/// Every comparison of a kind that valid runs allow, in the order of their dividends. A dividend is
-/// compared with the first run that will do; a step of an ablation, with all.
+/// All comparisons of a kind between valid runs, in the order of their dividends. A dividend is compared with the first
+/// suitable run; a step of an ablation, with all.
 fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     let valid = move || runs.iter().filter(|run| run.invalid.is_none());
     let most = match kind {
@@ -230,7 +227,7 @@ fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     })
 }
 
-/// Whether two runs differ in what a comparison is about, and in nothing else.
+/// Returns whether two runs differ in the compared property only.
 fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
     let alike = dividend.publisher == divisor.publisher
         && dividend.payload_bytes == divisor.payload_bytes
@@ -244,7 +241,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
         && dividend.stages == divisor.stages;
     let same_disturbance = dividend.disturbance == divisor.disturbance;
     let same_arbiter = dividend.arbiter() == divisor.arbiter();
-    // On a link that is idle but for the round trips the arbiter decides nothing.
+    // On an otherwise idle link the arbiter is irrelevant.
     let served_alike = same_arbiter || divisor.arbiter() == Some(Arbiter::Fifo);
     let beside = |disturbance| {
         dividend.disturbance == Some(disturbance)
@@ -263,7 +260,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
         }
         Kind::Order => {
             let orders = (dividend.order, divisor.order);
-            // Beside what goes on outside of the participants, the order is a step of an ablation.
+            // Under outside disturbances the order is a step of an ablation.
             let is_inside = dividend.disturbance.is_none_or(Disturbance::is_inside);
             let is_pair = orders == (Order::Fifo, Order::Priority)
                 && dividend.datapath == divisor.datapath
@@ -280,7 +277,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
     alike && differ
 }
 
-/// All comparisons that a result's valid runs allow.
+/// All comparisons between a result's valid runs.
 pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
     use Measure::{Max, Median, P99, P999, TypicalP99};
     let mut ratios = Vec::new();
@@ -313,7 +310,7 @@ mod tests {
     use crate::scenario::plan::{self, Part};
     use crate::scenario::rtt::Config;
 
-    /// A run of three seconds in which each round trip took that long.
+    /// Run of three seconds with constant round-trip times.
     fn run(config: &Config, rtt_ns: u64) -> Run {
         let (mut ping, pong) = (PingRecorder::new(6_000, 1), PongRecorder::new(6_000, 1));
         for id in 0..6_000 {
@@ -333,8 +330,8 @@ mod tests {
         run
     }
 
-    /// The rows of a demo: 30 times as long under the flood, twice with the strict arbiter; inside,
-    /// three times as long in FIFO order.
+    /// Rows of a demo: 30 times as long under the flood, twice with the strict arbiter, and three times as long in FIFO
+    /// order with an inside disturbance.
     pub(super) fn runs(payloads: &[u32]) -> Vec<Run> {
         let of_row = |row: &Config| {
             let rtt_ns = match (row.scenario.disturbance, row.cable.arbiter) {

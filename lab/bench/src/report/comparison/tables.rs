@@ -1,15 +1,14 @@
-//! Comparisons for people.
+//! Text tables of comparisons.
 
 use std::fmt::Write;
 
 use super::{Kind, Measure, Of, Pair, Publisher, Run, pairs};
 use crate::report::{Disturbance, Order};
 
-/// The width of a column of numbers.
+/// Width of a column of numbers.
 const COLUMN: usize = 9;
 
-/// How many times as long round trips take beside the flood: a line a payload, two columns a
-/// publisher. Empty if nothing can be compared.
+/// Ratios under the flood: a line per payload, two columns per publisher. Empty without a comparison.
 pub fn flood_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 2] = [Measure::Median, Measure::P99];
     let all: Vec<Pair<'_>> = pairs(runs, Kind::Flood)
@@ -51,8 +50,7 @@ pub fn flood_table(runs: &[Run]) -> String {
     text
 }
 
-/// The flood on a link that serves frames as they came, and on one that serves the most urgent class
-/// first. Empty if nothing can be compared.
+/// Flood on a FIFO link and on a strict one. Empty without a comparison.
 pub fn arbiter_table(runs: &[Run]) -> String {
     let mut rows: Vec<Vec<String>> = vec![
         cells([
@@ -98,8 +96,7 @@ pub fn arbiter_table(runs: &[Run]) -> String {
         + &aligned(&rows)
 }
 
-/// Disturbed from inside, with jobs run as they became ready and by priority. Empty if nothing can be
-/// compared.
+/// Inside disturbances with FIFO jobs and with jobs by priority. Empty without a comparison.
 pub fn order_table(runs: &[Run]) -> String {
     const SHOWN: [Measure; 4] = [Measure::Median, Measure::P99, Measure::P999, Measure::Max];
     let mut headings = vec![String::new(); 2];
@@ -142,7 +139,7 @@ pub fn order_table(runs: &[Run]) -> String {
     text
 }
 
-/// What a disturbance achieved, in a line.
+/// Line with a disturbance's achievement.
 fn achieved(run: &Run) -> String {
     let Some(disturbed) = &run.disturbed else {
         return String::new();
@@ -188,7 +185,7 @@ fn cells<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// Rows of equally many cells, each column as wide as its widest cell.
+/// Formats rows with the same number of cells, each column as wide as its widest cell.
 pub(in crate::report) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);

@@ -1,20 +1,18 @@
-//! The two pictures of a comparison, as SVG: where round trips lie, and how heavy the tail is.
+//! Figures of a comparison as SVG: the distribution of round-trip times, and its tail.
 //!
-//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one.
-//! Shares are of all round trips that were scheduled. In the tail a lost one counts as longer than any
-//! time, so its curve ends at the share that was lost instead of running out: a run must not look
-//! better for having lost its slowest samples.
+//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one. Shares refer to
+//! all scheduled round trips. In the tail a lost one counts as longer than any time, so its curve ends at the share
+//! lost: losing its slowest samples must not improve a run.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// Pixels of the drawing; the page scales it to the width there is. Small, so that its labels can be
-/// read on a phone.
+/// Size of the drawing in pixels; the page scales it. Small, so that its labels are readable on a phone.
 const SIZE: (u32, u32) = (560, 340);
-/// One for each curve of a picture. The first six are distinguishable with any kind of colour vision (Okabe and Ito,
-/// 2008); the key names the curves in the same order.
+/// Colours of the curves. The first six are distinguishable with any colour vision (Okabe and Ito, 2008); the key uses
+/// the same order.
 pub(super) const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -29,15 +27,15 @@ pub(super) const COLOURS: [RGBColor; 12] = [
     RGBColor(120, 70, 20),
     RGBColor(220, 20, 60),
 ];
-/// On the page's white and, through its style sheet, on its dark ground.
+/// Axis colours for the white page; the style sheet adapts them to dark mode.
 const INK: RGBColor = RGBColor(70, 70, 70);
 const GRID: RGBColor = RGBColor(222, 222, 222);
-/// Marks of the time axis, at most: each 1, 2, ... 9 of the decades there can be.
+/// Maximum number of marks on the time axis: 1, 2, ... 9 of each decade.
 const TIME_MARKS: usize = 60;
-/// The smallest share that a tail shows; the largest is all.
+/// Smallest share that a tail shows.
 const MIN_SHARE: f64 = 1e-4;
 
-/// Round trips of about the same time.
+/// Number of round trips within a time range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bucket {
     pub(super) low_us: f64,
@@ -45,14 +43,14 @@ pub(super) struct Bucket {
     pub(super) count: u64,
 }
 
-/// One run in a picture.
+/// Curve of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
-    /// What tells it from the others of the picture.
+    /// Name that distinguishes it within the figure.
     pub(super) name: String,
-    /// By time, without overlap; empty ones may be left out.
+    /// Buckets by time, without overlap; empty ones may be omitted.
     pub(super) buckets: Vec<Bucket>,
-    /// Round trips that were scheduled.
+    /// Number of scheduled round trips.
     pub(super) samples: u64,
 }
 
@@ -61,7 +59,7 @@ impl Curve {
         count as f64 / self.samples.max(1) as f64
     }
 
-    /// The outline of the distribution: steps that start and end at zero.
+    /// Outline of the distribution: steps that start and end at zero.
     fn outline(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::new();
         let mut end_us = None;
@@ -78,7 +76,7 @@ impl Curve {
         points
     }
 
-    /// (time, share that took longer or never came back), up to `end_us`.
+    /// Points (time, share that took longer or was lost) up to `end_us`.
     fn tail(&self, end_us: f64) -> Vec<(f64, f64)> {
         let mut longer = self.samples;
         let mut points: Vec<(f64, f64)> = Vec::new();
@@ -95,13 +93,13 @@ impl Curve {
     }
 }
 
-/// The colour of the curve of that number, for the key beside the picture.
+/// Colour of curve `number`, for the key of the figure.
 pub(super) fn colour(number: usize) -> String {
     let RGBColor(red, green, blue) = COLOURS[number % COLOURS.len()];
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// How many of a run's round trips fell into each bucket. `None` if there are none.
+/// Figure of the distributions. `None` without round trips.
 pub(super) fn distributions(curves: &[Curve]) -> Option<String> {
     let shares = curves.iter().flat_map(Curve::outline);
     let highest = shares.map(|(_, share)| share).fold(0.0, f64::max);
@@ -111,13 +109,12 @@ pub(super) fn distributions(curves: &[Curve]) -> Option<String> {
     })
 }
 
-/// The share of round trips that took longer than a time. `None` if there are none.
+/// Figure of the shares that took longer than a time. `None` without round trips.
 pub(super) fn tails(curves: &[Curve]) -> Option<String> {
     let names = ("time", "share that took longer");
     draw(curves, names, (MIN_SHARE..1.0).log_scale(), Curve::tail)
 }
 
-/// From the shortest to the longest time of all curves.
 fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     let buckets = || curves.iter().flat_map(|curve| &curve.buckets);
     let low_us = buckets().map(|bucket| bucket.low_us).reduce(f64::min)?;
@@ -125,9 +122,8 @@ fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     Some(low_us.max(0.001)..high_us)
 }
 
-/// A line for each curve over a logarithmic time axis, `points` of it up to the longest time, as an
-/// SVG without XML prolog, to be put into a page. `names` are those of the axes. Drawing into a string
-/// cannot fail but for a picture that has no room for its axes, which [`SIZE`] has.
+/// Draws the `points` of each curve over a logarithmic time axis, as an SVG without XML prolog for inclusion in a page.
+/// `names` are those of the axes. Drawing into a string fails only if the axes do not fit, and they fit [`SIZE`].
 fn draw<Y>(
     curves: &[Curve],
     names: (&str, &str),
@@ -177,7 +173,7 @@ fn line(number: usize) -> ShapeStyle {
     COLOURS[number % COLOURS.len()].stroke_width(2)
 }
 
-/// A time with its unit, short enough for an axis.
+/// Formats a time with its unit, short enough for an axis.
 pub(super) fn time(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{} s", round(us / 1e6)),
@@ -186,7 +182,7 @@ pub(super) fn time(us: f64) -> String {
     }
 }
 
-/// The label of a mark: 1, 2 and 5 of each decade have one, or they would run into each other.
+/// Label of a mark: only 1, 2 and 5 of each decade have one, so that labels do not overlap.
 fn time_mark(us: f64) -> String {
     let digit = us / 10_f64.powf(us.log10().floor());
     let is_labelled = [1.0, 2.0, 5.0]
@@ -199,7 +195,7 @@ fn percent(share: f64) -> String {
     format!("{} %", round(share * 100.0))
 }
 
-/// Three digits, without zeros that say nothing.
+/// Rounds to three digits, without trailing zeros.
 fn round(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;

@@ -1,21 +1,20 @@
-//! Which runs belong into one picture: those that differ in what is being compared and nothing else.
+//! Groups of runs for one figure: runs that differ only in the compared property.
 
 use super::super::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
 use super::figure::{Bucket, Curve};
 use crate::cable::Arbiter;
 
-/// What a comparison is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// The link between the hosts, and what else is sent through it.
+    /// The link between the hosts, and other traffic on it.
     Link,
     /// The hosts' receive work.
     Receive,
-    /// The participant's own other work.
+    /// Other work of the participant.
     Inside,
 }
 
-/// Runs in one picture, quiet ones first.
+/// Runs of one figure, undisturbed ones first.
 #[derive(Clone, Debug)]
 pub(super) struct Group<'a> {
     pub(super) subject: Subject,
@@ -59,14 +58,13 @@ impl Subject {
 }
 
 impl Group<'_> {
-    /// The curves of its runs, named by what tells them apart.
+    /// Curves of the runs, with distinguishing names.
     pub(super) fn curves(&self) -> Vec<Curve> {
         self.runs.iter().map(|run| curve(run)).collect()
     }
 }
 
-/// Every picture that runs of a result make, in the order of the runs. A run that has nothing to be
-/// compared with is a picture of its own.
+/// All figures of a result, in the order of the runs. A run without a counterpart has its own figure.
 pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for run in runs {
@@ -86,7 +84,7 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
         };
         let inside: Vec<Disturbance> =
             distinct(alike().filter_map(|run| run.disturbance.filter(is_inside)));
-        // What only storms are read against is in their picture.
+        // Baselines used only by storms are in the storms' figure.
         let is_elsewhere = alike().all(is_quiet_baseline)
             && runs
                 .iter()
@@ -103,8 +101,7 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
     groups
 }
 
-/// The pictures about receive work that a run belongs into: one for each thing that disturbs, with the
-/// undisturbed runs in each.
+/// Receive-work figures of a run: one per disturbance, each with the undisturbed runs.
 fn of_receive_work<'a>(runs: &'a [Run], run: &Run) -> Vec<Group<'a>> {
     let alike = || {
         runs.iter().filter(|other| {
@@ -130,7 +127,7 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     let disturbed = runs.iter().find(|run| run.disturbance.is_some());
     let beside = disturbed.map_or("undisturbed", |run| disturbance_of(run));
     let over = match subject {
-        // The datapath is what is compared.
+        // These figures compare the datapaths.
         Subject::Receive => String::new(),
         Subject::Link | Subject::Inside => format!(" over {}", run.datapath),
     };
@@ -146,8 +143,7 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     }
 }
 
-/// Whether two runs can be compared: they differ in disturbance, order, arbiter and way of receiving
-/// at most.
+/// Returns whether two runs are comparable: they differ at most in disturbance, order, arbiter and way of receiving.
 fn is_alike(one: &Run, other: &Run) -> bool {
     let setting = |run: &Run| {
         let sizes = (run.payload_bytes, run.rate_hz);
@@ -156,7 +152,7 @@ fn is_alike(one: &Run, other: &Run) -> bool {
     setting(one) == setting(other) && one.is_on_link_of(other)
 }
 
-/// Whether a run shows what receive work costs, or a remedy against it.
+/// Returns whether a run shows the cost of receive work, or a remedy against it.
 fn is_about_receive_work(run: &Run) -> bool {
     run.disturbance == Some(Disturbance::Storm)
         || run.bulk_reader.is_some()
@@ -164,7 +160,7 @@ fn is_about_receive_work(run: &Run) -> bool {
         || run.stages.contains(&Stage::Xdp)
 }
 
-/// What a storm is read against: nothing disturbs, and nothing special is done.
+/// Returns whether a run is a storm's baseline: undisturbed, with jobs by priority.
 fn is_quiet_baseline(run: &Run) -> bool {
     run.disturbance.is_none() && run.order == Order::Priority
 }
@@ -183,7 +179,6 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
-/// What disturbed a run.
 fn disturbance_of(run: &Run) -> &'static str {
     match (run.disturbance, run.bulk_reader) {
         (Some(Disturbance::Flood), Some(_)) => "flood for a bulk reader",
@@ -191,7 +186,7 @@ fn disturbance_of(run: &Run) -> &'static str {
     }
 }
 
-/// What tells a run from the others of its picture.
+/// Name that distinguishes a run within its figure.
 pub(super) fn name(run: &Run) -> String {
     let disturbance = disturbance_of(run);
     let order = match run.order {

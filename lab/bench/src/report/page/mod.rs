@@ -1,9 +1,8 @@
-//! A result as one HTML page that needs nothing else: no script, no font, no network.
+//! Result as one self-contained HTML page, without scripts, fonts or network access.
 //!
-//! Its order is the reader's: first the answers (ratios within the run), then for each comparison where
-//! round trips lie and how heavy the tail is, then every number, last the machine, the command and
-//! what was not measured or is no result. What the page says is computed from the report alone, so a
-//! page can be made again from the JSON.
+//! The page begins with the answers (ratios within the result), followed by the figures of each comparison, all
+//! numbers, the machine and command, and the missing or invalid runs. It is computed from the report alone, so a page
+//! can be regenerated from the JSON.
 
 mod figure;
 mod groups;
@@ -15,10 +14,10 @@ use self::figure::Curve;
 use self::groups::{Group, Subject};
 use super::{Kind, Measure, Of, Order, Ratio, Report, Run};
 
-/// Light and dark, narrow and wide, screen and paper.
+/// Style sheet for light and dark mode, narrow and wide screens, and paper.
 const STYLE: &str = include_str!("style.css");
 
-/// The page of a report.
+/// Page of a report.
 pub fn page(report: &Report) -> String {
     let groups = groups::of(&report.runs);
     let markup = html! {
@@ -67,7 +66,7 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-/// The median ratio of each kind of comparison, with its range and its meaning.
+/// Median ratio of each kind of comparison, with its range and meaning.
 fn answers(report: &Report) -> Markup {
     let told = [
         Kind::Flood,
@@ -82,9 +81,9 @@ fn answers(report: &Report) -> Markup {
     html! { ul.answers { @for (times, sentence) in told { li { strong { (times) } (sentence) } } } }
 }
 
-/// The median of a kind's p99 ratios with its range, and what it says.
+/// Median of a kind's p99 ratios with its range, and a sentence about it.
 fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
-    // The executor answers for the hosts' part; the link is in the way of all of it.
+    // Executor and receive work affect the hosts' share; the link affects the whole round trip.
     let of = match kind {
         Kind::Flood | Kind::Arbiter | Kind::Large => Of::Rtt,
         Kind::Order | Kind::Storm | Kind::Step => Of::Host,
@@ -96,12 +95,12 @@ fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
         .filter(|ratio| ratio.value.is_some() && ratio.disturbance.is_some())
         .collect();
     ratios.sort_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
-    // Of an even number the smaller: a headline is no larger than what most runs show.
+    // The lower median: a headline must not exceed what most runs show.
     let median = *ratios.get(ratios.len().checked_sub(1)? / 2)?;
     Some((times(median.value), range(median) + &sentence(median)))
 }
 
-/// "(5.5 to 17) ", or nothing where there is no range.
+/// Text "(5.5 to 17) ", or an empty string without a range.
 fn range(ratio: &Ratio) -> String {
     let ends = ratio.low.zip(ratio.high);
     ends.map_or_else(String::new, |(low, high)| {
@@ -139,7 +138,7 @@ fn sentence(ratio: &Ratio) -> String {
     }
 }
 
-/// Priority inversions of all runs that were disturbed from inside, in either order.
+/// Priority inversions of all runs with an inside disturbance, in either order.
 fn inversions(runs: &[Run]) -> Option<(String, String)> {
     let of_order = |order| {
         let mut disturbed = runs
@@ -156,7 +155,6 @@ fn inversions(runs: &[Run]) -> Option<(String, String)> {
     Some((by_priority.to_string(), sentence))
 }
 
-/// A ratio as people say it.
 fn times(value: Option<f64>) -> String {
     value.map_or_else(
         || "–".to_owned(),
@@ -164,7 +162,7 @@ fn times(value: Option<f64>) -> String {
     )
 }
 
-/// All groups about one subject, under its heading.
+/// All groups of one subject, under its heading.
 fn comparisons(subject: Subject, groups: &[Group<'_>]) -> Markup {
     let mut about = groups
         .iter()
@@ -219,7 +217,7 @@ fn picture(svg: Option<String>, caption: &str) -> Markup {
     }
 }
 
-/// What was asked for and is missing, and runs that are none.
+/// Missing and invalid runs.
 fn no_results(report: &Report) -> Markup {
     let invalid: Vec<&Run> = report
         .runs
@@ -251,7 +249,7 @@ mod tests {
     use crate::report::tests::rounds;
     use crate::report::{Disturbance, Environment, Order, Publisher, ReceiveWork, Scenario, Stage};
 
-    /// A run whose round trips took 200 us, and every hundredth `slow_us`.
+    /// Run whose round trips took 200 us, and every hundredth `slow_us`.
     fn run(disturbance: Option<Disturbance>, order: Order, slow_us: u64) -> Run {
         const SAMPLES: u32 = 6_000;
         let scenario = Scenario {
@@ -309,7 +307,7 @@ mod tests {
 
     #[test]
     fn one_way_delays_stand_there_or_why_they_do_not_and_what_the_clock_is_worth() {
-        // These ends tell nothing of their clocks.
+        // These ends do not report their clocks.
         let untold = page(&report(vec![run(None, Order::Priority, 300)]));
         assert!(
             untold.contains("could not tell on which machine")
@@ -339,7 +337,7 @@ mod tests {
             for (disturbance, p99_us) in [(None, 200.0), (Some(Disturbance::Flood), flood_p99_us)] {
                 let mut run = run(disturbance, Order::Priority, 200);
                 run.payload_bytes = payload_bytes;
-                // Not that of any second.
+                // Differs from the p99 of every second.
                 run.rtt_us.p99 = Some(p99_us);
                 runs.push(run);
             }
@@ -365,7 +363,7 @@ mod tests {
         colours.sort_unstable();
         colours.dedup();
         assert_eq!(colours.len(), figure::COLOURS.len());
-        // A picture has the steps of an ablation beside a disturbance, and undisturbed runs beside it.
+        // A figure contains the steps of an ablation under a disturbance, and undisturbed runs.
         assert!(crate::report::Step::ALL.len() + 3 <= colours.len());
     }
 

@@ -1,4 +1,4 @@
-//! Every number of a report, as tables.
+//! HTML tables with all numbers of a report.
 
 use maud::{Markup, html};
 
@@ -6,10 +6,10 @@ use super::super::{Brought, Interval, Overall, Ratio, Report, Run};
 use super::groups;
 use crate::report::one_way::CHECKED;
 
-/// What is not known.
+/// Placeholder of unknown values.
 const UNKNOWN: &str = "–";
 
-/// The columns of paper 000's tables, the percentiles, and what was lost or late.
+/// Table of all runs: the columns of paper 000's tables, the percentiles, losses and late sends.
 pub(super) fn all_runs(runs: &[Run]) -> Markup {
     html! {
         h2 { "All runs" }
@@ -55,7 +55,7 @@ fn row(run: &Run) -> Markup {
     }
 }
 
-/// What round trips consist of, where one clock stamped them.
+/// Table of the components of round trips with a shared clock.
 pub(super) fn one_way(runs: &[Run]) -> Markup {
     let (told, refused): (Vec<&Run>, Vec<&Run>) =
         runs.iter().partition(|run| run.one_way.refused.is_none());
@@ -113,7 +113,7 @@ fn ways(run: &Run) -> Markup {
     }
 }
 
-/// What the executor counted where it was disturbed from inside, and what the disturbance achieved.
+/// Table of the executor's counters under inside disturbances, and of their achievement.
 pub(super) fn inside(runs: &[Run]) -> Markup {
     let mut disturbed = runs.iter().filter(|run| run.disturbed.is_some()).peekable();
     html! {
@@ -145,7 +145,7 @@ pub(super) fn inside(runs: &[Run]) -> Markup {
     }
 }
 
-/// What each step of an ablation brought.
+/// Table of each step's effect.
 pub(super) fn brought(brought: &[Brought]) -> Markup {
     let words = |interval: Option<Interval>| {
         interval.map_or_else(|| UNKNOWN.to_owned(), |interval| interval.words())
@@ -172,7 +172,7 @@ pub(super) fn brought(brought: &[Brought]) -> Markup {
     }
 }
 
-/// The same over all payloads.
+/// Table of each step's effect over all payloads.
 pub(super) fn overall(overall: &[Overall]) -> Markup {
     let words = |interval: Option<Interval>| {
         interval.map_or_else(|| UNKNOWN.to_owned(), |interval| interval.words())
@@ -198,7 +198,7 @@ pub(super) fn overall(overall: &[Overall]) -> Markup {
     }
 }
 
-/// Every comparison, with its range.
+/// Table of all comparisons, with their ranges.
 pub(super) fn ratios(ratios: &[Ratio]) -> Markup {
     html! {
         @if !ratios.is_empty() {
@@ -226,7 +226,7 @@ fn range(ratio: &Ratio) -> String {
     }
 }
 
-/// Where and how it was measured.
+/// Section with the environment of the measurement.
 pub(super) fn environment(report: &Report) -> Markup {
     let environment = &report.environment;
     let realtime = if environment.realtime_kernel {
@@ -255,7 +255,7 @@ pub(super) fn environment(report: &Report) -> Markup {
     }
 }
 
-/// What the machine did not allow, and how runs are to be read; each once.
+/// Distinct notes on refused steps and remarks on the runs.
 fn notes(report: &Report) -> Markup {
     let mut sentences: Vec<String> = Vec::new();
     for run in &report.runs {
@@ -273,7 +273,7 @@ fn micros(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.1}"))
 }
 
-/// Three digits, as many as a ratio deserves.
+/// Formats a ratio with three digits.
 pub(super) fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         value if value >= 99.95 => 0,

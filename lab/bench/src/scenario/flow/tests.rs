@@ -1,4 +1,4 @@
-//! Flows that balance, and what is said of those that do not.
+//! Tests of balanced and unbalanced flows.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn a_sample_that_vanished_names_its_hop() {
     assert_eq!(both.unaccounted(), 2, "one vanished, another was made up");
 }
 
-/// Both ends with one lane for all: 500 other datagrams were sent, 3 of all refused, 4 dropped.
+/// Both ends share one lane: 500 other datagrams were sent, 3 of all refused, 4 dropped.
 fn through_a_shared_lane(delivered: u64) -> Flow {
     let from = EndCounts {
         written: 99,
@@ -102,7 +102,7 @@ fn in_a_shared_lane_samples_that_are_missing_are_among_its_drops() {
     assert!(made_up.contains("on their last way"), "{made_up}");
 }
 
-/// 90 samples in 10 datagrams of nine at most: one was refused, one dropped.
+/// 90 samples in 10 datagrams of at most nine: one was refused, one dropped.
 fn in_shared_datagrams(received: u64, delivered: u64) -> Flow {
     let from = EndCounts {
         written: 90,

@@ -1,18 +1,15 @@
-//! Bulk topics: one each way between the participants that make the round trips, so that either
-//! executor has samples to write, send, receive, hand to callbacks, acknowledge and, with losses,
-//! repair, with round trips in between.
+//! Bulk topics in both directions between the participants of a round trip. Both executors have samples to write, send,
+//! receive, deliver, acknowledge and, with losses, retransmit between round trips.
 //!
-//! Time-triggered jobs fill what room the history has, many times a second: the next samples are
-//! written when earlier ones were acknowledged. There are several, released together, as a participant
-//! has whose bulk comes from several sources, and each writes a few samples: an activation is not
-//! interrupted, so a single one that filled the history would keep everything waiting in any order.
+//! Timers refill the history many times a second as acknowledgements free room. Several timers released together
+//! emulate several bulk sources, and each writes few samples: an activation cannot be pre-empted, so a single timer
+//! that filled the history would delay everything in any order.
 //!
-//! Large samples are written one at a time, and leave in fragments: what they show is what a critical sample
-//! waits for where a camera's pictures are in the same participant. To serialise one and to copy it out of
-//! the cache is one activation each, which nothing interrupts.
+//! Large samples are written one at a time and leave in fragments. They show how long a critical sample waits in a
+//! participant that also sends camera images. Serialising one and copying it out of the cache is one activation each.
 //!
-//! Where nobody takes from the readers, bulk ends as soon as a cache and a history are full, and what is left
-//! of it is that the one asks for what it has no room for and the other sends it again.
+//! If the readers' samples are not taken, bulk ends when cache and history are full. Then the reader only repeats its
+//! requests, and the writer its retransmissions.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,42 +22,41 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::RttMessage;
 use crate::scenario::end::EndError;
 
-/// From the ping end to the pong end.
+/// Topic from the ping end to the pong end.
 pub const TOPIC_THERE: &str = "BulkThere";
-/// From the pong end to the ping end.
+/// Topic from the pong end to the ping end.
 pub const TOPIC_BACK: &str = "BulkBack";
 
-/// The serialised size of small samples.
+/// Serialised size of small samples, in bytes.
 pub const PAYLOAD_BYTES: u32 = 1_024;
-/// Of large ones.
+/// Serialised size of large samples, in bytes.
 const LARGE_PAYLOAD_BYTES: u32 = 1 << 20;
 
-/// Small samples in its history, and so in a burst, at most.
+/// History depth for small samples, and so the maximum burst.
 pub(in crate::scenario) const HISTORY_SAMPLES: u16 = 64;
-/// Large ones: the next one is written while the one before is on its way.
+/// History depth for large samples: one is written while the previous one is sent.
 const LARGE_HISTORY_SAMPLES: u16 = 2;
 
-/// Samples that one activation writes at most: as many as one takes from another thread's ring.
+/// Maximum number of samples written by one activation, equal to the number taken from another thread's ring.
 const SAMPLES_PER_ACTIVATION: u16 = 4;
 
-/// Time between two looks for room.
+/// Refill period for small samples.
 const REFILL_PERIOD: Duration = Duration::from_millis(6);
-/// The same for large samples: what ten of them a second take of the cores, both ways, is some 17,000
-/// frames.
+/// Refill period for large samples. Ten per second in both directions are some 17,000 frames.
 const LARGE_REFILL_PERIOD: Duration = Duration::from_millis(100);
 
-/// Which samples.
+/// Kind of bulk samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BulkKind {
-    /// Of 1 KiB, as fast as they are acknowledged.
+    /// Samples of 1 KiB, as fast as they are acknowledged.
     Small,
-    /// Of 1 MiB, ten a second.
+    /// Samples of 1 MiB, ten per second.
     Large,
 }
 
 impl BulkKind {
-    /// The serialised size of its samples.
+    /// Serialised size of the samples, in bytes.
     pub fn payload_bytes(self) -> u32 {
         match self {
             Self::Small => PAYLOAD_BYTES,
@@ -68,8 +64,8 @@ impl BulkKind {
         }
     }
 
-    /// Samples a second, both ways together, that must have arrived, or the run does not count: as if
-    /// each look had found room for one or two small ones, or every other one for a large one.
+    /// Minimum number of samples received per second in both directions together for a valid run. It corresponds to one
+    /// or two small samples per refill, or a large one every other refill.
     pub fn least_per_s(self) -> f64 {
         match self {
             Self::Small => 1_600.0,
@@ -91,7 +87,7 @@ impl BulkKind {
         }
     }
 
-    /// Jobs that write: of small samples together they can fill the history.
+    /// Number of writing timers; those for small samples can together fill the history.
     fn jobs(self) -> u16 {
         match self {
             Self::Small => HISTORY_SAMPLES / SAMPLES_PER_ACTIVATION,
@@ -107,7 +103,7 @@ impl BulkKind {
     }
 }
 
-/// Its level: above the default, far below what is measured.
+/// Level of bulk: above the default, far below the measured one.
 fn level() -> Level {
     Level::clamp(1)
 }
@@ -120,16 +116,16 @@ fn qos(kind: BulkKind) -> Qos {
         .max_bytes(RttMessage::max_bytes(kind.payload_bytes()))
 }
 
-/// One end: it writes one of the topics and reads the other.
+/// Bulk endpoints of one end: a writer of one topic and a reader of the other.
 pub(in crate::scenario) struct Bulk {
     kind: BulkKind,
     writer: Rc<DataWriter<RttMessage>>,
-    /// Its callback takes every sample, decoded, as a user's would be, if any are to be taken.
+    /// Reader whose callback decodes every sample as an application would, if samples are taken.
     _reader: DataReader<RttMessage>,
-    /// At both ends.
+    /// Whether readers take samples, at both ends.
     is_taken: bool,
     jobs: RefCell<Vec<Timer>>,
-    /// Why writing ended early.
+    /// Reason why writing ended early.
     fault: Rc<Cell<Option<WriteError>>>,
 }
 
@@ -154,7 +150,6 @@ impl Bulk {
         })
     }
 
-    /// From now on there is bulk.
     pub(in crate::scenario) fn begin(&self, participant: &Participant) -> Result<(), EndError> {
         for number in 0..self.kind.jobs() {
             let name = format!("write bulk {number}");
@@ -171,7 +166,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// One activation: writes a few samples, as far as the history has room.
+    /// Returns an activation that writes a few samples, as far as the history has room.
     fn write_some(&self) -> impl Fn() + use<> {
         let (writer, fault) = (Rc::clone(&self.writer), Rc::clone(&self.fault));
         let message = RttMessage::padded_to(self.kind.payload_bytes());
@@ -187,7 +182,7 @@ impl Bulk {
         }
     }
 
-    /// No more is written; what was is on its way.
+    /// Stops writing; written samples are still sent.
     pub(in crate::scenario) fn end(&self, participant: &Participant) -> Result<(), EndError> {
         for timer in self.jobs.borrow_mut().drain(..) {
             participant.stop_timer(timer);
@@ -195,24 +190,24 @@ impl Bulk {
         self.fault.take().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Whether the other end has all; `None` if it takes nothing, and so never will.
+    /// Returns whether the other end has acknowledged all samples; `None` if it takes none.
     pub(in crate::scenario) fn is_acknowledged(&self) -> Option<bool> {
         self.is_taken.then(|| self.writer.all_acknowledged())
     }
 }
 
-/// Where bulk samples went, as one participant counted them: those it wrote, and those it read.
+/// Bulk samples counted by one participant, written and read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BulkCounts {
-    /// Accepted by `write`.
+    /// Samples accepted by `write`.
     pub written: u64,
-    /// Sent again because the reader asked.
+    /// Samples retransmitted on request.
     pub repaired: u64,
-    /// Handed to the reader's callback.
+    /// Samples passed to the reader's callback.
     pub delivered: u64,
-    /// Not handed to it, for any reason that the reader knows.
+    /// Samples not passed to the callback, for any counted reason.
     pub dropped: u64,
-    /// Of these, those that lie in its cache.
+    /// Samples of `dropped` that are still in the reader's cache.
     pub kept: u64,
 }
 

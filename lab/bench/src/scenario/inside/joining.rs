@@ -1,8 +1,8 @@
-//! Endpoints that appear and leave: a third participant, on the host of the pong end, whose 100
-//! writers and 100 readers both ends are told of, and told that they are gone, again and again.
+//! Endpoint churn: a third participant on the pong end's host repeatedly creates and deletes 100 writers and 100
+//! readers.
 //!
-//! Nobody matches them. What they cost is discovery: an announcement each way of being, reliable, in
-//! bursts of two hundred.
+//! No endpoint matches them. Their cost is discovery: reliable announcements of creation and deletion, in bursts of two
+//! hundred.
 
 use std::time::{Duration, Instant};
 
@@ -16,27 +16,27 @@ use crate::scenario::transport::Transport;
 use crate::scenario::{RttMessage, Site};
 use crate::stop::Stop;
 
-/// Endpoints of each kind: together 200.
+/// Endpoints of each kind, 200 together.
 const ENDPOINTS_OF_A_KIND: usize = 100;
 
-/// From the appearance of all to their end, and from that to their appearance.
+/// Time between creating all endpoints and deleting them, and the reverse.
 const DWELL: Duration = Duration::from_millis(25);
 
-/// Announcements a second that each end must have taken in, or the run does not count: a wave that
-/// comes, or one that goes.
+/// Minimum number of announcements per second that each end must process for a valid run: one burst of creations or
+/// deletions.
 pub const LEAST_PER_S: f64 = 200.0;
 
-/// What the participant that comes and goes is told.
+/// Configuration of the churning participant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where it is.
+    /// Location of the participant.
     pub site: Site,
-    /// The core it runs on, at ordinary priority.
+    /// CPU core, at ordinary priority.
     pub core: Option<usize>,
 }
 
-/// What it did.
+/// Counts of the churning participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Endpoints created.
@@ -45,7 +45,7 @@ pub struct Report {
     pub left: u64,
 }
 
-/// The whole of it, in the calling process, from the word to go until it is told to stop.
+/// Runs the churn in the calling process, from the parent's `Go` until its stop.
 pub fn run_joining(
     config: &Config,
     stop: &Stop,
@@ -103,7 +103,7 @@ fn appear(participant: &Participant) -> Result<Endpoints, EndError> {
         readers: Vec::with_capacity(ENDPOINTS_OF_A_KIND),
     };
     for number in 0..ENDPOINTS_OF_A_KIND {
-        // Topics of their own: they meet neither each other nor anybody else.
+        // Unique topics, which match no endpoint.
         let writer = participant.create_writer(&format!("Joining/written/{number}"), &qos)?;
         let reader = participant.create_view_reader(&format!("Joining/read/{number}"), &qos)?;
         endpoints.writers.push(writer);
@@ -112,7 +112,7 @@ fn appear(participant: &Participant) -> Result<Endpoints, EndError> {
     Ok(endpoints)
 }
 
-/// Lets what is filed go out, and time pass.
+/// Runs the participant for the dwell time.
 fn dwell(participant: &Participant, stop: &Stop) {
     let end = Instant::now() + DWELL;
     while !stop.is_requested() {

@@ -1,4 +1,4 @@
-//! Making a trial, again where the machine has spoilt it: that is no fault of the code.
+//! Execution of a trial, repeated when the machine spoilt it.
 
 use super::{Trial, Verdict};
 use crate::child::Program;
@@ -6,20 +6,20 @@ use crate::namespace::Testbed;
 use crate::report::Run;
 use crate::scenario::rtt;
 
-/// How often a trial is made that the machine spoils, or that cannot be made.
+/// Maximum number of attempts when the machine spoils a trial or it cannot be run.
 pub const TRIES: u32 = 3;
 
-/// A trial that was made.
+/// Completed trial.
 pub struct Made {
-    /// What came of the last attempt.
+    /// Verdict of the last attempt.
     pub verdict: Verdict,
-    /// All that was measured in it; `None` if it could not be made.
+    /// Measurements of the last attempt; `None` if it could not be run.
     pub run: Option<Run>,
 }
 
 impl Trial {
-    /// Makes it between two hosts, up to [`TRIES`] times: until it could be made and the machine has not
-    /// spoilt it. Each attempt that does not count is told, with its number.
+    /// Runs the trial between two hosts, up to [`TRIES`] times, until an attempt is not spoilt by the machine. Calls
+    /// `thrown_away` with the number and verdict of each discarded attempt.
     pub fn make(
         &self,
         testbed: &Testbed,

@@ -1,41 +1,41 @@
-//! What is counted, and what is switched off to show that it counts.
+//! Isolation counters, and the mechanisms that companion runs turn off.
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::Run;
 use crate::scenario::flow::Flow;
 
-/// What is switched off in a companion.
+/// Mechanism that a companion turns off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// Jobs by priority, and a lane a level: both, since one lane for all has the one order of its ring.
+    /// Jobs by priority, and a lane per level. Both go together, because a single lane has a single order.
     PrioritiesAndLanes,
-    /// The link's strict order of classes.
+    /// Strict priority of classes on the link.
     StrictLink,
-    /// Bulk gives buffers back before it costs what is reserved for the most critical lane.
+    /// Recycling: bulk returns buffers before it takes any reserved for the most critical lane.
     Recycling,
-    /// Drops have names: the link loses some frames, and books them as handed over.
+    /// Named drops: the companion's link counts some lost frames as delivered.
     Ledger,
 }
 
-/// What is counted.
+/// Isolation counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counter {
-    /// Priority inversions, of all levels at both ends.
+    /// Priority inversions of all levels at both ends.
     Inversions,
-    /// Critical round trips that did not come back.
+    /// Critical round trips that did not return.
     Lost,
-    /// Looks at both ends that found fewer buffers free than are reserved; those that the critical lane had taken
-    /// itself do not count.
+    /// Polls at both ends that found fewer free buffers than are reserved, except for those the critical lane itself
+    /// took.
     Touched,
-    /// Critical samples in no count with a name, hop by hop.
+    /// Critical samples in no named count, summed over the hops.
     Unaccounted,
 }
 
 impl Mechanism {
-    /// All.
+    /// All mechanisms.
     pub const ALL: [Mechanism; 4] = [
         Mechanism::PrioritiesAndLanes,
         Mechanism::StrictLink,
@@ -43,7 +43,7 @@ impl Mechanism {
         Mechanism::Ledger,
     ];
 
-    /// What counts when it is off.
+    /// Counter that rises when this mechanism is off.
     pub fn counter(self) -> Counter {
         match self {
             Mechanism::PrioritiesAndLanes => Counter::Inversions,
@@ -53,7 +53,7 @@ impl Mechanism {
         }
     }
 
-    /// In words.
+    /// Descriptive name.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::PrioritiesAndLanes => "jobs by priority and a lane a level",
@@ -65,7 +65,7 @@ impl Mechanism {
 }
 
 impl Counter {
-    /// All, in the order they are shown in.
+    /// All counters in display order.
     pub const ALL: [Counter; 4] = [
         Counter::Inversions,
         Counter::Lost,
@@ -73,7 +73,7 @@ impl Counter {
         Counter::Unaccounted,
     ];
 
-    /// In words.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Counter::Inversions => "inversions",
@@ -84,23 +84,21 @@ impl Counter {
     }
 }
 
-/// The counters of a run. `None`, in results null: the run has nothing of the kind, or nothing that could
-/// count was there.
+/// Counters of a run. `None`, null in results, marks a counter the run does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// See [`Counter::Inversions`]. `None` if an end has handed over samples that were not judged: without
-    /// the stamp of their arrival nothing is known to have come before them.
+    /// Counter [`Counter::Inversions`]. `None` if an end delivered samples without a receive timestamp, for which
+    /// inversions cannot be detected.
     pub inversions: Option<u64>,
-    /// See [`Counter::Lost`].
+    /// Counter [`Counter::Lost`].
     pub lost: Option<u64>,
-    /// See [`Counter::Touched`]. `None` if an end reserves nothing: sockets.
+    /// Counter [`Counter::Touched`]. `None` if an end reserves no buffers (sockets).
     pub touched: Option<u64>,
-    /// See [`Counter::Unaccounted`]. `None` unless both ways were written to.
+    /// Counter [`Counter::Unaccounted`]. `None` unless both directions were written to.
     pub unaccounted: Option<u64>,
 }
 
 impl Counts {
-    /// Those of a run.
     pub(super) fn of(run: &Run) -> Counts {
         let ways: Option<&[Flow; 2]> = run.flows.as_slice().try_into().ok();
         let judged = run.inversions.judged;
@@ -120,7 +118,7 @@ impl Counts {
         }
     }
 
-    /// One of them.
+    /// Value of one counter.
     pub fn get(&self, counter: Counter) -> Option<u64> {
         match counter {
             Counter::Inversions => self.inversions,

@@ -1,8 +1,8 @@
-//! What came of a trial, and whether it shows what it is there to show.
+//! Verdict on a trial.
 //!
-//! A counter that is not there is no 0: it fails the trial, as one does that is not what it should be. With
-//! all mechanisms on each counter must be 0. A companion must have its own above 0, and, unless it is the
-//! one without names, nothing unaccounted for: what is lost without a strict link is lost by name.
+//! A missing counter is not zero: it fails the trial, as a wrong value does. With all mechanisms on, each counter must
+//! be zero. A companion must have its own counter above zero. Its `unaccounted` must be zero, except in the companion
+//! without the ledger, because loss without a strict link is still named.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,51 +13,50 @@ use crate::scenario::ScenarioError;
 use crate::scenario::inside::bulk::HISTORY_SAMPLES;
 use crate::scenario::transport::{BulkReader, Transport};
 
-/// The share of its rate that a flood must reach to be one, if it is to fill the link. Its senders are ordinary
-/// processes, which a machine with other work keeps waiting.
+/// Minimum share of its rate for a flood that fills the link. Its senders have ordinary priority, so other work of the
+/// machine delays them.
 const LEAST_OF_FILLING: f64 = 0.8;
-/// The same, if it is to overrun the link: half of three times the link's does so still.
+/// Minimum share of its rate for a flood that overruns the link: half of three times the link's rate still does.
 const LEAST_OF_OVERRUN: f64 = 0.5;
 
-/// What came of a trial: an element of `trials` of a result (`isolane/isolation/1`).
+/// Result of a trial: an element of `trials` in a result (`isolane/isolation/1`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What it is, in words.
+    /// Description of the trial.
     pub name: String,
-    /// What moved datagrams: `udp`, `xdp`.
+    /// Datapath: `udp` or `xdp`.
     pub datapath: String,
-    /// What was off in it, if it is a companion: `priorities-and-lanes`, `strict-link`, `recycling` or
-    /// `ledger`; null: nothing.
+    /// Disabled mechanism of a companion: `priorities-and-lanes`, `strict-link`, `recycling` or `ledger`; null for
+    /// none.
     pub without: Option<Mechanism>,
-    /// The counters that it must have: `inversions`, `lost`, `touched`, `unaccounted`. Sockets reserve
-    /// nothing, so nothing of theirs is touched.
+    /// Required counters: `inversions`, `lost`, `touched`, `unaccounted`. Sockets reserve no buffers, so they have no
+    /// `touched`.
     pub has: Vec<Counter>,
-    /// What was counted; null: it could not be, which is a fault of the trial if it must have the counter.
+    /// Counter values; null if a counter is missing, which fails the trial if the counter is required.
     pub counts: Counts,
-    /// Less urgent activations begun after a critical sample's stamp that the kernel did not show yet, at the
-    /// look before them: inversions by the stamp alone, and no decision of the executor. At both ends, not judged;
-    /// null: it could not be made.
+    /// Less urgent activations begun after a critical sample's kernel timestamp, when the preceding poll did not yet
+    /// return the sample. These are inversions by timestamp, and no decision of the executor. Sum of both ends, not
+    /// judged; null if the trial could not be run.
     pub kernel_late: Option<u64>,
     /// Critical round trips scheduled.
     pub samples: u64,
-    /// Datagrams of the flood that reached the link, or samples of the participants' own bulk, both ways.
+    /// Datagrams of the flood that reached the link, or samples of the participants' own bulk, both directions
+    /// together.
     pub bulk: u64,
-    /// The rate that the flood reached, in multiples of the link's, in the direction that had less; null:
-    /// there was none.
+    /// Achieved rate of the flood as a multiple of the link's, in the slower direction; null without a flood.
     pub factor: Option<f64>,
-    /// Where bulk is not drained, what shows it: datagrams that its lane dropped because it was full, or
-    /// samples that lay in its reader's cache, at the end that had fewer; null where it is drained, or is for no
-    /// lane.
+    /// Evidence that bulk is not drained: datagrams that its full lane dropped, or samples in its reader's cache, at
+    /// the end with fewer. Null where bulk is drained, or addresses no lane.
     pub unread: Option<u64>,
-    /// Why the run as a whole is no result, in words: its ledgers do not balance, or the machine was too
-    /// slow for it. Meant in the companion without names, and there only.
+    /// Reason why the run is invalid: its ledgers do not balance, or the machine was too slow. Expected only in the
+    /// companion without the ledger.
     pub invalid: Option<String>,
-    /// Why it does not show what it is there to show; null: it does.
+    /// Reason why the trial failed; null if it passed.
     pub fault: Option<String>,
 }
 
 impl Trial {
-    /// Judges a run of it.
+    /// Judges a run of this trial.
     pub fn judge(&self, run: &Run) -> Verdict {
         let ledger = run.ledger.as_ref();
         let flood = ledger.and_then(|ledger| ledger.flood.as_ref());
@@ -78,9 +77,8 @@ impl Trial {
         verdict
     }
 
-    /// Whether a run of it shows nothing because the machine stood still for too long: frames were dropped
-    /// before the cable, or what was to disturb hardly did. That is no fault of the code, unless it happens
-    /// every time. What is counted with all mechanisms beside little is no less counted.
+    /// Returns whether a stall of the machine spoilt the run: frames were dropped before the cable, or the disturbance
+    /// was too weak. A violation with all mechanisms on counts even under a weak disturbance.
     pub fn is_spoilt(&self, run: &Run) -> bool {
         let verdict = self.judge(run);
         let is_weak = run.disturbed.is_some_and(|disturbed| !disturbed.enough)
@@ -90,7 +88,7 @@ impl Trial {
         has_ingress_drops(run) || (is_weak && !is_violated)
     }
 
-    /// Of a trial that could not be made.
+    /// Verdict on a trial that could not be run.
     pub fn not_made(&self, why: &ScenarioError) -> Verdict {
         Verdict {
             fault: Some(why.to_string()),
@@ -115,7 +113,7 @@ impl Trial {
         }
     }
 
-    /// See [`Verdict::unread`].
+    /// Computes [`Verdict::unread`].
     fn unread(&self, run: &Run) -> Option<u64> {
         let dropped = |end: &EndLanes| {
             let strangers = end.strangers.as_ref();
@@ -132,18 +130,18 @@ impl Trial {
         of_ends.into_iter().min()
     }
 
-    /// What datagrams are dropped as for which a lane has no room that nobody drains.
+    /// Drop reasons of an undrained lane's datagrams.
     fn names_of_full(&self) -> &'static [&'static str] {
         match self.config.transport {
             Transport::Udp => &["kernel_overflow"],
             Transport::Xdp(lanes) if !lanes.overcommits => &["ring_full"],
-            // Its ring is never full: it runs out of buffers before.
+            // The ring never fills, because the buffer pool is exhausted first.
             Transport::Xdp(lanes) if lanes.recycles => &["recycled_driver", "recycled_queue"],
             Transport::Xdp(_) => &["fill_empty"],
         }
     }
 
-    /// What [`Verdict::unread`] must be at least.
+    /// Minimum of [`Verdict::unread`].
     fn least_unread(&self) -> u64 {
         match self.config.bulk_reader {
             None | Some(BulkReader::Drains) => 0,
@@ -152,8 +150,8 @@ impl Trial {
         }
     }
 
-    /// What there is to say against it. `has_ingress_drops`: the machine dropped frames before the cable,
-    /// which makes any run invalid.
+    /// Reason why the trial failed. `has_ingress_drops`: the machine dropped frames before the cable, which invalidates
+    /// any run.
     fn fault(&self, verdict: &Verdict, has_ingress_drops: bool) -> Option<String> {
         let is_to_balance = has_ingress_drops || self.without != Some(Mechanism::Ledger);
         match &verdict.invalid {
@@ -173,12 +171,12 @@ impl Trial {
         let (weak, miscounted) = (self.weak_flood(verdict), self.miscounted(&verdict.counts));
         match self.without {
             None => miscounted.or(weak),
-            // Too little may be why nothing was counted.
+            // A weak flood may be the reason for a low counter.
             Some(_) => weak.or(miscounted),
         }
     }
 
-    /// The flood was none.
+    /// Reports a flood below its minimum rate.
     fn weak_flood(&self, verdict: &Verdict) -> Option<String> {
         if self.config.scenario.disturbance != Some(Disturbance::Flood) {
             return None;
@@ -193,7 +191,7 @@ impl Trial {
         })
     }
 
-    /// What the counters say against it.
+    /// Reports missing or wrong counters.
     fn miscounted(&self, counts: &Counts) -> Option<String> {
         let named = |is_wrong: &dyn Fn(Counter) -> bool| {
             let wrong = self.counters().into_iter().filter(|one| is_wrong(*one));
@@ -250,7 +248,7 @@ mod tests {
         of(Transport::Xdp(Lanes::default()), without)
     }
 
-    /// With all counters at 0, of a run that was disturbed as it was to be.
+    /// Verdict with all counters at 0 and the intended disturbance.
     fn sound(trial: &Trial) -> Verdict {
         Verdict {
             counts: NONE_ABOVE_0,

@@ -1,4 +1,4 @@
-//! What goes on beside the two ends, in processes of its own.
+//! Disturbances of a round-trip run in separate processes.
 
 use std::thread;
 use std::time::Duration;
@@ -13,10 +13,9 @@ use crate::scenario::inside::joining;
 use crate::scenario::{ScenarioError, Site};
 use crate::storm::{self, Storm};
 
-/// How long a flood or a storm runs before the first ping: queues have found their level.
+/// Lead time of a flood or storm before the first ping, in which queues reach a steady state.
 const SETTLES: Duration = Duration::from_millis(300);
 
-/// A disturbance that runs.
 pub(super) enum Beside {
     Nothing,
     Flood(Box<Flood>),
@@ -24,7 +23,7 @@ pub(super) enum Beside {
     Joining(Running),
 }
 
-/// What it reached.
+/// Reports of a disturbance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Achieved {
     pub(super) flood: Option<flood::Report>,
@@ -33,7 +32,7 @@ pub(super) struct Achieved {
 }
 
 impl Beside {
-    /// Starts it, and returns when it disturbs.
+    /// Starts the disturbance and returns once it is active.
     pub(super) fn start(
         testbed: &Testbed,
         program: &Program,
@@ -65,7 +64,7 @@ impl Beside {
                 let joining = start().map_err(ScenarioError::of("who joins and leaves"))?;
                 Ok(Beside::Joining(joining))
             }
-            // The ends' own work, or none.
+            // The ends create these themselves.
             None | Some(Disturbance::Bulk | Disturbance::Repair | Disturbance::Large) => {
                 Ok(Beside::Nothing)
             }
@@ -75,7 +74,7 @@ impl Beside {
     pub(super) fn notes(&self) -> &[Note] {
         match self {
             Beside::Joining(joining) => joining.notes(),
-            // A flood or a storm says it with its report.
+            // A flood or storm returns its notes with its report.
             Beside::Flood(_) | Beside::Storm(_) | Beside::Nothing => &[],
         }
     }

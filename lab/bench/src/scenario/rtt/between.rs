@@ -1,9 +1,9 @@
-//! A job between what is measured and bulk, which takes all the time that the one leaves the other: the
-//! executor never gets to the lane of bulk, so what comes in there stays in its ring or socket.
+//! Busy job at a level between measured and bulk traffic. It takes all the time the measured level leaves, so that the
+//! executor never drains the bulk lane, and its datagrams stay in the ring or socket.
 //!
-//! It is what a user has who computes too much at a middle level. This one sleeps instead, which is the
-//! same to its executor, since no activation is interrupted: both ends are on one core, and one that
-//! computed all the time under SCHED_FIFO would keep the other from running.
+//! It emulates an application that computes too much at a middle level. The job sleeps instead, which is equivalent for
+//! its executor because activations are not pre-empted. Both ends share a core, and one that computed all the time
+//! under SCHED_FIFO would starve the other.
 
 use std::thread;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use isolane::{Level, Participant, Timer};
 use super::EndConfig;
 use crate::scenario::end::EndError;
 
-/// Above bulk, below what is measured.
+/// Level above bulk and below the measured one.
 const LEVEL: u8 = 4;
-/// How long an activation takes: less than a period of the round trips, which wait for one.
+/// Duration of an activation, below the round trips' period, because they wait for one.
 const ACTIVATION: Duration = Duration::from_micros(250);
-/// It is due again before it has ended.
+/// Period shorter than an activation, so that the job is always due.
 const PERIOD: Duration = Duration::from_micros(100);
 
-/// The job, if the end has one.
+/// Timer of the job, if the end has one.
 pub(super) struct Between(Option<Timer>);
 
 impl Between {
-    /// From now on it goes on, if nobody is to drain bulk.
+    /// Starts the job if bulk must not be drained.
     pub(super) fn begin(
         participant: &Participant,
         config: &EndConfig,
@@ -45,7 +45,7 @@ impl Between {
         Ok(Between(Some(timer)))
     }
 
-    /// What waits is drained from now on.
+    /// Stops the job, so that waiting bulk is drained.
     pub(super) fn end(self, participant: &Participant) {
         if let Some(timer) = self.0 {
             participant.stop_timer(timer);

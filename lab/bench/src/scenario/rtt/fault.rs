@@ -1,5 +1,5 @@
-//! Why a run is no result although every sample is accounted for: what disturbed did too little, what
-//! was to be measured was not in use, or what strangers sent is not all accounted for.
+//! Reasons that invalidate a run with balanced samples: a weak disturbance, an unused lane, or unaccounted foreign
+//! traffic.
 
 use super::run::Config;
 use crate::cable::wire_bytes;
@@ -8,17 +8,16 @@ use crate::report::{Disturbed, EndLanes, Ledger, Place, Run};
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::storm;
 
-/// The share of its rate that a storm must reach to be one. Steps are compared on the assumption that the
-/// storm was the same beside each: what is measured grows with its rate, so a step that was spared a fifth
-/// of it already looks that much better. Its senders are not on the hosts' core and reach all of their rate
-/// unless the machine stands still.
+/// Minimum share of its rate for a storm. Steps are compared under the same storm, and the measured times grow with its
+/// rate: a fifth less already looks like an improvement. The senders are not on the hosts' core, so they reach the full
+/// rate unless the machine stalls.
 const LEAST_OF_STORM: f64 = 0.8;
 
-/// Largest share of the link that round trips may fill: beyond it they wait for each other, and what is measured is
-/// the queue of the link.
+/// Maximum share of the link that round trips may fill. Beyond it they wait for each other, and the run measures the
+/// link's queue.
 const MOST_OF_LINK: f64 = 0.8;
 
-/// The first reason there is.
+/// First reason that applies.
 pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
     let storm = run.ledger.as_ref().and_then(|ledger| ledger.storm.as_ref());
     filled_link(config)
@@ -29,7 +28,7 @@ pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
         .or_else(|| strangers(run))
 }
 
-/// Round trips alone fill the cable.
+/// Reports round trips that fill the cable.
 fn filled_link(config: &Config) -> Option<String> {
     if !matches!(config.place, Place::Link | Place::FastLink) {
         return None;
@@ -59,7 +58,7 @@ fn too_little(disturbed: &Disturbed) -> Option<String> {
     })
 }
 
-/// The storm was too little, or its counts contradict each other.
+/// Reports a weak storm, or contradictory counts of its sockets.
 fn weak_storm(config: &Config, storm: &storm::Report) -> Option<String> {
     let (reached, asked) = (storm.least_frames_per_s(), config.storm.frames_per_s);
     let is_weak = reached < asked * LEAST_OF_STORM;
@@ -72,14 +71,14 @@ fn weak_storm(config: &Config, storm: &storm::Report) -> Option<String> {
     storm.check().err().or(weak)
 }
 
-/// The flood's counts contradict each other, or the cable's.
+/// Reports a flood whose counts contradict each other or the cable's.
 fn miscounted_flood(run: &Run) -> Option<String> {
     let Ledger { cable, flood, .. } = run.ledger.as_ref()?;
     let relayed = [&cable.a_to_b.frames, &cable.b_to_a.frames];
     flood.as_ref()?.check(relayed).err()
 }
 
-/// A run about lanes whose samples came by kernel sockets would be one about sockets.
+/// Reports a run over lanes whose samples arrived by kernel sockets.
 fn unused_lane(config: &Config, run: &Run) -> Option<String> {
     let (Transport::Xdp(_), Some(lanes)) = (config.transport, &run.lanes) else {
         return None;
@@ -103,8 +102,8 @@ fn unused_lane(config: &Config, run: &Run) -> Option<String> {
     })
 }
 
-/// What strangers sent to a level of the pong end must have reached it, or have been dropped by name.
-/// The ping end is gone before they stop.
+/// Reports foreign traffic to a level of the pong end that neither arrived nor was dropped by name. The ping end has
+/// ended before the senders stop.
 fn strangers(run: &Run) -> Option<String> {
     let ledger = run.ledger.as_ref()?;
     let EndLanes { strangers, .. } = &run.lanes.as_ref()?.pong;
@@ -114,7 +113,7 @@ fn strangers(run: &Run) -> Option<String> {
     let frames = ledger.cable.a_to_b.frames;
     let measured = run.flows.first()?.cable?;
     let dropped = frames.arrived - frames.sent - measured.dropped;
-    // Announcements and the like are among what the cable carried and dropped.
+    // Announcements and similar frames are included in the cable's counts.
     let others = frames.arrived.saturating_sub(sent + measured.arrived);
     let missing = sent as i64 - dropped as i64 - arrived as i64;
     let is_balanced = -(others as i64) <= missing && missing <= 0;
@@ -136,7 +135,7 @@ mod tests {
     fn round_trips_that_fill_the_link_are_no_result() {
         let seconds = plan::Seconds { link: 1, inside: 1 };
         let mut config = plan::demo(&[Part::Link], &[1_024], seconds).remove(0);
-        // 2,000 frames of 1,024 + 102 + 24 bytes are 18.4 Mbit/s.
+        // 2,000 frames of 1,024 + 102 + 24 bytes per second are 18.4 Mbit/s.
         config.cable.bits_per_s = 40_000_000;
         assert_eq!(filled_link(&config), None);
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));

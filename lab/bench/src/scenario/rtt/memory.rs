@@ -1,7 +1,7 @@
 //! Round trips between two participants on one thread, through memory.
 //!
-//! No kernel, no link, no other process: what is left is isolane's own work, on whatever core the
-//! scheduler gives. For machines that allow nothing else.
+//! Without a kernel, a link or other processes, the run measures isolane's own work, on any core the scheduler gives.
+//! It is for machines that allow nothing else.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,20 +21,20 @@ use crate::report::Publisher;
 use crate::scenario::end::{EndError, executor_order, is_matched};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 
-/// The longest sleep while neither participant has anything to do.
+/// Maximum sleep while both participants are idle.
 const MAX_SLEEP: Duration = Duration::from_millis(1);
 
-/// How long both have to find each other, and pings that are late to leave.
+/// Time limit for discovery, and for late pings.
 const PATIENCE: Duration = Duration::from_secs(MATCH_SECONDS);
 
-/// Measures on the calling thread. Pings are published by a job: there is no other thread.
+/// Measures on the calling thread, with pings published by a job.
 pub fn run_in_memory(config: &Config) -> Result<Outcome, ScenarioError> {
     let run = MemoryRun::new(config)?;
     run.measure();
     run.finish()
 }
 
-/// Both ends in one place, and the three parts of a run.
+/// Both ends of a run on one thread.
 pub struct MemoryRun {
     config: Config,
     end: EndConfig,
@@ -45,10 +45,10 @@ pub struct MemoryRun {
 }
 
 impl MemoryRun {
-    /// Takes all memory, and runs both ends until they have found each other.
+    /// Reserves all memory and runs both ends until they match.
     pub fn new(config: &Config) -> Result<MemoryRun, ScenarioError> {
         config.check_without_hosts()?;
-        // The site means nothing here.
+        // The site is unused here.
         let end = config.ping_end(Site::loopback());
         if end.publisher == Publisher::Thread {
             return Err(ConfigError::ThreadInMemory.into());
@@ -90,7 +90,7 @@ impl MemoryRun {
         self.run_both(Duration::from_millis(LOST_AFTER_MS), || false);
     }
 
-    /// Puts both ends' stamps and ledgers together.
+    /// Merges both ends' timestamps and ledgers.
     pub fn finish(self) -> Result<Outcome, ScenarioError> {
         let [a, b] = &self.participants;
         let parts = Parts {
@@ -100,7 +100,7 @@ impl MemoryRun {
         outcome(&self.config, parts)
     }
 
-    /// Runs both in turn until `done`; false: it took longer than `patience`.
+    /// Runs both participants in turn until `done`. Returns false if that takes longer than `patience`.
     fn run_both(&self, patience: Duration, done: impl Fn() -> bool) -> bool {
         let end = Instant::now() + patience;
         while Instant::now() < end {
@@ -115,7 +115,7 @@ impl MemoryRun {
         done()
     }
 
-    /// To the next time that either has something to do.
+    /// Sleeps until a participant has work.
     fn sleep(&self) {
         let next = self.participants.iter().filter_map(Participant::next_time);
         let until_next = next.min().map_or(MAX_SLEEP, |next| {

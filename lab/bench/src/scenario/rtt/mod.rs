@@ -1,5 +1,5 @@
-//! Round trips: host A publishes `RTTPing` at a fixed rate, whatever comes back (open loop), host B
-//! answers each from its callback with `RTTPong` of the same size.
+//! Round trips: host A publishes `RTTPing` at a fixed rate (open loop); host B answers each from its callback with
+//! `RTTPong` of the same size.
 //!
 //! ```text
 //!   host A                                            host B
@@ -8,11 +8,11 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
-//! Disturbed from inside ([`inside`](super::inside)), the same participants have a bulk topic each way
-//! too, or hear of a third participant's endpoints.
+//! With a disturbance inside the participants ([`inside`](super::inside)), they also have a bulk topic in each
+//! direction, or discover a third participant's endpoints.
 //!
-//! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
-//! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
+//! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before
+//! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.
 
 mod beside;
 mod between;
@@ -44,43 +44,43 @@ pub use ping::{PingReport, run_ping};
 pub use pong::{PongReport, run_pong};
 pub use run::{Config, run_between_hosts, run_between_prepared_hosts, run_over_loopback};
 
-/// The topic of the way there.
+/// Topic from host A to host B.
 pub const PING_TOPIC: &str = "RTTPing";
-/// The topic of the way back.
+/// Topic from host B to host A.
 pub const PONG_TOPIC: &str = "RTTPong";
 
-/// What either end is told.
+/// Configuration of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndConfig {
-    /// Where it is.
+    /// Location of the end.
     pub site: Site,
-    /// Who publishes pings.
+    /// Publisher of pings.
     pub publisher: Publisher,
-    /// The executor's order, at both ends.
+    /// Job order of the executor, at both ends.
     pub order: Order,
-    /// The serialised size of the message.
+    /// Serialised size of the message, in bytes.
     pub payload_bytes: u32,
-    /// Pings a second.
+    /// Pings per second.
     pub rate_hz: u32,
-    /// Pings.
+    /// Number of pings.
     pub samples: u32,
-    /// What nonces are made from.
+    /// Seed of the nonces.
     pub seed: u64,
-    /// The core the end runs on.
+    /// CPU core of the end.
     pub core: Option<usize>,
-    /// The bulk topic that the end writes, if it does; then it reads the other end's.
+    /// Kind of the bulk topics that the ends write and read, if any.
     pub bulk: Option<BulkKind>,
-    /// What moves its datagrams.
+    /// Transport of its datagrams.
     pub transport: Transport,
-    /// What its receivers are protected with.
+    /// Policing of its receivers.
     pub policing: Policing,
-    /// Who reads what strangers send to the level of bulk.
+    /// Reader of foreign traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
 }
 
 impl EndConfig {
-    /// Whether this can be measured.
+    /// Checks whether the configuration can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
         RttMessage::check_size(self.payload_bytes, MAX_RTT_MESSAGE_BYTES)?;
         if !(1..=MAX_SAMPLES).contains(&self.samples) || self.rate_hz == 0 {
@@ -96,31 +96,30 @@ impl EndConfig {
         NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))
     }
 
-    /// How long the schedule lasts.
     fn duration_ns(&self) -> u64 {
         self.period_ns() * u64::from(self.samples)
     }
 
-    /// Whether bulk of the other end is taken from its reader.
+    /// Returns whether the other end's bulk is taken from its reader.
     fn takes_bulk(&self) -> bool {
         self.bulk_reader != Some(BulkReader::Keeps)
     }
 
-    /// Whether nobody gets to draining the lane of bulk.
+    /// Returns whether the bulk lane is starved.
     fn starves_bulk(&self) -> bool {
         self.bulk_reader == Some(BulkReader::DoesNotDrain)
     }
 
-    /// The level that strangers send to, if somebody reads there.
+    /// Level of foreign traffic, if it has a reader.
     fn strangers(&self) -> Option<Level> {
         let level = self.transport.bulk_level();
         self.bulk_reader.map(|_| Level::clamp(level.into()))
     }
 
-    /// The level whose lane all levels share, if they share one.
+    /// Level whose lane all levels share, if they share one.
     fn shared_lane(&self) -> Option<Level> {
         let shared = match self.order {
-            // That of a participant's sockets and lanes alike.
+            // FIFO participants use it for sockets and lanes.
             Order::Fifo => Some(0),
             Order::Priority => self.transport.shared_level(),
         };

@@ -1,4 +1,4 @@
-//! What comes of a round-trip run: stamps merged, ledgers balanced, disturbances judged.
+//! Result of a round-trip run: merged timestamps, balanced ledgers, judged disturbances.
 
 use super::beside::Achieved;
 use super::fault::fault_of;
@@ -16,16 +16,16 @@ use crate::scenario::flow::{CableFlow, Flow};
 use crate::scenario::inside::bulk::{self, BulkCounts, BulkKind};
 use crate::scenario::inside::{REPAIR_LOSS, joining};
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// For the report.
+    /// Entry for the report.
     pub run: Run,
-    /// Every round trip that came back, in nanoseconds, for a histogram.
+    /// Durations of all returned round trips in nanoseconds, for a histogram.
     pub rtt_ns: Vec<u64>,
 }
 
-/// What the parts of a run hand back.
+/// Reports of the parts of a run.
 pub(super) struct Parts {
     pub(super) ping: PingReport,
     pub(super) pong: PongReport,
@@ -38,7 +38,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Two ends and nothing between or beside them.
+    /// Parts of a run with two ends and nothing else.
     pub(super) fn of_ends(ping: PingReport, pong: PongReport) -> Parts {
         Parts {
             ping,
@@ -52,7 +52,7 @@ impl Parts {
         }
     }
 
-    /// The pings' way and the pongs'.
+    /// Flows of the pings and of the pongs.
     fn flows(&self) -> [Flow; 2] {
         let passages = self.passages.as_ref();
         let a_to_b = passages.map(|passages| CableFlow::of(&passages.a_to_b));
@@ -77,7 +77,7 @@ impl Parts {
         }
     }
 
-    /// What the disturbance inside the participants achieved in so many seconds.
+    /// Achievement of an inside disturbance within `seconds`.
     fn disturbed(&self, disturbance: Disturbance, seconds: u32) -> Option<Disturbed> {
         match disturbance {
             Disturbance::Joining => Some(self.disturbed_by_joining(seconds)),
@@ -90,7 +90,7 @@ impl Parts {
                 disturbed.enough &= repaired >= written * REPAIR_LOSS / 2.0;
                 Some(disturbed)
             }
-            // What these achieved is in the ledger.
+            // The ledger states what these achieved.
             Disturbance::Flood | Disturbance::Storm => None,
         }
     }
@@ -137,7 +137,7 @@ impl Parts {
         }
     }
 
-    /// Every bulk sample that was written reliably has come, or the run is none.
+    /// Reports reliable bulk samples that were written and not delivered.
     fn bulk_fault(&self) -> Option<String> {
         let (ping, pong) = (&self.ping, &self.pong);
         let (of_ping, of_pong) = (ping.counts.bulk, pong.counts.bulk);
@@ -158,7 +158,7 @@ impl Parts {
     }
 }
 
-/// Merges the stamps, balances the ledgers, and summarises.
+/// Merges the timestamps, balances the ledgers and summarises the run.
 pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, ScenarioError> {
     let flows = parts.flows();
     let inversions = parts.inversions();
@@ -212,7 +212,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     run.inversions = inversions;
     run.kernel_late = kernel_late;
     run.remarks = remarks(config);
-    // Every child says what it was refused, several times the same.
+    // Children report the same refusals several times.
     for note in parts.notes {
         if !run.notes.contains(&note) {
             run.notes.push(note);
@@ -224,7 +224,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     })
 }
 
-/// How a run is to be read.
+/// Remarks on how to read a run.
 fn remarks(config: &Config) -> Vec<String> {
     let mut remarks = Vec::new();
     match config.place {

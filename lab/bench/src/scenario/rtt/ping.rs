@@ -1,4 +1,4 @@
-//! The end where round trips start.
+//! End where round trips start.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,31 +20,30 @@ use crate::scenario::flow::EndCounts;
 use crate::scenario::inside::bulk::{Bulk, TOPIC_BACK, TOPIC_THERE};
 use crate::stop::Stop;
 
-/// From the word to go to the first ping: what was still in sockets is drained by then.
+/// Time in nanoseconds from the start to the first ping, in which sockets are drained.
 pub(super) const LEAD_NS: u64 = 100_000_000;
 
-/// How long a publisher that is behind at the end of its schedule is waited for, and bulk that is not
-/// acknowledged.
+/// Time limit for a publisher behind its schedule, and for bulk acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What this end hands back.
+/// Report of the ping end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingReport {
-    /// All stamps.
+    /// Timestamps.
     pub recorder: PingRecorder,
-    /// What they are of.
+    /// Clock of the timestamps.
     pub clock: StampClock,
     /// Pings given to `write`.
     pub offered: u64,
-    /// Pings it refused.
+    /// Pings that `write` refused.
     pub refused: u64,
-    /// What the participant counted.
+    /// Counts of the participant.
     pub counts: EndCounts,
-    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none, or nobody took any.
+    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
     pub bulk_acknowledged: Option<bool>,
 }
 
-/// The whole of this end, in the calling process, until the last pong is back or lost.
+/// Runs the ping end in the calling process until the last pong has returned or is lost.
 pub fn run_ping(
     config: &EndConfig,
     stop: &Stop,
@@ -71,7 +70,7 @@ pub fn run_ping(
     ping.finish(&participant)
 }
 
-/// Publisher, reader and recorder on a participant.
+/// Publisher, reader and recorder of a participant.
 pub(super) struct Ping {
     publisher: Publisher,
     recorder: Rc<RefCell<PingRecorder>>,
@@ -79,9 +78,9 @@ pub(super) struct Ping {
     shared_lane: Option<Level>,
     strangers: Option<Level>,
     bulk: Option<Bulk>,
-    /// Whether the other end may have bulk to take in when the last pong has come.
+    /// Whether the other end may still have bulk to receive after the last pong.
     outlasts_pongs: bool,
-    // Its callback fills the recorder.
+    // The callback of this reader fills the recorder.
     _pongs: DataReader<RttMessage>,
 }
 
@@ -120,14 +119,13 @@ impl Ping {
         })
     }
 
-    /// From now on there is bulk, if there is to be any.
     fn begin_bulk(&self, participant: &Participant) -> Result<(), EndError> {
         self.bulk
             .as_ref()
             .map_or(Ok(()), |bulk| bulk.begin(participant))
     }
 
-    /// Ends it, and waits until the other end has it all.
+    /// Stops the bulk and waits until the other end has received it all.
     fn end_bulk(&self, participant: &Participant, stop: &Stop) -> Result<(), EndError> {
         let Some(bulk) = &self.bulk else {
             return Ok(());
@@ -137,24 +135,24 @@ impl Ping {
         end::run_until(participant, stop, PATIENCE, is_acknowledged).map(drop)
     }
 
-    /// Pings leave from that time on, or a fraction of a period later.
+    /// Starts the pings at `start_ns`, or a fraction of a period later.
     pub(super) fn begin(&self, start_ns: u64) {
-        // Time-triggered jobs are released at whole multiples of their period.
+        // Time-triggered jobs are released at integer multiples of their period.
         self.publisher
             .begin(start_ns.next_multiple_of(self.period_ns));
     }
 
-    /// Whether all pings are out.
+    /// Returns whether all pings were sent.
     pub(super) fn is_over(&self) -> bool {
         self.publisher.is_over()
     }
 
-    /// Whether every ping has come back, and neither end has bulk to take in.
+    /// Returns whether every ping has returned, and neither end has bulk to receive.
     fn expects_nothing(&self) -> bool {
         !self.outlasts_pongs && self.recorder.borrow().is_complete()
     }
 
-    /// Puts both sides' stamps together.
+    /// Merges the publisher's and the reader's timestamps.
     pub(super) fn finish(self, participant: &Participant) -> Result<PingReport, EndError> {
         let published = self.publisher.finish()?;
         let (offered, refused) = published.schedule.offered_and_refused();

@@ -1,4 +1,4 @@
-//! The end where round trips turn.
+//! End that answers round trips.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,28 +18,27 @@ use crate::scenario::flow::EndCounts;
 use crate::scenario::inside::bulk::{Bulk, TOPIC_BACK, TOPIC_THERE};
 use crate::stop::Stop;
 
-/// How long the first ping is waited for before bulk begins: what the parent does meanwhile takes
-/// a second.
+/// Time limit for the first ping before bulk begins; the parent's preparations take a second.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What this end hands back.
+/// Report of the pong end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PongReport {
-    /// All stamps.
+    /// Timestamps.
     pub recorder: PongRecorder,
-    /// What they are of.
+    /// Clock of the timestamps.
     pub clock: StampClock,
     /// Pongs given to `write`.
     pub offered: u64,
-    /// Pongs it refused.
+    /// Pongs that `write` refused.
     pub refused: u64,
-    /// What the participant counted.
+    /// Counts of the participant.
     pub counts: EndCounts,
-    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none, or nobody took any.
+    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
     pub bulk_acknowledged: Option<bool>,
 }
 
-/// The whole of this end, in the calling process, until it is told to stop.
+/// Runs the pong end in the calling process until its parent stops it.
 pub fn run_pong(
     config: &EndConfig,
     stop: &Stop,
@@ -59,7 +58,7 @@ pub fn run_pong(
     Ok(pong.finish(&participant))
 }
 
-/// A reader whose callback writes.
+/// Reader of pings whose callback writes pongs.
 pub(super) struct Pong {
     answers: Rc<RefCell<Answers>>,
     shared_lane: Option<Level>,
@@ -70,7 +69,7 @@ pub(super) struct Pong {
 
 struct Answers {
     recorder: PongRecorder,
-    /// Reused for every answer.
+    /// Message reused for every answer.
     message: RttMessage,
     offered: u64,
     refused: u64,
@@ -121,8 +120,8 @@ impl Pong {
         })
     }
 
-    /// Disturbs as long as there are pings, and no longer: the other end is to acknowledge all bulk, and
-    /// this one to take in what it was kept from.
+    /// Disturbs while there are pings, and then stops: the other end shall acknowledge all bulk, and this end drain its
+    /// bulk lane.
     fn disturb(
         &self,
         participant: &Participant,

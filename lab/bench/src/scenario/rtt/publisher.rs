@@ -1,8 +1,7 @@
-//! Who publishes pings: a thread of its own, or a time-triggered job of the executor.
+//! Publisher of pings: a thread, or a time-triggered job of the executor.
 //!
-//! Both work off the same [`Schedule`], one by sleeping until the next ping is due, the other when
-//! the executor releases it. The thread is the way of paper 000; the job saves a switch of threads
-//! and shares the executor's order.
+//! Both follow the same [`Schedule`]: the thread sleeps until the next ping is due, the job is released by the
+//! executor. Paper 000 uses the thread; the job saves a context switch and shares the executor's order.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,14 +21,13 @@ use crate::report;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{EndError, measured_level};
 
-/// One of both.
 pub(super) enum Publisher {
     Thread(PublisherThread),
     Job(Rc<RefCell<Schedule>>),
 }
 
 impl Publisher {
-    /// Creates the writer of pings, and who uses it.
+    /// Creates the writer of pings and the thread or job that uses it.
     pub(super) fn new(
         participant: &Participant,
         config: &EndConfig,
@@ -43,16 +41,16 @@ impl Publisher {
         }
     }
 
-    /// The first ping leaves at that time, or a fraction of a period later.
+    /// Starts with the first ping at `start_ns`, or a fraction of a period later.
     pub(super) fn begin(&self, start_ns: u64) {
         match self {
-            // A thread that is gone is found out at the end.
+            // If the thread has ended, `finish` reports it.
             Publisher::Thread(publisher) => drop(publisher.begin.send(start_ns)),
             Publisher::Job(schedule) => schedule.borrow_mut().start(start_ns),
         }
     }
 
-    /// Whether all pings are out.
+    /// Returns whether all pings were sent.
     pub(super) fn is_over(&self) -> bool {
         match self {
             Publisher::Thread(publisher) => publisher.thread.is_finished(),
@@ -60,8 +58,8 @@ impl Publisher {
         }
     }
 
-    /// What was published when, once it is over; and what keeps the writer of a thread, and with
-    /// it its ledger, alive.
+    /// Ends the publisher. Returns the schedule with its timestamps and keeps a thread's writer, and so its ledger,
+    /// alive.
     pub(super) fn finish(self) -> Result<Published, EndError> {
         match self {
             Publisher::Thread(publisher) => {
@@ -77,13 +75,13 @@ impl Publisher {
     }
 }
 
-/// What was published.
+/// Schedule of an ended publisher.
 pub(super) struct Published {
     pub(super) schedule: Schedule,
     _writer: Option<RemoteWriter<RttMessage>>,
 }
 
-/// A thread that waits for its start, then publishes.
+/// Thread that waits for its start, then publishes.
 pub(super) struct PublisherThread {
     begin: Sender<u64>,
     cancelled: Arc<AtomicBool>,
@@ -100,7 +98,7 @@ impl PublisherThread {
         let (begin, started) = mpsc::channel();
         let cancelled = Arc::new(AtomicBool::new(false));
         let is_cancelled = Arc::clone(&cancelled);
-        // Core, policy and exact timers are inherited from the calling thread.
+        // The thread inherits core, policy and timer slack from the calling thread.
         let thread = thread::Builder::new()
             .name("publisher".into())
             .spawn(move || publish(writer, schedule, &started, &is_cancelled))
@@ -116,7 +114,7 @@ impl PublisherThread {
     }
 }
 
-/// The thread: sleeps until the next ping is due, writes it, and so on.
+/// Body of the thread: sleeps until the next ping is due and writes it, repeatedly.
 fn publish(
     mut writer: RemoteWriter<RttMessage>,
     mut schedule: Schedule,
@@ -127,7 +125,7 @@ fn publish(
         schedule.start(start_ns);
     }
     while let Some(due_ns) = schedule.due_ns() {
-        // Late already: the kernel returns at once. Woken by a signal: the time has not come.
+        // Returns at once if the time has passed; retried after a signal.
         while clock_nanosleep_absolute(ClockId::Monotonic, &timespec(due_ns)).is_err() {}
         if is_cancelled.load(Ordering::Relaxed) {
             break;
@@ -140,7 +138,7 @@ fn publish(
     }
 }
 
-/// The job: released a period apart, writes all that is due.
+/// Creates the periodic job, which writes all due pings.
 fn job(
     participant: &Participant,
     config: &EndConfig,
@@ -157,7 +155,7 @@ fn job(
         move |_release| {
             let mut schedule = of_job.borrow_mut();
             let now_ns = now_ns();
-            // More than one only if releases were missed.
+            // More than one is due only after missed releases.
             while schedule.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
                 schedule.publish(|ping| writer.write(ping));
             }

@@ -1,5 +1,4 @@
-//! An end's participant: what moves its datagrams, what its receivers are protected with, and a reader
-//! for what strangers send.
+//! Participant of an end: its transport, the policing of its receivers, and a reader for foreign traffic.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError, UNWRITTEN_TOPIC};
 use crate::scenario::transport::{Allowance, Policing};
 
-/// The participant of an end, its receivers protected.
+/// Creates the participant of an end with policed receivers.
 pub(super) fn participant(config: &EndConfig, name: &str) -> Result<Participant, EndError> {
     let limits = Limits::default();
     let participant =
@@ -23,8 +22,7 @@ pub(super) fn participant(config: &EndConfig, name: &str) -> Result<Participant,
     Ok(participant)
 }
 
-/// A reader of a topic that nobody writes: its level's lane is open, so that strangers' bulk comes in
-/// there.
+/// Creates a reader of a topic without writers. It opens its level's lane, where foreign bulk arrives.
 pub(super) fn of_strangers(
     participant: &Participant,
     config: &EndConfig,
@@ -37,7 +35,7 @@ pub(super) fn of_strangers(
     Ok(Some(reader))
 }
 
-/// Protects what receives, before there is an endpoint: so that it holds from the first datagram on.
+/// Polices the receivers before there is an endpoint, so that the first datagram is already policed.
 fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
     let Policing { others, bulk } = config.policing;
     if let Some(others) = others {
@@ -58,7 +56,7 @@ fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectE
 
 fn budget(allowance: Allowance) -> Budget {
     Budget {
-        // An allowance of nothing would be one of one.
+        // Budgets have a minimum capacity of one.
         capacity: NonZeroU32::new(allowance.capacity).unwrap_or(NonZeroU32::MIN),
         period: Duration::from_micros(allowance.period_us.into()),
     }

@@ -1,4 +1,4 @@
-//! What the parent of a round-trip measurement does.
+//! Parent's part of a round-trip measurement.
 
 use std::time::Instant;
 
@@ -18,45 +18,44 @@ use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::storm;
 use crate::target::Target;
 
-/// The own end of a flood or a storm, if the parent's word never comes: this long after the run's.
+/// Time in seconds after the run when a flood or storm ends by itself, if the parent does not stop it.
 const OUTLASTS_SECONDS: u32 = 60;
 
-/// One run.
+/// Configuration of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What is measured.
+    /// Measured scenario.
     pub scenario: Scenario,
-    /// How long pings are published.
+    /// Publishing time in seconds.
     pub seconds: u32,
-    /// What nonces are made from. A run of its own has one of its own.
+    /// Seed of the nonces, unique per run.
     pub seed: u64,
-    /// The link between the hosts. What it observes is set by the run.
+    /// Link between the hosts; the run sets its `observe`.
     pub cable: cable::Config,
-    /// The flood, where the scenario has one. Its length, and the rate it is a multiple of, are set
-    /// by the run.
+    /// Flood of the scenario, if any; the run sets its duration and base rate.
     pub flood: flood::Config,
-    /// The storm, where the scenario has one. Its length is set by the run.
+    /// Storm of the scenario, if any; the run sets its duration.
     pub storm: storm::Config,
-    /// Which of the repetitions of the same run this is, from 1.
+    /// Number of the repetition of this run, from 1.
     pub repetition: u32,
-    /// What moves datagrams at both ends.
+    /// Transport at both ends.
     pub transport: Transport,
-    /// What receivers are protected with at both ends.
+    /// Policing of the receivers at both ends.
     pub policing: Policing,
-    /// Who reads what a flood or a storm sends to the level of bulk.
+    /// Reader of the flood's or storm's traffic to the bulk level.
     pub bulk_reader: Option<BulkReader>,
-    /// What joins the hosts. Where it is not the link that disturbs, the pong end runs on the cable's core
-    /// instead of the ping end's.
+    /// Connection of the hosts. Unless the link is disturbed, the pong end runs on the cable's core instead of the ping
+    /// end's.
     pub place: Place,
 }
 
 impl Config {
-    /// Pings scheduled.
+    /// Number of scheduled pings.
     pub fn samples(&self) -> u64 {
         u64::from(self.seconds) * u64::from(self.scenario.rate_hz)
     }
 
-    /// Whether this can be measured.
+    /// Checks whether the run can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
         let bytes = self.scenario.payload_bytes;
         let most = MAX_MESSAGE_BESIDE_REPAIR_BYTES;
@@ -66,7 +65,7 @@ impl Config {
         self.ping_end(Site::loopback()).check()
     }
 
-    /// Whether this can be measured where there are no hosts.
+    /// Checks whether the run can be measured without hosts.
     pub(super) fn check_without_hosts(&self) -> Result<(), ConfigError> {
         if let Some(disturbance) = self.scenario.disturbance {
             let disturbance = disturbance.word();
@@ -75,7 +74,6 @@ impl Config {
         self.check()
     }
 
-    /// Where the parts run.
     pub(super) fn cores(&self) -> RunCores {
         let cores = self.flood.cores;
         RunCores {
@@ -104,7 +102,7 @@ impl Config {
             order: self.scenario.order,
             payload_bytes: self.scenario.payload_bytes,
             rate_hz: self.scenario.rate_hz,
-            // More than there may be is refused by the check.
+            // The check refuses more samples.
             samples: u32::try_from(self.samples()).unwrap_or(u32::MAX),
             seed: self.seed,
             core: Some(core),
@@ -142,7 +140,7 @@ impl Config {
         }
     }
 
-    /// Where bulk for a level really goes: in FIFO order all levels share the lowest one's lane.
+    /// Effective target of bulk: in FIFO order all levels share the lane of the lowest one.
     fn target(&self, target: Target) -> Target {
         match (target, self.scenario.order) {
             (Target::Level(_), Order::Fifo) => Target::Level(0),
@@ -159,7 +157,7 @@ impl Config {
     }
 }
 
-/// Measures between two hosts: those of a testbed, through its cable, or two that are joined for the run.
+/// Measures between two hosts: those of a testbed through its cable, or two joined for the run.
 pub fn run_between_hosts(
     testbed: &Testbed,
     program: &Program,
@@ -168,8 +166,8 @@ pub fn run_between_hosts(
     run_between_prepared_hosts(testbed, program, config, || Ok(()))
 }
 
-/// The same, where the caller sets up the hosts when the ends are there and before anything is measured: there are
-/// drivers that make a device anew, its interrupts and their threads, for a lane that is attached.
+/// Measures between two hosts, and calls `set_up` when the ends exist and before the measurement. Some drivers
+/// re-create a device, its interrupts and threads when a lane is attached.
 pub fn run_between_prepared_hosts(
     testbed: &Testbed,
     program: &Program,
@@ -180,7 +178,7 @@ pub fn run_between_prepared_hosts(
     let mut watch = Watch::start();
     let joined = match config.place {
         Place::Link | Place::FastLink | Place::Devices => None,
-        // One queue: what is sent on it arrives where the lanes are.
+        // With one queue, frames arrive where the lanes are.
         Place::Pair => Some(Testbed::without_cable(&TestbedConfig {
             queues: 1,
             ..testbed.config().clone()
@@ -188,7 +186,7 @@ pub fn run_between_prepared_hosts(
     };
     let testbed = joined.as_ref().unwrap_or(testbed);
     let ping_end = config.ping_end(Site::Host(Host::A));
-    // Before anything attaches to the hosts' devices, and until all is over.
+    // Active before anything attaches to the hosts' devices, and until the run is over.
     let _threads = match config.scenario.receive_work {
         ReceiveWork::Softirq | ReceiveWork::Steered => None,
         ReceiveWork::Threads => Some(testbed.thread_receive_work(HOST_PRIORITY)?),
@@ -220,7 +218,7 @@ pub fn run_between_prepared_hosts(
     let ping = ends.ping.wait(config.seconds.into());
     let ping = ping.map_err(ScenarioError::of("the ping end"))?;
     let measure = watch.lap_s();
-    // What sends ends before what receives, and the cable last.
+    // Senders end before receivers, and the cable last.
     let achieved = beside.finish()?;
     let pong = ends.pong.finish();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
@@ -243,7 +241,7 @@ pub fn run_between_prepared_hosts(
     outcome(config, parts)
 }
 
-/// Tells how long each part of a run took.
+/// Stopwatch for the parts of a run.
 struct Watch(Instant);
 
 impl Watch {
@@ -251,15 +249,14 @@ impl Watch {
         Watch(Instant::now())
     }
 
-    /// Seconds since it was asked last.
+    /// Seconds since the previous call.
     fn lap_s(&mut self) -> f64 {
         let before = std::mem::replace(&mut self.0, Instant::now());
         (self.0 - before).as_secs_f64()
     }
 }
 
-/// Measures between two processes of this machine, by unicast on 127.0.0.1. Nothing can disturb
-/// these runs on a link, because there is none.
+/// Measures between two processes of this machine, by unicast on 127.0.0.1, where no link can be disturbed.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, ScenarioError> {
     config.check_without_hosts()?;
     let site = Site::loopback();
@@ -284,14 +281,14 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, 
     outcome(config, parts)
 }
 
-/// Both ends as processes. Dropped early, they are killed.
+/// Both ends as processes. Dropping it kills them.
 struct Ends {
     ping: Running,
     pong: Running,
 }
 
 impl Ends {
-    /// Neither is ready before it has found the other.
+    /// Waits until both ends have discovered each other.
     fn wait_until_ready(&mut self) -> Result<(), ScenarioError> {
         let pong = self.pong.wait_until_ready();
         pong.map_err(ScenarioError::of("the pong end"))?;

@@ -1,4 +1,4 @@
-//! When each ping is due, and when it left.
+//! Due times and sending times of pings.
 
 use isolane::WriteError;
 
@@ -7,19 +7,18 @@ use crate::clock::now_ns;
 use crate::record::{PingRecorder, nonce};
 use crate::scenario::{ConfigError, RttMessage};
 
-/// The pings of a run, in their order. Whoever publishes owns it, writes what is due, late if need be,
-/// and never skips one: a sender that was held up shows in the round trips, which count from the
-/// time that was meant.
+/// Schedule of a run's pings. The publisher writes every due ping, even if late, and skips none: a delayed sender shows
+/// in the round trips, which start at the due time.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     period_ns: u64,
     samples: u32,
     seed: u64,
-    /// `None`: not yet.
+    /// Start time; `None` before the start.
     start_ns: Option<u64>,
-    /// Reused for every ping.
+    /// Message reused for every ping.
     message: RttMessage,
-    /// By id; reserved for all.
+    /// Sending times by id, with reserved memory.
     sent_ns: Vec<u64>,
     refused: u64,
 }
@@ -37,24 +36,24 @@ impl Schedule {
         })
     }
 
-    /// The first ping is due at that time.
+    /// Starts the schedule with the first ping due at `start_ns`.
     pub(super) fn start(&mut self, start_ns: u64) {
         self.start_ns = Some(start_ns);
     }
 
-    /// When the next ping is due; `None` before the start and after the last.
+    /// Due time of the next ping; `None` before the start and after the last.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let id = self.sent_ns.len() as u32;
         (id < self.samples).then_some(())?;
         Some(self.intended_ns(self.start_ns?, id))
     }
 
-    /// Whether all are out.
+    /// Returns whether all pings were sent.
     pub(super) fn is_over(&self) -> bool {
         self.sent_ns.len() as u32 >= self.samples
     }
 
-    /// Stamps the next ping and gives it to `write`.
+    /// Timestamps the next ping and gives it to `write`.
     pub(super) fn publish(&mut self, write: impl FnOnce(&RttMessage) -> Result<(), WriteError>) {
         let id = self.sent_ns.len() as u32;
         self.message.id = id;
@@ -63,12 +62,12 @@ impl Schedule {
         self.refused += u64::from(write(&self.message).is_err());
     }
 
-    /// Pings given to `write`, and how many of these it refused.
+    /// Pings given to `write`, and those that it refused.
     pub(super) fn offered_and_refused(&self) -> (u64, u64) {
         (self.sent_ns.len() as u64, self.refused)
     }
 
-    /// Tells the recorder of the returns when each ping was meant to leave and left.
+    /// Copies due and sending times into the ping recorder.
     pub(super) fn record_into(&self, recorder: &mut PingRecorder) {
         let Some(start_ns) = self.start_ns else {
             return;

@@ -1,13 +1,12 @@
-//! Throughput: one process writes as fast as it may, another counts what its callback gets.
+//! Throughput: one process writes as fast as possible, another counts the samples of its callback.
 //!
-//! Best effort, every `write` is a datagram at once and what is lost is lost; reliable (KEEP_ALL), a
-//! full history holds the writer back until the reader has acknowledged. The rate is that of the
-//! reader, from its first sample to its last.
+//! With best effort every `write` sends a datagram at once, and losses are final. With reliable KEEP_ALL a full history
+//! blocks the writer until the reader acknowledges. The rate is measured at the reader, from its first to its last
+//! sample.
 //!
-//! Both ends are ordinary threads on cores of their own: a writer that never sleeps must not run
-//! under SCHED_FIFO. They are on two hosts joined by one veth pair, over sockets as over lanes, so that one
-//! can be compared with the other; where the machine allows no namespaces, on 127.0.0.1. There is no cable:
-//! a process that carries each frame at a rate would measure itself.
+//! Both ends are ordinary threads on separate cores: a writer that never sleeps must not run under SCHED_FIFO. They run
+//! on two hosts joined by one veth pair, for sockets and lanes alike, or on 127.0.0.1 where the machine allows no
+//! namespaces. There is no cable, because a process that relays each frame would be the bottleneck.
 
 mod reader;
 mod run;
@@ -27,60 +26,60 @@ pub use reader::{ReaderReport, run_reader};
 pub use run::{Config, Run, run_between_hosts, run_over_loopback};
 pub use writer::{WriterReport, run_writer};
 
-/// The name of the schema and its version.
+/// Schema name and version.
 pub const SCHEMA: &str = "isolane/throughput/1";
 
-/// The topic.
+/// Topic name.
 pub const TOPIC: &str = "Throughput";
 
-/// Samples the writer's history and the reader's cache hold.
+/// Depth in samples of the writer's history and the reader's cache.
 const HISTORY_SAMPLES: u16 = 256;
 
-/// A whole result.
+/// Complete result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// Schema name, [`SCHEMA`].
     pub schema: String,
-    /// Where it was measured.
+    /// Environment of the measurement.
     pub environment: Environment,
-    /// What was measured.
+    /// Completed runs.
     pub runs: Vec<Run>,
-    /// What was asked for and has no run.
+    /// Requested runs without a result.
     pub missing: Vec<Missing>,
 }
 
-/// Whether lost samples are sent again.
+/// Reliability of the topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliability {
-    /// No.
+    /// Lost samples are not retransmitted.
     BestEffort,
-    /// Yes; the writer is held back by its history.
+    /// Lost samples are retransmitted, and a full history blocks the writer.
     Reliable,
 }
 
-/// What either end is told.
+/// Configuration of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndConfig {
-    /// Where it is.
+    /// Location of the end.
     pub site: Site,
-    /// Of the topic.
+    /// Reliability of the topic.
     pub reliability: Reliability,
-    /// LATENCY_BUDGET of the topic, in microseconds; 0: none, every sample leaves at once.
+    /// LATENCY_BUDGET of the topic, in microseconds; 0 sends every sample at once.
     pub latency_budget_us: u64,
-    /// The serialised size of the message.
+    /// Serialised size of the message, in bytes.
     pub payload_bytes: u32,
-    /// How long the writer writes.
+    /// Writing time in seconds.
     pub seconds: u32,
-    /// The core the end runs on.
+    /// CPU core of the end.
     pub core: Option<usize>,
-    /// What moves its datagrams.
+    /// Transport of its datagrams.
     pub transport: Transport,
 }
 
 impl EndConfig {
-    /// Whether this can be measured.
+    /// Checks whether the configuration can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
         RttMessage::of_size(self.payload_bytes).map(drop)
     }

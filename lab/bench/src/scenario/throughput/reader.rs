@@ -1,4 +1,4 @@
-//! The end that counts.
+//! Reading end of a throughput run.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,18 +15,18 @@ use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
 use crate::stop::Stop;
 
-/// What this end hands back.
+/// Report of the reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderReport {
-    /// Samples the callback got.
+    /// Samples received by the callback.
     pub samples: u64,
-    /// From the first to the last, in nanoseconds.
+    /// Nanoseconds from the first sample to the last.
     pub elapsed_ns: u64,
-    /// What the participant counted.
+    /// Counts of the participant.
     pub counts: EndCounts,
 }
 
-/// The whole of this end, in the calling process, until it is told to stop.
+/// Runs the reader in the calling process until its parent stops it.
 pub fn run_reader(
     config: &EndConfig,
     stop: &Stop,
@@ -55,7 +55,7 @@ pub fn run_reader(
     })
 }
 
-/// Pins to a core; no real-time priority, because this scenario never sleeps.
+/// Pins the process to a core, without a real-time priority, because this scenario never sleeps.
 pub(super) fn take_core(core: Option<usize>) -> Notes {
     let mut notes = Notes::default();
     if let Some(core) = core {
@@ -72,7 +72,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts a sample; what only says that its writer has gone is none.
+    /// Counts a sample, unless it only reports the end of its writer.
     fn count<V>(self, sample: &Sample<V>) -> Tally {
         if sample.value.is_none() {
             return self;

@@ -1,4 +1,4 @@
-//! What the parent of a throughput measurement does.
+//! Parent's part of a throughput measurement.
 
 use std::thread;
 use std::time::Duration;
@@ -16,73 +16,73 @@ use crate::scenario::flow::Flow;
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::scenario::{RttMessage, ScenarioError, Site};
 
-/// What is on the way when the writer ends has arrived after this time.
+/// Time for frames in flight to arrive after the writer has ended.
 const DRAIN: Duration = Duration::from_millis(300);
 
-/// What samples passed through between two hosts.
+/// Descriptions of the path between two hosts.
 const BY_SOCKETS: &str = "kernel sockets of two hosts joined by a veth pair, without a cable";
 const BY_LANES: &str = "AF_XDP lanes of two hosts joined by a veth pair, without a cable";
 const TOO_LARGE: &str =
     "kernel sockets of two hosts joined by a veth pair: larger samples pass no lane";
 
-/// One run.
+/// Configuration of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Of the topic.
+    /// Reliability of the topic.
     pub reliability: Reliability,
-    /// LATENCY_BUDGET of the topic, in microseconds; 0: none.
+    /// LATENCY_BUDGET of the topic, in microseconds; 0 for none.
     pub latency_budget_us: u64,
-    /// The serialised size of the message.
+    /// Serialised size of the message, in bytes.
     pub payload_bytes: u32,
-    /// How long the writer writes.
+    /// Writing time in seconds.
     pub seconds: u32,
-    /// Writer on `hosts`, reader on `cable`.
+    /// Cores of the writer (`hosts`) and the reader (`cable`).
     pub cores: Cores,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// By name.
+    /// Name of the datapath.
     pub datapath: String,
-    /// What the samples passed through, in words.
+    /// Description of the path between the ends.
     pub link: String,
-    /// Of the topic.
+    /// Reliability of the topic.
     pub reliability: Reliability,
-    /// LATENCY_BUDGET of the topic, in microseconds; 0: none.
+    /// LATENCY_BUDGET of the topic, in microseconds; 0 for none.
     #[serde(default)]
     pub latency_budget_us: u64,
-    /// The serialised size of the message, without encapsulation header.
+    /// Serialised size of the message in bytes, without the encapsulation header.
     pub payload_bytes: u32,
     /// Samples accepted by `write`.
     pub samples_written: u64,
-    /// Samples the reader's callback got.
+    /// Samples received by the reader's callback.
     pub samples_delivered: u64,
-    /// The rest.
+    /// Samples written and not delivered.
     pub samples_lost: u64,
-    /// Counted at the reader.
+    /// Sample rate at the reader.
     pub samples_per_s: Option<f64>,
-    /// The same as payload, in 10^6 bits a second.
+    /// Payload rate at the reader, in 10^6 bit/s.
     pub mbit_per_s: Option<f64>,
-    /// How often a full history held the writer back.
+    /// Number of times a full history blocked the writer.
     pub writer_waits: u64,
-    /// Samples sent again because the reader asked.
+    /// Samples retransmitted on the reader's request.
     pub repaired: u64,
-    /// Datagrams that the reader's host dropped: what repairs are for.
+    /// Datagrams dropped on the reader's host, a cause of retransmissions.
     pub receive_dropped: u64,
-    /// Datagrams that the reader received by a lane; null over sockets.
+    /// Datagrams the reader received by a lane; null over sockets.
     pub received_by_lane: Option<u64>,
-    /// Where best-effort samples went; for reliable ones there is nowhere to go.
+    /// Accounting of best-effort samples; null for reliable ones.
     pub flow: Option<Flow>,
-    /// Why this run is no result, if it is none.
+    /// Reason why this run is invalid, if it is.
     pub invalid: Option<String>,
-    /// What the machine did not allow.
+    /// Steps the machine did not allow.
     pub notes: Vec<Note>,
 }
 
-/// Measures between the two hosts of a testbed without a cable: what one sends, the kernel hands to the
-/// other's device, and nothing has a rate. Over lanes, how many datagrams came by one is in the result; if
-/// those that fit one did not, it is none.
+/// Measures between the two hosts of a testbed without a cable; the kernel passes frames directly to the other device.
+/// Over lanes, the result states the datagrams received by one. If samples that fit a lane did not use it, the run is
+/// invalid.
 pub fn run_between_hosts(
     testbed: &Testbed,
     program: &Program,
@@ -128,7 +128,7 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, Scen
     Ok(config.run("udp-loopback", link, (writer, reader), notes))
 }
 
-/// Starts both ends, lets them find each other and write, and takes both reports.
+/// Starts both ends, lets them match and write, and returns both reports.
 fn run_ends(
     config: &Config,
     [writer, reader]: [Site; 2],
@@ -167,7 +167,7 @@ impl Config {
         }
     }
 
-    /// Samples that go with a datagram that is lost, at most; `None`: each sample is one datagram.
+    /// Maximum number of samples lost with one datagram; `None` if each sample is one datagram.
     fn samples_a_datagram(&self) -> Option<u64> {
         let sample_bytes = RttMessage::max_bytes(self.payload_bytes);
         match () {

@@ -1,4 +1,4 @@
-//! The end that writes.
+//! Writing end of a throughput run.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
 use crate::stop::Stop;
 
-/// Best-effort writes between two looks at everything else: discovery goes on.
+/// Best-effort writes between two turns of the event loop, which keep discovery alive.
 const WRITES_PER_LOOK: u32 = 256;
 
-/// How long the reader has to acknowledge what was written last.
+/// Time limit for the acknowledgement of the last samples.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 
-/// What this end hands back.
+/// Report of the writer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterReport {
     /// Samples given to `write` and accepted, or refused for good.
     pub offered: u64,
     /// Samples refused for good.
     pub refused: u64,
-    /// How often the history was full and the writer had to wait.
+    /// Number of times a full history blocked the writer.
     pub waits: u64,
-    /// Whether the reader has all, as far as the writer can know.
+    /// Whether the reader has received all samples, as far as the writer knows.
     pub acknowledged: bool,
-    /// From the first write to the last, in nanoseconds.
+    /// Nanoseconds from the first write to the last.
     pub elapsed_ns: u64,
-    /// What the participant counted.
+    /// Counts of the participant.
     pub counts: EndCounts,
 }
 
-/// The whole of this end, in the calling process, until its time is over.
+/// Runs the writer in the calling process until its time is over.
 pub fn run_writer(
     config: &EndConfig,
     stop: &Stop,
@@ -72,7 +72,7 @@ pub fn run_writer(
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
     } else {
-        // What waits for a full datagram, or in fragments, would else leave after it was counted as unsent.
+        // Samples in a partial datagram or pending fragments would be sent after being counted as unsent.
         writer.flush();
         let none_waits = || writer.ledger().pending == 0;
         end::run_until(&participant, stop, ACKNOWLEDGE, none_waits)?;
@@ -124,7 +124,7 @@ fn write_for(
     }
 }
 
-/// Sleeps for the next activation, and runs it.
+/// Waits for the next activation and runs it.
 fn one_turn(participant: &Participant) {
     let mut asked = 0;
     participant.run_until(Duration::from_millis(1), || {

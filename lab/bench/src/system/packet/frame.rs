@@ -1,25 +1,24 @@
-//! A frame's memory, and what the kernel says of a frame beside its bytes.
+//! Frame memory, and the metadata that the kernel separates from a frame.
 //!
-//! All of it must be put back, or a relay changes what it relays: a checksum that the sending host left
-//! to hardware that a veth does not have (`PACKET_VNET_HDR`), and a VLAN tag that the kernel took out
-//! (`PACKET_AUXDATA`). The time of arrival comes with it (`SO_TIMESTAMPNS`), so that a frame may be read
-//! later than it came.
+//! A relay must restore all of it: a checksum the sending host offloaded to hardware that a veth lacks
+//! (`PACKET_VNET_HDR`), and a VLAN tag the kernel removed (`PACKET_AUXDATA`). The receive timestamp (`SO_TIMESTAMPNS`)
+//! lets the relay read a frame later than it arrived.
 
 use std::ptr;
 
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::SLOT_BYTES;
 
-/// Bytes kept free in front of a received frame, for the VLAN tag that is put back.
+/// Bytes reserved in front of a received frame, for the restored VLAN tag.
 pub(super) const TAG_BYTES: usize = 4;
-/// Both MAC addresses: a tag stands behind them.
+/// Length of both MAC addresses, in front of a VLAN tag.
 const ADDRESSES_BYTES: usize = 12;
-/// `struct virtio_net_hdr`.
+/// Size of `struct virtio_net_hdr`.
 pub(super) const OFFLOAD_HEADER_BYTES: usize = 10;
-/// Aligned room for the control messages of a frame (32 bytes for the time, 40 for the tag).
+/// Aligned space for a frame's control messages, in 64-bit words (32 bytes for the time, 40 for the tag).
 pub(in crate::system) const CONTROL_WORDS: usize = 12;
 
-/// A frame on its way: a handle to memory reserved before the start, cheap to move.
+/// Handle to a frame in memory reserved at start; cheap to move.
 pub(crate) struct Frame(pub(super) Box<Slot>);
 
 pub(super) struct Slot {
@@ -29,7 +28,7 @@ pub(super) struct Slot {
     pub(super) offload_header: [u8; OFFLOAD_HEADER_BYTES],
     pub(super) control: [u64; CONTROL_WORDS],
     arrived_realtime_ns: Option<u64>,
-    /// Longer than a slot, or several segments in one: no frame of a link with this MTU.
+    /// Whether the frame exceeds a slot or holds several segments: invalid on a link with this MTU.
     oversize: bool,
 }
 
@@ -46,7 +45,7 @@ impl Frame {
         }))
     }
 
-    /// The frame as it was on the wire, from the destination address on, without checksum.
+    /// Frame bytes as on the wire, from the destination address on, without the frame check sequence.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         let slot = &*self.0;
         &slot.bytes[slot.start..slot.end]
@@ -57,7 +56,7 @@ impl Frame {
         &mut slot.bytes[slot.start..slot.end]
     }
 
-    /// When the frame came to the device, by the kernel's `CLOCK_REALTIME`.
+    /// Time of arrival at the device, by the kernel's `CLOCK_REALTIME`.
     pub(crate) fn arrived_realtime_ns(&self) -> Option<u64> {
         self.0.arrived_realtime_ns
     }
@@ -66,8 +65,8 @@ impl Frame {
         self.0.oversize
     }
 
-    /// Where the sender left a checksum undone: (first byte to sum, position of the checksum), both
-    /// relative to [`Frame::as_bytes`].
+    /// Returns the offloaded checksum as (first byte to sum, position of the checksum), both relative to
+    /// [`Frame::as_bytes`].
     pub(crate) fn take_unfinished_checksum(&mut self) -> Option<(usize, usize)> {
         const NEEDS_CHECKSUM: u8 = 1;
         let [
@@ -86,14 +85,14 @@ impl Frame {
             return None;
         }
         self.0.offload_header[0] = 0;
-        // The kernel counted from its own, untagged start of the frame.
+        // The kernel counts from the untagged start of the frame.
         let tag = TAG_BYTES - self.0.start;
         let start = usize::from(u16::from_ne_bytes([start_low, start_high])) + tag;
         let offset = usize::from(u16::from_ne_bytes([offset_low, offset_high]));
         Some((start, start + offset))
     }
 
-    /// Makes it a frame of these bytes.
+    /// Replaces the frame's content with `bytes`.
     #[cfg(test)]
     pub(crate) fn fill(&mut self, bytes: &[u8]) {
         self.0.start = TAG_BYTES;
@@ -101,8 +100,8 @@ impl Frame {
         self.as_bytes_mut().copy_from_slice(bytes);
     }
 
-    /// Takes over what the kernel said about a received frame. `asides` were read before: they lie
-    /// in the slot, which the header points into, and which is this frame's alone from here on.
+    /// Applies the kernel's metadata to a received frame. `asides` were read before: the header points into this
+    /// frame's slot, which is exclusively borrowed from here on.
     pub(super) fn settle(&mut self, length: usize, flags: libc::c_int, asides: &Asides) {
         let slot = &mut *self.0;
         let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);
@@ -125,11 +124,11 @@ impl Frame {
     }
 }
 
-/// What the kernel says about a received frame beside its bytes.
+/// Kernel metadata of a received frame.
 #[derive(Default)]
 pub(in crate::system) struct Asides {
     pub(in crate::system) arrived_realtime_ns: Option<u64>,
-    /// The (protocol, tag control information) it took out.
+    /// Protocol and tag control information of the removed VLAN tag.
     pub(in crate::system) vlan_tag: Option<(u16, u16)>,
 }
 

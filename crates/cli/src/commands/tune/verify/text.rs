@@ -1,4 +1,4 @@
-//! What a verification found, in words.
+//! Text of a verification's results.
 
 use std::fmt::Write as _;
 
@@ -10,16 +10,16 @@ use super::{DATAGRAMS, QUESTIONS, Report};
 use crate::output::count_of;
 use crate::settings::TuneVerifySettings;
 
-/// Threads and interrupts of a core that are named.
+/// Maximum number of threads and interrupts named per core.
 const NAMED: usize = 5;
 
-/// The whole report.
+/// Complete report.
 pub(super) fn text(
     settings: &TuneVerifySettings,
     interface: Option<&str>,
     report: &Report,
 ) -> String {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let mut text = String::new();
     let _ = match &report.applied {
         None => writeln!(text, "Settings: no plan is applied"),
@@ -115,7 +115,7 @@ pub(super) fn text(
     text
 }
 
-/// What else ran on the core: the longest, the most often.
+/// Other work on the core: longest-running threads, most frequent interrupts.
 fn used(text: &mut String, used: &CoreUse) {
     let threads: Vec<String> = used
         .threads
@@ -158,7 +158,7 @@ pub(super) fn listed(queues: &[u32]) -> String {
     queues.join(",")
 }
 
-/// `queue 0: 3, queue 1: 100`.
+/// Queue counts as text: `queue 0: 3, queue 1: 100`.
 pub(super) fn by_queue(departure: &Departure) -> String {
     let queues: Vec<String> = departure
         .by_queue
@@ -168,7 +168,7 @@ pub(super) fn by_queue(departure: &Departure) -> String {
     or_none(&queues)
 }
 
-/// `Brake (level 7, in from 10.0.0.2:7007)`.
+/// Flow as text: `Brake (level 7, in from 10.0.0.2:7007)`.
 pub(super) fn named(flow: &FlowLanding) -> String {
     let way = match flow.way {
         Way::In => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),

@@ -1,4 +1,4 @@
-//! `--watch`: what others undo, as soon as it happens.
+//! `--watch`: reports settings changed by others.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::output::{print, tell};
 use crate::settings::TuneVerifySettings;
 
-/// Between two looks.
+/// Polling interval.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Looks again and again, and tells what changes, until a signal.
+/// Polls the settings and reports changes until a signal.
 pub(super) fn watch(
     settings: &TuneVerifySettings,
     mut before: Option<Status>,
@@ -34,7 +34,7 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// What changed between two looks.
+/// Sentences on changes between two states.
 fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
     let (before, now) = match (before, now) {
         (Some(before), Some(now)) => (before, now),
@@ -49,7 +49,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
             return None;
         }
         Some(match (&setting.now, setting.stands) {
-            // Its device or thread went.
+            // The device or thread of the setting is gone.
             (Some(Value::Absent), false) => format!(
                 "{} is not there any more; it should be {}",
                 setting.setting, setting.applied
