@@ -5,7 +5,7 @@
 //! [`examine`] turns facts, and what a description needs, into [`Finding`]s: what is so, what it
 //! costs, what to do; [`plan()`] into a [`Plan`]: settings, from what to what, why, at what price. Both are
 //! pure functions, so that recorded machines are their tests. `probe` changes nothing: it reads sysfs and
-//! procfs, asks netlink and ptp4l, reads clocks, and opens a socket that it closes again.
+//! procfs, asks netlink, and opens a socket that it closes again.
 //!
 //! [`mod@apply`] carries plans out, with a journal of what was found, and undoes them; [`verify`] measures what
 //! settings only promise: where datagrams land and leave, and how late threads wake. [`steer`] knows where a receive
@@ -17,7 +17,6 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
-mod clock;
 mod doctor;
 mod ethtool;
 mod export;
@@ -30,7 +29,6 @@ mod needs;
 mod netlink;
 mod plan;
 mod probe;
-mod ptp;
 mod qdisc;
 mod setting;
 pub mod steer;
@@ -39,14 +37,13 @@ mod systemd;
 mod test_folder;
 pub mod verify;
 
-pub use clock::{ClockError, OneWayBound, OneWayRefusal, clock_error, one_way_bound};
 pub use doctor::{Finding, Severity, examine};
 pub use export::{Exported, ExportedFile, Format, Omission, export};
 pub use facts::{
-    Boot, Clock, Coalescing, Cores, CreditShaper, Device, DeviceClock, EarliestTime, Facts,
-    Feature, Firewall, FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel,
-    LaneGround, Loader, Memory, Network, Permission, Ptp, PtpDelay, PtpPort, PtpState, QueueQdisc,
-    Queues, ReceiveHash, Rights, RingSizes, RootQdisc, Scheduling, Timestamps, TrafficClasses,
+    Boot, Coalescing, Cores, CreditShaper, Device, EarliestTime, Facts, Feature, Firewall,
+    FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel, LaneGround, Loader,
+    Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes, RootQdisc,
+    Scheduling, Timestamps, TrafficClasses,
 };
 pub use filters::{Chain, Direction, PacketFilters, Rules, Verdict, packet_filters};
 pub use isolane_model::Tuning;
@@ -57,5 +54,5 @@ pub use plan::{
     PlacedFlow, Placement, Plan, PlanError, Refusal, Reliance, SCHEMA, Step,
     TRANSMIT_QUEUE_PRIORITY, When, of_vlan, plan, replan,
 };
-pub use probe::{here, interfaces, probe, probe_clock};
+pub use probe::{here, interfaces, probe};
 pub use setting::{CoreList, Document, Machine, Setting, SettingError, ThreadClass, Unit, Value};

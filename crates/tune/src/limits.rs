@@ -134,10 +134,6 @@ pub const STATISTICS_SECONDS: u32 = 10;
 /// meant for, and each takes some twenty small files.
 pub const MAX_PLACE_CORES: usize = 128;
 
-/// Microseconds that a clock may be off before one-way delays between hosts are worth a word: what a datagram takes
-/// from one host to another.
-pub const CLOCK_ERROR_US: u64 = 100;
-
 /// Microseconds that an interrupt may be put off before it is worth a word: what an idle state may take.
 pub const MODERATION_US: u32 = 20;
 
@@ -165,27 +161,3 @@ pub const MAX_SENT_DATAGRAMS: u32 = 100;
 
 /// How long those may take to leave: a hundred full frames at 10 Mbit/s take 121 ms.
 pub const TRANSMIT_PATIENCE: Duration = Duration::from_millis(500);
-
-/// How long asking ptp4l may take, all questions together: it answers within a millisecond, between two messages of
-/// its ports.
-pub const PTP_PATIENCE: Duration = Duration::from_millis(500);
-
-/// How long answers to one question are waited for once ptp4l has answered another: some are answered by each port,
-/// and some by none.
-pub(crate) const PTP_PORTS_PATIENCE: Duration = Duration::from_millis(100);
-
-/// Domains that ptp4l is asked in, for it is silent in all but its own: the default one, and those of profiles (telecom
-/// G.8275.1 and G.8275.2, broadcast ST 2059-2). Asking all would be more datagrams than its socket holds.
-pub const PTP_DOMAINS: [u8; 4] = [0, 24, 44, 127];
-
-/// Ports of ptp4l that are looked at: a switch's.
-pub(crate) const MAX_PTP_PORTS: usize = 64;
-
-/// Datagrams that are read of whoever answers: each port's twice, with room.
-pub(crate) const MAX_PTP_ANSWERS: usize = 256;
-
-/// Clocks of devices that are read: each takes some microseconds a try, over the bus.
-pub(crate) const MAX_DEVICE_CLOCKS: usize = 16;
-
-/// How often a device's clock is read: the quickest counts, and one in ten is hardly ever interrupted.
-pub(crate) const DEVICE_CLOCK_TRIES: usize = 10;

@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::HashSet;
 
-use isolane_tune::{Clock, Facts, Finding, Needs, Queues, Severity, examine};
+use isolane_tune::{Finding, Needs, Queues, Severity, examine};
 
 use support::{MACHINES, machine, needs};
 
@@ -244,65 +244,29 @@ fn programs_that_set_up_devices_are_named() {
     );
 }
 
-fn with_clock(programs: &[&str], is_kept: bool, maximum_error_us: u64) -> Facts {
-    let mut facts = machine("igc");
-    facts.programs = programs.iter().map(|name| String::from(*name)).collect();
-    facts.clock = Clock {
-        is_kept: Some(is_kept),
-        maximum_error_us: Some(maximum_error_us),
-        estimated_error_us: Some(1),
-        ..Clock::default()
-    };
-    facts
-}
-
 #[test]
-fn a_clock_is_judged_by_who_keeps_it() {
-    let severity = |facts: &Facts, id: &str| {
-        let findings = examine(facts, &Needs::of_domain(0));
-        findings.iter().find(|it| it.id == id).map(|it| it.severity)
+fn a_clock_is_judged_by_the_programs_that_set_it_and_by_the_kernels_word() {
+    let examined = |programs: &[&str], is_synchronised| {
+        let mut facts = machine("igc");
+        facts.programs = programs.iter().map(|name| String::from(*name)).collect();
+        facts.kernel.clock_is_synchronised = is_synchronised;
+        examine(&facts, &Needs::of_domain(0))
     };
+    let keepers = |programs: &[&str]| {
+        let findings = examined(programs, Some(true));
+        found(&findings, "kernel.time-keeping").severity
+    };
+    assert_eq!(keepers(&["chronyd"]), Severity::Ok);
+    assert_eq!(keepers(&["phc2sys", "ptp4l"]), Severity::Ok);
+    assert_eq!(keepers(&["tuned"]), Severity::Info);
     let error = "kernel.clock-error";
-    // However little chrony tells the kernel, it does not tell whose time it is: between hosts it is no bound.
-    assert_eq!(
-        severity(&with_clock(&["chronyd"], true, 1), error),
-        Some(Severity::Info)
-    );
-    assert_eq!(
-        severity(&with_clock(&["chronyd"], true, 1), "kernel.one-way"),
-        None
-    );
-    assert_eq!(
-        severity(&with_clock(&["chronyd"], false, 60), error),
-        Some(Severity::Info)
-    );
-    // What PTP tells the kernel is always zero: it is not taken for a bound.
-    assert_eq!(
-        severity(&with_clock(&["phc2sys", "ptp4l"], true, 0), error),
-        Some(Severity::Info)
-    );
-    let ptp = "kernel.ptp";
-    assert_eq!(
-        severity(&with_clock(&["phc2sys", "ptp4l"], true, 0), ptp),
-        Some(Severity::Ok)
-    );
-    assert_eq!(
-        severity(&with_clock(&["phc2sys"], true, 0), ptp),
-        Some(Severity::Warn)
-    );
-    assert_eq!(
-        severity(&with_clock(&["ptp4l"], true, 0), ptp),
-        Some(Severity::Warn)
-    );
-    assert_eq!(
-        severity(&with_clock(&["chronyd", "ptp4l"], true, 0), ptp),
-        None
-    );
-    let both = with_clock(&["chronyd", "phc2sys", "ptp4l"], true, 0);
-    assert_eq!(
-        severity(&both, "kernel.clock-keepers"),
-        Some(Severity::Warn)
-    );
+    for is_synchronised in [Some(true), None] {
+        assert!(!is_found(&examined(&["chronyd"], is_synchronised), error));
+    }
+    let findings = examined(&["chronyd"], Some(false));
+    assert!(found(&findings, error).remedy.contains("rtcsync"));
+    let findings = examined(&[], Some(false));
+    assert!(found(&findings, error).remedy.starts_with("run chrony"));
 }
 
 #[test]

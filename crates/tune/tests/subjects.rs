@@ -1,5 +1,5 @@
 //! What plans say of single subjects, on recorded machines that were changed for it: moderation, rules, interrupts,
-//! arguments of the kernel, clocks.
+//! arguments of the kernel.
 
 mod support;
 
@@ -331,21 +331,4 @@ fn priorities_of_threads_say_what_priority_programs_are_to_have() {
     );
     let said = refusal(&plan, "applications.priority").expect("a word");
     assert!(said.remedy.contains("chrt -f 70 PROGRAM"), "{said:?}");
-}
-
-#[test]
-fn chrony_may_follow_the_devices_clock_instead_of_phc2sys() {
-    let is_refused = |programs: &[&str]| {
-        let mut facts = machine("igc");
-        facts.programs = programs.iter().map(|name| String::from(*name)).collect();
-        let plan = plan(
-            &facts,
-            &needs(&facts, 3),
-            &profile(ProfileName::Latency),
-            &Placement::default(),
-        );
-        refusal(&plan, "clock.ptp").is_some()
-    };
-    assert!(is_refused(&["ptp4l"]) && is_refused(&["chronyd"]));
-    assert!(!is_refused(&["ptp4l", "phc2sys"]) && !is_refused(&["ptp4l", "chronyd"]));
 }

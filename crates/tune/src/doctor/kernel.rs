@@ -6,6 +6,9 @@ use crate::facts::Facts;
 /// Sources of time that are read without asking a device or a hypervisor.
 const FAST_CLOCKS: [&str; 3] = ["tsc", "arch_sys_counter", "riscv_clocksource"];
 
+/// Programs that set the clock, by the name the kernel shows.
+const TIME_KEEPERS: [&str; 5] = ["chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys"];
+
 /// Programs that set up devices and cores: by the name the kernel shows (15 bytes), and their own.
 const MANAGERS: [(&str, &str); 4] = [
     ("NetworkManager", "NetworkManager"),
@@ -17,6 +20,7 @@ const MANAGERS: [(&str, &str); 4] = [
 pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
     realtime(facts, findings);
     clock(facts, findings);
+    time_keeping(facts, findings);
     memory(facts, findings);
     programs(facts, findings);
 }
@@ -69,6 +73,41 @@ fn clock(facts: &Facts, findings: &mut Findings) {
     }
 }
 
+/// Source time stamps of different hosts can be compared only where something synchronises their clocks.
+fn time_keeping(facts: &Facts, findings: &mut Findings) {
+    let keepers = TIME_KEEPERS.into_iter().filter(|name| runs(facts, name));
+    let keepers: Vec<&str> = keepers.collect();
+    if keepers.is_empty() {
+        findings.info(
+            "kernel.time-keeping",
+            "no program that sets the clock is running",
+            "source time stamps of different hosts drift apart, and one-way delays between hosts \
+             mean nothing; round trips are right",
+            "run chrony, or linuxptp (ptp4l and phc2sys) where the interface stamps in hardware",
+        );
+    } else {
+        findings.ok(
+            "kernel.time-keeping",
+            format!("the clock is kept by {}", keepers.join(", ")),
+        );
+    }
+    if facts.kernel.clock_is_synchronised == Some(false) {
+        findings.info(
+            "kernel.clock-error",
+            "the kernel calls its clock unsynchronised",
+            "one-way delays between hosts mean nothing: clocks drift apart by up to 100 us a second; round trips \
+             are right",
+            match runs(facts, "chronyd") {
+                true => {
+                    "wait until chrony has found its source; without the line rtcsync in chrony.conf it never tells the \
+                     kernel that the clock is kept"
+                }
+                false => "run chrony, or linuxptp, and wait until it has found its source",
+            },
+        );
+    }
+}
+
 fn memory(facts: &Facts, findings: &mut Findings) {
     match facts.memory.swap_bytes {
         Some(0) => findings.ok("memory.swap", "there is no swap"),
@@ -96,9 +135,12 @@ fn memory(facts: &Facts, findings: &mut Findings) {
     }
 }
 
+fn runs(facts: &Facts, name: &str) -> bool {
+    facts.programs.iter().any(|program| program == name)
+}
+
 fn programs(facts: &Facts, findings: &mut Findings) {
-    let runs = |name: &str| facts.programs.iter().any(|program| program == name);
-    if runs("irqbalance") {
+    if runs(facts, "irqbalance") {
         findings.warn(
             "programs.irqbalance",
             "irqbalance is running",
@@ -112,7 +154,7 @@ fn programs(facts: &Facts, findings: &mut Findings) {
     } else {
         findings.ok("programs.irqbalance", "irqbalance is not running");
     }
-    let there = MANAGERS.iter().filter(|(shown, _)| runs(shown));
+    let there = MANAGERS.iter().filter(|(shown, _)| runs(facts, shown));
     let names: Vec<&str> = there.map(|(_, name)| *name).collect();
     if !names.is_empty() {
         findings.info(

@@ -1,7 +1,6 @@
 //! Facts and needs become findings: a pure function, a file a subject.
 
 mod budget;
-mod clock;
 mod cores;
 mod devices;
 mod interfaces;
@@ -9,7 +8,6 @@ mod kernel;
 mod lanes;
 mod participants;
 mod ports;
-mod ptp;
 mod rights;
 mod sockets;
 
@@ -53,7 +51,6 @@ pub struct Finding {
 pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     let mut findings = Findings::default();
     kernel::examine(facts, &mut findings);
-    clock::examine(facts, needs, &mut findings);
     cores::examine(facts, needs, &mut findings);
     rights::examine(facts, &mut findings);
     sockets::examine(facts, needs, &mut findings);

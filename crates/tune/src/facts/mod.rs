@@ -10,18 +10,14 @@ use serde::{Deserialize, Serialize};
 
 mod attribute;
 mod boot;
-mod clock;
 mod device;
-mod ptp;
 
 pub(crate) use attribute::port_list;
 pub use boot::{Boot, Loader};
-pub use clock::Clock;
 pub use device::{
     Coalescing, CreditShaper, Device, EarliestTime, Feature, FlowRule, FlowRules, GateSchedule,
     Interrupt, QueueQdisc, Queues, ReceiveHash, RingSizes, RootQdisc, Timestamps, TrafficClasses,
 };
-pub use ptp::{DeviceClock, Ptp, PtpDelay, PtpPort, PtpState};
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,8 +57,6 @@ pub struct Facts {
     pub programs: Vec<String>,
     /// How it starts.
     pub boot: Boot,
-    /// How well its clock is kept.
-    pub clock: Clock,
     /// What stands in other small files that a plan may change or has to know, by path. Those of which
     /// there are fields above are not repeated: [`Facts::attribute`] finds both.
     pub attributes: BTreeMap<String, String>,
@@ -92,6 +86,8 @@ pub struct Kernel {
     pub virtual_machine: Option<bool>,
     /// What it takes the time from, `tsc`.
     pub clocksource: Option<String>,
+    /// Whether the kernel counts its clock as synchronised (adjtimex: `STA_UNSYNC` is clear).
+    pub clock_is_synchronised: Option<bool>,
     /// What it was started with.
     pub command_line: Option<String>,
 }

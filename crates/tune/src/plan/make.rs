@@ -8,9 +8,8 @@ use crate::needs::Needs;
 use super::carrier::Asked;
 use super::draft::Draft;
 use super::{
-    Identity, Placement, Plan, below, boot, clock, cores, interrupts, kernel, memory, moderation,
-    napi, offloads, other_interrupts, queues, rings, scheduler, services, sockets, steering,
-    transmit,
+    Identity, Placement, Plan, below, boot, cores, interrupts, kernel, memory, moderation, napi,
+    offloads, other_interrupts, queues, rings, scheduler, services, sockets, steering, transmit,
 };
 
 /// What to change on a machine so that the topics of a description have it as a profile wants it.
@@ -118,5 +117,4 @@ fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
     transmit::plan(asked, &carrier, draft);
     interrupts::plan(asked, &carrier, draft);
     napi::plan(asked, &carrier, draft);
-    clock::plan(asked, &carrier, draft);
 }

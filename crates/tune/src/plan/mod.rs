@@ -13,7 +13,6 @@ mod arguments;
 mod below;
 mod boot;
 mod carrier;
-mod clock;
 mod cores;
 mod draft;
 mod following;

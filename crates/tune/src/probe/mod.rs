@@ -1,6 +1,5 @@
 //! Reading the machine this program runs on. Nothing is changed, and what cannot be read is `None`.
 
-mod clock;
 mod device;
 pub(crate) mod files;
 mod interrupts;
@@ -27,7 +26,6 @@ pub fn probe() -> Facts {
     // Without netlink there is nothing to say about interfaces.
     let interfaces = interfaces().unwrap_or_default();
     let cores = system::cores();
-    let programs = system::programs();
     Facts {
         origin: String::from("probed"),
         hostname: name.nodename().to_string_lossy().into_owned(),
@@ -41,26 +39,12 @@ pub fn probe() -> Facts {
         devices: device::devices(&interfaces),
         lanes: lanes::lanes(&interfaces),
         interrupts: interrupts::all_interrupts(),
-        clock: clock::clock(&programs),
-        programs,
+        programs: system::programs(),
         boot: places::boot(),
         attributes: places::attributes(&cores.online, &interfaces),
         documents: places::documents(),
         cores,
         interfaces,
-    }
-}
-
-/// Reads of the machine only what [`clock_error`](crate::clock_error) judges by: what a measurement records with its
-/// results. All else is as if it could not be read.
-pub fn probe_clock() -> Facts {
-    let programs = system::programs();
-    Facts {
-        origin: String::from("probed, the clock only"),
-        kernel: system::kernel(&rustix::system::uname()),
-        clock: clock::clock(&programs),
-        programs,
-        ..Facts::default()
     }
 }
 
