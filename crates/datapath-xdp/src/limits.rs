@@ -131,25 +131,6 @@ pub const REFILL_BURST: usize = 8;
 /// Waiting frames of less critical lanes that one call takes back at most: as many as a burst.
 pub const MAX_RECYCLED: usize = 16;
 
-/// Netlink datagrams of one answer about queues or NAPI instances: of 32 KiB each, room for
-/// thousands of queues.
-pub const MAX_NETDEV_ANSWERS: usize = 64;
-
-/// NAPI instances of one device that are looked at: one a queue, on servers as many as cores.
-pub const MAX_NAPI_INSTANCES: usize = 256;
-
-/// The longest a frame may wait for a poll where interrupts are put off: beyond a millisecond no
-/// critical topic has a use for it.
-pub const MAX_POLL_WAIT: Duration = Duration::from_millis(1);
-
-/// Polls without a frame before interrupts come again: with [`MAX_POLL_WAIT`] a tenth of a second
-/// after the last frame at most, so that an idle device costs nothing.
-pub const MAX_IDLE_POLLS: u32 = 100;
-
-/// How long to look for the threads of NAPI instances that were just switched on: the kernel starts
-/// them within the call.
-pub const NAPI_THREAD_PATIENCE: Duration = Duration::from_millis(200);
-
 /// Bytes of the largest packet a lane can receive: what is left of the largest chunk, a page, behind
 /// the kernel's head room and the Ethernet header with two tags.
 pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES) as u32;
@@ -157,17 +138,3 @@ pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BY
 /// How often the kernel is asked to take a program whose verification was interrupted: that happens to
 /// a few of a thousand on a busy machine, so to this many in a row never.
 pub const LOAD_ATTEMPTS: usize = 10;
-
-/// Entries of a receive hash's table: devices have 16 to 2,048.
-pub const MAX_HASH_ENTRIES: u32 = 16_384;
-
-/// Bytes of its key: devices have 40 to 52.
-pub const MAX_HASH_KEY_BYTES: u32 = 1_024;
-
-/// Steering rules of a device that are looked at: the largest tables have 8,192, and mostly empty. So many places
-/// are taken for there, too, where a driver does not say how many it has.
-pub const MAX_STEERING_RULES: u32 = 8_192;
-
-/// Queues whose landings are told apart: a socket each for every port that is looked at. What lands on
-/// others is counted as landing on none that is known.
-pub const MAX_LANDING_QUEUES: u32 = 64;

@@ -13,6 +13,7 @@ use std::io;
 
 use rustix::io::Errno;
 
+use isolane_hostnet::netlink::Denial;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdisc};
@@ -170,6 +171,12 @@ impl Setting {
     /// Whether it is on disk, and not in the kernel.
     pub(crate) fn is_kept_by_a_boot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
+    }
+}
+
+impl From<Denial> for SettingError {
+    fn from(denial: Denial) -> Self {
+        Self::of_system(&denial.error, denial.words.as_deref())
     }
 }
 

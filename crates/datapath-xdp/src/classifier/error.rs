@@ -3,7 +3,7 @@
 use std::io;
 
 use super::foreign::Foreign;
-use super::rights::{self, Names};
+use isolane_hostnet::capabilities::{self, Names};
 
 /// Why the classifier could not be loaded, attached, or told something.
 #[derive(Debug, thiserror::Error)]
@@ -146,7 +146,7 @@ pub(super) fn not_attached(
 ) -> ClassifierError {
     match cause.raw_os_error() {
         Some(libc::EPERM) => ClassifierError::Denied {
-            missing: rights::missing(),
+            missing: capabilities::missing(),
         },
         Some(libc::EBUSY | libc::EEXIST) => match Foreign::on(interface_index) {
             Ok(Some(program)) => ClassifierError::Foreign { interface, program },

@@ -12,8 +12,8 @@ use netlink_packet_route::link::LinkMessage;
 
 use super::attachment;
 use super::program::Tag;
-use crate::interface;
 use crate::limits::MAX_NAMED_OWNERS;
+use isolane_hostnet::link;
 
 /// A program that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Foreign {
 impl Foreign {
     /// The program on an interface's hook.
     pub(crate) fn on(interface_index: u32) -> io::Result<Option<Foreign>> {
-        interface::describe(interface_index).map(|link| Foreign::named_by(&link))
+        link::describe(interface_index).map(|link| Foreign::named_by(&link))
     }
 
     /// The program on the hook of an interface that the kernel has described.

@@ -28,7 +28,6 @@ mod foreign;
 mod layout;
 mod memory;
 mod program;
-pub(crate) mod rights;
 mod table;
 pub mod twin;
 
@@ -52,10 +51,9 @@ use self::layout::Queue;
 use self::memory::Memory;
 use self::program::Loaded;
 pub use self::program::Tag;
-pub use self::rights::Names;
 use self::table::Table;
-use crate::interface::name_of;
 use crate::limits::{MAX_LANES, MAX_QUEUES};
+use isolane_hostnet::link::name_of;
 
 /// The program of one interface. Dropped, it is off the interface; frames that it has handed to
 /// sockets stay there.

@@ -1,8 +1,8 @@
 use super::*;
 
 /// Where everything works.
-fn ground() -> Ground {
-    Ground {
+fn ground() -> XdpFacts {
+    XdpFacts {
         kernel_release: String::from("6.12.5"),
         interface: String::from("eth0"),
         device: Some(Device {
@@ -20,7 +20,7 @@ fn ground() -> Ground {
             made_receive_queues: Some(4),
             ..Device::default()
         }),
-        ..Ground::default()
+        ..XdpFacts::default()
     }
 }
 
@@ -33,7 +33,7 @@ fn wanted() -> Wanted {
 }
 
 /// The checks of a subject that are not fine.
-fn trouble(ground: &Ground, wanted: &Wanted, subject: Subject) -> Vec<Check> {
+fn trouble(ground: &XdpFacts, wanted: &Wanted, subject: Subject) -> Vec<Check> {
     let mut checks = examine(ground, wanted);
     checks.retain(|check| check.outcome != Outcome::Fine);
     for check in &checks {
@@ -46,13 +46,13 @@ fn trouble(ground: &Ground, wanted: &Wanted, subject: Subject) -> Vec<Check> {
     checks
 }
 
-fn one(ground: &Ground, wanted: &Wanted, subject: Subject) -> Check {
+fn one(ground: &XdpFacts, wanted: &Wanted, subject: Subject) -> Check {
     let mut checks = trouble(ground, wanted, subject);
     assert_eq!(checks.len(), 1, "{checks:?}");
     checks.remove(0)
 }
 
-fn impossible(change: impl FnOnce(&mut Ground), subject: Subject) -> Check {
+fn impossible(change: impl FnOnce(&mut XdpFacts), subject: Subject) -> Check {
     let mut ground = ground();
     change(&mut ground);
     let check = one(&ground, &wanted(), subject);
@@ -60,7 +60,7 @@ fn impossible(change: impl FnOnce(&mut Ground), subject: Subject) -> Check {
     check
 }
 
-fn on_device(change: impl FnOnce(&mut Device)) -> impl FnOnce(&mut Ground) {
+fn on_device(change: impl FnOnce(&mut Device)) -> impl FnOnce(&mut XdpFacts) {
     |ground| change(ground.device.as_mut().expect("it is there"))
 }
 
@@ -181,7 +181,7 @@ fn queues_are_there_and_free_or_it_is_said() {
 
 #[test]
 fn zero_copy_stands_in_the_way_only_where_it_was_asked_for() {
-    let copies = |ground: &mut Ground| {
+    let copies = |ground: &mut XdpFacts| {
         on_device(|device| {
             device.features = Some(Features {
                 runs_programs: true,

@@ -1,7 +1,7 @@
 //! What the device of an interface can do and is set to: queues, steering, moderation, offloads, rings,
 //! interrupts, time stamps.
 
-use isolane_datapath_xdp::preflight::Features;
+use isolane_hostnet::xdp_facts::Features;
 
 use super::{Findings, budget, list};
 use crate::facts::{Device, Facts, RootQdisc};

@@ -9,12 +9,12 @@ mod beside;
 mod document;
 mod thread;
 
-use isolane_datapath_xdp::steering;
+use isolane_hostnet::ethtool::{ntuple, rss};
 
-use crate::ethtool::Ethtool;
 use crate::facts::FlowRule;
-use crate::qdisc::Queueing;
 use crate::setting::{Machine, Setting, SettingError, Value};
+use isolane_hostnet::ethtool::Ethtool;
+use isolane_hostnet::qdisc::Queueing;
 
 pub(crate) use self::thread::{KernelThreads, class, napi_instance};
 
@@ -81,7 +81,7 @@ impl Machine for ThisMachine {
                 Value::Switch(features.get(feature).ok_or(lacking)?.is_on)
             }
             Setting::RssTable { interface } => {
-                let table = steering::receive_hash(interface).map_err(of_driver)?.table;
+                let table = rss::receive_hash(interface).map_err(of_driver)?.table;
                 Value::Table(
                     Some(table)
                         .filter(|table| !table.is_empty())
@@ -89,7 +89,7 @@ impl Machine for ThisMachine {
                 )
             }
             Setting::UdpHash { interface } => {
-                Value::Switch(steering::udp4_hashes_ports(interface).map_err(of_driver)?)
+                Value::Switch(rss::udp4_hashes_ports(interface).map_err(of_driver)?)
             }
             Setting::FlowRule {
                 interface,
@@ -129,10 +129,10 @@ impl Machine for ThisMachine {
                 Ok(self.ethtool()?.set_feature(interface, feature, *is_on)?)
             }
             (Setting::RssTable { interface }, Value::Table(table)) => {
-                steering::set_table(interface, table).map_err(of_driver)
+                rss::set_table(interface, table).map_err(of_driver)
             }
             (Setting::UdpHash { interface }, Value::Switch(is_on)) => {
-                steering::set_udp4_hashes_ports(interface, *is_on).map_err(of_driver)
+                rss::set_udp4_hashes_ports(interface, *is_on).map_err(of_driver)
             }
             (
                 Setting::FlowRule {
@@ -165,12 +165,12 @@ fn of_driver(error: std::io::Error) -> SettingError {
 
 /// What stands at a place of the device's rules.
 fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
-    let rules = steering::rules(interface).map_err(of_driver)?;
+    let rules = ntuple::rules(interface).map_err(of_driver)?;
     let placed = rules.placed.iter().find(|(place, _)| *place == location);
     match placed {
         None => Ok(Value::Absent),
-        Some((_, steering::Placed::Known(rule))) => Ok(Value::Rule((*rule).into())),
-        Some((_, steering::Placed::Other)) => Err(SettingError::System(String::from(
+        Some((_, ntuple::Placed::Known(rule))) => Ok(Value::Rule((*rule).into())),
+        Some((_, ntuple::Placed::Other)) => Err(SettingError::System(String::from(
             "a rule of another form stands there, which somebody else has set",
         ))),
     }
@@ -178,18 +178,18 @@ fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
 
 fn set_rule(interface: &str, location: u32, value: &Value) -> Result<(), SettingError> {
     let done = match value {
-        Value::Rule(rule) => steering::insert_rule(interface, location, (*rule).into()),
-        _ => steering::delete_rule(interface, location),
+        Value::Rule(rule) => ntuple::insert_rule(interface, location, (*rule).into()),
+        _ => ntuple::delete_rule(interface, location),
     };
     done.map_err(of_driver)
 }
 
 /// A rule as the device has it, and back.
-impl From<steering::Rule> for FlowRule {
-    fn from(rule: steering::Rule) -> Self {
+impl From<ntuple::Rule> for FlowRule {
+    fn from(rule: ntuple::Rule) -> Self {
         let queue = rule.queue;
         match rule.frames {
-            steering::Frames::Udp {
+            ntuple::Frames::Udp {
                 destination,
                 destination_port,
             } => Self::Port {
@@ -197,7 +197,7 @@ impl From<steering::Rule> for FlowRule {
                 destination_port,
                 queue,
             },
-            steering::Frames::Priority(vlan_priority) => Self::Priority {
+            ntuple::Frames::Priority(vlan_priority) => Self::Priority {
                 vlan_priority,
                 queue,
             },
@@ -205,18 +205,18 @@ impl From<steering::Rule> for FlowRule {
     }
 }
 
-impl From<FlowRule> for steering::Rule {
+impl From<FlowRule> for ntuple::Rule {
     fn from(rule: FlowRule) -> Self {
         let frames = match rule {
             FlowRule::Port {
                 destination,
                 destination_port,
                 ..
-            } => steering::Frames::Udp {
+            } => ntuple::Frames::Udp {
                 destination,
                 destination_port,
             },
-            FlowRule::Priority { vlan_priority, .. } => steering::Frames::Priority(vlan_priority),
+            FlowRule::Priority { vlan_priority, .. } => ntuple::Frames::Priority(vlan_priority),
         };
         Self {
             frames,

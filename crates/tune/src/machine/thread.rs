@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use isolane_datapath_xdp::napi::{self, Policy, Scheduling};
+use isolane_hostnet::napi::{self, Policy, Scheduling};
 
 use crate::limits::MAX_ENTRIES;
-use crate::qdisc::index_of;
 use crate::setting::{SettingError, ThreadClass};
+use isolane_hostnet::qdisc::index_of;
 
 /// In a process's flags: it is a thread of the kernel (PF_KTHREAD).
 const OF_KERNEL: u32 = 0x0020_0000;

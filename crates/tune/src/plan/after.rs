@@ -3,7 +3,7 @@
 use super::slices;
 use crate::facts::{Coalescing, Facts, RootQdisc};
 use crate::setting::{Setting, Value};
-use isolane_datapath_xdp::napi::{Policy, QueueState, ThreadState};
+use isolane_hostnet::napi::{Policy, QueueState, ThreadState};
 
 impl Facts {
     /// Takes a step's outcome in: what was set, and what that changes besides.

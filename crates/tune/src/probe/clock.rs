@@ -17,7 +17,7 @@ const CLASS: &str = "/sys/class/ptp";
 const DEVICES: &str = "/dev";
 
 pub(super) fn clock(programs: &[String]) -> Clock {
-    let kernel = isolane_datapath_xdp::clock::kernel_clock().ok();
+    let kernel = isolane_hostnet::kernel_clock::kernel_clock().ok();
     let (ptp, ptp_silence) = match ptp::ask(&ptp::SOCKETS) {
         Ok(told) => (Some(told), None),
         Err(Silence::Because(why)) => (None, Some(why)),

@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
-use isolane_datapath_xdp::steering::{self, Placed};
+use isolane_hostnet::ethtool::ntuple::{self, Placed};
+use isolane_hostnet::ethtool::{ioctl, rss};
 
 use super::files::{entries, text, value};
 use super::interrupts::interrupts;
-use crate::ethtool::Ethtool;
 use crate::facts::{Device, FlowRules, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
-use crate::qdisc::Queueing;
+use isolane_hostnet::ethtool::Ethtool;
+use isolane_hostnet::qdisc::Queueing;
 
 /// The devices behind interfaces: all but loopback.
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
@@ -39,7 +40,7 @@ impl Sources {
         let folder = format!("/sys/class/net/{name}");
         let mut device = Device {
             interface: name.clone(),
-            driver: steering::driver(name).or_else(|| interface.driver.clone()),
+            driver: ioctl::driver(name).or_else(|| interface.driver.clone()),
             receive_hash: receive_hash(name),
             flow_rules: flow_rules(name),
             interrupts: interrupts(name, &self.threads),
@@ -73,7 +74,7 @@ fn by_ethtool(device: &mut Device, ethtool: &mut Ethtool) {
 }
 
 fn receive_hash(interface: &str) -> Option<ReceiveHash> {
-    let hash = steering::receive_hash(interface).ok()?;
+    let hash = rss::receive_hash(interface).ok()?;
     // Without a table nothing is spread, whatever function the driver names.
     if hash.table.is_empty() {
         return None;
@@ -89,12 +90,12 @@ fn receive_hash(interface: &str) -> Option<ReceiveHash> {
         key: Some(hash.key).filter(|key| !key.is_empty()),
         table: hash.table,
         symmetric: hash.transform != 0,
-        udp4_hashes_ports: steering::udp4_hashes_ports(interface).ok(),
+        udp4_hashes_ports: rss::udp4_hashes_ports(interface).ok(),
     })
 }
 
 fn flow_rules(interface: &str) -> Option<FlowRules> {
-    let rules = steering::rules(interface).ok()?;
+    let rules = ntuple::rules(interface).ok()?;
     let mut flow_rules = FlowRules {
         capacity: rules.capacity,
         ..FlowRules::default()

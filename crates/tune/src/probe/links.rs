@@ -16,7 +16,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use super::files::{text, value};
 use crate::facts::Interface;
 use crate::limits::MAX_INTERFACES;
-use crate::netlink::Connection;
+use isolane_hostnet::netlink::Connection;
 
 /// Questions for all there is of a kind (linux/rtnetlink.h).
 const GET_LINK: u16 = 18;

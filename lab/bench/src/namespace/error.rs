@@ -26,7 +26,7 @@ pub enum TestbedError {
     },
     /// Receive work stays in soft interrupts.
     #[error("receive work cannot be done by threads: {0}")]
-    ReceiveWork(#[from] isolane_datapath_xdp::napi::NapiError),
+    ReceiveWork(#[from] isolane_hostnet::napi::NapiError),
 }
 
 /// What it takes to make and enter namespaces.

@@ -14,7 +14,6 @@
 
 mod bridged;
 mod error;
-mod netlink;
 mod place;
 mod receive_work;
 mod setup;
@@ -34,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Note};
 
 use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
-use netlink::Netlink;
+use isolane_hostnet::rtnetlink::Netlink;
 use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 
 pub use bridged::BridgedHosts;

@@ -14,12 +14,12 @@ use std::net::UdpSocket;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-use isolane_datapath_xdp::napi::{self, NapiError, Plan};
+use isolane_hostnet::napi::{self, NapiError, Plan};
 use rustix::net::netdevice::name_to_index;
 
 use super::{CONFIGURE_RIGHT, Host, Testbed, TestbedError, step, sysfs};
 use crate::scenario::transport::{BULK_QUEUE, CRITICAL_QUEUE};
-use crate::system::ethtool::{self, Offload};
+use isolane_hostnet::ethtool::offload::{self, Offload};
 
 /// Threads that do the hosts' receive work. Dropped, everything is as it was.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ fn hold(
     let interface = host.interface();
     let offload = |is_on| -> io::Result<()> {
         let control = UdpSocket::bind("0.0.0.0:0")?;
-        ethtool::switch(&control, interface, Offload::GenericReceive, is_on)
+        offload::switch(&control, interface, Offload::GenericReceive, is_on)
     };
     let step = |result| step("have receive work done by threads", CONFIGURE_RIGHT, result);
     step(sysfs::show_own_devices())?;

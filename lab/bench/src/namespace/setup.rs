@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::error::{CONFIGURE_RIGHT, ENTER_RIGHT, TestbedError, step};
-use super::netlink::{Netlink, VethEnd};
 use super::place::Host;
 use super::{TestbedConfig, on_own_thread, sysfs};
 use crate::process::Note;
-use crate::system::ethtool::{self, Offload};
+use isolane_hostnet::ethtool::offload::{self, Offload};
+use isolane_hostnet::rtnetlink::{Netlink, VethEnd};
 
 /// A namespace while it is being configured.
 pub(super) struct Namespace {
@@ -92,7 +92,7 @@ pub(super) fn join(
                 Offload::GenericSegmentation,
                 Offload::GenericReceive,
             ] {
-                ethtool::switch(&namespace.control, interface, offload, false)?;
+                offload::switch(&namespace.control, interface, offload, false)?;
             }
             namespace.netlink.set_up(index)?;
         }

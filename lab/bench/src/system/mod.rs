@@ -4,7 +4,6 @@
 //! theirs, the hook between fork and exec). Each file wraps one thing and knows nothing of cables or floods.
 
 pub(crate) mod batch;
-pub(crate) mod ethtool;
 pub(crate) mod listen;
 pub(crate) mod option;
 pub(crate) mod packet;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::Argument;
+use super::ioctl::Argument;
 use crate::limits::{MAX_HASH_ENTRIES, MAX_HASH_KEY_BYTES};
 
 /// Commands (linux/ethtool.h).

@@ -70,7 +70,7 @@ pub fn state(interface_index: u32) -> Result<Vec<QueueState>, NapiError> {
 }
 
 fn name_of(index: u32) -> Result<String, NapiError> {
-    crate::interface::name_of(index).ok_or(NapiError::NoInterface { index })
+    crate::link::name_of(index).ok_or(NapiError::NoInterface { index })
 }
 
 fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use isolane_wire::level::Level;
 
 use crate::limits::MAX_LANDING_QUEUES;
-use crate::preflight::Ground;
+use crate::xdp_facts::XdpFacts;
 
 /// DSCP takes the upper six bits of the byte that IP_TOS sets.
 const DSCP_SHIFT: u32 = 2;
@@ -35,7 +35,7 @@ impl ReceiveQueues {
     /// Those of this network namespace's interface; `None` if there is none of that name.
     #[must_use]
     pub fn of(interface: &str) -> Option<Self> {
-        let device = Ground::look(interface).device?;
+        let device = XdpFacts::look(interface).device?;
         let count = device.receive_queues().unwrap_or(1);
         let is_veth = device.driver.as_deref() == Some("veth");
         Some(Self {
@@ -64,7 +64,7 @@ impl ReceiveQueues {
 
 /// A UDP port whose datagrams are marked as those of a level are, and tell their queue.
 #[derive(Debug)]
-pub struct LandingPort {
+pub struct ProbeSocket {
     /// By what the driver notes; the last one for what it should not.
     sockets: Vec<UdpSocket>,
     queues: ReceiveQueues,
@@ -81,7 +81,7 @@ pub struct Landed {
     pub queue: Option<u32>,
 }
 
-impl LandingPort {
+impl ProbeSocket {
     /// Takes a port. Datagrams it sends have the level's SO_PRIORITY and DSCP.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn what_comes_from_this_host_came_by_no_queue() {
         let level = Level::new(6).expect("a level");
-        let [one, other] = [0, 1].map(|_| LandingPort::bind(LOCAL, level, FOUR).expect("a port"));
+        let [one, other] = [0, 1].map(|_| ProbeSocket::bind(LOCAL, level, FOUR).expect("a port"));
         let to = other.address().expect("an address");
         one.send(b"?", to).expect("sent");
         let mut bytes = [0; 8];
@@ -314,7 +314,7 @@ mod tests {
         let port = taken.local_addr().expect("an address").port();
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let level = Level::new(0).expect("a level");
-        let error = LandingPort::bind(address, level, FOUR).expect_err("taken");
+        let error = ProbeSocket::bind(address, level, FOUR).expect_err("taken");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 }

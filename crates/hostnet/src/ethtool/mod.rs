@@ -4,12 +4,22 @@
 //! Numbers are those of `linux/ethtool_netlink.h`. Messages are made here, and not taken from a
 //! crate, for the one there is sets nothing but queues, and brings an asynchronous runtime's parts.
 
+mod channels;
 mod coalescing;
 mod features;
-mod queues;
+pub mod ioctl;
+pub mod legacy;
+pub mod ntuple;
+pub mod offload;
 mod rings;
+pub mod rss;
 mod timestamps;
 
+pub use self::channels::Queues;
+pub use self::coalescing::Coalescing;
+pub use self::features::Feature;
+pub use self::rings::RingSizes;
+pub use self::timestamps::Timestamps;
 use crate::netlink::{Attributes, Denial, Family, Read, flag, nest, number, text};
 
 /// The header of each request: which device, and how to answer.
@@ -20,10 +30,10 @@ const FLAGS: u16 = 3;
 const OMIT_REPLY: u32 = 2;
 
 /// A connection to the family.
-pub(crate) struct Ethtool(Family);
+pub struct Ethtool(Family);
 
 impl Ethtool {
-    pub(crate) fn open() -> Result<Self, Denial> {
+    pub fn open() -> Result<Self, Denial> {
         Family::open("ethtool").map(Self)
     }
 

@@ -3,8 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ethtool, OMIT_REPLY, bit_names, of, one_bit};
-use crate::facts::Feature;
 use crate::netlink::{Denial, Read, nest};
+use serde::{Deserialize, Serialize};
+
+/// An offload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Feature {
+    /// It is on.
+    pub is_on: bool,
+    /// It can be switched.
+    pub is_changeable: bool,
+}
 
 const GET: u8 = 11;
 const SET: u8 = 12;
@@ -18,20 +28,12 @@ const FIXED: u16 = 5;
 impl Ethtool {
     /// Offloads by the kernel's name. The kernel lists all it knows of; of those that are off and
     /// cannot be switched on the device has nothing, and they are left out.
-    pub(crate) fn features(
-        &mut self,
-        interface: &str,
-    ) -> Result<BTreeMap<String, Feature>, Denial> {
+    pub fn features(&mut self, interface: &str) -> Result<BTreeMap<String, Feature>, Denial> {
         let features = self.get(GET, interface, parse)?;
         Ok(features.unwrap_or_default())
     }
 
-    pub(crate) fn set_feature(
-        &mut self,
-        interface: &str,
-        name: &str,
-        is_on: bool,
-    ) -> Result<(), Denial> {
+    pub fn set_feature(&mut self, interface: &str, name: &str, is_on: bool) -> Result<(), Denial> {
         let wanted = one_bit(name, is_on);
         self.set(SET, &of(interface, OMIT_REPLY).with(nest(WANTED, &wanted)))
     }

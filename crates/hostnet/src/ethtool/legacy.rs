@@ -55,7 +55,7 @@ impl Channels {
 }
 
 /// A device's queues.
-pub(super) fn channels(interface: &str) -> Option<Channels> {
+pub fn channels(interface: &str) -> Option<Channels> {
     let mut information = ChannelInformation {
         command: CHANNELS,
         ..ChannelInformation::default()
@@ -69,7 +69,7 @@ pub(super) fn channels(interface: &str) -> Option<Channels> {
 }
 
 /// Whether the device takes VLAN tags off received frames.
-pub(super) fn strips_vlan_tags(interface: &str) -> Option<bool> {
+pub fn strips_vlan_tags(interface: &str) -> Option<bool> {
     let mut value = Value {
         command: FLAGS,
         data: 0,

@@ -1,20 +1,12 @@
 //! Steering of received frames to queues, as drivers offer it: the receive hash with its table
-//! ([`ReceiveHash`]), and rules for single flows ([`Rules`]).
+//! ([`rss`](super::rss)), and rules for single flows ([`ntuple`](super::ntuple)).
 //!
 //! By ethtool's ioctls, which every kernel has: netlink tells the hash since Linux 6.2, sets it since
 //! 6.17, and knows no rules. All act on the network namespace of the calling thread.
 
-mod hash;
-mod rules;
-
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-
-pub use self::hash::{
-    ReceiveHash, receive_hash, set_table, set_udp4_hashes_ports, udp4_hashes_ports,
-};
-pub use self::rules::{Frames, Placed, Rule, Rules, delete_rule, insert_rule, rules};
 
 /// The command, and where its answer holds the driver's name (`struct ethtool_drvinfo`).
 const GET_DRIVER: u32 = 0x3;
@@ -38,35 +30,35 @@ pub fn driver(interface: &str) -> Option<String> {
 ///
 /// The length is the safety of it: the kernel takes the sizes of what follows the fixed part from
 /// fields of it, so whoever fills these in gives a buffer that holds as much.
-struct Argument(Vec<u64>);
+pub(super) struct Argument(Vec<u64>);
 
 impl Argument {
     /// Room for so many bytes, all zero but the command. It is made of words of eight bytes, since
     /// the structures hold such.
-    fn new(command: u32, bytes: usize) -> Argument {
+    pub(super) fn new(command: u32, bytes: usize) -> Argument {
         let mut argument = Argument(vec![0; bytes.div_ceil(8)]);
         argument.set(0, command.to_ne_bytes());
         argument
     }
 
-    fn byte(&self, at: usize) -> u8 {
+    pub(super) fn byte(&self, at: usize) -> u8 {
         self.0[at / 8].to_ne_bytes()[at % 8]
     }
 
     /// The bytes that begin there.
-    fn get<const N: usize>(&self, at: usize) -> [u8; N] {
+    pub(super) fn get<const N: usize>(&self, at: usize) -> [u8; N] {
         std::array::from_fn(|index| self.byte(at + index))
     }
 
-    fn number(&self, at: usize) -> u32 {
+    pub(super) fn number(&self, at: usize) -> u32 {
         u32::from_ne_bytes(self.get(at))
     }
 
-    fn long(&self, at: usize) -> u64 {
+    pub(super) fn long(&self, at: usize) -> u64 {
         u64::from_ne_bytes(self.get(at))
     }
 
-    fn set<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+    pub(super) fn set<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
         for (index, byte) in (at..).zip(bytes) {
             let mut word = self.0[index / 8].to_ne_bytes();
             word[index % 8] = byte;
@@ -78,7 +70,7 @@ impl Argument {
     ///
     /// # Safety
     /// With the sizes that stand in it the command's structure ends within it.
-    unsafe fn exchange(&mut self, interface: &str) -> io::Result<()> {
+    pub(super) unsafe fn exchange(&mut self, interface: &str) -> io::Result<()> {
         let socket = UdpSocket::bind(("0.0.0.0", 0))?;
         // SAFETY: zero is a value of all its fields.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -105,6 +97,8 @@ const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
 #[cfg(test)]
 mod tests {
+    use super::super::ntuple::rules;
+    use super::super::rss::receive_hash;
     use super::*;
 
     #[test]

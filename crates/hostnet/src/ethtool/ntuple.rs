@@ -3,7 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
-use super::Argument;
+use super::ioctl::Argument;
 use crate::limits::MAX_STEERING_RULES;
 
 /// Commands (linux/ethtool.h).

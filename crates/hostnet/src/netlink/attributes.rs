@@ -6,27 +6,27 @@ use netlink_packet_core::{
 
 /// Attributes of a message that is being made, in their order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Attributes(Vec<DefaultNla>);
+pub struct Attributes(Vec<DefaultNla>);
 
 impl Attributes {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
-    pub(crate) fn with(mut self, attribute: DefaultNla) -> Self {
+    pub fn with(mut self, attribute: DefaultNla) -> Self {
         self.0.push(attribute);
         self
     }
 
     /// Adds a number of four bytes, if there is one.
-    pub(crate) fn with_number(self, kind: u16, value: Option<u32>) -> Self {
+    pub fn with_number(self, kind: u16, value: Option<u32>) -> Self {
         match value {
             Some(value) => self.with(number(kind, value)),
             None => self,
         }
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let attributes = self.0.as_slice();
         let mut bytes = vec![0; attributes.buffer_len()];
         attributes.emit(&mut bytes);
@@ -35,34 +35,34 @@ impl Attributes {
 }
 
 /// A number of four bytes.
-pub(crate) fn number(kind: u16, value: u32) -> DefaultNla {
+pub fn number(kind: u16, value: u32) -> DefaultNla {
     DefaultNla::new(kind, value.to_ne_bytes().to_vec())
 }
 
 /// Text, with the zero that ends it.
-pub(crate) fn text(kind: u16, value: &str) -> DefaultNla {
+pub fn text(kind: u16, value: &str) -> DefaultNla {
     let mut bytes = value.as_bytes().to_vec();
     bytes.push(0);
     DefaultNla::new(kind, bytes)
 }
 
 /// One that says something by being there.
-pub(crate) fn flag(kind: u16) -> DefaultNla {
+pub fn flag(kind: u16) -> DefaultNla {
     DefaultNla::new(kind, Vec::new())
 }
 
 /// One that holds others.
-pub(crate) fn nest(kind: u16, inner: &Attributes) -> DefaultNla {
+pub fn nest(kind: u16, inner: &Attributes) -> DefaultNla {
     DefaultNla::new(kind | NLA_F_NESTED, inner.bytes())
 }
 
 /// Attributes of an answer. What is not well formed ends them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Read<'a>(pub(crate) &'a [u8]);
+pub struct Read<'a>(pub &'a [u8]);
 
 impl<'a> Read<'a> {
     /// Each attribute's kind and value.
-    pub(crate) fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
+    pub fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         NlasIterator::new(self.0)
             .map_while(Result::ok)
             .map(|attribute: NlaBuffer<&'a [u8]>| {
@@ -72,14 +72,14 @@ impl<'a> Read<'a> {
             })
     }
 
-    pub(crate) fn value(self, kind: u16) -> Option<&'a [u8]> {
+    pub fn value(self, kind: u16) -> Option<&'a [u8]> {
         self.all()
             .find(|(known, _)| *known == kind)
             .map(|(_, value)| value)
     }
 
     /// A number of one, two or four bytes.
-    pub(crate) fn number(self, kind: u16) -> Option<u32> {
+    pub fn number(self, kind: u16) -> Option<u32> {
         Some(match *self.value(kind)? {
             [value] => value.into(),
             [a, b] => u16::from_ne_bytes([a, b]).into(),
@@ -88,16 +88,16 @@ impl<'a> Read<'a> {
         })
     }
 
-    pub(crate) fn text(self, kind: u16) -> Option<String> {
+    pub fn text(self, kind: u16) -> Option<String> {
         let text = self.value(kind)?.split(|byte| *byte == 0).next()?;
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    pub(crate) fn has(self, kind: u16) -> bool {
+    pub fn has(self, kind: u16) -> bool {
         self.value(kind).is_some()
     }
 
-    pub(crate) fn nest(self, kind: u16) -> Option<Read<'a>> {
+    pub fn nest(self, kind: u16) -> Option<Read<'a>> {
         self.value(kind).map(Read)
     }
 }

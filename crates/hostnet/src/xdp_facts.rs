@@ -6,12 +6,11 @@ use std::io;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use serde::{Deserialize, Serialize};
 
-use super::ethtool::{self, Channels};
-use crate::classifier::{Foreign, rights};
-use crate::egress::{Egress, EgressConfig};
-use crate::interface::{self, index_of};
+use crate::capabilities;
+use crate::ethtool::ioctl;
+use crate::ethtool::legacy::{self, Channels};
+use crate::link::{self, index_of};
 use crate::netdev::Netdev;
-use crate::steering;
 
 /// Whether AF_XDP sockets can be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +81,7 @@ impl Device {
 /// What lanes would stand on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Ground {
+pub struct XdpFacts {
     /// The kernel's release, `6.12.5`.
     pub kernel_release: String,
     /// Names of capabilities that loading the classifier takes and this process lacks.
@@ -103,15 +102,19 @@ pub struct Ground {
     pub device: Option<Device>,
 }
 
-impl Ground {
+impl XdpFacts {
     /// Looks at the machine, and at an interface of the calling thread's network namespace.
     #[must_use]
-    pub fn look(interface: &str) -> Ground {
+    pub fn look(interface: &str) -> XdpFacts {
         let setting = |path: &str| fs::read_to_string(path).ok();
-        Ground {
-            kernel_release: rights::kernel_release(),
-            missing_capabilities: rights::missing().0.into_iter().map(String::from).collect(),
-            is_in_user_namespace: rights::in_user_namespace(),
+        XdpFacts {
+            kernel_release: capabilities::kernel_release(),
+            missing_capabilities: capabilities::missing()
+                .0
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            is_in_user_namespace: capabilities::in_user_namespace(),
             unprivileged_bpf_disabled: setting("/proc/sys/kernel/unprivileged_bpf_disabled")
                 .and_then(|text| text.trim().parse().ok()),
             lockdown: setting("/sys/kernel/security/lockdown").and_then(|text| chosen(&text)),
@@ -122,8 +125,10 @@ impl Ground {
         }
     }
 
-    pub(super) fn is_kernel_since(&self, major: u32, minor: u32) -> bool {
-        rights::is_since(&self.kernel_release, major, minor)
+    /// Whether the kernel is at least this release.
+    #[must_use]
+    pub fn is_kernel_since(&self, major: u32, minor: u32) -> bool {
+        capabilities::is_since(&self.kernel_release, major, minor)
     }
 }
 
@@ -151,7 +156,7 @@ fn sockets() -> Sockets {
 /// Memory registered with a device counts as locked, unless the process has CAP_IPC_LOCK.
 fn lockable_bytes() -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
-    if rights::has(CAP_IPC_LOCK) {
+    if capabilities::has(CAP_IPC_LOCK) {
         return None;
     }
     let mut limit = libc::rlimit {
@@ -164,13 +169,12 @@ fn lockable_bytes() -> Option<u64> {
 }
 
 fn device(name: &str, index: u32) -> Option<Device> {
-    let link = interface::describe(index).ok()?;
+    let link = link::describe(index).ok()?;
     let mut device = Device {
         index,
-        driver: steering::driver(name),
-        channels: ethtool::channels(name),
-        strips_vlan_tags: ethtool::strips_vlan_tags(name),
-        program: Foreign::named_by(&link).map(|program| program.to_string()),
+        driver: ioctl::driver(name),
+        channels: legacy::channels(name),
+        strips_vlan_tags: legacy::strips_vlan_tags(name),
         ..Device::default()
     };
     device.is_up = link.header.flags.contains(LinkFlags::Up);
@@ -182,13 +186,7 @@ fn device(name: &str, index: u32) -> Option<Device> {
             _ => {}
         }
     }
-    let config = EgressConfig {
-        interface_index: index,
-        vlan: None,
-    };
-    if let Ok(egress) = Egress::open(&config) {
-        device.has_address = !egress.device().addresses().is_empty();
-    }
+    device.has_address = link::has_ipv4_address(index).unwrap_or(false);
     if let Ok(mut netdev) = Netdev::open() {
         let features = netdev.xdp_features(index).ok().flatten();
         device.features = features.map(|known| Features {

@@ -17,14 +17,14 @@ const FAMILY_NAME: u16 = 2;
 const HEADER_BYTES: usize = 4;
 
 /// A connection to one family.
-pub(crate) struct Family {
+pub struct Family {
     connection: Connection,
     number: u16,
 }
 
 impl Family {
     /// Opens a connection to the family of that name.
-    pub(crate) fn open(name: &str) -> Result<Self, Denial> {
+    pub fn open(name: &str) -> Result<Self, Denial> {
         let mut connection = Connection::open(NETLINK_GENERIC)?;
         let question = payload(
             GET_FAMILY,
@@ -43,7 +43,7 @@ impl Family {
     }
 
     /// Has one command carried out; `answered` gets each answer's attributes.
-    pub(crate) fn ask(
+    pub fn ask(
         &mut self,
         command: u8,
         attributes: &Attributes,
@@ -56,7 +56,7 @@ impl Family {
 }
 
 /// A generic message behind netlink's header.
-pub(crate) fn payload(command: u8, version: u8, attributes: &Attributes) -> Vec<u8> {
+pub fn payload(command: u8, version: u8, attributes: &Attributes) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_BYTES];
     GenlHeader {
         cmd: command,

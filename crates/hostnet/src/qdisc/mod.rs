@@ -4,6 +4,7 @@
 //! Their options are structures here and attributes there (`linux/pkt_sched.h`): [`options`] writes
 //! and reads them.
 
+mod kinds;
 mod options;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,9 @@ use std::net::UdpSocket;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-use crate::facts::{QueueQdisc, RootQdisc, TrafficClasses};
+pub use self::kinds::{
+    CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,
+};
 use crate::netlink::{Attributes, Connection, Denial, Read};
 
 /// Messages (linux/rtnetlink.h).
@@ -36,7 +39,7 @@ const BASIC: u16 = 1;
 const HEADER_BYTES: usize = 20;
 
 /// A connection to the network configuration of the calling thread's namespace.
-pub(crate) struct Queueing(Connection);
+pub struct Queueing(Connection);
 
 /// A discipline as the kernel lists it.
 struct Listed {
@@ -47,7 +50,7 @@ struct Listed {
 }
 
 impl Queueing {
-    pub(crate) fn open() -> io::Result<Self> {
+    pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
     }
 
@@ -70,14 +73,14 @@ impl Queueing {
     }
 
     /// A device's root; `None`: it has none that can be seen.
-    pub(crate) fn root(&mut self, interface: &str) -> Result<Option<RootQdisc>, Denial> {
+    pub fn root(&mut self, interface: &str) -> Result<Option<RootQdisc>, Denial> {
         let listed = self.list(index_of(interface)?)?;
         let root = listed.into_iter().find(|listed| listed.parent == ROOT);
         Ok(root.map(|root| parse_root(root.handle, root.name, Read(&root.attributes))))
     }
 
     /// Sets it.
-    pub(crate) fn set_root(&mut self, interface: &str, root: &RootQdisc) -> Result<(), Denial> {
+    pub fn set_root(&mut self, interface: &str, root: &RootQdisc) -> Result<(), Denial> {
         let index = index_of(interface)?;
         let standing = self.root(interface)?;
         let requests = requests_of_root(index, standing.as_ref(), root).ok_or_else(unsupported)?;
@@ -89,11 +92,7 @@ impl Queueing {
     }
 
     /// How frames wait for one queue; `None`: nothing of a root with classes is there.
-    pub(crate) fn of_queue(
-        &mut self,
-        interface: &str,
-        queue: u16,
-    ) -> Result<Option<QueueQdisc>, Denial> {
+    pub fn of_queue(&mut self, interface: &str, queue: u16) -> Result<Option<QueueQdisc>, Denial> {
         let listed = self.list(index_of(interface)?)?;
         let root = listed.iter().find(|listed| listed.parent == ROOT);
         let root = root.filter(|root| root.handle != 0);
@@ -102,7 +101,7 @@ impl Queueing {
         Ok(found.map(|found| options::parse_of_queue(&found.name, Read(&found.attributes))))
     }
 
-    pub(crate) fn set_of_queue(
+    pub fn set_of_queue(
         &mut self,
         interface: &str,
         queue: u16,
@@ -128,7 +127,7 @@ impl Queueing {
     }
 
     /// Frames that went through each transmit queue's discipline so far; empty where there is none for each.
-    pub(crate) fn sent(&mut self, interface: &str) -> Result<BTreeMap<u32, u64>, Denial> {
+    pub fn sent(&mut self, interface: &str) -> Result<BTreeMap<u32, u64>, Denial> {
         let listed = self.list(index_of(interface)?)?;
         let root = listed.iter().find(|listed| listed.parent == ROOT);
         let Some(root) = root.map(|root| root.handle) else {
@@ -215,7 +214,7 @@ fn unsupported() -> Denial {
 }
 
 /// The number of an interface in the calling thread's namespace.
-pub(crate) fn index_of(interface: &str) -> io::Result<u32> {
+pub fn index_of(interface: &str) -> io::Result<u32> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
     Ok(rustix::net::netdevice::name_to_index(&socket, interface)?)
 }

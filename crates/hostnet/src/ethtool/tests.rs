@@ -2,7 +2,6 @@
 
 use super::coalescing::Interrupting;
 use super::*;
-use crate::facts::{Coalescing, Feature};
 
 #[test]
 fn only_what_is_given_is_set() {

@@ -5,7 +5,6 @@
 //! written down by hand.
 
 use super::*;
-use crate::facts::{CreditShaper, EarliestTime, GateSchedule};
 
 /// Two classes, the critical one alone on queue 1.
 fn two_classes(offloaded: bool) -> TrafficClasses {

@@ -3,7 +3,7 @@
 use netlink_packet_core::DefaultNla;
 
 use super::KIND;
-use crate::facts::{CreditShaper, EarliestTime, GateSchedule, QueueQdisc, TrafficClasses};
+use super::kinds::{CreditShaper, EarliestTime, GateSchedule, QueueQdisc, TrafficClasses};
 use crate::netlink::{Attributes, Read, nest, number, text};
 
 /// The attribute that holds the options.

@@ -47,46 +47,46 @@ const NAPI_THREADED: u16 = 8;
 
 /// What a driver does with XDP (`enum netdev_xdp_act`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct XdpFeatures(pub(crate) u64);
+pub struct XdpFeatures(pub u64);
 
 impl XdpFeatures {
     /// Programs can pass, drop and send back.
-    pub(crate) const fn runs_programs(self) -> bool {
+    pub const fn runs_programs(self) -> bool {
         self.0 & 1 != 0
     }
 
     /// Programs can redirect, as to an AF_XDP socket.
-    pub(crate) const fn redirects(self) -> bool {
+    pub const fn redirects(self) -> bool {
         self.0 & 2 != 0
     }
 
     /// The device reads and writes frames of AF_XDP sockets itself.
-    pub(crate) const fn has_zero_copy(self) -> bool {
+    pub const fn has_zero_copy(self) -> bool {
         self.0 & 8 != 0
     }
 }
 
 /// A receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReceiveQueue {
-    pub(crate) number: u32,
+pub struct ReceiveQueue {
+    pub number: u32,
     /// The NAPI instance that serves it, if the driver says.
-    pub(crate) napi: Option<u32>,
+    pub napi: Option<u32>,
     /// An AF_XDP socket is bound to it.
-    pub(crate) is_taken: bool,
+    pub is_taken: bool,
 }
 
 /// A NAPI instance: what receives frames of one or several queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Instance {
-    pub(crate) number: u32,
-    pub(crate) interrupt: Option<u32>,
+pub struct Instance {
+    pub number: u32,
+    pub interrupt: Option<u32>,
     /// The thread that runs it, if it has one.
-    pub(crate) thread: Option<i32>,
-    pub(crate) deferred_interrupts: Option<u32>,
-    pub(crate) flush_timeout_ns: Option<u64>,
+    pub thread: Option<i32>,
+    pub deferred_interrupts: Option<u32>,
+    pub flush_timeout_ns: Option<u64>,
     /// Whether it runs in a thread; `None` where the kernel cannot say.
-    pub(crate) is_threaded: Option<bool>,
+    pub is_threaded: Option<bool>,
 }
 
 /// A request or an answer: a command with attributes.
@@ -165,7 +165,7 @@ fn attribute(kind: u16, value: u32) -> DefaultNla {
 }
 
 /// A connection to the family, in the network namespace of the thread that opened it.
-pub(crate) struct Netdev {
+pub struct Netdev {
     socket: Socket,
     family: u16,
     sequence: u32,
@@ -176,7 +176,7 @@ impl Netdev {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if the kernel does not have the family.
-    pub(crate) fn open() -> io::Result<Netdev> {
+    pub fn open() -> io::Result<Netdev> {
         let mut socket = Socket::new(NETLINK_GENERIC)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -201,7 +201,7 @@ impl Netdev {
     }
 
     /// What a device's driver does with XDP.
-    pub(crate) fn xdp_features(&mut self, index: u32) -> io::Result<Option<XdpFeatures>> {
+    pub fn xdp_features(&mut self, index: u32) -> io::Result<Option<XdpFeatures>> {
         let mut features = None;
         self.ask(
             DEV_GET,
@@ -215,7 +215,7 @@ impl Netdev {
     }
 
     /// A device's receive queues that are in use, ascending.
-    pub(crate) fn receive_queues(&mut self, index: u32) -> io::Result<Vec<ReceiveQueue>> {
+    pub fn receive_queues(&mut self, index: u32) -> io::Result<Vec<ReceiveQueue>> {
         let mut queues = Vec::new();
         self.ask(
             QUEUE_GET,
@@ -238,7 +238,7 @@ impl Netdev {
     }
 
     /// A device's NAPI instances, ascending by number.
-    pub(crate) fn instances(&mut self, index: u32) -> io::Result<Vec<Instance>> {
+    pub fn instances(&mut self, index: u32) -> io::Result<Vec<Instance>> {
         let mut instances = Vec::new();
         self.ask(
             NAPI_GET,
@@ -262,19 +262,14 @@ impl Netdev {
     }
 
     /// Has a NAPI instance run in a thread of its own, or no longer.
-    pub(crate) fn set_threaded(&mut self, instance: u32, is_threaded: bool) -> io::Result<()> {
+    pub fn set_threaded(&mut self, instance: u32, is_threaded: bool) -> io::Result<()> {
         let threaded = attribute(NAPI_THREADED, u32::from(is_threaded));
         self.set(instance, vec![threaded])
     }
 
     /// Sets how often a NAPI instance polls without finding anything before it lets interrupts
     /// come again, and how long it waits in between.
-    pub(crate) fn set_polling(
-        &mut self,
-        instance: u32,
-        polls: u32,
-        wait_ns: u64,
-    ) -> io::Result<()> {
+    pub fn set_polling(&mut self, instance: u32, polls: u32, wait_ns: u64) -> io::Result<()> {
         let wait_ns = u32::try_from(wait_ns).unwrap_or(u32::MAX);
         self.set(
             instance,

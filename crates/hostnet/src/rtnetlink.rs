@@ -27,28 +27,28 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
 /// A connection to the network configuration of one namespace.
-pub(super) struct Netlink {
+pub struct Netlink {
     socket: Socket,
     sequence: u32,
 }
 
 /// What is asked about a device.
-pub(super) struct Link {
-    pub(super) index: u32,
-    pub(super) address: Vec<u8>,
-    pub(super) counters: Stats64,
+pub struct Link {
+    pub index: u32,
+    pub address: Vec<u8>,
+    pub counters: Stats64,
 }
 
 /// One end of a veth pair to be made.
-pub(super) struct VethEnd<'a> {
-    pub(super) name: &'a str,
-    pub(super) mtu: u32,
-    pub(super) queues: u32,
+pub struct VethEnd<'a> {
+    pub name: &'a str,
+    pub mtu: u32,
+    pub queues: u32,
 }
 
 impl Netlink {
     /// Opens it in the calling thread's network namespace.
-    pub(super) fn open() -> io::Result<Netlink> {
+    pub fn open() -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -59,7 +59,7 @@ impl Netlink {
     }
 
     /// Makes a veth pair: `here` in this socket's namespace, `there` in the other.
-    pub(super) fn create_veth(
+    pub fn create_veth(
         &mut self,
         here: &VethEnd<'_>,
         there: &VethEnd<'_>,
@@ -80,7 +80,7 @@ impl Netlink {
     }
 
     /// Makes a bridge without IGMP snooping.
-    pub(super) fn create_bridge(&mut self, name: &str) -> io::Result<()> {
+    pub fn create_bridge(&mut self, name: &str) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.attributes = vec![
             LinkAttribute::IfName(name.into()),
@@ -96,7 +96,7 @@ impl Netlink {
     }
 
     /// Makes a device a port of the bridge with the index `controller`.
-    pub(super) fn set_controller(&mut self, index: u32, controller: u32) -> io::Result<()> {
+    pub fn set_controller(&mut self, index: u32, controller: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         message.attributes = vec![LinkAttribute::Controller(controller)];
@@ -104,7 +104,7 @@ impl Netlink {
     }
 
     /// Moves a device of this socket's namespace into another one, under that name.
-    pub(super) fn move_into(
+    pub fn move_into(
         &mut self,
         index: u32,
         namespace: BorrowedFd<'_>,
@@ -120,7 +120,7 @@ impl Netlink {
     }
 
     /// Sets a device up.
-    pub(super) fn set_up(&mut self, index: u32) -> io::Result<()> {
+    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         message.header.flags = LinkFlags::Up;
@@ -129,7 +129,7 @@ impl Netlink {
     }
 
     /// Gives a device an IPv4 address, and with it the route to its subnet.
-    pub(super) fn add_address(
+    pub fn add_address(
         &mut self,
         index: u32,
         address: Ipv4Addr,
@@ -150,7 +150,7 @@ impl Netlink {
     }
 
     /// Says for good which hardware address an IPv4 neighbour has, so that nothing is asked.
-    pub(super) fn add_permanent_neighbour(
+    pub fn add_permanent_neighbour(
         &mut self,
         index: u32,
         neighbour: Ipv4Addr,
@@ -172,7 +172,7 @@ impl Netlink {
     }
 
     /// Sends a destination out of a device, without a gateway.
-    pub(super) fn add_route(
+    pub fn add_route(
         &mut self,
         index: u32,
         destination: Ipv4Addr,
@@ -196,7 +196,7 @@ impl Netlink {
     }
 
     /// Asks about a device by its name.
-    pub(super) fn link(&mut self, name: &str) -> io::Result<Link> {
+    pub fn link(&mut self, name: &str) -> io::Result<Link> {
         let mut question = LinkMessage::default();
         question.attributes.push(LinkAttribute::IfName(name.into()));
         let mut found = None;

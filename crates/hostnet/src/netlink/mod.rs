@@ -16,12 +16,11 @@ use netlink_packet_core::{
 use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-pub(crate) use self::attributes::{Attributes, Read, flag, nest, number, text};
-pub(crate) use self::generic::Family;
+pub use self::attributes::{Attributes, Read, flag, nest, number, text};
+pub use self::generic::Family;
 use crate::limits::{
     MAX_NETLINK_DATAGRAMS, MAX_NETLINK_QUESTIONS, NETLINK_DATAGRAM_BYTES, NETLINK_PATIENCE,
 };
-use crate::setting::SettingError;
 
 /// Numbers of messages that are not of a family (linux/netlink.h).
 const ERROR: u16 = 2;
@@ -33,11 +32,11 @@ const WORDS: u16 = 1;
 
 /// Why the kernel did not do what it was asked.
 #[derive(Debug)]
-pub(crate) struct Denial {
+pub struct Denial {
     /// The error.
-    pub(crate) error: io::Error,
+    pub error: io::Error,
     /// What the kernel says of it.
-    words: Option<String>,
+    pub words: Option<String>,
 }
 
 impl From<io::Error> for Denial {
@@ -46,20 +45,14 @@ impl From<io::Error> for Denial {
     }
 }
 
-impl From<Denial> for SettingError {
-    fn from(denial: Denial) -> Self {
-        Self::of_system(&denial.error, denial.words.as_deref())
-    }
-}
-
 /// A socket of one of netlink's protocols, in the network namespace of the thread that opened it.
-pub(crate) struct Connection {
+pub struct Connection {
     socket: Socket,
     sequence: u32,
 }
 
 impl Connection {
-    pub(crate) fn open(protocol: isize) -> io::Result<Self> {
+    pub fn open(protocol: isize) -> io::Result<Self> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -74,7 +67,7 @@ impl Connection {
     }
 
     /// Asks for one thing, or has it done; `answered` gets each answer's payload.
-    pub(crate) fn ask(
+    pub fn ask(
         &mut self,
         kind: u16,
         flags: u16,
@@ -86,7 +79,7 @@ impl Connection {
     }
 
     /// Asks for all there is; `answered` gets it once, as it was at one time.
-    pub(crate) fn dump(
+    pub fn dump(
         &mut self,
         kind: u16,
         payload: &[u8],
@@ -178,7 +171,7 @@ fn take(
 }
 
 /// A request's bytes.
-pub(crate) fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+pub fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.length = (HEADER_BYTES + payload.len()) as u32;
     header.message_type = kind;

@@ -1,8 +1,18 @@
 //! How many frames a device's rings hold.
 
 use super::{Ethtool, OMIT_REPLY, of};
-use crate::facts::RingSizes;
 use crate::netlink::{Denial, Read, number};
+use serde::{Deserialize, Serialize};
+
+/// Frames of a device's rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RingSizes {
+    /// Of a receive ring.
+    pub rx: u32,
+    /// Of a transmit ring.
+    pub tx: u32,
+}
 
 const GET: u8 = 15;
 const SET: u8 = 16;
@@ -13,10 +23,7 @@ const TX: u16 = 9;
 
 impl Ethtool {
     /// Sizes of the rings, and the most there can be.
-    pub(crate) fn rings(
-        &mut self,
-        interface: &str,
-    ) -> Result<Option<(RingSizes, RingSizes)>, Denial> {
+    pub fn rings(&mut self, interface: &str) -> Result<Option<(RingSizes, RingSizes)>, Denial> {
         self.get(GET, interface, |answer: Read<'_>| {
             let count = |kind| answer.number(kind).unwrap_or(0);
             let rings = |rx, tx| RingSizes {
@@ -27,7 +34,7 @@ impl Ethtool {
         })
     }
 
-    pub(crate) fn set_rings(&mut self, interface: &str, rings: RingSizes) -> Result<(), Denial> {
+    pub fn set_rings(&mut self, interface: &str, rings: RingSizes) -> Result<(), Denial> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, rings.rx))
             .with(number(TX, rings.tx));

@@ -9,8 +9,26 @@
 use netlink_packet_core::DefaultNla;
 
 use super::{Ethtool, OMIT_REPLY, of};
-use crate::facts::Coalescing;
 use crate::netlink::{Attributes, Denial, Read};
+use serde::{Deserialize, Serialize};
+
+/// When a device interrupts. A field that its driver does not have is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Coalescing {
+    /// Microseconds after a received frame.
+    pub rx_usecs: Option<u32>,
+    /// Received frames.
+    pub rx_frames: Option<u32>,
+    /// Microseconds after a sent frame.
+    pub tx_usecs: Option<u32>,
+    /// Sent frames.
+    pub tx_frames: Option<u32>,
+    /// Whether the driver moves the receiving ones with the load.
+    pub adaptive_rx: Option<bool>,
+    /// Whether it moves the sending ones.
+    pub adaptive_tx: Option<bool>,
+}
 
 const GET: u8 = 19;
 const SET: u8 = 20;
@@ -23,14 +41,14 @@ const ADAPTIVE_TX: u16 = 12;
 
 impl Ethtool {
     /// What the driver has of it: the kernel leaves out what it has not.
-    pub(crate) fn coalescing(&mut self, interface: &str) -> Result<Option<Coalescing>, Denial> {
+    pub fn coalescing(&mut self, interface: &str) -> Result<Option<Coalescing>, Denial> {
         self.get(GET, interface, parse)
     }
 
     /// Sets what is given; the rest stays as it is. Where queues of both ways share an interrupt, the time of received
     /// frames counts for both, and drivers refuse another one of sent frames (igb, igc): then it is left to follow,
     /// and reading it back tells whether it did.
-    pub(crate) fn set_coalescing(
+    pub fn set_coalescing(
         &mut self,
         interface: &str,
         coalescing: Coalescing,

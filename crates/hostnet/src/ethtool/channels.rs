@@ -1,8 +1,20 @@
 //! How many queues a device has.
 
 use super::{Ethtool, OMIT_REPLY, of};
-use crate::facts::Queues;
 use crate::netlink::{Denial, Read, number};
+use serde::{Deserialize, Serialize};
+
+/// Queues of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Queues {
+    /// That receive only.
+    pub rx: u32,
+    /// That transmit only.
+    pub tx: u32,
+    /// Pairs of both.
+    pub combined: u32,
+}
 
 const GET: u8 = 17;
 const SET: u8 = 18;
@@ -15,7 +27,7 @@ const COMBINED: u16 = 9;
 
 impl Ethtool {
     /// Queues in use, and the most there can be.
-    pub(crate) fn queues(&mut self, interface: &str) -> Result<Option<(Queues, Queues)>, Denial> {
+    pub fn queues(&mut self, interface: &str) -> Result<Option<(Queues, Queues)>, Denial> {
         self.get(GET, interface, |answer: Read<'_>| {
             let count = |kind| answer.number(kind).unwrap_or(0);
             let queues = |rx, tx, combined| Queues {
@@ -30,7 +42,7 @@ impl Ethtool {
         })
     }
 
-    pub(crate) fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), Denial> {
+    pub fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), Denial> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, queues.rx))
             .with(number(TX, queues.tx))

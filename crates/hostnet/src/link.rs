@@ -3,14 +3,19 @@
 use std::ffi::{CStr, CString};
 use std::io;
 
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
-use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_core::{
+    Emitable, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Parseable,
+};
+use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::LinkMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
+use crate::netlink::{Connection, Denial};
+
 /// The name of an interface.
-pub(crate) fn name_of(index: u32) -> Option<String> {
+pub fn name_of(index: u32) -> Option<String> {
     let mut name = [0; libc::IF_NAMESIZE];
     // SAFETY: the buffer is as long as the call requires, and alive during it.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
@@ -23,7 +28,7 @@ pub(crate) fn name_of(index: u32) -> Option<String> {
 }
 
 /// The number of an interface.
-pub(crate) fn index_of(name: &str) -> Option<u32> {
+pub fn index_of(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: the name ends with a NUL and is alive during the call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
@@ -34,7 +39,7 @@ pub(crate) fn index_of(name: &str) -> Option<u32> {
 
 /// All that netlink says of an interface, once: who wants to follow it has an
 /// [`Egress`](crate::egress::Egress).
-pub(crate) fn describe(index: u32) -> io::Result<LinkMessage> {
+pub fn describe(index: u32) -> io::Result<LinkMessage> {
     let mut request = LinkMessage::default();
     request.header.index = index;
     let mut header = NetlinkHeader::default();
@@ -56,6 +61,24 @@ pub(crate) fn describe(index: u32) -> io::Result<LinkMessage> {
         NetlinkPayload::Error(error) => Err(error.to_io()),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
+}
+
+/// Whether an interface has an IPv4 address.
+///
+/// # Errors
+/// [`Denial`].
+pub fn has_ipv4_address(index: u32) -> Result<bool, Denial> {
+    let mut request = AddressMessage::default();
+    request.header.family = AddressFamily::Inet;
+    let mut payload = vec![0; request.buffer_len()];
+    request.emit(&mut payload);
+    let mut has_address = false;
+    Connection::open(NETLINK_ROUTE)?.dump(libc::RTM_GETADDR, &payload, |answer| {
+        if let Ok(message) = AddressMessage::parse(answer) {
+            has_address |= message.header.index == index;
+        }
+    })?;
+    Ok(has_address)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// An offload, by the number of the ethtool command that sets it (linux/ethtool.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Offload {
+pub enum Offload {
     /// TCP segmentation by the device.
     TcpSegmentation = 0x1f,
     /// Segmentation of any protocol just before the device.
@@ -23,12 +23,7 @@ struct EthtoolValue {
 }
 
 /// Switches an offload of `interface` on or off, in the network namespace `socket` was opened in.
-pub(crate) fn switch(
-    socket: impl AsFd,
-    interface: &str,
-    offload: Offload,
-    is_on: bool,
-) -> io::Result<()> {
+pub fn switch(socket: impl AsFd, interface: &str, offload: Offload, is_on: bool) -> io::Result<()> {
     let mut value = EthtoolValue {
         command: offload as u32,
         data: is_on.into(),

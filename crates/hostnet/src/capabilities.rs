@@ -27,13 +27,13 @@ impl fmt::Display for Names {
 }
 
 /// The capabilities that the thread lacks; none if that cannot be known.
-pub(crate) fn missing() -> Names {
+pub fn missing() -> Names {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     Names(effective(&status).map_or_else(Vec::new, missing_of))
 }
 
 /// Whether the thread has the capability of this number; not if that cannot be known.
-pub(crate) fn has(number: u32) -> bool {
+pub fn has(number: u32) -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
 }
@@ -56,20 +56,20 @@ fn missing_of(effective: u64) -> Vec<&'static str> {
 }
 
 /// Whether the process is in a user namespace of its own, whose capabilities do not reach the kernel.
-pub(crate) fn in_user_namespace() -> bool {
+pub fn in_user_namespace() -> bool {
     // The first namespace maps all there is.
     const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
     fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !map.split_whitespace().eq(EVERYBODY))
 }
 
 /// The kernel's release, such as "6.18.2".
-pub(crate) fn kernel_release() -> String {
+pub fn kernel_release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
 
 /// Whether a release is at least this one; unknown ones count as new.
-pub(crate) fn is_since(release: &str, major: u32, minor: u32) -> bool {
+pub fn is_since(release: &str, major: u32, minor: u32) -> bool {
     let mut numbers = release
         .split(|character: char| !character.is_ascii_digit())
         .map_while(|digits| digits.parse::<u32>().ok());
