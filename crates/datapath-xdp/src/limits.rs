@@ -12,18 +12,6 @@ pub const MAX_QUEUES: usize = 8;
 /// Lanes of one queue: one a level.
 pub const MAX_LANES: usize = 8;
 
-/// IPv4 routes that are followed, those of the local table included: a host with more is a router
-/// with a routing protocol, whose traffic takes the kernel's way. A look-up that is not remembered
-/// passes them all, about a microsecond.
-pub const MAX_ROUTES: usize = 512;
-
-/// Neighbours on the device's link that are followed: as many as the kernel itself keeps before it
-/// collects them at once (`gc_thresh3`).
-pub const MAX_NEIGHBOURS: usize = 1_024;
-
-/// IPv4 addresses of the device: one a network in practice.
-pub const MAX_ADDRESSES: usize = 16;
-
 /// Sets of flows whose headers are remembered; a power of two. With [`FLOW_WAYS`] 1,024 flows: the
 /// engine's 512 matches, at two levels or to two addresses each.
 pub const FLOW_SETS: usize = 256;
@@ -40,11 +28,8 @@ pub const MAX_FOLLOWED_DATAGRAMS: usize = 8;
 /// goes on with the next look, so that what became urgent meanwhile waits for a fraction of that.
 pub const FOLLOWED_BY_A_LOOK: usize = 2;
 
-/// Bytes of one netlink datagram: the most the kernel fills at once.
-pub const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
-
-/// Calls until everything is known at the start: room for 1,024 interfaces, [`MAX_ROUTES`] and
-/// [`MAX_NEIGHBOURS`] twice over.
+/// Calls until everything is known at the start: room for 1,024 interfaces, [`MAX_ROUTES`](isolane_hostnet::limits::MAX_ROUTES) and
+/// [`MAX_NEIGHBOURS`](isolane_hostnet::limits::MAX_NEIGHBOURS) twice over.
 pub const MAX_STARTING_CALLS: usize = 64;
 
 /// Neighbours that the kernel is asked to confirm by one call, about once a second: it asks each at

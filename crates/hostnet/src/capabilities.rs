@@ -1,11 +1,10 @@
-//! Whether this process may load and attach programs, and if not, what it lacks.
+//! Capabilities of this process for loading and attaching XDP programs, and the kernel's release.
 
 use std::fmt;
 use std::fs;
 
-/// What loading the classifier takes, by number (`linux/capability.h`). CAP_PERFMON stands for trust in
-/// the program: without it the verifier allows no place in a packet that is computed, as the end of
-/// a header with options is.
+/// Capabilities for loading and attaching, by number (linux/capability.h). Without CAP_PERFMON the
+/// verifier allows no computed offset into a packet, such as the end of a header with options.
 const NEEDED: [(u32, &str); 3] = [
     (39, "CAP_BPF"),
     (38, "CAP_PERFMON"),
@@ -13,7 +12,7 @@ const NEEDED: [(u32, &str); 3] = [
 ];
 const CAP_NET_ADMIN: u32 = 12;
 
-/// Includes all of them but CAP_NET_ADMIN, as it did before they were split off.
+/// Includes all of them but CAP_NET_ADMIN, from which they were split off.
 const CAP_SYS_ADMIN: u32 = 21;
 
 /// Names, as in "CAP_BPF and CAP_NET_ADMIN".
@@ -26,19 +25,21 @@ impl fmt::Display for Names {
     }
 }
 
-/// The capabilities that the thread lacks; none if that cannot be known.
+/// Capabilities that the thread lacks; none if that cannot be read.
+#[must_use]
 pub fn missing() -> Names {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     Names(effective(&status).map_or_else(Vec::new, missing_of))
 }
 
-/// Whether the thread has the capability of this number; not if that cannot be known.
+/// Whether the thread has the capability of this number; false if that cannot be read.
+#[must_use]
 pub fn has(number: u32) -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
 }
 
-/// The effective capabilities, a bit each.
+/// Effective capabilities, a bit each.
 fn effective(status: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -55,20 +56,23 @@ fn missing_of(effective: u64) -> Vec<&'static str> {
     NEEDED.iter().filter_map(lacks).collect()
 }
 
-/// Whether the process is in a user namespace of its own, whose capabilities do not reach the kernel.
+/// Whether the process is in a user namespace, whose capabilities do not count for the kernel.
+#[must_use]
 pub fn in_user_namespace() -> bool {
-    // The first namespace maps all there is.
+    // The initial namespace maps all ids.
     const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
     fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !map.split_whitespace().eq(EVERYBODY))
 }
 
-/// The kernel's release, such as "6.18.2".
+/// Kernel release, such as "6.18.2".
+#[must_use]
 pub fn kernel_release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
 
-/// Whether a release is at least this one; unknown ones count as new.
+/// Whether a release is at least this one; an unknown release counts as new.
+#[must_use]
 pub fn is_since(release: &str, major: u32, minor: u32) -> bool {
     let mut numbers = release
         .split(|character: char| !character.is_ascii_digit())

@@ -1,28 +1,28 @@
-//! How well the kernel's clock is kept, as those who keep it have told the kernel.
+//! Error bounds of the kernel's clock, as its synchroniser reports them (adjtimex(2)).
 
 use std::io;
 
-/// What the kernel knows of its clock's error (adjtimex).
+/// Error bounds of the kernel's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelClock {
-    /// Whether somebody keeps it (STA_UNSYNC is clear).
+    /// Whether a program synchronises it (STA_UNSYNC is clear).
     pub is_kept: bool,
-    /// How far it may be from what it is kept by, in microseconds. It grows by 500 parts of a million until it is
-    /// told again; some who keep the clock tell 0, whatever is so.
+    /// Maximum error in microseconds. The kernel adds 500 ppm until the next report; some synchronisers
+    /// report 0 whatever the error.
     pub maximum_error_us: u64,
-    /// How far it is thought to be, in microseconds.
+    /// Estimated error in microseconds.
     pub estimated_error_us: u64,
-    /// Seconds that TAI is ahead of UTC; 0: the kernel was not told.
+    /// TAI minus UTC in seconds; 0: unknown to the kernel.
     pub tai_offset_s: i32,
 }
 
-/// Nobody keeps the clock (linux/timex.h).
+/// STA_UNSYNC (linux/timex.h).
 const UNSYNCHRONISED: libc::c_int = 0x40;
 
-/// What the kernel knows of its clock. It is only asked, and nothing is set.
+/// Reads the error bounds; sets nothing.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn kernel_clock() -> io::Result<KernelClock> {
     // SAFETY: all bits of `timex` are numbers, for which zero is a value; `modes` of zero sets nothing.
     let mut clock: libc::timex = unsafe { std::mem::zeroed() };
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn anybody_may_ask() {
         let clock = super::kernel_clock().expect("an answer");
-        // The kernel stops counting at 16 s, and calls the clock unkept then.
+        // The kernel stops counting at 16 s, and sets STA_UNSYNC.
         assert!(clock.maximum_error_us <= 16_000_000, "{clock:?}");
     }
 }

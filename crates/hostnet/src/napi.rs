@@ -1,29 +1,25 @@
-//! The priority of network work: a thread for each queue, and how it is scheduled.
+//! NAPI threads: the priority of receive work.
 //!
-//! Ordinarily the kernel receives frames in a soft interrupt, on whatever core and ahead of every
-//! thread; so the frames of a bulk queue delay the critical application as much as its own do. A
-//! driver's NAPI instances, one a queue, can run in threads instead, and threads have priorities.
+//! By default the kernel receives frames in a soft interrupt, ahead of every thread of the core: the
+//! frames of a bulk queue delay the critical application as much as its own do. NAPI instances,
+//! usually one a queue, can run in threads instead, and threads have priorities.
 //!
-//! # Which priorities
+//! # Priorities
 //!
-//! The critical queue's thread stands above the applications, for what it brings is what they wait
-//! for. The bulk queues' threads stand below them, and *above everything else* ([`Plan::around`]).
-//! The obvious setting, bulk at the ordinary class, is worse than doing nothing: starved for a
-//! while, such a thread collects a whole poll's budget of frames and then works it off for
-//! milliseconds with soft interrupts disabled, when nothing on the core can take over. So a plan
-//! has real-time priorities only.
+//! The thread of a critical queue runs above the applications that wait for its frames. Threads of
+//! bulk queues run below them and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is
+//! worse than no thread: once starved, such a thread collects a whole poll budget of frames, and
+//! works it off for milliseconds with soft interrupts disabled. So a plan has real-time priorities
+//! only. A thread costs one wake-up more for each frame that comes alone: it pays under heavy bulk
+//! traffic.
 //!
-//! A thread costs a wake-up more for each frame that comes alone: it is for heavy bulk traffic, not
-//! for quiet.
+//! # Restoring
 //!
-//! # What is left behind
-//!
-//! [`switch`] returns a [`Guard`] that puts everything back when it is dropped. A process that is
-//! killed leaves the settings as they are, and they are bounded: threads belong to the NAPI
-//! instances, so where these come and go with the XDP program (veth), they end with it when its link
-//! is closed; elsewhere they stay, at their priorities, and do what the soft interrupt would have
-//! done; interrupts stay put off within [`Polling`]'s bound. `isolane doctor` shows both, and
-//! [`Guard`]s of a later run start from what they find.
+//! [`switch`] returns a [`Guard`], which restores everything when it is dropped. A process that is
+//! killed leaves its settings, which are bounded. Threads belong to NAPI instances: on veth these end
+//! with the XDP program, elsewhere the threads stay at their priorities and do what the soft interrupt
+//! would have done. Interrupts stay deferred within the bounds of [`Polling`]. `isolane doctor` shows
+//! both, and a later [`Guard`] starts from them.
 
 mod error;
 mod plan;
@@ -41,25 +37,26 @@ pub use self::plan::{Plan, Polling, QueuePlan};
 pub use self::scheduling::{Policy, Scheduling, ThreadState};
 use crate::limits::{MAX_NAPI_INSTANCES, NAPI_THREAD_PATIENCE};
 use crate::netdev::{Instance, Netdev, ReceiveQueue};
+use crate::netlink::NetlinkError;
 
-/// How the receive work of one queue is done.
+/// Receive work of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueState {
-    /// The device's receive queue.
+    /// Number of the receive queue.
     pub queue: u32,
     /// The kernel's number of the NAPI instance that serves it.
     pub instance: u32,
-    /// The interrupt it has; `None` for devices without, or where the kernel does not say.
+    /// Interrupt of the instance; `None` for devices without, or where the kernel does not say.
     pub interrupt: Option<u32>,
-    /// The thread it runs in; `None`: a soft interrupt.
+    /// Thread of the instance; `None`: it runs in the soft interrupt.
     pub thread: Option<ThreadState>,
     /// Polling; `None` where the kernel does not say.
     pub polling: Option<Polling>,
 }
 
-/// How the receive work of an interface's queues is done now. Empty where the driver has no NAPI, or
-/// the kernel says nothing of it: without the netlink family `netdev` only threads can be seen.
+/// Receive work of an interface's queues. Empty where the driver has no NAPI, or the kernel does not
+/// report it: without the netlink family `netdev` only threads are visible.
 ///
 /// # Errors
 /// [`NapiError::NoInterface`]; [`NapiError::System`].
@@ -97,7 +94,7 @@ fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState
         .collect()
 }
 
-/// Which instance serves which queue: as the driver says, else in the order in which they were made.
+/// Instance of each queue: as the driver says, else in the order in which they were made.
 fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instance)> {
     let told: Vec<(u32, Instance)> = queues
         .iter()
@@ -114,18 +111,18 @@ fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instan
     }
 }
 
-/// What one queue was like.
+/// State of a queue before the switch.
 #[derive(Debug)]
 struct Before {
     instance: u32,
     was_threaded: bool,
-    /// The thread that was there before, and how it was scheduled.
+    /// Thread that existed before, and its scheduling.
     scheduling: Option<(i32, Scheduling)>,
-    /// Its polling, if that was changed.
+    /// Polling, if it was changed.
     polling: Option<Polling>,
 }
 
-/// What was there before a [`switch`]; puts it back when dropped.
+/// State before a [`switch`], restored on drop.
 #[derive(Debug)]
 pub struct Guard {
     interface: String,
@@ -133,11 +130,11 @@ pub struct Guard {
     state: Vec<QueueState>,
 }
 
-/// Has the receive work of queues done by threads, as planned. Attach XDP programs first: some drivers
-/// make new NAPI instances when one comes.
+/// Moves the receive work of queues into threads. Attach XDP programs first: some drivers make new NAPI
+/// instances for one.
 ///
 /// # Errors
-/// [`NapiError`], and everything is as it was.
+/// [`NapiError`]; everything is restored.
 pub fn switch(interface_index: u32, plan: &Plan) -> Result<Guard, NapiError> {
     plan.check()?;
     let interface = name_of(interface_index)?;
@@ -148,7 +145,7 @@ pub fn switch(interface_index: u32, plan: &Plan) -> Result<Guard, NapiError> {
         state: Vec::new(),
     };
     for queue in &plan.queues {
-        // A failure drops the guard, which undoes what was done so far.
+        // A failure drops the guard, which restores what was changed so far.
         switch_queue(&mut netdev, interface_index, queue, &mut guard)?;
     }
     guard.state = queues(&mut netdev, interface_index, &guard.interface);
@@ -216,7 +213,7 @@ fn switch_queue(
     Ok(())
 }
 
-/// Off and on again: the flag may be set from before the instance was made, without a thread.
+/// Switches threads off and on: the flag may date from before the instance was made, without a thread.
 fn start(
     netdev: &mut Option<Netdev>,
     known: Option<&QueueState>,
@@ -227,14 +224,21 @@ fn start(
             .set_threaded(known.instance, false)
             .and_then(|()| netdev.set_threaded(known.instance, true));
         match switched {
-            // A kernel before 6.17 knows no thread of one instance, only of all of a device.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
-            other => return other,
+            // A kernel before 6.17 switches all instances of a device only.
+            Err(error) if is_unknown(&error) => {}
+            other => return Ok(other?),
         }
     }
     sysfs::set_threaded(interface, false)?;
     sysfs::set_threaded(interface, true)
+}
+
+/// Whether the kernel does not know a request, or an attribute of it.
+fn is_unknown(error: &NetlinkError) -> bool {
+    matches!(
+        error.error.raw_os_error(),
+        Some(libc::EINVAL | libc::EOPNOTSUPP)
+    )
 }
 
 fn set_polling(netdev: &mut Netdev, instance: u32, polling: Polling) -> Result<(), NapiError> {
@@ -245,18 +249,18 @@ fn set_polling(netdev: &mut Netdev, instance: u32, polling: Polling) -> Result<(
 }
 
 impl Guard {
-    /// The queues as they were after the switch.
+    /// Queues as they were after the switch.
     #[must_use]
     pub fn state(&self) -> &[QueueState] {
         &self.state
     }
 
-    /// Leaves everything as it is now, for good.
+    /// Keeps the settings: nothing is restored.
     pub fn keep(mut self) {
         self.before.clear();
     }
 
-    /// Puts one queue back; what is gone by now needs nothing.
+    /// Restores one queue; an instance or thread that is gone needs nothing.
     fn restore(netdev: &mut Option<Netdev>, interface: &str, before: &Before) {
         if let (Some(netdev), Some(polling)) = (netdev.as_mut(), before.polling) {
             let _ = set_polling(netdev, before.instance, polling);

@@ -1,100 +1,102 @@
-//! A UDP port that tells by which receive queue each datagram came: how steering is looked at from above
-//! the stack, whatever the driver counts and names.
+//! UDP socket that tells the receive queue of each datagram: steering as seen above the stack, whatever
+//! the driver counts and names.
 //!
-//! As many sockets share the port as there are queues (SO_REUSEPORT), and a filter of two steps
-//! chooses among them: that of the queue the driver noted on the frame (`queue` of linux/filter.h).
-//! So the socket a datagram is found in names its queue, exactly and for each datagram. (What the
-//! kernel notes on sockets themselves, SO_INCOMING_NAPI_ID, stays what it was first where a socket
-//! is not connected.)
+//! One socket for each queue shares the port (SO_REUSEPORT). A classic BPF filter of four steps chooses
+//! among them by the queue that the driver recorded on the frame (`SKF_AD_QUEUE`), so the socket on
+//! which a datagram arrives names its queue. SO_INCOMING_NAPI_ID would not do: on a socket that is not
+//! connected it keeps its first value.
 //!
-//! A driver notes its queue and one; nought, where nobody noted it. veth notes nothing: the number of
-//! the sender's transmit queue stays on the frame, and that is its receive queue.
+//! Drivers record the queue plus one, and zero where it is unknown. veth records nothing: the sender's
+//! transmit queue stays on the frame, and is the receive queue.
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use isolane_wire::level::Level;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{set_ip_tos, set_socket_reuseport};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use crate::limits::MAX_LANDING_QUEUES;
+use crate::limits::MAX_PROBED_QUEUES;
 use crate::xdp_facts::XdpFacts;
 
-/// DSCP takes the upper six bits of the byte that IP_TOS sets.
+/// Place of the DSCP in the byte that IP_TOS sets.
 const DSCP_SHIFT: u32 = 2;
 
-/// The receive queues of an interface, as far as landings are told apart.
+/// Receive queues of an interface that a probe distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveQueues {
     count: u32,
-    /// What a driver notes for queue 0.
+    /// Number that the driver records for queue 0.
     first: u32,
 }
 
 impl ReceiveQueues {
-    /// Those of this network namespace's interface; `None` if there is none of that name.
+    /// Receive queues of an interface of this network namespace; `None` if there is none of that name.
     #[must_use]
     pub fn of(interface: &str) -> Option<Self> {
         let device = XdpFacts::look(interface).device?;
         let count = device.receive_queues().unwrap_or(1);
         let is_veth = device.driver.as_deref() == Some("veth");
         Some(Self {
-            count: count.clamp(1, MAX_LANDING_QUEUES),
+            count: count.clamp(1, MAX_PROBED_QUEUES),
             first: u32::from(!is_veth),
         })
     }
 
-    /// How many there are.
+    /// Number of the queues.
     #[must_use]
     pub fn count(self) -> u32 {
         self.count
     }
 
-    /// Sockets of a port: one a queue, and one for what came by none.
+    /// Number of sockets: one a queue, and one for datagrams of none.
     fn sockets(self) -> u32 {
         self.first + self.count + 1
     }
 
-    /// The queue of a socket's datagrams.
+    /// Queue of a socket's datagrams.
     fn of_socket(self, socket: u32) -> Option<u32> {
         let queue = socket.checked_sub(self.first)?;
         (queue < self.count).then_some(queue)
     }
 }
 
-/// A UDP port whose datagrams are marked as those of a level are, and tell their queue.
+/// UDP port that sends datagrams as those of a level, and tells the queue of those it receives.
 #[derive(Debug)]
 pub struct ProbeSocket {
-    /// By what the driver notes; the last one for what it should not.
+    /// By the number that the driver records; the last one is for all others.
     sockets: Vec<UdpSocket>,
     queues: ReceiveQueues,
 }
 
-/// A datagram.
+/// Received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Landed {
-    /// Its bytes, of which what did not fit is cut off.
+    /// Its bytes, as far as they fit the buffer.
     pub length: usize,
-    /// Who sent it.
+    /// Address of the sender.
     pub from: SocketAddrV4,
-    /// The queue it came by; `None`: by none of the interface's, as from this host.
+    /// Receive queue; `None` if it came by none of the interface's, as from this host.
     pub queue: Option<u32>,
 }
 
 impl ProbeSocket {
-    /// Takes a port. Datagrams it sends have the level's SO_PRIORITY and DSCP.
+    /// Binds a port. Datagrams it sends have the level's SO_PRIORITY and DSCP.
     ///
     /// # Errors
-    /// The address is taken or not of this host; the kernel refuses the priority (7 needs
+    /// The address is in use or not of this host; the kernel refuses the priority (7 needs
     /// CAP_NET_ADMIN).
     pub fn bind(address: SocketAddrV4, level: Level, queues: ReceiveQueues) -> io::Result<Self> {
-        // A port that somebody has, this program's own user too, would be shared silently, and its datagrams told by
-        // the wrong queue: whoever does not share finds it taken.
+        // A port that another socket shares would be joined silently, and the queues be wrong. A socket
+        // that does not share finds it in use.
         if address.port() != 0 {
             drop(UdpSocket::bind(address)?);
         }
         let first = shared_socket(address, level)?;
-        // With port 0 the kernel chose one: the others are to have the same.
+        // With port 0 the kernel has chosen: the other sockets take the same.
         let SocketAddr::V4(address) = first.local_addr()? else {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         };
@@ -107,7 +109,7 @@ impl ProbeSocket {
         Ok(port)
     }
 
-    /// The filter: the socket of the noted number, the last one if there is none.
+    /// Attaches the filter: the socket of the recorded number, the last one if there is none.
     fn choose_by_queue(&self) -> io::Result<()> {
         let last = self.queues.sockets() - 1;
         let step = |code: u32, jump_if: u8, jump_else: u8, k: u32| libc::sock_filter {
@@ -127,76 +129,50 @@ impl ProbeSocket {
             len: steps.len() as u16,
             filter: steps.as_mut_ptr(),
         };
-        // The group has one filter, and any of its sockets takes it.
-        match self.sockets.first() {
-            Some(socket) => set(
-                socket,
-                libc::SOL_SOCKET,
-                libc::SO_ATTACH_REUSEPORT_CBPF,
-                &program,
-            ),
-            None => Ok(()),
-        }
+        // The group has one filter, which any of its sockets accepts.
+        set(self.first()?, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
     }
 
-    /// Where it is.
+    fn first(&self) -> io::Result<&UdpSocket> {
+        let first = self.sockets.first();
+        first.ok_or(io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    /// Address of the port.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn address(&self) -> io::Result<SocketAddrV4> {
-        match self.sockets.first().map(UdpSocket::local_addr) {
-            Some(Ok(SocketAddr::V4(address))) => Ok(address),
-            Some(Err(error)) => Err(error),
-            _ => Err(io::ErrorKind::AddrNotAvailable.into()),
+        match self.first()?.local_addr()? {
+            SocketAddr::V4(address) => Ok(address),
+            SocketAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
     }
 
     /// Sends a datagram.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn send(&self, bytes: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        match self.sockets.first() {
-            Some(socket) => socket.send_to(bytes, to).map(|_| ()),
-            None => Ok(()),
-        }
+        self.first()?.send_to(bytes, to).map(drop)
     }
 
-    /// The next datagram; `None` if none came for so long.
+    /// Receives the next datagram; `None` if none comes within `patience`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn receive(&self, bytes: &mut [u8], patience: Duration) -> io::Result<Option<Landed>> {
-        let mut waiting: Vec<libc::pollfd> = self
-            .sockets
-            .iter()
-            .map(|socket| libc::pollfd {
-                fd: socket.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            })
-            .collect();
-        let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the list is alive during the call, and of the length given.
-        let ready = unsafe {
-            libc::poll(
-                waiting.as_mut_ptr(),
-                waiting.len() as libc::nfds_t,
-                milliseconds,
-            )
-        };
-        if ready < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::Interrupted => Ok(None),
-                _ => Err(error),
-            };
+        let wait = |socket| PollFd::new(socket, PollFlags::IN);
+        let mut waiting: Vec<PollFd<'_>> = self.sockets.iter().map(wait).collect();
+        let timeout = Timespec::try_from(patience).ok();
+        match poll(&mut waiting, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
-        let is_ready = |waiting: &libc::pollfd| waiting.revents != 0;
-        let Some(found) = waiting.iter().position(is_ready) else {
-            return Ok(None);
-        };
-        let Some(socket) = self.sockets.get(found) else {
+        let is_ready = |waiting: &PollFd<'_>| !waiting.revents().is_empty();
+        let found = waiting.iter().position(is_ready);
+        let Some((found, socket)) = found.and_then(|at| Some((at, self.sockets.get(at)?))) else {
             return Ok(None);
         };
         match socket.recv_from(bytes) {
@@ -207,7 +183,7 @@ impl ProbeSocket {
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {
-                // An earlier datagram found nobody: the kernel says so in place of a later call's result.
+                // ConnectionRefused is of an earlier datagram that no socket received.
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
                 | io::ErrorKind::ConnectionRefused => Ok(None),
@@ -217,52 +193,28 @@ impl ProbeSocket {
     }
 }
 
-/// A socket that shares its port with others of this process's user.
+/// Socket that shares its port with others of this process's user.
 fn shared_socket(address: SocketAddrV4, level: Level) -> io::Result<UdpSocket> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no memory is passed.
-    let descriptor = unsafe { libc::socket(libc::AF_INET, kind, 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
-    let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
-    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, &1)?;
-    let class = libc::c_int::from(level.dscp()) << DSCP_SHIFT;
-    // The type of service sets a priority of its own, so it comes first.
-    set(&socket, libc::IPPROTO_IP, libc::IP_TOS, &class)?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    set_socket_reuseport(&socket, true)?;
+    // The type of service sets a priority too, so it comes first.
+    set_ip_tos(&socket, level.dscp() << DSCP_SHIFT)?;
+    let socket = UdpSocket::from(socket);
     let priority = libc::c_int::from(level.get());
-    set(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)?;
-    let name = libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from_ne_bytes(address.ip().octets()),
-        },
-        sin_zero: [0; 8],
-    };
-    // SAFETY: the name is a sockaddr_in of the length given, alive during the call.
-    let result = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const name).cast(),
-            size_of_val(&name) as libc::socklen_t,
-        )
-    };
-    match result {
-        0 => Ok(socket),
-        _ => Err(io::Error::last_os_error()),
-    }
+    set(&socket, libc::SO_PRIORITY, &priority)?;
+    bind(&socket, &address)?;
+    Ok(socket)
 }
 
-/// Sets an option whose value is a plain C structure or number.
-fn set<T>(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the value is of the stated length and alive during the call; what a program's structure
-    // points to is alive as long as the caller's steps.
+/// Sets an option of SOL_SOCKET whose value is a plain C structure or number.
+fn set<T>(socket: &UdpSocket, name: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the value is of the stated length and alive during the call, as are the steps that a
+    // program's structure points to.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            level,
+            libc::SOL_SOCKET,
             name,
             std::ptr::from_ref(value).cast(),
             size_of::<T>() as libc::socklen_t,

@@ -1,69 +1,101 @@
-//! Kernel, rights and interface, as far as lanes depend on them. What cannot be known is `None`.
+//! Facts of kernel, process and interface on which AF_XDP and native XDP depend. Unknown facts are
+//! `None`.
 
 use std::fs;
 use std::io;
 
+use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities;
-use crate::ethtool::ioctl;
-use crate::ethtool::legacy::{self, Channels};
+use crate::ethtool::{self, Ethtool, Queues};
 use crate::link::{self, index_of};
 use crate::netdev::Netdev;
+use crate::netlink::Rtnetlink;
 
 /// Whether AF_XDP sockets can be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sockets {
-    /// Yes.
+    /// The process may open them.
     #[default]
     Granted,
-    /// The kernel has them, and this process may not.
+    /// The kernel has them, but this process may not open them.
     Refused,
-    /// The kernel has none, or something forbids the family.
+    /// The kernel has none, or the family is forbidden.
     Absent,
 }
 
-/// What the kernel says of a driver and XDP.
+/// Numbers of a device's queues, in the words of recorded machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Channels {
+    /// Queues that receive only.
+    pub receive: u32,
+    /// Queues that transmit only.
+    pub transmit: u32,
+    /// Pairs of a receive and a transmit queue.
+    pub combined: u32,
+}
+
+impl Channels {
+    /// Queues that receive.
+    #[must_use]
+    pub fn receiving(&self) -> u32 {
+        self.receive + self.combined
+    }
+}
+
+impl From<Queues> for Channels {
+    fn from(queues: Queues) -> Self {
+        Channels {
+            receive: queues.rx,
+            transmit: queues.tx,
+            combined: queues.combined,
+        }
+    }
+}
+
+/// XDP features of a driver, as they are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Features {
-    /// It runs programs itself.
+    /// The driver runs XDP programs (native mode).
     pub runs_programs: bool,
-    /// These can redirect, as to an AF_XDP socket.
+    /// Programs can redirect, as to an AF_XDP socket.
     pub redirects: bool,
-    /// The device reads and writes frames itself.
+    /// AF_XDP sockets can bind in zero-copy mode.
     pub has_zero_copy: bool,
 }
 
-/// An interface.
+/// Facts of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// Its index.
+    /// Index.
     pub index: u32,
-    /// It was switched on.
+    /// Administratively up.
     pub is_up: bool,
-    /// It has a carrier.
+    /// Has a carrier.
     pub has_carrier: bool,
-    /// It has an IPv4 address.
+    /// Has an IPv4 address.
     pub has_address: bool,
-    /// Bytes of its largest packet.
+    /// Size of the largest packet in bytes.
     pub mtu_bytes: Option<u32>,
-    /// Its driver.
+    /// Name of the driver.
     pub driver: Option<String>,
-    /// What the driver does with XDP, where the kernel says so (Linux 6.7).
+    /// XDP features of the driver, where the kernel reports them (Linux 6.7).
     pub features: Option<Features>,
-    /// Who is on its XDP hook.
+    /// Program on its XDP hook. [`XdpFacts::look`] leaves it out: who loads programs can name them.
     pub program: Option<String>,
-    /// Receive queues it was made with.
+    /// Receive queues that the device was made with.
     pub made_receive_queues: Option<u32>,
-    /// Queues in use, where the driver counts them.
+    /// Queues in use, where the driver reports them.
     pub channels: Option<Channels>,
-    /// Queues that AF_XDP sockets of somebody are bound to, where the kernel says so (Linux 6.14).
+    /// Queues that AF_XDP sockets are bound to, where the kernel reports them (Linux 6.14).
     pub taken_queues: Vec<u32>,
-    /// Whether it takes VLAN tags off received frames.
+    /// Whether the device removes VLAN tags of received frames.
     pub strips_vlan_tags: Option<bool>,
 }
 
@@ -78,32 +110,32 @@ impl Device {
     }
 }
 
-/// What lanes would stand on.
+/// Facts of kernel, process and one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct XdpFacts {
-    /// The kernel's release, `6.12.5`.
+    /// Kernel release, `6.12.5`.
     pub kernel_release: String,
-    /// Names of capabilities that loading the classifier takes and this process lacks.
+    /// Capabilities for loading and attaching XDP programs that the process lacks.
     pub missing_capabilities: Vec<String>,
-    /// Its capabilities are those of a user namespace.
+    /// The process is in a user namespace, whose capabilities do not count.
     pub is_in_user_namespace: bool,
-    /// Who may use bpf(2) without rights: 0 everybody, 1 and 2 nobody.
+    /// `kernel.unprivileged_bpf_disabled`: 0 lets everybody use bpf(2).
     pub unprivileged_bpf_disabled: Option<u8>,
-    /// What is locked: "none", "integrity", "confidentiality".
+    /// Lockdown mode: "none", "integrity", "confidentiality".
     pub lockdown: Option<String>,
     /// Whether AF_XDP sockets can be opened.
     pub sockets: Sockets,
-    /// Bytes of memory that may be registered; `None`: any.
+    /// Bytes of memory that may be locked; `None`: unlimited.
     pub lockable_bytes: Option<u64>,
-    /// The interface's name.
+    /// Name of the interface.
     pub interface: String,
-    /// The interface, if it is there.
+    /// Facts of the interface, if it exists.
     pub device: Option<Device>,
 }
 
 impl XdpFacts {
-    /// Looks at the machine, and at an interface of the calling thread's network namespace.
+    /// Reads the facts of an interface of the calling thread's network namespace; changes nothing.
     #[must_use]
     pub fn look(interface: &str) -> XdpFacts {
         let setting = |path: &str| fs::read_to_string(path).ok();
@@ -121,7 +153,9 @@ impl XdpFacts {
             sockets: sockets(),
             lockable_bytes: lockable_bytes(),
             interface: interface.to_owned(),
-            device: index_of(interface).and_then(|index| device(interface, index)),
+            device: index_of(interface)
+                .ok()
+                .and_then(|index| device(interface, index)),
         }
     }
 
@@ -132,13 +166,13 @@ impl XdpFacts {
     }
 }
 
-/// The word in brackets: "none [integrity] confidentiality".
+/// Word in brackets: "none [integrity] confidentiality".
 fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }
 
-/// Opens a socket of the family and closes it again: nothing is bound, nothing else is touched.
+/// Opens a socket of the family and closes it again, unbound.
 fn sockets() -> Sockets {
     // SAFETY: no memory is involved.
     let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
@@ -153,7 +187,7 @@ fn sockets() -> Sockets {
     Sockets::Granted
 }
 
-/// Memory registered with a device counts as locked, unless the process has CAP_IPC_LOCK.
+/// Limit of memory registered with a device, which counts as locked without CAP_IPC_LOCK.
 fn lockable_bytes() -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
     if capabilities::has(CAP_IPC_LOCK) {
@@ -172,9 +206,7 @@ fn device(name: &str, index: u32) -> Option<Device> {
     let link = link::describe(index).ok()?;
     let mut device = Device {
         index,
-        driver: ioctl::driver(name),
-        channels: legacy::channels(name),
-        strips_vlan_tags: legacy::strips_vlan_tags(name),
+        driver: ethtool::driver(name),
         ..Device::default()
     };
     device.is_up = link.header.flags.contains(LinkFlags::Up);
@@ -186,7 +218,20 @@ fn device(name: &str, index: u32) -> Option<Device> {
             _ => {}
         }
     }
-    device.has_address = link::has_ipv4_address(index).unwrap_or(false);
+    if let Ok(mut ethtool) = Ethtool::open() {
+        let channels = ethtool.queues(name).ok().flatten();
+        device.channels = channels.map(|(now, _)| now.into());
+        let features = ethtool.features(name).ok();
+        device.strips_vlan_tags = features.map(|features| {
+            let strips = features.get("rx-vlan-hw-parse");
+            strips.is_some_and(|feature| feature.is_on)
+        });
+    }
+    let addresses = Rtnetlink::open()
+        .ok()
+        .and_then(|mut it| it.ipv4_addresses().ok());
+    let of_device = |address: &AddressMessage| address.header.index == index;
+    device.has_address = addresses.unwrap_or_default().iter().any(of_device);
     if let Ok(mut netdev) = Netdev::open() {
         let features = netdev.xdp_features(index).ok().flatten();
         device.features = features.map(|known| Features {

@@ -13,7 +13,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use isolane_hostnet::netlink::Denial;
+use isolane_hostnet::netlink::NetlinkError;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdisc};
@@ -174,9 +174,9 @@ impl Setting {
     }
 }
 
-impl From<Denial> for SettingError {
-    fn from(denial: Denial) -> Self {
-        Self::of_system(&denial.error, denial.words.as_deref())
+impl From<NetlinkError> for SettingError {
+    fn from(error: NetlinkError) -> Self {
+        Self::of_system(&error.error, error.message.as_deref())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::foreign::Foreign;
 use isolane_hostnet::capabilities::{self, Names};
+
+use super::foreign::Foreign;
 
 /// Why the classifier could not be loaded, attached, or told something.
 #[derive(Debug, thiserror::Error)]

@@ -35,6 +35,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use isolane_datapath::flow::{InterfaceProtection, ProtectError, Protection};
+use isolane_hostnet::link::name_of;
 use isolane_wire::level::Level;
 
 pub use self::attachment::AttachMode;
@@ -53,7 +54,6 @@ use self::program::Loaded;
 pub use self::program::Tag;
 use self::table::Table;
 use crate::limits::{MAX_LANES, MAX_QUEUES};
-use isolane_hostnet::link::name_of;
 
 /// The program of one interface. Dropped, it is off the interface; frames that it has handed to
 /// sockets stay there.

@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use aya::maps::{Map, MapError, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use isolane_hostnet::capabilities;
 
 use super::error::ClassifierError;
 use super::layout::Shared;
 use super::memory::Memory;
 use crate::limits::{LOAD_ATTEMPTS, VERIFIER_LOG_BYTES};
-use isolane_hostnet::capabilities;
 
 /// The object, as `cargo xtask classifier` builds it.
 static OBJECT: &[u8] = include_bytes_aligned!("../../classifier/classifier.bpf.o");

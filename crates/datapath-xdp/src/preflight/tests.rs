@@ -1,3 +1,5 @@
+use isolane_hostnet::xdp_facts::Features;
+
 use super::*;
 
 /// Where everything works.

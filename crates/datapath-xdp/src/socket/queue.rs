@@ -5,13 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::Instant;
 
+use isolane_hostnet::link;
+
 use super::error::OpenError;
 use super::rings::{CompletionRing, FillRing, ReceiveRing};
 use super::statistics::Statistics;
 use super::system;
 use super::umem::Umem;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
-use isolane_hostnet::link;
 
 /// How the kernel is asked to move frames between the device and the registered memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,8 @@ mod bpf;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 
-use isolane_datapath_xdp::preflight::{Check, Outcome, Sockets, Subject, Wanted, XdpFacts, look};
+use isolane_datapath_xdp::preflight::{Check, Outcome, Subject, Wanted, look};
+use isolane_hostnet::xdp_facts::{Sockets, XdpFacts};
 
 use isolane_datapath_xdp::socket::{BindMode, ChunkBytes, Queue, QueueConfig, Umem};
 

@@ -1,20 +1,9 @@
-//! How many queues a device has.
+//! Channels: the numbers of a device's queues.
 
-use super::{Ethtool, OMIT_REPLY, of};
-use crate::netlink::{Denial, Read, number};
 use serde::{Deserialize, Serialize};
 
-/// Queues of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Queues {
-    /// That receive only.
-    pub rx: u32,
-    /// That transmit only.
-    pub tx: u32,
-    /// Pairs of both.
-    pub combined: u32,
-}
+use super::{Ethtool, OMIT_REPLY, of};
+use crate::netlink::{AttributeReader, NetlinkError, number};
 
 const GET: u8 = 17;
 const SET: u8 = 18;
@@ -25,24 +14,38 @@ const RX: u16 = 6;
 const TX: u16 = 7;
 const COMBINED: u16 = 9;
 
+/// Numbers of a device's queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Queues {
+    /// Queues that receive only.
+    pub rx: u32,
+    /// Queues that transmit only.
+    pub tx: u32,
+    /// Pairs of a receive and a transmit queue.
+    pub combined: u32,
+}
+
 impl Ethtool {
-    /// Queues in use, and the most there can be.
-    pub fn queues(&mut self, interface: &str) -> Result<Option<(Queues, Queues)>, Denial> {
-        self.get(GET, interface, |answer: Read<'_>| {
-            let count = |kind| answer.number(kind).unwrap_or(0);
-            let queues = |rx, tx, combined| Queues {
-                rx: count(rx),
-                tx: count(tx),
-                combined: count(combined),
-            };
-            (
-                queues(RX, TX, COMBINED),
-                queues(RX_MAX, TX_MAX, COMBINED_MAX),
-            )
+    /// Queues in use, and the maximum of each.
+    ///
+    /// # Errors
+    /// [`NetlinkError`]; `EOPNOTSUPP` where the driver does not say.
+    pub fn queues(&mut self, interface: &str) -> Result<Option<(Queues, Queues)>, NetlinkError> {
+        self.get(GET, interface, |answer: AttributeReader<'_>| {
+            let [now, most] = [[RX, TX, COMBINED], [RX_MAX, TX_MAX, COMBINED_MAX]].map(|kinds| {
+                let [rx, tx, combined] = kinds.map(|kind| answer.number(kind).unwrap_or(0));
+                Queues { rx, tx, combined }
+            });
+            (now, most)
         })
     }
 
-    pub fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), Denial> {
+    /// Sets the numbers of queues.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, queues.rx))
             .with(number(TX, queues.tx))

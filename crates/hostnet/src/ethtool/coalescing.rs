@@ -1,32 +1,32 @@
-//! When a device interrupts.
+//! Interrupt coalescing.
 //!
-//! Drivers look at a whole request, and refuse it for a field that says nothing new, or that another
-//! one of it forbids. So only what differs is sent, in an order that all of them take: ice and iavf
-//! let nobody set times while the driver moves them (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`);
-//! igc and igb, whose queues share an interrupt, have the times of sending follow those of receiving,
-//! and let nobody set them (`igc_ethtool_set_coalesce`).
+//! A driver may refuse a whole request for a field that changes nothing, or that another field
+//! forbids. So only differences are sent, in an order that all drivers accept. ice and iavf refuse
+//! times while adaptive moderation is on (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`). igc and
+//! igb, whose queue pairs share an interrupt, copy the receive times to the transmit side and refuse
+//! others (`igc_ethtool_set_coalesce`).
 
 use netlink_packet_core::DefaultNla;
-
-use super::{Ethtool, OMIT_REPLY, of};
-use crate::netlink::{Attributes, Denial, Read};
 use serde::{Deserialize, Serialize};
 
-/// When a device interrupts. A field that its driver does not have is `None`.
+use super::{Ethtool, OMIT_REPLY, of};
+use crate::netlink::{AttributeReader, Attributes, NetlinkError};
+
+/// Interrupt coalescing of a device. A field that its driver lacks is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Coalescing {
-    /// Microseconds after a received frame.
+    /// Microseconds from a received frame to the interrupt.
     pub rx_usecs: Option<u32>,
-    /// Received frames.
+    /// Received frames until the interrupt.
     pub rx_frames: Option<u32>,
-    /// Microseconds after a sent frame.
+    /// Microseconds from a sent frame to the interrupt.
     pub tx_usecs: Option<u32>,
-    /// Sent frames.
+    /// Sent frames until the interrupt.
     pub tx_frames: Option<u32>,
-    /// Whether the driver moves the receiving ones with the load.
+    /// Whether the driver adapts the receive times to the load.
     pub adaptive_rx: Option<bool>,
-    /// Whether it moves the sending ones.
+    /// Whether the driver adapts the transmit times to the load.
     pub adaptive_tx: Option<bool>,
 }
 
@@ -40,19 +40,24 @@ const ADAPTIVE_RX: u16 = 11;
 const ADAPTIVE_TX: u16 = 12;
 
 impl Ethtool {
-    /// What the driver has of it: the kernel leaves out what it has not.
-    pub fn coalescing(&mut self, interface: &str) -> Result<Option<Coalescing>, Denial> {
+    /// Coalescing as it is set; the kernel leaves out what the driver lacks.
+    ///
+    /// # Errors
+    /// [`NetlinkError`]; `EOPNOTSUPP` where the driver does not say.
+    pub fn coalescing(&mut self, interface: &str) -> Result<Option<Coalescing>, NetlinkError> {
         self.get(GET, interface, parse)
     }
 
-    /// Sets what is given; the rest stays as it is. Where queues of both ways share an interrupt, the time of received
-    /// frames counts for both, and drivers refuse another one of sent frames (igb, igc): then it is left to follow,
-    /// and reading it back tells whether it did.
+    /// Sets the fields that are given. Where a queue pair shares an interrupt (igb, igc), the transmit
+    /// time follows the receive time; reading back shows whether it did.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn set_coalescing(
         &mut self,
         interface: &str,
         coalescing: Coalescing,
-    ) -> Result<(), Denial> {
+    ) -> Result<(), NetlinkError> {
         let mut device = Device {
             ethtool: self,
             interface,
@@ -61,10 +66,10 @@ impl Ethtool {
     }
 }
 
-/// What takes requests: a driver, or a model of one.
+/// Driver, or a model of one.
 pub(super) trait Interrupting {
-    fn now(&mut self) -> Result<Coalescing, Denial>;
-    fn send(&mut self, coalescing: Coalescing) -> Result<(), Denial>;
+    fn now(&mut self) -> Result<Coalescing, NetlinkError>;
+    fn send(&mut self, coalescing: Coalescing) -> Result<(), NetlinkError>;
 }
 
 struct Device<'a> {
@@ -73,18 +78,18 @@ struct Device<'a> {
 }
 
 impl Interrupting for Device<'_> {
-    fn now(&mut self) -> Result<Coalescing, Denial> {
+    fn now(&mut self) -> Result<Coalescing, NetlinkError> {
         let now = self.ethtool.coalescing(self.interface)?;
         Ok(now.unwrap_or_default())
     }
 
-    fn send(&mut self, coalescing: Coalescing) -> Result<(), Denial> {
+    fn send(&mut self, coalescing: Coalescing) -> Result<(), NetlinkError> {
         self.ethtool.set(SET, &request(self.interface, coalescing))
     }
 }
 
-/// Receiving first, and then what of sending has not followed.
-pub(super) fn set(device: &mut dyn Interrupting, wanted: Coalescing) -> Result<(), Denial> {
+/// Sets the receive side first, then the transmit fields that have not followed.
+pub(super) fn set(device: &mut dyn Interrupting, wanted: Coalescing) -> Result<(), NetlinkError> {
     for direction in [Direction::Receiving, Direction::Sending] {
         let now = direction.of(device.now()?);
         for change in changes(now, direction.of(wanted)) {
@@ -100,7 +105,7 @@ enum Direction {
     Sending,
 }
 
-/// What there is of each direction.
+/// Coalescing of one direction.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Times {
     usecs: Option<u32>,
@@ -142,14 +147,14 @@ impl Direction {
     }
 }
 
-/// What brings a direction from what stands to what is wanted: at most two requests.
+/// Requests that take a direction from `now` to `wanted`: at most two.
 fn changes(now: Times, wanted: Times) -> impl Iterator<Item = Times> {
     let times = Times {
         usecs: changed(now.usecs, wanted.usecs),
         frames: changed(now.frames, wanted.frames),
         adaptive: None,
     };
-    // Whether the driver is to move them afterwards, also if nothing is said of that.
+    // The adaptive setting at the end, also where none is wanted.
     let is_moved_then = wanted.adaptive.or(now.adaptive);
     let is_set_while_off = times != Times::default() && is_moved_then == Some(true);
     let (first, is_moved_now) = match is_set_while_off {
@@ -168,12 +173,12 @@ fn changes(now: Times, wanted: Times) -> impl Iterator<Item = Times> {
     [first, second].into_iter().filter(is_some)
 }
 
-/// What is wanted, if it does not stand already.
+/// Wanted value, if it differs.
 fn changed<T: PartialEq>(now: Option<T>, wanted: Option<T>) -> Option<T> {
     wanted.filter(|wanted| now.as_ref() != Some(wanted))
 }
 
-pub(super) fn parse(answer: Read<'_>) -> Coalescing {
+pub(super) fn parse(answer: AttributeReader<'_>) -> Coalescing {
     Coalescing {
         rx_usecs: answer.number(RX_USECS),
         rx_frames: answer.number(RX_FRAMES),
@@ -184,7 +189,7 @@ pub(super) fn parse(answer: Read<'_>) -> Coalescing {
     }
 }
 
-/// What is given, and nothing else.
+/// Request that sets the given fields alone.
 pub(super) fn request(interface: &str, coalescing: Coalescing) -> Attributes {
     let attributes = of(interface, OMIT_REPLY)
         .with_number(RX_USECS, coalescing.rx_usecs)
@@ -195,7 +200,7 @@ pub(super) fn request(interface: &str, coalescing: Coalescing) -> Attributes {
     switch(attributes, ADAPTIVE_TX, coalescing.adaptive_tx)
 }
 
-/// Adds a switch of one byte, if it is given.
+/// Appends a switch of one byte, if it is given.
 fn switch(attributes: Attributes, kind: u16, value: Option<bool>) -> Attributes {
     match value {
         Some(value) => attributes.with(DefaultNla::new(kind, vec![u8::from(value)])),

@@ -1,20 +1,16 @@
-//! Steering of received frames to queues, as drivers offer it: the receive hash with its table
-//! ([`rss`](super::rss)), and rules for single flows ([`ntuple`](super::ntuple)).
-//!
-//! By ethtool's ioctls, which every kernel has: netlink tells the hash since Linux 6.2, sets it since
-//! 6.17, and knows no rules. All act on the network namespace of the calling thread.
+//! Ethtool's ioctl (SIOCETHTOOL), in the calling thread's network namespace.
 
 use std::io;
-use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-/// The command, and where its answer holds the driver's name (`struct ethtool_drvinfo`).
+use crate::link::any_socket;
+
+/// Command, and the place of the driver's name in its answer (`struct ethtool_drvinfo`).
 const GET_DRIVER: u32 = 0x3;
 const DRIVER_AT: usize = 4;
 const DRIVER_BYTES: usize = 196;
 
-/// The name of a device's driver: the one that sysfs shows only where it was mounted for this
-/// namespace.
+/// Name of a device's driver. Sysfs shows it only where it was mounted for this namespace.
 #[must_use]
 pub fn driver(interface: &str) -> Option<String> {
     let mut answer = Argument::new(GET_DRIVER, DRIVER_BYTES);
@@ -25,16 +21,15 @@ pub fn driver(interface: &str) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned()).filter(|name| !name.is_empty())
 }
 
-/// A structure of ethtool's ioctl: as many bytes as the kernel reads and writes for the command in
-/// its first four.
+/// Structure of the ioctl, with the command in its first four bytes.
 ///
-/// The length is the safety of it: the kernel takes the sizes of what follows the fixed part from
-/// fields of it, so whoever fills these in gives a buffer that holds as much.
+/// Its length is a safety condition: the kernel takes the sizes of the lists behind the fixed part
+/// from fields of that part, so a caller that sets these provides room for as much.
 pub(super) struct Argument(Vec<u64>);
 
 impl Argument {
-    /// Room for so many bytes, all zero but the command. It is made of words of eight bytes, since
-    /// the structures hold such.
+    /// Structure of that many bytes, zero but for the command. Words of eight bytes give the alignment
+    /// that its fields need.
     pub(super) fn new(command: u32, bytes: usize) -> Argument {
         let mut argument = Argument(vec![0; bytes.div_ceil(8)]);
         argument.set(0, command.to_ne_bytes());
@@ -45,7 +40,7 @@ impl Argument {
         self.0[at / 8].to_ne_bytes()[at % 8]
     }
 
-    /// The bytes that begin there.
+    /// Bytes from a place on.
     pub(super) fn get<const N: usize>(&self, at: usize) -> [u8; N] {
         std::array::from_fn(|index| self.byte(at + index))
     }
@@ -66,12 +61,12 @@ impl Argument {
         }
     }
 
-    /// Has the kernel read and fill it.
+    /// Has the kernel read and fill the structure.
     ///
     /// # Safety
-    /// With the sizes that stand in it the command's structure ends within it.
+    /// With the sizes in its fields, the structure of the command ends within it.
     pub(super) unsafe fn exchange(&mut self, interface: &str) -> io::Result<()> {
-        let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+        let socket = any_socket()?;
         // SAFETY: zero is a value of all its fields.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         let name = interface.as_bytes();
@@ -85,15 +80,12 @@ impl Argument {
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
         // SAFETY: the request and the argument are alive during the call, and the caller says that
         // the structure the kernel reads and writes ends within the argument.
-        match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } {
+        match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }
     }
 }
-
-/// The ioctl's number (linux/sockios.h).
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
 #[cfg(test)]
 mod tests {

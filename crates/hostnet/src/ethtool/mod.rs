@@ -1,16 +1,16 @@
-//! What drivers say and take by the generic netlink family `ethtool` (Linux 5.6): queues, rings,
-//! interrupts, offloads, time stamps.
+//! Settings of a network driver: the generic netlink family `ethtool` (Linux 5.6), and the ioctls for
+//! what it cannot do.
 //!
-//! Numbers are those of `linux/ethtool_netlink.h`. Messages are made here, and not taken from a
-//! crate, for the one there is sets nothing but queues, and brings an asynchronous runtime's parts.
+//! [`Ethtool`] reads and sets channels, rings, interrupt coalescing and offloads by netlink; numbers
+//! are those of `linux/ethtool_netlink.h`. Three things take the ioctl: ntuple rules ([`ntuple`]),
+//! which netlink does not know; RSS ([`rss`]), which it reads since Linux 6.3 and sets since 6.17; and
+//! the driver's name ([`driver`]).
 
 mod channels;
 mod coalescing;
 mod features;
-pub mod ioctl;
-pub mod legacy;
+mod ioctl;
 pub mod ntuple;
-pub mod offload;
 mod rings;
 pub mod rss;
 mod timestamps;
@@ -18,54 +18,54 @@ mod timestamps;
 pub use self::channels::Queues;
 pub use self::coalescing::Coalescing;
 pub use self::features::Feature;
+pub use self::ioctl::driver;
 pub use self::rings::RingSizes;
 pub use self::timestamps::Timestamps;
-use crate::netlink::{Attributes, Denial, Family, Read, flag, nest, number, text};
+use crate::netlink::{AttributeReader, Attributes, Family, NetlinkError, flag, nest, text};
 
-/// The header of each request: which device, and how to answer.
+/// Header of each request: the device, and flags.
 const HEADER: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 const FLAGS: u16 = 3;
-/// In FLAGS: what was changed need not be told.
+/// Value of FLAGS: a change is not repeated in the answer.
 const OMIT_REPLY: u32 = 2;
 
-/// A connection to the family.
+/// Connection to the family, in the network namespace of the thread that opened it.
 pub struct Ethtool(Family);
 
 impl Ethtool {
-    pub fn open() -> Result<Self, Denial> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`NetlinkError`]; `ENOENT` where the kernel lacks the family.
+    pub fn open() -> Result<Self, NetlinkError> {
         Family::open("ethtool").map(Self)
     }
 
-    /// Asks of a device, and has `parse` read the answer.
     fn get<T>(
         &mut self,
         command: u8,
         interface: &str,
-        parse: impl Fn(Read<'_>) -> T,
-    ) -> Result<Option<T>, Denial> {
-        let mut found = None;
-        self.0.ask(command, &of(interface, 0), |answer| {
-            found = Some(parse(answer));
-        })?;
-        Ok(found)
+        parse: impl Fn(AttributeReader<'_>) -> T,
+    ) -> Result<Option<T>, NetlinkError> {
+        let answers = self.0.request(command, &of(interface, 0))?;
+        Ok(answers.last().map(|answer| parse(AttributeReader(answer))))
     }
 
-    fn set(&mut self, command: u8, attributes: &Attributes) -> Result<(), Denial> {
-        self.0.ask(command, attributes, |_| {})
+    fn set(&mut self, command: u8, attributes: &Attributes) -> Result<(), NetlinkError> {
+        self.0.request(command, attributes).map(drop)
     }
 }
 
-/// The header that names a device.
+/// Header that names a device.
 fn of(interface: &str, flags: u32) -> Attributes {
-    let mut header = Attributes::new().with(text(DEVICE_NAME, interface));
-    if flags != 0 {
-        header = header.with(number(FLAGS, flags));
-    }
+    let header = Attributes::new()
+        .with(text(DEVICE_NAME, interface))
+        .with_number(FLAGS, Some(flags).filter(|flags| *flags != 0));
     Attributes::new().with(nest(HEADER, &header))
 }
 
-/// Attributes of a set of bits, where each is named.
+/// Attributes of a bit set in its verbose form, where each bit is named.
 mod bits {
     pub(super) const BITS: u16 = 3;
     pub(super) const BIT: u16 = 1;
@@ -73,24 +73,27 @@ mod bits {
     pub(super) const VALUE: u16 = 3;
 }
 
-/// Names of a set's bits, and whether each is set. In sets without a mask all that are listed are.
-fn bit_names(set: Read<'_>) -> impl Iterator<Item = (String, bool)> {
-    let list = set.nest(bits::BITS).unwrap_or(Read(&[]));
+/// Names of a set's bits, and the value of each. A set without a mask lists only bits that are set.
+fn bit_names(set: AttributeReader<'_>) -> impl Iterator<Item = (String, bool)> {
+    let list = set.nest(bits::BITS).unwrap_or(AttributeReader(&[]));
     list.all()
         .filter(|(kind, _)| *kind == bits::BIT)
         .filter_map(|(_, bit)| {
-            let bit = Read(bit);
+            let bit = AttributeReader(bit);
             Some((bit.text(bits::NAME)?, bit.has(bits::VALUE)))
         })
 }
 
-/// A set in which one bit is to be changed.
-fn one_bit(name: &str, is_set: bool) -> Attributes {
-    let mut bit = Attributes::new().with(text(bits::NAME, name));
-    if is_set {
-        bit = bit.with(flag(bits::VALUE));
+/// Set that changes these bits alone.
+fn bits_to(names: &[&str], is_set: bool) -> Attributes {
+    let mut list = Attributes::new();
+    for name in names {
+        let mut bit = Attributes::new().with(text(bits::NAME, name));
+        if is_set {
+            bit = bit.with(flag(bits::VALUE));
+        }
+        list = list.with(nest(bits::BIT, &bit));
     }
-    let list = Attributes::new().with(nest(bits::BIT, &bit));
     Attributes::new().with(nest(bits::BITS, &list))
 }
 

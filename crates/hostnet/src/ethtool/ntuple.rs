@@ -1,4 +1,4 @@
-//! Rules that steer single flows to a queue (ntuple).
+//! Ntuple rules, which steer single flows to a queue. By ioctl: netlink does not know them.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -12,14 +12,13 @@ const GET: u32 = 0x2f;
 const LIST: u32 = 0x30;
 const DELETE: u32 = 0x31;
 const INSERT: u32 = 0x32;
-/// `struct ethtool_rxnfc`: its fields, and its bytes without the list that may follow.
+/// Places in `struct ethtool_rxnfc`, and its bytes without the list that may follow.
 const DATA: usize = 8;
 const RULE: usize = 16;
 const RULES: usize = 184;
 const PLACES: usize = 188;
 const BYTES: usize = 192;
-/// In the rule (`struct ethtool_rx_flow_spec`): what is looked at, what it is compared with, which
-/// bits of it count, and where the frame goes.
+/// Places in the rule (`struct ethtool_rx_flow_spec`): flow type, values, masks, queue, location.
 const FLOW_TYPE: usize = RULE;
 const VALUES: usize = RULE + 4;
 const MORE_VALUES: usize = VALUES + 52;
@@ -27,66 +26,66 @@ const MASKS: usize = MORE_VALUES + 20;
 const MORE_MASKS: usize = MASKS + 52;
 const QUEUE: usize = RULE + 152;
 const PLACE: usize = RULE + 160;
-/// In values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
+/// Places in values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
 const DESTINATION: usize = 4;
 const DESTINATION_PORT: usize = 10;
-/// In what may be looked at beside (`struct ethtool_flow_ext`).
+/// Place of the VLAN tag in `struct ethtool_flow_ext`.
 const TAG: usize = 10;
-/// UDP of IPv4.
+/// UDP over IPv4 (UDP_V4_FLOW).
 const UDP4: u32 = 2;
-/// Any frame, with what may be looked at beside: the header's `ETHER_FLOW | FLOW_EXT`.
+/// Any frame, with the extension: `ETHER_FLOW | FLOW_EXT`.
 const TAGGED_FRAME: u32 = 0x12 | 1 << 31;
-/// The bits of a tag that are its priority (IEEE 802.1Q, 9.6).
+/// Priority bits of a tag (IEEE 802.1Q, 9.6).
 const PRIORITY_MASK: u16 = 0xe000;
 const PRIORITY_SHIFT: u32 = 13;
-/// In DATA of COUNT: the driver finds places itself; the rest is how many there are.
+/// Flag in DATA of COUNT: the driver chooses locations itself. The other bits are the capacity.
 const SPECIAL_PLACES: u64 = 1 << 31;
 
-/// Which frames go to a queue.
+/// Ntuple rule: frames that go to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What they have in common.
+    /// Frames that match.
     pub frames: Frames,
-    /// The queue.
+    /// Queue that they go to.
     pub queue: u32,
 }
 
-/// What a rule looks at.
+/// Match of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
-    /// UDP datagrams of IPv4.
+    /// UDP datagrams over IPv4.
     Udp {
-        /// To this address; `None`: to any.
+        /// Destination address; `None`: any.
         destination: Option<Ipv4Addr>,
-        /// To this port.
+        /// Destination port.
         destination_port: u16,
     },
-    /// Frames with a tag of IEEE 802.1Q of this priority (PCP), in whatever VLAN.
+    /// Frames with an IEEE 802.1Q tag of this priority (PCP), of any VLAN.
     Priority(u8),
 }
 
-/// What stands at a place.
+/// Rule at a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// A rule of this form.
+    /// Rule of a form that [`Rule`] can express.
     Known(Rule),
-    /// Another one.
+    /// Rule of another form.
     Other,
 }
 
-/// A device's rules.
+/// Ntuple rules of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// How many there can be; [`MAX_STEERING_RULES`] where the driver does not say.
+    /// Capacity of the table; [`MAX_STEERING_RULES`] where the driver does not say.
     pub capacity: u32,
-    /// Those there are, by their places, ascending.
+    /// Rules by location, ascending.
     pub placed: Vec<(u32, Placed)>,
 }
 
 /// Reads a device's rules.
 ///
 /// # Errors
-/// What the system said; `EOPNOTSUPP` where the driver has none.
+/// The system's error; `EOPNOTSUPP` where the driver has none.
 pub fn rules(interface: &str) -> io::Result<Rules> {
     let mut count = Argument::new(COUNT, BYTES);
     // SAFETY: the fixed structure, and the command fills in no list.
@@ -103,7 +102,7 @@ pub fn rules(interface: &str) -> io::Result<Rules> {
     places.sort_unstable();
     let mut placed = Vec::new();
     for place in places {
-        // A rule that went away meanwhile is none.
+        // A rule may have been deleted meanwhile.
         if let Some(rule) = rule(interface, place)? {
             placed.push((place, rule));
         }
@@ -114,9 +113,9 @@ pub fn rules(interface: &str) -> io::Result<Rules> {
     })
 }
 
-/// How many rules there can be. Drivers say it with the number of rules (i40e, ice), or only with the list
-/// of them (ixgbe, mlx5, igb, igc). One that answers both and says it with neither has rules all the same:
-/// where its table ends shows when one is put behind the end.
+/// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list
+/// alone (ixgbe, mlx5, igb, igc). One that reports it with neither has rules all the same: the end of
+/// its table shows when a rule is inserted behind it.
 fn capacity(count: &Argument, list: &Argument) -> u32 {
     let said = [count.long(DATA) & !SPECIAL_PLACES, list.long(DATA)];
     let said = said.into_iter().find(|capacity| *capacity > 0);
@@ -124,7 +123,7 @@ fn capacity(count: &Argument, list: &Argument) -> u32 {
     u32::try_from(capacity).unwrap_or(u32::MAX)
 }
 
-/// What stands at one place.
+/// Reads the rule at a location.
 fn rule(interface: &str, place: u32) -> io::Result<Option<Placed>> {
     let mut answer = Argument::new(GET, BYTES);
     answer.set(PLACE, place.to_ne_bytes());
@@ -136,20 +135,20 @@ fn rule(interface: &str, place: u32) -> io::Result<Option<Placed>> {
     }
 }
 
-/// Puts a rule at its place, in place of what stands there.
+/// Inserts a rule at a location, in place of the one there.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
     let mut argument = emit(place, rule);
     // SAFETY: the fixed structure, and the command reads no list.
     unsafe { argument.exchange(interface) }
 }
 
-/// Takes the rule at a place away.
+/// Deletes the rule at a location.
 ///
 /// # Errors
-/// What the system said; `ENOENT` if there is none.
+/// The system's error; `ENOENT` if there is none.
 pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
     let mut argument = Argument::new(DELETE, BYTES);
     argument.set(PLACE, place.to_ne_bytes());
@@ -184,7 +183,7 @@ fn emit(place: u32, rule: Rule) -> Argument {
     argument
 }
 
-/// The rule in an answer, if it is all that is looked at.
+/// Rule in an answer, if [`Rule`] expresses all of it.
 fn parse(answer: &Argument) -> Placed {
     let frames = match answer.number(FLOW_TYPE) {
         UDP4 => {
@@ -205,7 +204,7 @@ fn parse(answer: &Argument) -> Placed {
         frames,
         queue: u32::try_from(answer.long(QUEUE)).unwrap_or(u32::MAX),
     };
-    // What this rule would be, were it made here: any bit more or less is another one.
+    // The encoding has to agree in every mask bit.
     let own = emit(answer.number(PLACE), rule);
     let is_same = |from: usize, to: usize| (from..to).all(|at| own.byte(at) == answer.byte(at));
     let has_same_masks = is_same(MASKS, MORE_MASKS + 20);

@@ -1,5 +1,5 @@
-//! The receive hash: over which fields of a frame, with which key, and which queue each part of its
-//! values goes to.
+//! RSS: the fields and the key of the receive hash, and the indirection table from hash values to
+//! queues. By ioctl, which every kernel has.
 
 use std::io;
 
@@ -12,43 +12,42 @@ const SET_FIELDS: u32 = 0x2a;
 const GET_QUEUES: u32 = 0x2d;
 const GET: u32 = 0x46;
 const SET: u32 = 0x47;
-/// `struct ethtool_rxfh`: where its fields stand, and where the table and the key begin.
+/// Places in `struct ethtool_rxfh`; table and key begin at REST.
 const TABLE_ENTRIES: usize = 8;
 const KEY_BYTES: usize = 12;
 const FUNCTION: usize = 16;
-/// What is done to a frame's fields before they are hashed (Linux 6.8; before that zero, and no other
-/// is taken).
+/// `input_xfrm` (Linux 6.8; before that zero, and no other value is accepted).
 const TRANSFORM: usize = 17;
 const REST: usize = 24;
-/// `struct ethtool_rxnfc`, as far as it is read and written for these.
+/// Places in `struct ethtool_rxnfc`.
 const FLOW_TYPE: usize = 4;
 const DATA: usize = 8;
 const RULE_BYTES: usize = 192;
-/// UDP of IPv4.
+/// UDP over IPv4 (UDP_V4_FLOW).
 const UDP4: u32 = 2;
-/// Both addresses.
+/// RXH_IP_SRC and RXH_IP_DST.
 const HASHES_ADDRESSES: u64 = 1 << 4 | 1 << 5;
-/// The four bytes behind IP's header: the ports.
+/// RXH_L4_B_0_1 and RXH_L4_B_2_3: the ports.
 const HASHES_PORTS: u64 = 1 << 6 | 1 << 7;
 
-/// How a device spreads received frames over its queues.
+/// Receive hash of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveHash {
-    /// The function: 1 Toeplitz, 2 XOR, 4 CRC-32; 0: not said.
+    /// Hash function: 1 Toeplitz, 2 XOR, 4 CRC-32; 0: not reported.
     pub function: u8,
-    /// What is done to the fields first: 0 nothing; 1 and 2: both directions of a flow are made the
-    /// same, so that the function and the key alone do not tell the queue.
+    /// Transformation of the fields: 0 none; 1 and 2 make both directions of a flow equal, so that
+    /// function and key alone do not determine the queue.
     pub transform: u8,
-    /// The key; empty: it cannot be read.
+    /// Key; empty if it cannot be read.
     pub key: Vec<u8>,
-    /// The queue of each entry.
+    /// Indirection table: the queue of each entry.
     pub table: Vec<u32>,
 }
 
-/// Reads a device's.
+/// Reads a device's receive hash.
 ///
 /// # Errors
-/// What the system said; `EOPNOTSUPP` where the driver has none.
+/// The system's error; `EOPNOTSUPP` where the driver has none.
 pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     let mut sizes = Argument::new(GET, REST);
     // SAFETY: with room for no entries and no key nothing follows the fixed part.
@@ -69,7 +68,7 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     Ok(ReceiveHash {
         function: hash.byte(FUNCTION),
         transform: hash.byte(TRANSFORM),
-        // A key of nothing but zeros hashes nothing: such a driver does not tell its key.
+        // A key of zeros hashes nothing: such a driver does not report its key.
         key: match key.iter().all(|byte| *byte == 0) {
             true => Vec::new(),
             false => key,
@@ -80,11 +79,11 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     })
 }
 
-/// Sets the queue of each entry of a device's table. The table that the kernel makes of itself, all
-/// queues in turn, is given back to it: it follows the number of queues, one that was set does not.
+/// Sets the indirection table. The kernel's default, all queues in turn, is set by resetting: then it
+/// follows the number of queues, which a table that was set does not.
 ///
 /// # Errors
-/// What the system said; `EINVAL` for a table of another length.
+/// The system's error; `EINVAL` for a table of another length.
 pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
     if table.is_empty() || table.len() > MAX_HASH_ENTRIES as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -99,12 +98,12 @@ pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
         false => request(table, standing.transform),
     };
     // SAFETY: there are as many entries as it says, and no key; without entries the kernel reads
-    // none, and makes its own.
+    // none, and makes its default.
     unsafe { hash.exchange(interface) }
 }
 
-/// A table, and no key: that and the function stay as they are. The transformation does so only if it
-/// is said again.
+/// Request with a table. Key and function stay unchanged without a word; the transformation has to be
+/// repeated.
 fn request(table: &[u32], transform: u8) -> Argument {
     let entries = table.len() as u32;
     let mut hash = Argument::new(SET, REST + 4 * table.len());
@@ -116,7 +115,7 @@ fn request(table: &[u32], transform: u8) -> Argument {
     hash
 }
 
-/// Whether a table is the kernel's own: queues in turn.
+/// Whether a table is the kernel's default: queues in turn.
 fn is_in_turn(table: &[u32], queues: u32) -> bool {
     queues > 0
         && (0..)
@@ -124,7 +123,7 @@ fn is_in_turn(table: &[u32], queues: u32) -> bool {
             .all(|(entry, queue)| entry % queues == *queue)
 }
 
-/// Queues that the hash spreads over.
+/// Number of queues that the hash spreads over.
 fn queues(interface: &str) -> io::Result<u32> {
     let mut answer = Argument::new(GET_QUEUES, RULE_BYTES);
     // SAFETY: the fixed structure, and the command fills in no list.
@@ -132,12 +131,11 @@ fn queues(interface: &str) -> io::Result<u32> {
     Ok(u32::try_from(answer.long(DATA)).unwrap_or(0))
 }
 
-/// Whether the ports of UDP over IPv4 are hashed, beside the addresses.
+/// Whether UDP over IPv4 is hashed over addresses and ports, or over addresses alone.
 ///
 /// # Errors
-/// What the system said; `EOPNOTSUPP` where the driver does not tell; [`io::ErrorKind::Unsupported`]:
-/// other fields are hashed than addresses, with or without ports, and what is set in their place could
-/// not be undone by [`set_udp4_hashes_ports`].
+/// The system's error; `EOPNOTSUPP` where the driver does not say; [`io::ErrorKind::Unsupported`] where
+/// other fields are hashed, which [`set_udp4_hashes_ports`] could not restore.
 pub fn udp4_hashes_ports(interface: &str) -> io::Result<bool> {
     let mut fields = Argument::new(GET_FIELDS, RULE_BYTES);
     fields.set(FLOW_TYPE, UDP4.to_ne_bytes());
@@ -151,7 +149,7 @@ pub fn udp4_hashes_ports(interface: &str) -> io::Result<bool> {
     })
 }
 
-/// Whether these fields are the addresses with the ports, or the addresses; `None`: others.
+/// Whether the fields are addresses and ports, or addresses alone; `None` for others.
 fn hashes_ports(fields: u64) -> Option<bool> {
     const WITH_PORTS: u64 = HASHES_ADDRESSES | HASHES_PORTS;
     match fields {
@@ -161,10 +159,10 @@ fn hashes_ports(fields: u64) -> Option<bool> {
     }
 }
 
-/// Has the ports of UDP over IPv4 hashed beside the addresses, or the addresses only.
+/// Has UDP over IPv4 hashed over addresses and ports, or over addresses alone.
 ///
 /// # Errors
-/// What the system said; `EOPNOTSUPP` or `EINVAL` where the driver has no choice.
+/// The system's error; `EOPNOTSUPP` or `EINVAL` where the driver has no choice.
 pub fn set_udp4_hashes_ports(interface: &str, is_on: bool) -> io::Result<()> {
     let ports = if is_on { HASHES_PORTS } else { 0 };
     let mut fields = Argument::new(SET_FIELDS, RULE_BYTES);

@@ -19,7 +19,7 @@ fn only_what_is_given_is_set() {
     expected.extend([5, 0, 11, 0, 0, 0, 0, 0]);
     let request = coalescing::request("eth0", wanted).bytes();
     assert_eq!(request, expected);
-    assert_eq!(coalescing::parse(Read(&request)), wanted);
+    assert_eq!(coalescing::parse(AttributeReader(&request)), wanted);
 }
 
 /// A driver that refuses as some do, and what it was asked for.
@@ -33,11 +33,11 @@ struct Driver {
 }
 
 impl Interrupting for Driver {
-    fn now(&mut self) -> Result<Coalescing, Denial> {
+    fn now(&mut self) -> Result<Coalescing, NetlinkError> {
         Ok(self.now)
     }
 
-    fn send(&mut self, request: Coalescing) -> Result<(), Denial> {
+    fn send(&mut self, request: Coalescing) -> Result<(), NetlinkError> {
         self.requests += 1;
         // The kernel hands the driver all fields, those that are not given as they stand.
         let new = Coalescing {
@@ -148,7 +148,7 @@ fn an_offload_is_what_the_kernel_lists_of_it() {
         .with(set(4, active))
         .with(set(5, fixed))
         .bytes();
-    let features = features::parse(Read(&answer));
+    let features = features::parse(AttributeReader(&answer));
     let feature = |is_on, is_changeable| Feature {
         is_on,
         is_changeable,

@@ -1,11 +1,11 @@
-//! Why receive work is not done as planned, and what to do about it.
+//! Errors of setting NAPI threads and polling.
 
 use std::io;
 use std::time::Duration;
 
 use crate::limits::{MAX_IDLE_POLLS, MAX_POLL_WAIT};
 
-/// Why threads or polling were not set, and what to do about it.
+/// Error of setting NAPI threads or polling.
 #[derive(Debug, thiserror::Error)]
 pub enum NapiError {
     /// No such interface.
@@ -14,19 +14,19 @@ pub enum NapiError {
          moved to another one (ip link shows those that are here)"
     )]
     NoInterface {
-        /// Its index.
+        /// Index of the interface.
         index: u32,
     },
-    /// The driver has no NAPI, or none now.
+    /// The driver has no NAPI, or none at present.
     #[error(
         "{interface} has no NAPI instance for queue {queue}: a veth pair has them only while an XDP \
          program is attached or GRO is on (attach first), and queues are numbered from 0 (ethtool -l \
          {interface})"
     )]
     NoInstance {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
-        /// The queue asked for.
+        /// Number of the queue.
         queue: u32,
     },
     /// The kernel cannot run NAPI in threads, or has not started one.
@@ -36,62 +36,64 @@ pub enum NapiError {
          work has no priorities"
     )]
     NoThread {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
-        /// The queue.
+        /// Number of the queue.
         queue: u32,
     },
-    /// A priority that would harm.
+    /// The priority is no real-time priority, or leaves no room around the applications.
     #[error(
         "priority {priority} is no real-time priority from 1 to 98: receive work of the ordinary \
          class blocks its core for milliseconds once it was starved. Choose the applications' \
          priority from 11 to 93"
     )]
     Priority {
-        /// The priority asked for.
+        /// The priority.
         priority: u8,
     },
-    /// A polling without a bound that is worth anything.
+    /// The polling exceeds [`MAX_POLL_WAIT`] or [`MAX_IDLE_POLLS`].
     #[error(
         "polling every {wait:?}, {idle_polls} times without a frame, is out of bounds: wait at most \
          {MAX_POLL_WAIT:?} and poll at most {MAX_IDLE_POLLS} times"
     )]
     Polling {
-        /// Between two polls.
+        /// Time between two polls.
         wait: Duration,
         /// Polls without a frame.
         idle_polls: u32,
     },
-    /// A right is missing.
+    /// A capability is missing.
     #[error(
         "not permitted to {action}: this takes {capability}. Run the program as root, or give it the \
          capability: setcap {capability}+ep PROGRAM"
     )]
     Denied {
-        /// What was tried.
+        /// The step that failed.
         action: &'static str,
         /// The capability.
         capability: &'static str,
     },
-    /// Anything else.
+    /// Any other error of the system.
     #[error("could not {action}: {source}")]
     System {
-        /// What was tried.
+        /// The step that failed.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl NapiError {
-    /// The error of a system call, by what can be done about it.
-    pub(super) fn of(
+    /// Sorts the error of a step by what the user can do about it.
+    pub(super) fn of<E: Into<io::Error>>(
         action: &'static str,
         capability: &'static str,
-    ) -> impl FnOnce(io::Error) -> NapiError {
-        move |source| match source.kind() {
-            io::ErrorKind::PermissionDenied => NapiError::Denied { action, capability },
-            _ => NapiError::System { action, source },
+    ) -> impl FnOnce(E) -> NapiError {
+        move |source| match source.into() {
+            source if source.kind() == io::ErrorKind::PermissionDenied => {
+                NapiError::Denied { action, capability }
+            }
+            source => NapiError::System { action, source },
         }
     }
 }

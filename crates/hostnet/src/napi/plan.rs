@@ -1,4 +1,4 @@
-//! What is wanted of a device's receive work.
+//! Plan for a device's receive work.
 
 use std::time::Duration;
 
@@ -7,54 +7,54 @@ use serde::{Deserialize, Serialize};
 use super::NapiError;
 use crate::limits::{MAX_IDLE_POLLS, MAX_POLL_WAIT};
 
-/// Polling instead of interrupts: after an interrupt, the queue is polled every `wait`, and
-/// interrupts come again after `idle_polls` polls that found nothing. So a frame waits for at most
-/// `wait`, or, on an idle queue, for an interrupt as ever.
+/// Polling instead of interrupts. After an interrupt the queue is polled every `wait`; interrupts are
+/// enabled again after `idle_polls` polls without a frame. A frame waits for at most `wait`, or, on an
+/// idle queue, for an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Polling {
-    /// Between two polls: the longest a frame waits because interrupts are put off.
+    /// Time between two polls: the longest wait of a frame while interrupts are deferred.
     pub wait: Duration,
-    /// Polls without a frame before interrupts come again; 0: interrupts only.
+    /// Polls without a frame before interrupts are enabled again; 0: interrupts only.
     pub idle_polls: u32,
 }
 
 impl Polling {
-    /// As a driver begins: interrupts only.
+    /// Interrupts only, as a driver starts.
     pub const OFF: Polling = Polling {
         wait: Duration::ZERO,
         idle_polls: 0,
     };
 }
 
-/// How one queue's receive work is to be done.
+/// Plan for one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePlan {
-    /// The device's receive queue.
+    /// Number of the receive queue.
     pub queue: u32,
-    /// The thread's SCHED_FIFO priority, 1 to 98.
+    /// SCHED_FIFO priority of the thread, 1 to 98.
     pub priority: u8,
-    /// The core it stays on; `None`: where it may run now.
+    /// Core of the thread; `None`: unchanged.
     pub core: Option<usize>,
-    /// Polling; `None`: as it is now.
+    /// Polling; `None`: unchanged.
     pub polling: Option<Polling>,
 }
 
-/// How the receive work of a device is to be done.
+/// Plan for the receive work of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Queues with a thread; others stay as they are.
+    /// Queues with a thread; others stay unchanged.
     pub queues: Vec<QueuePlan>,
 }
 
 impl Plan {
-    /// The critical queue's thread goes as far above the applications.
+    /// Distance of a critical queue's priority above the applications.
     pub const ABOVE: u8 = 5;
-    /// The bulk queues' threads go as far below them.
+    /// Distance of a bulk queue's priority below them.
     pub const BELOW: u8 = 10;
 
-    /// Threads around applications of this SCHED_FIFO priority: those of critical queues above, of
-    /// bulk queues below them.
+    /// Plan around applications of this SCHED_FIFO priority: threads of critical queues above, of bulk
+    /// queues below them.
     #[must_use]
     pub fn around(applications: u8, critical: &[u32], bulk: &[u32]) -> Plan {
         let plan = |queue: &u32, priority| QueuePlan {
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// Whether it can do no harm.
+    /// Refuses a plan that could starve other work.
     pub(super) fn check(&self) -> Result<(), NapiError> {
         for plan in &self.queues {
             if !(1..=98).contains(&plan.priority) {

@@ -1,32 +1,34 @@
-//! How a thread is scheduled: read, set, and put back.
+//! Scheduling of threads: read, set, and restored.
 
 use std::io;
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-/// A scheduling class.
+/// Scheduling policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// The ordinary class.
+    /// SCHED_OTHER.
     Ordinary,
     /// SCHED_FIFO, with its priority.
     Fifo(u8),
     /// SCHED_RR, with its priority.
     RoundRobin(u8),
-    /// Another one, by the kernel's number.
+    /// Another policy, by the kernel's number.
     Other(i32),
 }
 
-/// A thread of the kernel that receives frames.
+/// NAPI thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadState {
-    /// Its number.
+    /// Process id.
     pub process_id: i32,
-    /// Its class; `None` if that cannot be seen from here.
+    /// Policy; `None` if it cannot be read.
     pub policy: Option<Policy>,
-    /// The cores it may run on; empty if that cannot be seen.
+    /// CPU affinity; empty if it cannot be read.
     pub cores: Vec<usize>,
 }
 
@@ -41,12 +43,12 @@ impl ThreadState {
     }
 }
 
-/// What can be set of a thread.
+/// Scheduling of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduling {
-    /// Its class.
+    /// Policy.
     pub policy: Policy,
-    /// The cores it may run on; `None`: as they are.
+    /// CPU affinity; `None`: unchanged.
     pub cores: Option<Vec<usize>>,
 }
 
@@ -58,10 +60,10 @@ impl Scheduling {
         }
     }
 
-    /// How a thread is scheduled; 0 is the calling one.
+    /// Scheduling of a thread; 0 is the calling one.
     ///
     /// # Errors
-    /// What the system said; `ESRCH` if there is no such thread.
+    /// The system's error; `ESRCH` if there is no such thread.
     pub fn of(process_id: i32) -> io::Result<Scheduling> {
         // SAFETY: no memory is involved.
         let number = checked(unsafe { libc::sched_getscheduler(process_id) })?;
@@ -75,23 +77,18 @@ impl Scheduling {
             libc::SCHED_RR => Policy::RoundRobin(priority),
             other => Policy::Other(other),
         };
-        let mut set = empty_set();
-        // SAFETY: the kernel writes into a set of the stated size that is alive during the call.
-        checked(unsafe { libc::sched_getaffinity(process_id, size_of_val(&set), &raw mut set) })?;
-        let cores = (0..libc::CPU_SETSIZE as usize)
-            // SAFETY: the index is within the set.
-            .filter(|core| unsafe { libc::CPU_ISSET(*core, &set) })
-            .collect();
+        let set = sched_getaffinity(Pid::from_raw(process_id))?;
+        let cores = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core));
         Ok(Scheduling {
             policy,
-            cores: Some(cores),
+            cores: Some(cores.collect()),
         })
     }
 
-    /// Schedules a thread so.
+    /// Sets the scheduling of a thread.
     ///
     /// # Errors
-    /// What the system said; `ESRCH` if there is no such thread.
+    /// The system's error; `ESRCH` if there is no such thread.
     pub fn apply(&self, process_id: i32) -> io::Result<()> {
         let (number, priority) = match self.policy {
             Policy::Ordinary => (libc::SCHED_OTHER, 0),
@@ -104,26 +101,15 @@ impl Scheduling {
         };
         // SAFETY: the parameters are alive during the call.
         checked(unsafe { libc::sched_setscheduler(process_id, number, &raw const parameters) })?;
-        let Some(cores) = &self.cores else {
-            return Ok(());
-        };
-        let mut set = empty_set();
-        for core in cores
-            .iter()
-            .filter(|core| **core < libc::CPU_SETSIZE as usize)
-        {
-            // SAFETY: the index is within the set.
-            unsafe { libc::CPU_SET(*core, &mut set) };
+        if let Some(cores) = &self.cores {
+            let mut set = CpuSet::new();
+            for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+                set.set(*core);
+            }
+            sched_setaffinity(Pid::from_raw(process_id), &set)?;
         }
-        // SAFETY: the set is of the stated size and alive during the call.
-        checked(unsafe { libc::sched_setaffinity(process_id, size_of_val(&set), &raw const set) })?;
         Ok(())
     }
-}
-
-fn empty_set() -> libc::cpu_set_t {
-    // SAFETY: a set is an array of integers, for which zero is a value.
-    unsafe { std::mem::zeroed() }
 }
 
 fn checked(result: i32) -> io::Result<i32> {

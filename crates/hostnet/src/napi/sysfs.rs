@@ -1,8 +1,8 @@
-//! NAPI threads where the kernel does not know the netlink family `netdev`, or no threads in it: a
-//! switch for all of a device, and threads found by their names.
+//! NAPI threads of kernels whose family `netdev` has none: sysfs switches them for a whole device, and
+//! their names tell the device.
 //!
-//! Threads are seen from all network namespaces, and devices of several may have the same name. So threads are taken for
-//! a device's own only where its switch is on, and where there are no more of them than it can have instances.
+//! Threads are visible from all network namespaces, where devices of the same name may exist. So
+//! threads count as a device's only if its switch is on and it can have that many instances.
 
 use std::fs;
 use std::io;
@@ -10,20 +10,20 @@ use std::io;
 use crate::limits::MAX_NAPI_INSTANCES;
 use crate::netdev::Instance;
 
-/// Has all NAPI instances of a device run in threads, or none. Sysfs shows a device only where it
+/// Starts or stops the threads of all NAPI instances of a device. Sysfs shows a device only where it
 /// was mounted for the device's network namespace.
 pub(super) fn set_threaded(interface: &str, is_threaded: bool) -> io::Result<()> {
     let value = if is_threaded { "1" } else { "0" };
     fs::write(format!("/sys/class/net/{interface}/threaded"), value)
 }
 
-/// The instances of a device that run in threads, by the threads' names, ascending; none where it cannot be told which
-/// threads are its own.
+/// Instances of a device that run in threads, ascending; none where the threads could be another
+/// device's.
 pub(super) fn instances(interface: &str) -> Vec<Instance> {
     let folder = format!("/sys/class/net/{interface}");
     let switch = fs::read_to_string(format!("{folder}/threaded"));
-    // One for each queue of each direction at most. Where a device has fewer, threads of another namespace's device of the
-    // same name may pass for its own.
+    // At most one for each queue of each direction. Threads of a device of the same name in another
+    // namespace pass for its own where it has fewer.
     let queues = fs::read_dir(format!("{folder}/queues")).map_or(0, Iterator::count);
     let most = match switch.as_deref().map(str::trim) {
         Ok("0") | Err(_) => 0,
@@ -32,7 +32,7 @@ pub(super) fn instances(interface: &str) -> Vec<Instance> {
     own(threads(interface, most + 1), most)
 }
 
-/// These threads, if there are no more than the device can have.
+/// The threads, unless there are more than the device can have.
 fn own(threads: Vec<Instance>, most: usize) -> Vec<Instance> {
     match threads.len() > most {
         true => Vec::new(),
@@ -40,7 +40,7 @@ fn own(threads: Vec<Instance>, most: usize) -> Vec<Instance> {
     }
 }
 
-/// So many at most of the threads whose names have a device's, ascending.
+/// At most `most` of the threads whose names contain the device's, ascending.
 fn threads(interface: &str, most: usize) -> Vec<Instance> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -62,7 +62,7 @@ fn threads(interface: &str, most: usize) -> Vec<Instance> {
     found
 }
 
-/// The instance's number in a thread's name, `napi/eth0-8193`.
+/// Instance number in a thread's name, `napi/eth0-8193`.
 fn number_of(thread: &str, interface: &str) -> Option<u32> {
     let rest = thread.strip_prefix("napi/")?;
     rest.strip_prefix(interface)?

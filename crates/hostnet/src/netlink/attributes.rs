@@ -4,21 +4,26 @@ use netlink_packet_core::{
     DefaultNla, Emitable, NLA_F_NESTED, NLA_TYPE_MASK, NlaBuffer, NlasIterator,
 };
 
-/// Attributes of a message that is being made, in their order.
+/// Attributes of a request, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(Vec<DefaultNla>);
 
 impl Attributes {
+    /// No attributes.
+    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Appends an attribute.
+    #[must_use]
     pub fn with(mut self, attribute: DefaultNla) -> Self {
         self.0.push(attribute);
         self
     }
 
-    /// Adds a number of four bytes, if there is one.
+    /// Appends a number of four bytes, if there is one.
+    #[must_use]
     pub fn with_number(self, kind: u16, value: Option<u32>) -> Self {
         match value {
             Some(value) => self.with(number(kind, value)),
@@ -26,6 +31,8 @@ impl Attributes {
         }
     }
 
+    /// Encoding of all attributes.
+    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let attributes = self.0.as_slice();
         let mut bytes = vec![0; attributes.buffer_len()];
@@ -34,34 +41,36 @@ impl Attributes {
     }
 }
 
-/// A number of four bytes.
+/// Attribute that is a number of four bytes.
+#[must_use]
 pub fn number(kind: u16, value: u32) -> DefaultNla {
     DefaultNla::new(kind, value.to_ne_bytes().to_vec())
 }
 
-/// Text, with the zero that ends it.
+/// Attribute that is text; a zero byte ends it.
+#[must_use]
 pub fn text(kind: u16, value: &str) -> DefaultNla {
-    let mut bytes = value.as_bytes().to_vec();
-    bytes.push(0);
-    DefaultNla::new(kind, bytes)
+    DefaultNla::new(kind, [value.as_bytes(), &[0]].concat())
 }
 
-/// One that says something by being there.
+/// Attribute without a value, whose presence is the meaning.
+#[must_use]
 pub fn flag(kind: u16) -> DefaultNla {
     DefaultNla::new(kind, Vec::new())
 }
 
-/// One that holds others.
+/// Attribute that holds others.
+#[must_use]
 pub fn nest(kind: u16, inner: &Attributes) -> DefaultNla {
     DefaultNla::new(kind | NLA_F_NESTED, inner.bytes())
 }
 
-/// Attributes of an answer. What is not well formed ends them.
+/// Attributes of an answer; they end at the first that is malformed.
 #[derive(Clone, Copy, Debug)]
-pub struct Read<'a>(pub &'a [u8]);
+pub struct AttributeReader<'a>(pub &'a [u8]);
 
-impl<'a> Read<'a> {
-    /// Each attribute's kind and value.
+impl<'a> AttributeReader<'a> {
+    /// Type and value of each attribute.
     pub fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         NlasIterator::new(self.0)
             .map_while(Result::ok)
@@ -72,13 +81,16 @@ impl<'a> Read<'a> {
             })
     }
 
+    /// Value of the first attribute of a type.
+    #[must_use]
     pub fn value(self, kind: u16) -> Option<&'a [u8]> {
         self.all()
             .find(|(known, _)| *known == kind)
             .map(|(_, value)| value)
     }
 
-    /// A number of one, two or four bytes.
+    /// Number of one, two or four bytes.
+    #[must_use]
     pub fn number(self, kind: u16) -> Option<u32> {
         Some(match *self.value(kind)? {
             [value] => value.into(),
@@ -88,17 +100,32 @@ impl<'a> Read<'a> {
         })
     }
 
+    /// Number of four or eight bytes: the kernel's `uint` is as long as its value needs.
+    #[must_use]
+    pub fn uint(self, kind: u16) -> Option<u64> {
+        match self.value(kind)?.try_into() {
+            Ok(bytes) => Some(u64::from_ne_bytes(bytes)),
+            Err(_) => self.number(kind).map(u64::from),
+        }
+    }
+
+    /// Text up to the zero that ends it.
+    #[must_use]
     pub fn text(self, kind: u16) -> Option<String> {
         let text = self.value(kind)?.split(|byte| *byte == 0).next()?;
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
+    /// Whether there is an attribute of a type.
+    #[must_use]
     pub fn has(self, kind: u16) -> bool {
         self.value(kind).is_some()
     }
 
-    pub fn nest(self, kind: u16) -> Option<Read<'a>> {
-        self.value(kind).map(Read)
+    /// Attributes that another one holds.
+    #[must_use]
+    pub fn nest(self, kind: u16) -> Option<AttributeReader<'a>> {
+        self.value(kind).map(AttributeReader)
     }
 }
 
@@ -114,7 +141,7 @@ mod tests {
             .with_number(2, Some(7))
             .with_number(3, None)
             .bytes();
-        let read = Read(&bytes);
+        let read = AttributeReader(&bytes);
         assert_eq!(read.number(2), Some(7));
         assert_eq!(read.number(3), None);
         let inner = read.nest(1).expect("a nest");
@@ -126,10 +153,10 @@ mod tests {
     fn what_is_cut_off_is_not_there() {
         let bytes = Attributes::new().with(number(1, 1)).bytes();
         for length in 0..bytes.len() {
-            assert_eq!(Read(&bytes[..length]).number(1), None);
+            assert_eq!(AttributeReader(&bytes[..length]).number(1), None);
         }
         // A length that reaches beyond the end, and one that would never end.
-        assert_eq!(Read(&[255, 0, 1, 0]).number(1), None);
-        assert_eq!(Read(&[0, 0, 1, 0]).all().count(), 0);
+        assert_eq!(AttributeReader(&[255, 0, 1, 0]).number(1), None);
+        assert_eq!(AttributeReader(&[0, 0, 1, 0]).all().count(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! A family of generic netlink, whose number is asked for by its name.
+//! Families of generic netlink (linux/genetlink.h).
 
 use std::io;
 
@@ -6,17 +6,16 @@ use netlink_packet_core::Emitable;
 use netlink_packet_generic::GenlHeader;
 use netlink_sys::protocols::NETLINK_GENERIC;
 
-use super::{Attributes, Connection, Denial, Read, text};
+use super::{Answer, AttributeReader, Attributes, Connection, NetlinkError, text};
 
-/// The family that knows the others (linux/genetlink.h).
+/// The controller, which knows the other families' numbers by name.
 const CONTROLLER: u16 = 0x10;
 const GET_FAMILY: u8 = 3;
 const FAMILY_NUMBER: u16 = 1;
 const FAMILY_NAME: u16 = 2;
-/// Bytes of a generic message's header.
 const HEADER_BYTES: usize = 4;
 
-/// A connection to one family.
+/// Connection to one family.
 pub struct Family {
     connection: Connection,
     number: u16,
@@ -24,17 +23,17 @@ pub struct Family {
 
 impl Family {
     /// Opens a connection to the family of that name.
-    pub fn open(name: &str) -> Result<Self, Denial> {
+    ///
+    /// # Errors
+    /// [`NetlinkError`]; `ENOENT` where the kernel lacks the family.
+    pub fn open(name: &str) -> Result<Self, NetlinkError> {
         let mut connection = Connection::open(NETLINK_GENERIC)?;
-        let question = payload(
-            GET_FAMILY,
-            1,
-            &Attributes::new().with(text(FAMILY_NAME, name)),
-        );
-        let mut number = None;
-        connection.ask(CONTROLLER, 0, &question, |answer| {
-            number = read(answer).number(FAMILY_NUMBER);
-        })?;
+        let question = Attributes::new().with(text(FAMILY_NAME, name));
+        let question = payload(GET_FAMILY, &question);
+        let answers = attributes_of(connection.request(CONTROLLER, 0, &question)?);
+        let number = answers
+            .last()
+            .and_then(|answer| AttributeReader(answer).number(FAMILY_NUMBER));
         let number = number.and_then(|number| u16::try_from(number).ok());
         Ok(Self {
             connection,
@@ -42,31 +41,47 @@ impl Family {
         })
     }
 
-    /// Has one command carried out; `answered` gets each answer's attributes.
-    pub fn ask(
+    /// Carries out a command; returns the attributes of each answer.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn request(
         &mut self,
         command: u8,
         attributes: &Attributes,
-        mut answered: impl FnMut(Read<'_>),
-    ) -> Result<(), Denial> {
-        let question = payload(command, 1, attributes);
-        self.connection
-            .ask(self.number, 0, &question, |answer| answered(read(answer)))
+    ) -> Result<Vec<Vec<u8>>, NetlinkError> {
+        let question = payload(command, attributes);
+        let answers = self.connection.request(self.number, 0, &question)?;
+        Ok(attributes_of(answers))
+    }
+
+    /// Reads a table; returns the attributes of each entry.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn dump(
+        &mut self,
+        command: u8,
+        attributes: &Attributes,
+    ) -> Result<Vec<Vec<u8>>, NetlinkError> {
+        let question = payload(command, attributes);
+        Ok(attributes_of(self.connection.dump(self.number, &question)?))
     }
 }
 
-/// A generic message behind netlink's header.
-pub fn payload(command: u8, version: u8, attributes: &Attributes) -> Vec<u8> {
-    let mut bytes = vec![0; HEADER_BYTES];
-    GenlHeader {
+/// Generic header and attributes. The families used here are all of version 1.
+fn payload(command: u8, attributes: &Attributes) -> Vec<u8> {
+    let header = GenlHeader {
         cmd: command,
-        version,
-    }
-    .emit(&mut bytes);
+        version: 1,
+    };
+    let mut bytes = vec![0; HEADER_BYTES];
+    header.emit(&mut bytes);
     bytes.extend(attributes.bytes());
     bytes
 }
 
-fn read(answer: &[u8]) -> Read<'_> {
-    Read(answer.get(HEADER_BYTES..).unwrap_or_default())
+fn attributes_of(answers: Vec<Answer>) -> Vec<Vec<u8>> {
+    let behind_header = |answer: Answer| answer.payload.get(HEADER_BYTES..).map(<[u8]>::to_vec);
+    answers.into_iter().filter_map(behind_header).collect()
 }

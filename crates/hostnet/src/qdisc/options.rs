@@ -1,28 +1,27 @@
-//! Names and options of queueing disciplines, as the kernel wants and tells them.
+//! Kinds and options of queueing disciplines, in the kernel's encoding.
 
 use netlink_packet_core::DefaultNla;
 
 use super::KIND;
 use super::kinds::{CreditShaper, EarliestTime, GateSchedule, QueueQdisc, TrafficClasses};
-use crate::netlink::{Attributes, Read, nest, number, text};
+use crate::netlink::{AttributeReader, Attributes, nest, number, text};
 
-/// The attribute that holds the options.
+/// Attribute that holds the options.
 const OPTIONS: u16 = 2;
-/// `struct tc_mqprio_qopt`: number of classes, class of each priority, offload, and of each class how
-/// many queues and the first.
+/// Places in `struct tc_mqprio_qopt`: number of classes, class of each priority, offload, and count
+/// and first queue of each class.
 const MQPRIO_BYTES: usize = 82;
 const CLASSES_AT: usize = 1;
 const OFFLOADED_AT: usize = 17;
 const NUMBERS_AT: usize = 18;
 const FIRSTS_AT: usize = 50;
-/// Classes there can be.
+/// Maximum number of classes (TC_QOPT_MAX_QUEUE).
 const MAX_CLASSES: usize = 16;
 
-/// The one attribute behind it that says nothing new where it has its default: what is one class's own.
-/// Others are mode, shaper, least and largest rates.
+/// The one attribute behind it that may be ignored where it has its default: settings of one class.
+/// The others are mode, shaper, minimum and maximum rates.
 const CLASS_OF_MQPRIO: u16 = 5;
-/// In a class's own attributes: its index; whether its frames may be cut in favour of others, and that
-/// they are not.
+/// Attributes of a class: its index, and frame preemption, whose default is express.
 const CLASS_INDEX: u16 = 1;
 const CLASS_OF_MQPRIO_PREEMPTION: u16 = 2;
 const EXPRESS: u32 = 1;
@@ -38,26 +37,26 @@ mod gates {
     pub(super) const EXTENSION: u16 = 9;
     pub(super) const FLAGS: u16 = 10;
     pub(super) const CLASS: u16 = 12;
-    /// Padding, which says nothing.
+    /// Padding, to be ignored.
     pub(super) const PADDING: u16 = 6;
-    /// In CLASS: the longest frame, and whether frames may be cut.
+    /// Attributes of CLASS: longest frame, frame preemption.
     pub(super) const LONGEST_FRAME: u16 = 2;
     pub(super) const PREEMPTION: u16 = 3;
-    /// Attributes of an entry, which is one of ENTRIES.
+    /// Attribute of ENTRIES, and attributes of an entry.
     pub(super) const ENTRY: u16 = 1;
     pub(super) const INDEX: u16 = 1;
     pub(super) const COMMAND: u16 = 2;
     pub(super) const OPEN: u16 = 3;
     pub(super) const INTERVAL: u16 = 4;
-    /// In COMMAND: the gates of the mask are open.
+    /// Value of COMMAND: sets the gates to the mask.
     pub(super) const SET_GATES: u8 = 0;
-    /// In FLAGS: the device opens them.
+    /// Value of FLAGS: full offload.
     pub(super) const BY_DEVICE: u32 = 2;
-    /// In CLOCK: TAI.
+    /// Value of CLOCK: CLOCK_TAI.
     pub(super) const TAI: u32 = 11;
 }
 
-/// The attribute of `cbs` and `etf` that holds their structures, and a flag of `etf`.
+/// Attribute of `cbs` and `etf` that holds their structures, and the offload flag of `etf`.
 const PARAMETERS: u16 = 1;
 const ETF_BY_DEVICE: u32 = 2;
 
@@ -65,7 +64,7 @@ fn named(kind: &str) -> Attributes {
     Attributes::new().with(text(KIND, kind))
 }
 
-/// A queue of so many frames, or as long as the device's.
+/// `pfifo` with a limit in frames, or with the device's queue length.
 pub(super) fn pfifo(frames: Option<u32>) -> Attributes {
     named("pfifo").with_number(OPTIONS, frames)
 }
@@ -85,14 +84,14 @@ pub(super) fn taprio(schedule: &GateSchedule) -> Attributes {
             .with(number(gates::INTERVAL, *interval_ns));
         entries = entries.with(nest(gates::ENTRY, &entry));
     }
-    // The device's part is a flag here; in the classes it would be another kind of offload.
+    // taprio's offload is a flag; in the classes it would mean another kind.
     let classes = emit_classes(&schedule.classes, false);
     let base_time = schedule.base_time_ns.to_ne_bytes().to_vec();
     let options = Attributes::new()
         .with(DefaultNla::new(gates::CLASSES, classes))
         .with(nest(gates::ENTRIES, &entries))
         .with(DefaultNla::new(gates::BASE_TIME, base_time));
-    // By the device it is the device's own clock.
+    // With offload the device's own clock counts.
     let options = match schedule.classes.offloaded {
         true => options.with(number(gates::FLAGS, gates::BY_DEVICE)),
         false => options.with(number(gates::CLOCK, gates::TAI)),
@@ -152,27 +151,29 @@ fn parse_classes(bytes: &[u8]) -> Option<TrafficClasses> {
     })
 }
 
-/// Frames of a `pfifo`: what its options begin with.
-pub(super) fn parse_frames(attributes: Read<'_>) -> Option<u32> {
+/// Limit of a `pfifo` in frames, with which its options begin.
+pub(super) fn parse_frames(attributes: AttributeReader<'_>) -> Option<u32> {
     let options = attributes.value(OPTIONS)?;
     options.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// Classes of an `mqprio`; `None` if somebody has given them what is not known here, and would be lost:
-/// modes, rates, classes whose frames may be cut.
-pub(super) fn parse_mqprio(attributes: Read<'_>) -> Option<TrafficClasses> {
+/// Classes of an `mqprio`; `None` for options that would be lost: modes, rates, preemption.
+pub(super) fn parse_mqprio(attributes: AttributeReader<'_>) -> Option<TrafficClasses> {
     let options = attributes.value(OPTIONS)?;
     let more = options.get(MQPRIO_BYTES.next_multiple_of(4)..);
-    let mut more = Read(more.unwrap_or_default()).all();
+    let mut more = AttributeReader(more.unwrap_or_default()).all();
     let is_known = more.all(|(kind, value)| {
-        let has_defaults = has_defaults(Read(value), &[(CLASS_OF_MQPRIO_PREEMPTION, EXPRESS)]);
+        let has_defaults = has_defaults(
+            AttributeReader(value),
+            &[(CLASS_OF_MQPRIO_PREEMPTION, EXPRESS)],
+        );
         kind == CLASS_OF_MQPRIO && has_defaults
     });
     is_known.then(|| parse_classes(options)).flatten()
 }
 
-/// Whether a class's own attributes say nothing but what goes without saying.
-fn has_defaults(class: Read<'_>, defaults: &[(u16, u32)]) -> bool {
+/// Whether all attributes of a class have their defaults.
+fn has_defaults(class: AttributeReader<'_>, defaults: &[(u16, u32)]) -> bool {
     class.all().all(|(kind, _)| {
         let default = defaults.iter().find(|(known, _)| *known == kind);
         let stands = |(kind, value): &(u16, u32)| class.number(*kind) == Some(*value);
@@ -180,18 +181,17 @@ fn has_defaults(class: Read<'_>, defaults: &[(u16, u32)]) -> bool {
     })
 }
 
-/// The schedule that runs; before its first cycle began it is the next one. `None` if somebody has
-/// given it what is not known here, and would be lost.
-pub(super) fn parse_taprio(attributes: Read<'_>) -> Option<GateSchedule> {
+/// Running schedule, or the next one before its first cycle. `None` for options that would be lost.
+pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedule> {
     let options = attributes.nest(OPTIONS)?;
     let mut classes = parse_classes(options.value(gates::CLASSES)?)?;
     classes.offloaded = match options.number(gates::FLAGS) {
         None | Some(0) => false,
         Some(gates::BY_DEVICE) => true,
-        // Frames are given their times by the kernel.
+        // TXTIME_ASSIST: the kernel assigns the times of frames.
         Some(_) => return None,
     };
-    // By the device it is the device's own clock, which need not be told.
+    // With offload the clock is the device's, and may be left out.
     let has_clock = match options.number(gates::CLOCK) {
         None => classes.offloaded,
         clock => clock == Some(gates::TAI),
@@ -199,7 +199,7 @@ pub(super) fn parse_taprio(attributes: Read<'_>) -> Option<GateSchedule> {
     let is_known = |(kind, value): (u16, &[u8])| match kind {
         gates::CLASSES | gates::CLOCK | gates::FLAGS | gates::NEXT_SCHEDULE => true,
         gates::CLASS => has_defaults(
-            Read(value),
+            AttributeReader(value),
             &[(gates::LONGEST_FRAME, 0), (gates::PREEMPTION, EXPRESS)],
         ),
         kind => IS_OF_SCHEDULE.contains(&kind),
@@ -214,7 +214,7 @@ pub(super) fn parse_taprio(attributes: Read<'_>) -> Option<GateSchedule> {
             let is_known = next.all().all(|(kind, _)| IS_OF_SCHEDULE.contains(&kind));
             is_known.then(|| parse_schedule(next)).flatten()?
         }
-        // One that runs, and another that waits.
+        // One schedule is running and another waits.
         _ => return None,
     };
     Some(GateSchedule {
@@ -224,7 +224,7 @@ pub(super) fn parse_taprio(attributes: Read<'_>) -> Option<GateSchedule> {
     })
 }
 
-/// Attributes of a schedule, whether it runs or waits.
+/// Attributes of a schedule, running or waiting.
 const IS_OF_SCHEDULE: [u16; 5] = [
     gates::ENTRIES,
     gates::BASE_TIME,
@@ -233,10 +233,10 @@ const IS_OF_SCHEDULE: [u16; 5] = [
     gates::PADDING,
 ];
 
-/// When it begins, and its entries.
-fn parse_schedule(schedule: Read<'_>) -> Option<(i64, Vec<(u32, u32)>)> {
+/// Base time and entries of a schedule.
+fn parse_schedule(schedule: AttributeReader<'_>) -> Option<(i64, Vec<(u32, u32)>)> {
     let entry = |entry: &[u8]| {
-        let entry = Read(entry);
+        let entry = AttributeReader(entry);
         match entry.number(gates::COMMAND)? == u32::from(gates::SET_GATES) {
             true => Some((entry.number(gates::OPEN)?, entry.number(gates::INTERVAL)?)),
             false => None,
@@ -252,8 +252,7 @@ fn parse_schedule(schedule: Read<'_>) -> Option<(i64, Vec<(u32, u32)>)> {
         let bytes = schedule.value(kind)?;
         Some(i64::from_ne_bytes(bytes.try_into().ok()?))
     };
-    // Somebody may have given the cycle another length than its entries have, or let the last one
-    // before a new schedule be longer.
+    // A cycle time other than the sum of the entries, or an extension, would be lost.
     let length_ns: i64 = entries.iter().map(|(_, ns)| i64::from(*ns)).sum();
     let has_own_length = long(gates::CYCLE).is_some_and(|cycle| cycle != length_ns);
     let is_extended = long(gates::EXTENSION).is_some_and(|extension| extension != 0);
@@ -263,7 +262,7 @@ fn parse_schedule(schedule: Read<'_>) -> Option<(i64, Vec<(u32, u32)>)> {
     }
 }
 
-pub(super) fn parse_of_queue(name: &str, attributes: Read<'_>) -> QueueQdisc {
+pub(super) fn parse_of_queue(name: &str, attributes: AttributeReader<'_>) -> QueueQdisc {
     let known = match name {
         "pfifo" => parse_frames(attributes).map(|frames| QueueQdisc::Pfifo {
             frames: Some(frames),
@@ -275,7 +274,7 @@ pub(super) fn parse_of_queue(name: &str, attributes: Read<'_>) -> QueueQdisc {
     known.unwrap_or_else(|| QueueQdisc::Other { name: name.into() })
 }
 
-fn parse_credit_shaper(attributes: Read<'_>) -> Option<CreditShaper> {
+fn parse_credit_shaper(attributes: AttributeReader<'_>) -> Option<CreditShaper> {
     let bytes: &[u8; 20] = parameters(attributes)?.first_chunk()?;
     let field = |at| number_at(bytes, at);
     Some(CreditShaper {
@@ -287,12 +286,12 @@ fn parse_credit_shaper(attributes: Read<'_>) -> Option<CreditShaper> {
     })
 }
 
-fn parse_earliest_time(attributes: Read<'_>) -> Option<EarliestTime> {
+fn parse_earliest_time(attributes: AttributeReader<'_>) -> Option<EarliestTime> {
     let bytes: &[u8; 12] = parameters(attributes)?.first_chunk()?;
     let offloaded = match number_at(bytes, 8) as u32 {
         0 => false,
         ETF_BY_DEVICE => true,
-        // Times are deadlines, or sockets are not asked whether they set any.
+        // Deadline mode, or no check of the sockets.
         _ => return None,
     };
     Some(EarliestTime {
@@ -302,7 +301,7 @@ fn parse_earliest_time(attributes: Read<'_>) -> Option<EarliestTime> {
     })
 }
 
-fn parameters(attributes: Read<'_>) -> Option<&[u8]> {
+fn parameters(attributes: AttributeReader<'_>) -> Option<&[u8]> {
     attributes.nest(OPTIONS)?.value(PARAMETERS)
 }
 

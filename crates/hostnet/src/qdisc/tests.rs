@@ -134,7 +134,10 @@ fn gates_are_asked_for_in_the_kernels_bytes() {
     let mut expected = attribute(1, b"taprio\0");
     expected.extend(attribute(2 | NESTED, &options.concat()));
     assert_eq!(options::taprio(&schedule).bytes(), expected);
-    assert_eq!(options::parse_taprio(Read(&expected)), Some(schedule));
+    assert_eq!(
+        options::parse_taprio(AttributeReader(&expected)),
+        Some(schedule)
+    );
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn a_share_of_the_link_is_asked_for_in_the_kernels_bytes() {
     expected.extend(attribute(2 | NESTED, &attribute(1, &structure)));
     let bytes = options::credit_shaper(&shaper).bytes();
     assert_eq!(bytes, expected);
-    let read = options::parse_of_queue("cbs", Read(&bytes));
+    let read = options::parse_of_queue("cbs", AttributeReader(&bytes));
     assert_eq!(read, QueueQdisc::CreditShaper(shaper));
 }
 
@@ -175,14 +178,14 @@ fn times_of_frames_are_asked_for_in_the_kernels_bytes() {
     expected.extend(attribute(2 | NESTED, &attribute(1, &structure)));
     let bytes = options::earliest_time(&time).bytes();
     assert_eq!(bytes, expected);
-    let read = options::parse_of_queue("etf", Read(&bytes));
+    let read = options::parse_of_queue("etf", AttributeReader(&bytes));
     assert_eq!(read, QueueQdisc::EarliestTime(time));
 }
 
 #[test]
 fn a_root_is_read_as_it_was_written_and_what_is_cut_off_is_another_one() {
     let root = |handle, name: &str, attributes: &Attributes| {
-        parse_root(handle, name.into(), Read(&attributes.bytes()))
+        parse_root(handle, name.into(), AttributeReader(&attributes.bytes()))
     };
     let classes = two_classes(false);
     let read = root(OURS, "mqprio", &options::mqprio(&classes));
@@ -217,7 +220,7 @@ fn told_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSc
     options.extend(clock.map_or(Vec::new(), |clock| attribute(5, &clock.to_ne_bytes())));
     options.extend(more.concat());
     let told = attribute(2 | NESTED, &options);
-    options::parse_taprio(Read(&told))
+    options::parse_taprio(AttributeReader(&told))
 }
 
 /// A class's own attributes: its index, and more.
@@ -268,7 +271,7 @@ fn classes_that_could_not_be_set_again_as_they_are_are_another_discipline() {
         options.resize(options.len().next_multiple_of(4), 0);
         options.extend(more);
         let told = attribute(2, &options);
-        options::parse_mqprio(Read(&told))
+        options::parse_mqprio(AttributeReader(&told))
     };
     assert_eq!(told(&[]), Some(two_classes(true)));
     assert_eq!(told(&class_entry(5, &[(2, 1)])), Some(two_classes(true)));
@@ -288,7 +291,7 @@ fn times_that_are_deadlines_are_another_discipline() {
         structure.extend(11_i32.to_ne_bytes());
         structure.extend(flags.to_ne_bytes());
         let told = attribute(2 | NESTED, &attribute(1, &structure));
-        let read = options::parse_of_queue("etf", Read(&told));
+        let read = options::parse_of_queue("etf", AttributeReader(&told));
         let is_other = matches!(read, QueueQdisc::Other { .. });
         assert_eq!(is_other, !is_known, "{flags}");
     }
@@ -317,7 +320,7 @@ fn frames_are_counted_by_the_queue_of_the_class_they_went_through() {
     let mut basic = 640_u64.to_ne_bytes().to_vec();
     basic.extend(7_u32.to_ne_bytes());
     let statistics = attribute(STATISTICS, &attribute(BASIC, &basic));
-    assert_eq!(frames_sent(Read(&statistics)), Some(7));
+    assert_eq!(frames_sent(AttributeReader(&statistics)), Some(7));
     let cut = attribute(STATISTICS, &attribute(BASIC, &basic[..11]));
-    assert_eq!(frames_sent(Read(&cut)), None);
+    assert_eq!(frames_sent(AttributeReader(&cut)), None);
 }

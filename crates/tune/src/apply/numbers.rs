@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use isolane_hostnet::link::index_of;
 use isolane_hostnet::napi;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::napi_instance;
 use crate::probe::{device_interrupts, interrupt_names};
 use crate::setting::Setting;
-use isolane_hostnet::qdisc::index_of;
 
 /// Numbers of the kernel that hold until the next boot, by what they stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,12 +9,12 @@ mod beside;
 mod document;
 mod thread;
 
+use isolane_hostnet::ethtool::Ethtool;
 use isolane_hostnet::ethtool::{ntuple, rss};
+use isolane_hostnet::qdisc::Queueing;
 
 use crate::facts::FlowRule;
 use crate::setting::{Machine, Setting, SettingError, Value};
-use isolane_hostnet::ethtool::Ethtool;
-use isolane_hostnet::qdisc::Queueing;
 
 pub(crate) use self::thread::{KernelThreads, class, napi_instance};
 
@@ -125,9 +125,9 @@ impl Machine for ThisMachine {
             (Setting::Coalescing { interface }, Value::Coalescing(coalescing)) => {
                 Ok(self.ethtool()?.set_coalescing(interface, *coalescing)?)
             }
-            (Setting::Feature { interface, feature }, Value::Switch(is_on)) => {
-                Ok(self.ethtool()?.set_feature(interface, feature, *is_on)?)
-            }
+            (Setting::Feature { interface, feature }, Value::Switch(is_on)) => Ok(self
+                .ethtool()?
+                .set_features(interface, &[feature], *is_on)?),
             (Setting::RssTable { interface }, Value::Table(table)) => {
                 rss::set_table(interface, table).map_err(of_driver)
             }

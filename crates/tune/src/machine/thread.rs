@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use isolane_hostnet::link::index_of;
 use isolane_hostnet::napi::{self, Policy, Scheduling};
 
 use crate::limits::MAX_ENTRIES;
 use crate::setting::{SettingError, ThreadClass};
-use isolane_hostnet::qdisc::index_of;
 
 /// In a process's flags: it is a thread of the kernel (PF_KTHREAD).
 const OF_KERNEL: u32 = 0x0020_0000;

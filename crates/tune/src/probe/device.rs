@@ -3,16 +3,16 @@
 
 use std::path::Path;
 
+use isolane_hostnet::ethtool::Ethtool;
 use isolane_hostnet::ethtool::ntuple::{self, Placed};
-use isolane_hostnet::ethtool::{ioctl, rss};
+use isolane_hostnet::ethtool::{self, rss};
+use isolane_hostnet::qdisc::Queueing;
 
 use super::files::{entries, text, value};
 use super::interrupts::interrupts;
 use crate::facts::{Device, FlowRules, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
-use isolane_hostnet::ethtool::Ethtool;
-use isolane_hostnet::qdisc::Queueing;
 
 /// The devices behind interfaces: all but loopback.
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
@@ -40,7 +40,7 @@ impl Sources {
         let folder = format!("/sys/class/net/{name}");
         let mut device = Device {
             interface: name.clone(),
-            driver: ioctl::driver(name).or_else(|| interface.driver.clone()),
+            driver: ethtool::driver(name).or_else(|| interface.driver.clone()),
             receive_hash: receive_hash(name),
             flow_rules: flow_rules(name),
             interrupts: interrupts(name, &self.threads),

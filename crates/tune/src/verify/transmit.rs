@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isolane_hostnet::qdisc::Queueing;
 use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ use super::message::MESSAGE_BYTES;
 use crate::facts::{RootQdisc, TrafficClasses};
 use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_PATIENCE};
 use crate::setting::SettingError;
-use isolane_hostnet::qdisc::Queueing;
 
 /// The discard service (RFC 863): what comes there is for nobody.
 const DISCARD: u16 = 9;

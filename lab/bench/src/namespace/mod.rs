@@ -26,6 +26,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
+use isolane_hostnet::netlink::Rtnetlink;
 use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Note};
 
 use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
-use isolane_hostnet::rtnetlink::Netlink;
 use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 
 pub use bridged::BridgedHosts;
@@ -186,7 +186,7 @@ impl Testbed {
 
     /// What the device of a host has counted.
     pub fn counters(&self, host: Host) -> Result<DeviceCounters, TestbedError> {
-        let link = self.run(host, || Netlink::open()?.link(host.interface()))?;
+        let link = self.run(host, || Rtnetlink::open()?.link_by_name(host.interface()))?;
         let counters = step("read a device's counters", CONFIGURE_RIGHT, link)?.counters;
         Ok(DeviceCounters {
             rx_frames: counters.rx_packets,

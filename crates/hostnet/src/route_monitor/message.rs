@@ -1,5 +1,4 @@
-//! The kernel's messages, as far as they matter here: each becomes a change of the
-//! [`Tables`](super::tables::Tables).
+//! Messages of rtnetlink(7), each applied to the [`Snapshot`].
 
 use std::net::IpAddr;
 
@@ -14,19 +13,19 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
+use super::Snapshot;
 use super::device::{Address, DeviceState};
-use super::neighbours::{Certainty, Neighbour};
-use super::routes::{Route, RouteKind, Table};
-use super::tables::Tables;
+use crate::neighbour::{Certainty, Neighbour};
+use crate::route::{Route, RouteKind, Table};
 
-/// What a message did.
+/// Effect of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
-    /// Answers may differ now.
+    /// The snapshot has changed.
     pub(super) has_changed: bool,
-    /// The kernel changes routes along with this without a word: they are to be read again.
+    /// The kernel changes routes along with this without a notification: they are dumped again.
     pub(super) rereads_routes: bool,
-    /// Policy rules are told apart by too much to follow them one by one.
+    /// Policy rules have too many attributes to be followed one by one.
     pub(super) rereads_rules: bool,
 }
 
@@ -38,7 +37,7 @@ impl Effect {
         }
     }
 
-    /// Routes may have gone with an interface or an address: the kernel removes those silently.
+    /// Routes may have gone with a link or an address: the kernel removes those silently.
     fn with_routes(has_changed: bool) -> Effect {
         Effect {
             has_changed,
@@ -48,76 +47,82 @@ impl Effect {
     }
 }
 
-/// Takes one message in. `round` marks what was seen; `flags` are the netlink header's.
-pub(super) fn take(
-    tables: &mut Tables,
-    message: &RouteNetlinkMessage,
-    flags: u16,
-    round: u32,
-    is_event: bool,
-) -> Effect {
+/// Circumstances in which a message was received.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Flags of the netlink header.
+    pub(super) flags: u16,
+    /// Round of the current dump.
+    pub(super) round: u32,
+    /// It is no answer to a dump.
+    pub(super) is_notification: bool,
+}
+
+/// Applies one message.
+pub(super) fn take(snapshot: &mut Snapshot, message: &RouteNetlinkMessage, seen: Seen) -> Effect {
+    let round = seen.round;
     match message {
         RouteNetlinkMessage::NewLink(link) => {
-            // A bridge speaks of its ports in the same words.
+            // A bridge announces its ports by the same message, of another family.
             let is_ours = link.header.interface_family == AddressFamily::Unspec
-                && link.header.index == tables.device.index;
+                && link.header.index == snapshot.device.index;
             let has_changed =
-                is_ours && !tables.device.is_gone && take_link(&mut tables.device, link);
-            match is_event {
+                is_ours && !snapshot.device.is_gone && take_link(&mut snapshot.device, link);
+            match seen.is_notification {
                 true => Effect::with_routes(has_changed),
                 false => Effect::changed(has_changed),
             }
         }
         RouteNetlinkMessage::DelLink(link) => {
             let is_device = link.header.interface_family == AddressFamily::Unspec;
-            let is_ours = is_device && link.header.index == tables.device.index;
-            tables.device.is_gone |= is_ours;
+            let is_ours = is_device && link.header.index == snapshot.device.index;
+            snapshot.device.is_gone |= is_ours;
             Effect::with_routes(is_ours)
         }
         RouteNetlinkMessage::NewAddress(message) => {
-            let known = address(message, tables.device.index, round);
-            Effect::changed(known.is_some_and(|address| tables.device.insert(address)))
+            let known = address(message, snapshot.device.index, round);
+            Effect::changed(known.is_some_and(|address| snapshot.device.insert(address)))
         }
         RouteNetlinkMessage::DelAddress(message) => {
-            let known = address(message, tables.device.index, round);
+            let known = address(message, snapshot.device.index, round);
             Effect::with_routes(known.is_some_and(
                 |Address {
                      address,
                      prefix_bits,
                      ..
-                 }| { tables.device.remove(address, prefix_bits) },
+                 }| { snapshot.device.remove(address, prefix_bits) },
             ))
         }
         RouteNetlinkMessage::NewRoute(message) => {
             let has_changed =
-                route(message, round).is_some_and(|route| tables.routes.insert(route));
+                route(message, round).is_some_and(|route| snapshot.routes.insert(route));
             Effect {
                 has_changed,
-                // Which route was replaced is not said.
-                rereads_routes: is_event && flags & NLM_F_REPLACE != 0,
+                // The message does not say which route was replaced.
+                rereads_routes: seen.is_notification && seen.flags & NLM_F_REPLACE != 0,
                 rereads_rules: false,
             }
         }
-        RouteNetlinkMessage::DelRoute(message) => {
-            Effect::changed(route(message, round).is_some_and(|route| tables.routes.remove(&route)))
-        }
+        RouteNetlinkMessage::DelRoute(message) => Effect::changed(
+            route(message, round).is_some_and(|route| snapshot.routes.remove(&route)),
+        ),
         RouteNetlinkMessage::NewNeighbour(message) => {
-            let known = neighbour(message, tables.device.index, round);
+            let known = neighbour(message, snapshot.device.index, round);
             Effect::changed(
-                known.is_some_and(|(address, known)| tables.neighbours.insert(address, known)),
+                known.is_some_and(|(address, known)| snapshot.neighbours.insert(address, known)),
             )
         }
         RouteNetlinkMessage::DelNeighbour(message) => {
-            let known = neighbour(message, tables.device.index, round);
-            Effect::changed(known.is_some_and(|(address, _)| tables.neighbours.remove(address)))
+            let known = neighbour(message, snapshot.device.index, round);
+            Effect::changed(known.is_some_and(|(address, _)| snapshot.neighbours.remove(address)))
         }
-        RouteNetlinkMessage::NewRule(rule) if !is_event => {
-            take_rule(tables, rule);
+        RouteNetlinkMessage::NewRule(rule) if !seen.is_notification => {
+            take_rule(snapshot, rule);
             Effect::default()
         }
         RouteNetlinkMessage::NewRule(_) | RouteNetlinkMessage::DelRule(_) => {
-            // Until they are read again, nothing is sure.
-            tables.rules.others += 1;
+            // Until the rules are dumped again, no route is certain.
+            snapshot.rules.others += 1;
             Effect {
                 has_changed: true,
                 rereads_rules: true,
@@ -182,7 +187,7 @@ fn route(message: &RouteMessage, round: u32) -> Option<Route> {
     if header.address_family != AddressFamily::Inet {
         return None;
     }
-    // What a look-up remembered is no route.
+    // The result of a look-up, not a route.
     if header.flags.contains(RouteFlags::Cloned) {
         return None;
     }
@@ -231,19 +236,19 @@ fn route(message: &RouteMessage, round: u32) -> Option<Route> {
         }
     }
     route.table = table(number)?;
-    // A next hop that is an object of its own, and is not spelled out here.
+    // The next hop is a nexthop object, which the message does not spell out.
     if route.kind == RouteKind::Unicast && route.interface == 0 {
         route.kind = RouteKind::Intricate;
     }
     Some(route)
 }
 
-/// Numbers of tables (linux/rtnetlink.h).
+/// Numbers of snapshot (linux/rtnetlink.h).
 const LOCAL_TABLE: u32 = 255;
 const MAIN_TABLE: u32 = 254;
 const DEFAULT_TABLE: u32 = 253;
 
-/// The tables that the usual rules name; others are asked by nobody.
+/// Tables that the default rules name; without a rule no other is used.
 fn table(number: u32) -> Option<Table> {
     match number {
         LOCAL_TABLE => Some(Table::Local),
@@ -255,7 +260,7 @@ fn table(number: u32) -> Option<Table> {
 
 fn kind(header: &RouteHeader) -> RouteKind {
     match header.kind {
-        // For one type of service only, or for packets from one source.
+        // The route holds for one type of service, or for packets from one source.
         _ if header.tos != 0 || header.source_prefix_length != 0 => RouteKind::Intricate,
         RouteType::Unicast => RouteKind::Unicast,
         RouteType::Local => RouteKind::Local,
@@ -289,17 +294,17 @@ fn neighbour(message: &NeighbourMessage, index: u32, round: u32) -> Option<([u8;
     Some((address?, neighbour))
 }
 
-/// Priorities of the rules that every host starts with.
+/// Priorities of the kernel's default rules.
 const LOCAL_RULE: u32 = 0;
 const MAIN_RULE: u32 = 32_766;
 const DEFAULT_RULE: u32 = 32_767;
 
-fn take_rule(tables: &mut Tables, rule: &RuleMessage) {
+fn take_rule(snapshot: &mut Snapshot, rule: &RuleMessage) {
     if rule.header.family != AddressFamily::Inet {
         return;
     }
-    let rules = &mut tables.rules;
-    match usual(rule) {
+    let rules = &mut snapshot.rules;
+    match default_rule(rule) {
         Some((LOCAL_RULE, Table::Local)) => rules.has_local = true,
         Some((MAIN_RULE, Table::Main)) => rules.has_main = true,
         Some((DEFAULT_RULE, Table::Default)) => {}
@@ -307,8 +312,8 @@ fn take_rule(tables: &mut Tables, rule: &RuleMessage) {
     }
 }
 
-/// Priority and table of a rule that holds for all packets and sends them to a table.
-fn usual(rule: &RuleMessage) -> Option<(u32, Table)> {
+/// Priority and table of a rule that sends all packets to a table.
+fn default_rule(rule: &RuleMessage) -> Option<(u32, Table)> {
     let header = &rule.header;
     let is_for_all = header.src_len == 0 && header.dst_len == 0 && header.tos == 0;
     if !is_for_all

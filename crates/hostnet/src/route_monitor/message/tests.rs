@@ -1,13 +1,22 @@
 use std::net::Ipv4Addr;
 
+use super::super::Rules;
 use super::*;
 use netlink_packet_route::neighbour::NeighbourState;
 use netlink_packet_route::route::{RouteNextHop, RouteVia};
 
 const DEVICE: u32 = 3;
 
-fn taken(tables: &mut Tables, message: RouteNetlinkMessage) -> Effect {
-    take(tables, &message, 0, 1, true)
+fn seen(is_notification: bool) -> Seen {
+    Seen {
+        flags: 0,
+        round: 1,
+        is_notification,
+    }
+}
+
+fn taken(tables: &mut Snapshot, message: RouteNetlinkMessage) -> Effect {
+    take(tables, &message, seen(true))
 }
 
 fn route_message(destination: [u8; 4], attributes: Vec<RouteAttribute>) -> RouteMessage {
@@ -89,7 +98,7 @@ fn tables_that_nobody_asks_are_left_out() {
 
 #[test]
 fn interfaces_and_addresses_that_change_have_routes_read_again() {
-    let mut tables = Tables::new(DEVICE);
+    let mut tables = Snapshot::new(DEVICE);
     let mut link = LinkMessage::default();
     link.header.index = DEVICE + 1;
     let effect = taken(&mut tables, RouteNetlinkMessage::NewLink(link.clone()));
@@ -103,7 +112,7 @@ fn interfaces_and_addresses_that_change_have_routes_read_again() {
 
 #[test]
 fn a_port_that_leaves_its_bridge_is_still_there() {
-    let mut tables = Tables::new(DEVICE);
+    let mut tables = Snapshot::new(DEVICE);
     let mut link = LinkMessage::default();
     link.header.index = DEVICE;
     link.header.interface_family = AddressFamily::Bridge;
@@ -162,7 +171,7 @@ fn rule(priority: Option<u32>, table: u8) -> RuleMessage {
 
 #[test]
 fn the_rules_every_host_starts_with_are_told_from_others() {
-    let mut tables = Tables::new(DEVICE);
+    let mut tables = Snapshot::new(DEVICE);
     for usual in [
         rule(None, 255),
         rule(Some(32_766), 254),
@@ -171,12 +180,10 @@ fn the_rules_every_host_starts_with_are_told_from_others() {
         take(
             &mut tables,
             &RouteNetlinkMessage::NewRule(usual),
-            0,
-            1,
-            false,
+            seen(false),
         );
     }
-    let expected = super::super::tables::Rules {
+    let expected = Rules {
         has_local: true,
         has_main: true,
         others: 0,
@@ -200,9 +207,7 @@ fn the_rules_every_host_starts_with_are_told_from_others() {
         take(
             &mut tables,
             &RouteNetlinkMessage::NewRule(other),
-            0,
-            1,
-            false,
+            seen(false),
         );
         assert_eq!(tables.rules.others, count);
     }

@@ -1,60 +1,76 @@
-//! The IPv4 routes of one network namespace, and which of them a destination takes.
+//! IPv4 routes of a network namespace, and the route that a destination takes.
 //!
-//! The kernel asks its tables in the order local, main, default (the policy rules that every
-//! machine starts with), and takes the longest prefix, then the smallest metric. So does this
-//! table: it is kept in that order, and the first route that covers a destination is taken.
+//! The kernel looks into its tables in the order local, main, default (the policy rules that every
+//! machine starts with), and takes the longest prefix, then the smallest metric. [`Routes`] is sorted
+//! so: the first route that covers a destination is the one.
+
+use std::net::Ipv4Addr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::limits::MAX_ROUTES;
+use crate::netlink::{NetlinkError, Rtnetlink};
 
-/// The kernel's tables that its usual rules name, in the order in which they are asked.
+/// Tables that the kernel's default policy rules name, in order of look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Table {
+pub enum Table {
     /// The host's own addresses and broadcasts.
     Local,
-    /// What `ip route` shows.
+    /// Routes that `ip route` shows.
     Main,
     /// Usually empty.
     Default,
 }
 
-/// What becomes of a packet that takes a route.
+/// Treatment of a packet that takes a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RouteKind {
-    /// It leaves by an interface.
+pub enum RouteKind {
+    /// Leaves by an interface.
     Unicast,
-    /// It stays: an address of this host.
+    /// Stays: an address of this host.
     Local,
-    /// It leaves to everybody.
+    /// Leaves to the broadcast address.
     Broadcast,
-    /// It is refused: blackhole, unreachable, prohibit.
+    /// Refused: blackhole, unreachable, prohibit.
     Refused,
-    /// It leaves in a way that takes more than an Ethernet header: several paths, a tunnel, a
+    /// Leaves in a way that takes more than an Ethernet header: several paths, a tunnel, a
     /// gateway of another family, a route for one type of service.
     Intricate,
 }
 
-/// A route. Two that agree in all but `mtu_bytes` and `round` are the same one.
+/// Route. Two that differ in `mtu_bytes` and `round` alone are the same route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Route {
-    pub(super) table: Table,
-    pub(super) destination: u32,
-    pub(super) prefix_bits: u8,
-    pub(super) metric: u32,
-    pub(super) kind: RouteKind,
+pub struct Route {
+    /// Table of the route.
+    pub table: Table,
+    /// Destination network, as a number in host order.
+    pub destination: u32,
+    /// Length of its prefix.
+    pub prefix_bits: u8,
+    /// Metric; the smallest wins.
+    pub metric: u32,
+    /// Treatment of a packet.
+    pub kind: RouteKind,
     /// Index of the interface; 0 where none is named.
-    pub(super) interface: u32,
-    pub(super) gateway: Option<[u8; 4]>,
-    pub(super) source: Option<[u8; 4]>,
-    /// The path's largest packet, where an administrator has said so.
-    pub(super) mtu_bytes: Option<u32>,
-    /// The reading of the table in which it was last seen.
-    pub(super) round: u32,
+    pub interface: u32,
+    /// Next hop, if the destination is not on the link.
+    pub gateway: Option<[u8; 4]>,
+    /// Preferred source address.
+    pub source: Option<[u8; 4]>,
+    /// Largest packet in bytes, where an administrator has set it.
+    pub mtu_bytes: Option<u32>,
+    /// Round of the dump that last contained it.
+    pub round: u32,
 }
 
 impl Route {
     fn covers(&self, address: u32) -> bool {
         let ignored = 32 - u32::from(self.prefix_bits.min(32));
-        // A shift by all 32 bits is no shift to Rust.
+        // Rust has no shift by all 32 bits.
         (address ^ self.destination)
             .checked_shr(ignored)
             .unwrap_or(0)
@@ -76,18 +92,18 @@ impl Route {
     }
 }
 
-/// All routes there are, within [`MAX_ROUTES`].
+/// Routes of a namespace, at most [`MAX_ROUTES`].
 #[derive(Debug)]
-pub(super) struct Routes {
+pub struct Routes {
     sorted: Vec<Route>,
-    /// Routes that found no room since the last reading began.
+    /// Routes refused for want of room since the last dump began.
     refused: u64,
-    /// Before that: they count until the reading is at its end, since it may be theirs that is missing.
+    /// Routes refused before it. They count until the dump ends, since any of them may be missing.
     refused_before: u64,
 }
 
 impl Routes {
-    pub(super) fn new() -> Routes {
+    pub(crate) fn new() -> Routes {
         Routes {
             sorted: Vec::with_capacity(MAX_ROUTES),
             refused: 0,
@@ -95,8 +111,8 @@ impl Routes {
         }
     }
 
-    /// Takes a route in, or learns that it is still there; whether that changed anything.
-    pub(super) fn insert(&mut self, route: Route) -> bool {
+    /// Adds or updates a route; true if that changed anything.
+    pub fn insert(&mut self, route: Route) -> bool {
         if let Some(known) = self.sorted.iter_mut().find(|known| known.is_same(&route)) {
             let has_changed = known.mtu_bytes != route.mtu_bytes;
             *known = route;
@@ -104,7 +120,7 @@ impl Routes {
         }
         if self.sorted.len() == MAX_ROUTES {
             self.refused += 1;
-            // The table `local` comes first: the martian address filter needs it.
+            // The table `local` has precedence: the martian address filter needs it.
             let gives_way = self.sorted.last().map(|last| last.table);
             if route.table != Table::Local || gives_way == Some(Table::Local) {
                 return true;
@@ -117,46 +133,76 @@ impl Routes {
         true
     }
 
-    /// Forgets a route; whether it was known.
-    pub(super) fn remove(&mut self, route: &Route) -> bool {
+    /// Removes a route; true if it was known.
+    pub(crate) fn remove(&mut self, route: &Route) -> bool {
         let position = self.sorted.iter().position(|known| known.is_same(route));
         position.map(|at| self.sorted.remove(at)).is_some()
     }
 
-    /// A reading of the whole table begins.
-    pub(super) fn begin_reading(&mut self) {
+    /// Begins a dump of all routes.
+    pub(crate) fn begin_dump(&mut self) {
         self.refused_before = self.refused();
         self.refused = 0;
     }
 
-    /// A reading ends: what was not seen in it is gone. Whether that changed anything.
-    pub(super) fn end_reading(&mut self, round: u32) -> bool {
+    /// Ends a dump: removes routes that were not in it; true if that changed anything.
+    pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = (self.sorted.len(), self.refused());
         self.sorted.retain(|route| route.round == round);
         self.refused_before = 0;
         (self.sorted.len(), self.refused()) != before
     }
 
-    /// The route a destination takes.
-    pub(super) fn lookup(&self, destination: [u8; 4]) -> Option<&Route> {
+    /// Route that a destination takes.
+    #[must_use]
+    pub fn lookup(&self, destination: [u8; 4]) -> Option<&Route> {
         let address = u32::from_be_bytes(destination);
         self.sorted.iter().find(|route| route.covers(address))
     }
 
-    /// Routes that found no room: with any, the one that counts may be missing.
-    pub(super) fn refused(&self) -> u64 {
+    /// Routes refused for want of room. With any, the route of a destination may be missing.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
         self.refused.max(self.refused_before)
     }
 
     /// Routes to this host's own addresses and to the broadcast addresses of its networks.
-    pub(super) fn local(&self) -> impl Iterator<Item = &Route> {
+    pub fn local(&self) -> impl Iterator<Item = &Route> {
         let own = self.sorted.iter();
         own.take_while(|route| route.table == Table::Local)
             .filter(|route| matches!(route.kind, RouteKind::Local | RouteKind::Broadcast))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
+    /// All routes, in order of look-up.
+    pub fn iter(&self) -> impl Iterator<Item = &Route> {
         self.sorted.iter()
+    }
+}
+
+impl Rtnetlink {
+    /// Adds a route to the main table that leaves by a link, without a gateway.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn add_route(
+        &mut self,
+        index: u32,
+        destination: Ipv4Addr,
+        prefix_length: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.destination_prefix_length = prefix_length;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Link;
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![
+            RouteAttribute::Destination(RouteAddress::Inet(destination)),
+            RouteAttribute::Oif(index),
+        ];
+        let message = RouteNetlinkMessage::NewRoute(message);
+        self.request(&message, NLM_F_CREATE | NLM_F_EXCL).map(drop)
     }
 }
 
@@ -255,16 +301,16 @@ mod tests {
         let mut routes = Routes::new();
         routes.insert(route([10, 0, 0, 0], 8, 1));
         routes.insert(route([11, 0, 0, 0], 8, 1));
-        routes.begin_reading();
+        routes.begin_dump();
         let seen = Route {
             round: 2,
             ..route([11, 0, 0, 0], 8, 1)
         };
         assert!(!routes.insert(seen), "nothing new");
-        assert!(routes.end_reading(2));
+        assert!(routes.end_dump(2));
         assert_eq!(interface_for(&routes, [10, 0, 0, 1]), None);
         assert_eq!(interface_for(&routes, [11, 0, 0, 1]), Some(1));
-        assert!(!routes.end_reading(2), "and then nothing changes");
+        assert!(!routes.end_dump(2), "and then nothing changes");
     }
 
     #[test]
@@ -278,10 +324,10 @@ mod tests {
         assert_eq!(routes.iter().count(), MAX_ROUTES);
         // A reading that is not finished, and begun again, has shown nothing.
         for _ in 0..2 {
-            routes.begin_reading();
+            routes.begin_dump();
             assert_eq!(routes.refused(), 3);
         }
-        assert!(routes.end_reading(2));
+        assert!(routes.end_dump(2));
         assert_eq!(routes.refused(), 0);
     }
 }

@@ -1,29 +1,37 @@
-//! The Ethernet addresses of neighbours on the device's link, as the kernel has found them.
+//! IPv4 neighbours of a link: their Ethernet addresses, as ARP or an administrator gave them to the
+//! kernel.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use isolane_wire::ethernet::MacAddress;
-use netlink_packet_route::neighbour::NeighbourState;
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::RouteType;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::limits::MAX_NEIGHBOURS;
+use crate::netlink::{NetlinkError, Rtnetlink};
 
-/// How sure the kernel is of a neighbour (RFC 4861 §7.3.2, which Linux follows for ARP too).
+/// Reachability state of a neighbour (RFC 4861 §7.3.2, which Linux follows for ARP too).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// Confirmed of late, or being confirmed while the old address serves.
+    /// Confirmed recently, or being confirmed while the old address is used (REACHABLE, DELAY, PROBE).
     Confirmed,
-    /// Not confirmed for a while; it serves until a question finds otherwise.
+    /// Not confirmed for a while; used until a probe fails (STALE).
     Stale,
-    /// Said by an administrator, for good.
+    /// Set by an administrator (PERMANENT, NOARP).
     Permanent,
-    /// Being asked for the first time.
+    /// Being asked for the first time (INCOMPLETE).
     Asked,
-    /// It did not answer.
+    /// It did not answer (FAILED).
     Failed,
 }
 
 impl Certainty {
-    pub(super) fn of(state: NeighbourState) -> Certainty {
+    pub(crate) fn of(state: NeighbourState) -> Certainty {
         match state {
             NeighbourState::Reachable | NeighbourState::Delay | NeighbourState::Probe => {
                 Certainty::Confirmed
@@ -36,19 +44,21 @@ impl Certainty {
     }
 }
 
-/// A neighbour.
+/// Neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Neighbour {
-    /// Its Ethernet address, which may be one that no longer serves.
-    pub(super) mac: Option<MacAddress>,
-    pub(super) certainty: Certainty,
-    /// The reading of the table in which it was last seen.
-    pub(super) round: u32,
+pub struct Neighbour {
+    /// Ethernet address last seen, which may be out of date.
+    pub mac: Option<MacAddress>,
+    /// Reachability state.
+    pub certainty: Certainty,
+    /// Round of the dump that last contained it.
+    pub round: u32,
 }
 
 impl Neighbour {
-    /// The address that frames may be sent to now.
-    pub(super) fn usable(&self) -> Option<MacAddress> {
+    /// Address that frames may be sent to now.
+    #[must_use]
+    pub fn usable(&self) -> Option<MacAddress> {
         match self.certainty {
             Certainty::Confirmed | Certainty::Stale | Certainty::Permanent => self.mac,
             Certainty::Asked | Certainty::Failed => None,
@@ -56,23 +66,23 @@ impl Neighbour {
     }
 }
 
-/// Neighbours by IPv4 address, within [`MAX_NEIGHBOURS`].
+/// Neighbours by IPv4 address, at most [`MAX_NEIGHBOURS`].
 #[derive(Debug)]
-pub(super) struct Neighbours {
+pub struct Neighbours {
     known: HashMap<[u8; 4], Neighbour>,
     refused: u64,
 }
 
 impl Neighbours {
-    pub(super) fn new() -> Neighbours {
+    pub(crate) fn new() -> Neighbours {
         Neighbours {
             known: HashMap::with_capacity(MAX_NEIGHBOURS),
             refused: 0,
         }
     }
 
-    /// Takes in what the kernel says; whether frames go elsewhere now.
-    pub(super) fn insert(&mut self, address: [u8; 4], neighbour: Neighbour) -> bool {
+    /// Adds or updates a neighbour; true if frames now go elsewhere.
+    pub fn insert(&mut self, address: [u8; 4], neighbour: Neighbour) -> bool {
         if let Some(known) = self.known.get_mut(&address) {
             let has_changed = known.usable() != neighbour.usable();
             *known = neighbour;
@@ -86,33 +96,65 @@ impl Neighbours {
         true
     }
 
-    /// Forgets a neighbour; whether it was known.
-    pub(super) fn remove(&mut self, address: [u8; 4]) -> bool {
+    /// Removes a neighbour; true if it was known.
+    pub(crate) fn remove(&mut self, address: [u8; 4]) -> bool {
         self.known.remove(&address).is_some()
     }
 
-    /// A reading ends: whoever was not seen in it is gone. Whether anybody is.
-    pub(super) fn end_reading(&mut self, round: u32) -> bool {
+    /// Ends a dump: removes neighbours that were not in it; true if there were any.
+    pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = self.known.len();
         self.known.retain(|_, neighbour| neighbour.round == round);
         self.known.len() != before
     }
 
-    pub(super) fn get(&self, address: [u8; 4]) -> Option<&Neighbour> {
+    /// Neighbour of an address.
+    #[must_use]
+    pub fn get(&self, address: [u8; 4]) -> Option<&Neighbour> {
         self.known.get(&address)
     }
 
-    /// How often there was no room for a neighbour.
-    pub(super) fn refused(&self) -> u64 {
+    /// Neighbours refused because the table was full.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    /// Whether another neighbour would be refused.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.known.len() == MAX_NEIGHBOURS
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = ([u8; 4], &Neighbour)> {
+    /// All neighbours, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = ([u8; 4], &Neighbour)> {
         self.known.iter().map(|(address, known)| (*address, known))
+    }
+}
+
+impl Rtnetlink {
+    /// Adds a permanent neighbour, for which no ARP request is sent.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn add_permanent_neighbour(
+        &mut self,
+        index: u32,
+        neighbour: Ipv4Addr,
+        hardware_address: &[u8],
+    ) -> Result<(), NetlinkError> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.ifindex = index;
+        message.header.state = NeighbourState::Permanent;
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(neighbour)),
+            NeighbourAttribute::LinkLayerAddress(hardware_address.to_vec()),
+        ];
+        let message = RouteNetlinkMessage::NewNeighbour(message);
+        self.request(&message, NLM_F_CREATE | NLM_F_REPLACE)
+            .map(drop)
     }
 }
 

@@ -1,57 +1,56 @@
-//! The device that frames leave by, as the kernel last described it.
+//! State of the monitored link and its IPv4 addresses.
 
 use isolane_wire::ethernet::MacAddress;
 
 use crate::limits::MAX_ADDRESSES;
 
-/// An IPv4 address of the device.
+/// IPv4 address of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.
     pub address: [u8; 4],
-    /// Leading bits of its network.
+    /// Length of its network prefix.
     pub prefix_bits: u8,
-    /// Whether another address of the same network was there before it: nothing is sent from it
-    /// unless a route says so.
+    /// Whether another address of the same network came first: it is a source only where a route names
+    /// it.
     pub is_secondary: bool,
-    /// The reading of the table in which it was last seen.
-    pub(super) round: u32,
+    /// Round of the dump that last contained it.
+    pub round: u32,
 }
 
 impl Address {
     fn shares_network_with(&self, other: [u8; 4]) -> bool {
         let ignored = 32 - u32::from(self.prefix_bits.min(32));
         let difference = u32::from_be_bytes(self.address) ^ u32::from_be_bytes(other);
-        // A shift by all 32 bits is no shift to Rust.
+        // Rust has no shift by all 32 bits.
         difference.checked_shr(ignored).unwrap_or(0) == 0
     }
 }
 
-/// A device.
+/// Link, as the kernel last described it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceState {
-    /// Its index in this network namespace.
+    /// Index in this network namespace.
     pub index: u32,
-    /// Its name, which an administrator may change at any time.
+    /// Name, which an administrator may change at any time.
     pub name: String,
-    /// It was switched on.
+    /// Administratively up (IFF_UP).
     pub is_up: bool,
-    /// It has a carrier.
+    /// Has a carrier (IFF_LOWER_UP).
     pub has_carrier: bool,
-    /// It takes part in multicast.
+    /// Can multicast.
     pub is_multicast: bool,
-    /// It was deleted, or moved to another network namespace. For good: its AF_XDP sockets are
-    /// dead, and if it comes back everything begins anew.
+    /// Deleted, or moved to another network namespace, which is final: its AF_XDP sockets are dead.
     pub is_gone: bool,
-    /// Bytes of its largest IP packet.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: usize,
-    /// Its Ethernet address; `None` where it is no Ethernet with neighbours.
+    /// Ethernet address; `None` where the link is no Ethernet with neighbours.
     pub mac: Option<MacAddress>,
-    pub(super) addresses: Vec<Address>,
+    addresses: Vec<Address>,
 }
 
 impl DeviceState {
-    pub(super) fn new(index: u32) -> DeviceState {
+    pub(crate) fn new(index: u32) -> DeviceState {
         DeviceState {
             index,
             addresses: Vec::with_capacity(MAX_ADDRESSES),
@@ -59,7 +58,7 @@ impl DeviceState {
         }
     }
 
-    /// Its IPv4 addresses, in the kernel's order.
+    /// IPv4 addresses, in the kernel's order.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
@@ -71,9 +70,10 @@ impl DeviceState {
         self.is_up && self.has_carrier && !self.is_gone
     }
 
-    /// The address the kernel would choose to reach `neighbour` from: the first of the same
-    /// network, else the first there is.
-    pub(super) fn source_for(&self, neighbour: Option<[u8; 4]>) -> Option<[u8; 4]> {
+    /// Source address that the kernel would choose towards `neighbour`: the first of the same network,
+    /// else the first.
+    #[must_use]
+    pub fn source_for(&self, neighbour: Option<[u8; 4]>) -> Option<[u8; 4]> {
         let mut primary = self.addresses.iter().filter(|known| !known.is_secondary);
         let near = neighbour.and_then(|neighbour| {
             let mut primary = primary.clone();
@@ -83,8 +83,8 @@ impl DeviceState {
             .map(|address| address.address)
     }
 
-    /// Takes an address in, or learns that it is still there; whether that changed anything.
-    pub(super) fn insert(&mut self, address: Address) -> bool {
+    /// Adds or updates an address; true if that changed anything.
+    pub fn insert(&mut self, address: Address) -> bool {
         let is_same = |known: &&mut Address| {
             known.address == address.address && known.prefix_bits == address.prefix_bits
         };
@@ -100,16 +100,16 @@ impl DeviceState {
         has_room
     }
 
-    /// Forgets an address; whether it was known.
-    pub(super) fn remove(&mut self, address: [u8; 4], prefix_bits: u8) -> bool {
+    /// Removes an address; true if it was known.
+    pub fn remove(&mut self, address: [u8; 4], prefix_bits: u8) -> bool {
         let before = self.addresses.len();
         self.addresses
             .retain(|known| known.address != address || known.prefix_bits != prefix_bits);
         self.addresses.len() != before
     }
 
-    /// A reading ends: what was not seen in it is gone. Whether anything is.
-    pub(super) fn end_reading(&mut self, round: u32) -> bool {
+    /// Ends a dump: removes addresses that were not in it; true if there were any.
+    pub(super) fn end_dump(&mut self, round: u32) -> bool {
         let before = self.addresses.len();
         self.addresses.retain(|known| known.round == round);
         self.addresses.len() != before
@@ -168,7 +168,7 @@ mod tests {
             assert!(device.insert(address([10, 0, number, 1], 24)));
         }
         assert!(!device.insert(address([10, 1, 0, 1], 24)));
-        assert!(device.end_reading(2), "none was seen in the second reading");
+        assert!(device.end_dump(2), "none was seen in the second reading");
         assert!(device.addresses().is_empty());
     }
 }
