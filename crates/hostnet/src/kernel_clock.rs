@@ -20,9 +20,6 @@ pub struct KernelClock {
 const UNSYNCHRONISED: libc::c_int = 0x40;
 
 /// Reads the error bounds; sets nothing.
-///
-/// # Errors
-/// The system's error.
 pub fn kernel_clock() -> io::Result<KernelClock> {
     // SAFETY: all bits of `timex` are numbers, for which zero is a value; `modes` of zero sets nothing.
     let mut clock: libc::timex = unsafe { std::mem::zeroed() };

@@ -90,8 +90,6 @@ pub struct VethEnd<'a> {
     pub queues: u32,
 }
 
-/// All methods fail with the kernel's error.
-#[allow(clippy::missing_errors_doc)]
 impl Rtnetlink {
     fn link(&mut self, question: LinkMessage) -> Result<LinkMessage, NetlinkError> {
         let answers = self.request(&RouteNetlinkMessage::GetLink(question), 0)?;

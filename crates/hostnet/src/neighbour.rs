@@ -134,9 +134,6 @@ impl Neighbours {
 
 impl Rtnetlink {
     /// Adds a permanent neighbour, for which no ARP request is sent.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn add_permanent_neighbour(
         &mut self,
         index: u32,

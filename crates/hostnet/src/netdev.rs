@@ -4,6 +4,7 @@
 //! kernel leaves attributes out that it does not know: each value here may be absent.
 
 use netlink_packet_core::DefaultNla;
+use serde::{Deserialize, Serialize};
 
 use crate::netlink::{AttributeReader, Attributes, Family, NetlinkError, number};
 
@@ -32,27 +33,25 @@ const NAPI_DEFERRED_INTERRUPTS: u16 = 5;
 const NAPI_FLUSH_TIMEOUT: u16 = 6;
 const NAPI_THREADED: u16 = 8;
 
-/// XDP features of a driver, as bits (`enum netdev_xdp_act`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct XdpFeatures(pub u64);
-
-impl XdpFeatures {
-    /// Programs can pass, drop and send back.
-    #[must_use]
-    pub const fn runs_programs(self) -> bool {
-        self.0 & 1 != 0
-    }
-
+/// XDP features of a driver (`enum netdev_xdp_act`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct XdpFeatures {
+    /// The driver runs XDP programs (native mode).
+    pub runs_programs: bool,
     /// Programs can redirect, as to an AF_XDP socket.
-    #[must_use]
-    pub const fn redirects(self) -> bool {
-        self.0 & 2 != 0
-    }
+    pub redirects: bool,
+    /// AF_XDP sockets can bind in zero-copy mode.
+    pub has_zero_copy: bool,
+}
 
-    /// The device reads and writes the memory of AF_XDP sockets.
-    #[must_use]
-    pub const fn has_zero_copy(self) -> bool {
-        self.0 & 8 != 0
+impl From<u64> for XdpFeatures {
+    fn from(bits: u64) -> Self {
+        Self {
+            runs_programs: bits & 1 != 0,
+            redirects: bits & 2 != 0,
+            has_zero_copy: bits & 8 != 0,
+        }
     }
 }
 
@@ -97,22 +96,16 @@ impl Netdev {
     }
 
     /// XDP features of a device's driver.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn xdp_features(&mut self, index: u32) -> Result<Option<XdpFeatures>, NetlinkError> {
         let device = Attributes::new().with(number(DEV_INTERFACE, index));
         let answers = self.0.request(DEV_GET, &device)?;
         let features = answers
             .last()
             .and_then(|it| AttributeReader(it).uint(DEV_XDP_FEATURES));
-        Ok(features.map(XdpFeatures))
+        Ok(features.map(XdpFeatures::from))
     }
 
     /// Receive queues of a device that are in use, ascending.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn receive_queues(&mut self, index: u32) -> Result<Vec<ReceiveQueue>, NetlinkError> {
         let device = Attributes::new().with(number(QUEUE_INTERFACE, index));
         let read = |entry: &Vec<u8>| {
@@ -131,9 +124,6 @@ impl Netdev {
     }
 
     /// NAPI instances of a device, ascending by number.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn instances(&mut self, index: u32) -> Result<Vec<Instance>, NetlinkError> {
         let device = Attributes::new().with(number(NAPI_INTERFACE, index));
         let read = |entry: &Vec<u8>| {
@@ -163,9 +153,6 @@ impl Netdev {
 
     /// Sets after how many polls without a frame interrupts are enabled again, and the nanoseconds
     /// between two polls.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn set_polling(
         &mut self,
         instance: u32,

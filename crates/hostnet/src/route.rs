@@ -181,9 +181,6 @@ impl Routes {
 
 impl Rtnetlink {
     /// Adds a route to the main table that leaves by a link, without a gateway.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn add_route(
         &mut self,
         index: u32,

@@ -139,9 +139,6 @@ impl ProbeSocket {
     }
 
     /// Address of the port.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn address(&self) -> io::Result<SocketAddrV4> {
         match self.first()?.local_addr()? {
             SocketAddr::V4(address) => Ok(address),
@@ -150,17 +147,11 @@ impl ProbeSocket {
     }
 
     /// Sends a datagram.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn send(&self, bytes: &[u8], to: SocketAddrV4) -> io::Result<()> {
         self.first()?.send_to(bytes, to).map(drop)
     }
 
     /// Receives the next datagram; `None` if none comes within `patience`.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn receive(&self, bytes: &mut [u8], patience: Duration) -> io::Result<Option<Landed>> {
         let wait = |socket| PollFd::new(socket, PollFlags::IN);
         let mut waiting: Vec<PollFd<'_>> = self.sockets.iter().map(wait).collect();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::capabilities;
 use crate::ethtool::{self, Ethtool, Queues};
 use crate::link::{self, index_of};
-use crate::netdev::Netdev;
+use crate::netdev::{Netdev, XdpFeatures};
 use crate::netlink::Rtnetlink;
 
 /// Whether AF_XDP sockets can be opened.
@@ -57,18 +57,6 @@ impl From<Queues> for Channels {
     }
 }
 
-/// XDP features of a driver, as they are recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Features {
-    /// The driver runs XDP programs (native mode).
-    pub runs_programs: bool,
-    /// Programs can redirect, as to an AF_XDP socket.
-    pub redirects: bool,
-    /// AF_XDP sockets can bind in zero-copy mode.
-    pub has_zero_copy: bool,
-}
-
 /// Facts of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -86,7 +74,7 @@ pub struct Device {
     /// Name of the driver.
     pub driver: Option<String>,
     /// XDP features of the driver, where the kernel reports them (Linux 6.7).
-    pub features: Option<Features>,
+    pub features: Option<XdpFeatures>,
     /// Program on its XDP hook. [`XdpFacts::look`] leaves it out: who loads programs can name them.
     pub program: Option<String>,
     /// Receive queues that the device was made with.
@@ -233,12 +221,7 @@ fn device(name: &str, index: u32) -> Option<Device> {
     let of_device = |address: &AddressMessage| address.header.index == index;
     device.has_address = addresses.unwrap_or_default().iter().any(of_device);
     if let Ok(mut netdev) = Netdev::open() {
-        let features = netdev.xdp_features(index).ok().flatten();
-        device.features = features.map(|known| Features {
-            runs_programs: known.runs_programs(),
-            redirects: known.redirects(),
-            has_zero_copy: known.has_zero_copy(),
-        });
+        device.features = netdev.xdp_features(index).ok().flatten();
         let queues = netdev.receive_queues(index).unwrap_or_default();
         let taken = queues.iter().filter(|queue| queue.is_taken);
         device.taken_queues = taken.map(|queue| queue.number).collect();

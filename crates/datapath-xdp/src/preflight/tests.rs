@@ -1,4 +1,4 @@
-use isolane_hostnet::xdp_facts::Features;
+use isolane_hostnet::netdev::XdpFeatures;
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn ground() -> XdpFacts {
             has_address: true,
             mtu_bytes: Some(1500),
             driver: Some(String::from("igc")),
-            features: Some(Features {
+            features: Some(XdpFeatures {
                 runs_programs: true,
                 redirects: true,
                 has_zero_copy: true,
@@ -149,9 +149,9 @@ fn a_foreign_program_is_named() {
 
 #[test]
 fn a_driver_without_native_programs_is_told_from_one_that_is_not_known() {
-    let none = Features {
+    let none = XdpFeatures {
         has_zero_copy: true,
-        ..Features::default()
+        ..XdpFeatures::default()
     };
     impossible(
         on_device(|device| device.features = Some(none)),
@@ -185,7 +185,7 @@ fn queues_are_there_and_free_or_it_is_said() {
 fn zero_copy_stands_in_the_way_only_where_it_was_asked_for() {
     let copies = |ground: &mut XdpFacts| {
         on_device(|device| {
-            device.features = Some(Features {
+            device.features = Some(XdpFeatures {
                 runs_programs: true,
                 redirects: true,
                 has_zero_copy: false,

@@ -42,9 +42,6 @@ impl Ethtool {
     }
 
     /// Sets the numbers of queues.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, queues.rx))

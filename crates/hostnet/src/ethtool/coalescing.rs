@@ -50,9 +50,6 @@ impl Ethtool {
 
     /// Sets the fields that are given. Where a queue pair shares an interrupt (igb, igc), the transmit
     /// time follows the receive time; reading back shows whether it did.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn set_coalescing(
         &mut self,
         interface: &str,

@@ -29,17 +29,11 @@ pub struct Feature {
 impl Ethtool {
     /// Offloads by the kernel's name. Left out are those that are off and cannot be switched on,
     /// which the kernel lists though the device lacks them.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn features(&mut self, interface: &str) -> Result<BTreeMap<String, Feature>, NetlinkError> {
         Ok(self.get(GET, interface, parse)?.unwrap_or_default())
     }
 
     /// Switches offloads; those that the device cannot switch stay as they are.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn set_features(
         &mut self,
         interface: &str,

@@ -1,7 +1,10 @@
 //! Ntuple rules, which steer single flows to a queue. By ioctl: netlink does not know them.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
 
 use super::ioctl::Argument;
 use crate::limits::MAX_STEERING_RULES;
@@ -41,52 +44,55 @@ const PRIORITY_SHIFT: u32 = 13;
 /// Flag in DATA of COUNT: the driver chooses locations itself. The other bits are the capacity.
 const SPECIAL_PLACES: u64 = 1 << 31;
 
-/// Ntuple rule: frames that go to a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Frames that match.
-    pub frames: Frames,
-    /// Queue that they go to.
-    pub queue: u32,
-}
-
-/// Match of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frames {
+/// Ntuple rule, which steers received frames to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum FlowRule {
     /// UDP datagrams over IPv4.
-    Udp {
+    Port {
         /// Destination address; `None`: any.
         destination: Option<Ipv4Addr>,
         /// Destination port.
         destination_port: u16,
+        /// Queue of these frames.
+        queue: u32,
     },
     /// Frames with an IEEE 802.1Q tag of this priority (PCP), of any VLAN.
-    Priority(u8),
+    Priority {
+        /// Priority, 0 to 7.
+        vlan_priority: u8,
+        /// Queue of these frames.
+        queue: u32,
+    },
 }
 
-/// Rule at a location.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
-    /// Rule of a form that [`Rule`] can express.
-    Known(Rule),
-    /// Rule of another form.
-    Other,
+impl FlowRule {
+    /// Queue of the frames that match.
+    #[must_use]
+    pub fn queue(&self) -> u32 {
+        match self {
+            Self::Port { queue, .. } | Self::Priority { queue, .. } => *queue,
+        }
+    }
 }
 
 /// Ntuple rules of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FlowRules {
     /// Capacity of the table; [`MAX_STEERING_RULES`] where the driver does not say.
     pub capacity: u32,
-    /// Rules by location, ascending.
-    pub placed: Vec<(u32, Placed)>,
+    /// Rules by location.
+    pub rules: BTreeMap<u32, FlowRule>,
+    /// Locations of rules that [`FlowRule`] cannot express.
+    pub others: Vec<u32>,
 }
 
 /// Reads a device's rules.
 ///
 /// # Errors
 /// The system's error; `EOPNOTSUPP` where the driver has none.
-pub fn rules(interface: &str) -> io::Result<Rules> {
+pub fn rules(interface: &str) -> io::Result<FlowRules> {
     let mut count = Argument::new(COUNT, BYTES);
     // SAFETY: the fixed structure, and the command fills in no list.
     unsafe { count.exchange(interface) }?;
@@ -100,17 +106,25 @@ pub fn rules(interface: &str) -> io::Result<Rules> {
         .map(|index| list.number(PLACES + 4 * index))
         .collect();
     places.sort_unstable();
-    let mut placed = Vec::new();
+    let mut found = FlowRules {
+        capacity: capacity(&count, &list),
+        ..FlowRules::default()
+    };
     for place in places {
-        // A rule may have been deleted meanwhile.
-        if let Some(rule) = rule(interface, place)? {
-            placed.push((place, rule));
+        let mut answer = Argument::new(GET, BYTES);
+        answer.set(PLACE, place.to_ne_bytes());
+        // SAFETY: the fixed structure, and the command fills in no list.
+        match unsafe { answer.exchange(interface) } {
+            Ok(()) => match parse(&answer) {
+                Some(rule) => drop(found.rules.insert(place, rule)),
+                None => found.others.push(place),
+            },
+            // The rule was deleted meanwhile.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => {}
+            Err(error) => return Err(error),
         }
     }
-    Ok(Rules {
-        capacity: capacity(&count, &list),
-        placed,
-    })
+    Ok(found)
 }
 
 /// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list
@@ -123,23 +137,8 @@ fn capacity(count: &Argument, list: &Argument) -> u32 {
     u32::try_from(capacity).unwrap_or(u32::MAX)
 }
 
-/// Reads the rule at a location.
-fn rule(interface: &str, place: u32) -> io::Result<Option<Placed>> {
-    let mut answer = Argument::new(GET, BYTES);
-    answer.set(PLACE, place.to_ne_bytes());
-    // SAFETY: the fixed structure, and the command fills in no list.
-    match unsafe { answer.exchange(interface) } {
-        Ok(()) => Ok(Some(parse(&answer))),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Inserts a rule at a location, in place of the one there.
-///
-/// # Errors
-/// The system's error.
-pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
+pub fn insert_rule(interface: &str, place: u32, rule: FlowRule) -> io::Result<()> {
     let mut argument = emit(place, rule);
     // SAFETY: the fixed structure, and the command reads no list.
     unsafe { argument.exchange(interface) }
@@ -156,12 +155,13 @@ pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
     unsafe { argument.exchange(interface) }
 }
 
-fn emit(place: u32, rule: Rule) -> Argument {
+fn emit(place: u32, rule: FlowRule) -> Argument {
     let mut argument = Argument::new(INSERT, BYTES);
-    match rule.frames {
-        Frames::Udp {
+    match rule {
+        FlowRule::Port {
             destination,
             destination_port,
+            ..
         } => {
             argument.set(FLOW_TYPE, UDP4.to_ne_bytes());
             if let Some(destination) = destination {
@@ -171,62 +171,57 @@ fn emit(place: u32, rule: Rule) -> Argument {
             argument.set(VALUES + DESTINATION_PORT, destination_port.to_be_bytes());
             argument.set(MASKS + DESTINATION_PORT, [0xff; 2]);
         }
-        Frames::Priority(priority) => {
+        FlowRule::Priority { vlan_priority, .. } => {
             argument.set(FLOW_TYPE, TAGGED_FRAME.to_ne_bytes());
-            let tag = u16::from(priority & 7) << PRIORITY_SHIFT;
+            let tag = u16::from(vlan_priority & 7) << PRIORITY_SHIFT;
             argument.set(MORE_VALUES + TAG, tag.to_be_bytes());
             argument.set(MORE_MASKS + TAG, PRIORITY_MASK.to_be_bytes());
         }
     }
-    argument.set(QUEUE, u64::from(rule.queue).to_ne_bytes());
+    argument.set(QUEUE, u64::from(rule.queue()).to_ne_bytes());
     argument.set(PLACE, place.to_ne_bytes());
     argument
 }
 
-/// Rule in an answer, if [`Rule`] expresses all of it.
-fn parse(answer: &Argument) -> Placed {
-    let frames = match answer.number(FLOW_TYPE) {
+/// Rule in an answer, if [`FlowRule`] expresses all of it.
+fn parse(answer: &Argument) -> Option<FlowRule> {
+    let queue = u32::try_from(answer.long(QUEUE)).unwrap_or(u32::MAX);
+    let rule = match answer.number(FLOW_TYPE) {
         UDP4 => {
             let address: [u8; 4] = answer.get(MASKS + DESTINATION);
-            Frames::Udp {
+            FlowRule::Port {
                 destination: (address == [0xff; 4])
                     .then(|| Ipv4Addr::from(answer.get::<4>(VALUES + DESTINATION))),
                 destination_port: u16::from_be_bytes(answer.get(VALUES + DESTINATION_PORT)),
+                queue,
             }
         }
         TAGGED_FRAME => {
             let tag = u16::from_be_bytes(answer.get(MORE_VALUES + TAG));
-            Frames::Priority((tag >> PRIORITY_SHIFT) as u8)
+            FlowRule::Priority {
+                vlan_priority: (tag >> PRIORITY_SHIFT) as u8,
+                queue,
+            }
         }
-        _ => return Placed::Other,
-    };
-    let rule = Rule {
-        frames,
-        queue: u32::try_from(answer.long(QUEUE)).unwrap_or(u32::MAX),
+        _ => return None,
     };
     // The encoding has to agree in every mask bit.
     let own = emit(answer.number(PLACE), rule);
     let is_same = |from: usize, to: usize| (from..to).all(|at| own.byte(at) == answer.byte(at));
-    let has_same_masks = is_same(MASKS, MORE_MASKS + 20);
-    match has_same_masks && is_same(QUEUE, PLACE) {
-        true => Placed::Known(rule),
-        false => Placed::Other,
-    }
+    (is_same(MASKS, MORE_MASKS + 20) && is_same(QUEUE, PLACE)).then_some(rule)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const RULE_OF_TEST: Rule = Rule {
-        frames: Frames::Udp {
-            destination: Some(Ipv4Addr::new(10, 0, 0, 1)),
-            destination_port: 7411,
-        },
+    const RULE_OF_TEST: FlowRule = FlowRule::Port {
+        destination: Some(Ipv4Addr::new(10, 0, 0, 1)),
+        destination_port: 7411,
         queue: 3,
     };
-    const BY_PRIORITY: Rule = Rule {
-        frames: Frames::Priority(7),
+    const BY_PRIORITY: FlowRule = FlowRule::Priority {
+        vlan_priority: 7,
         queue: 1,
     };
 
@@ -293,27 +288,25 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_as_it_was_written_and_others_are_others() {
-        let any = Rule {
-            frames: Frames::Udp {
-                destination: None,
-                destination_port: 7411,
-            },
-            ..RULE_OF_TEST
+        let any = FlowRule::Port {
+            destination: None,
+            destination_port: 7411,
+            queue: 3,
         };
         for rule in [RULE_OF_TEST, any, BY_PRIORITY] {
-            assert_eq!(parse(&emit(1, rule)), Placed::Known(rule));
+            assert_eq!(parse(&emit(1, rule)), Some(rule));
         }
         let mut with_source = emit(1, RULE_OF_TEST);
         with_source.set(MASKS, [0xff; 4]);
-        assert_eq!(parse(&with_source), Placed::Other);
+        assert_eq!(parse(&with_source), None);
         let mut tcp = emit(1, RULE_OF_TEST);
         tcp.set(FLOW_TYPE, 1_u32.to_ne_bytes());
-        assert_eq!(parse(&tcp), Placed::Other);
+        assert_eq!(parse(&tcp), None);
         let mut in_a_vlan = emit(1, BY_PRIORITY);
         in_a_vlan.set(MORE_MASKS + TAG, [0xef, 0xff]);
-        assert_eq!(parse(&in_a_vlan), Placed::Other);
+        assert_eq!(parse(&in_a_vlan), None);
         let mut dropped = emit(1, RULE_OF_TEST);
         dropped.set(QUEUE, u64::MAX.to_ne_bytes());
-        assert_eq!(parse(&dropped), Placed::Other);
+        assert_eq!(parse(&dropped), None);
     }
 }

@@ -41,9 +41,6 @@ impl Ethtool {
     }
 
     /// Sets the sizes of the rings.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn set_rings(&mut self, interface: &str, rings: RingSizes) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, rings.rx))

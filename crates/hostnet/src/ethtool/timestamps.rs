@@ -23,9 +23,6 @@ pub struct Timestamps {
 
 impl Ethtool {
     /// Time stamps that the device takes.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn timestamps(&mut self, interface: &str) -> Result<Option<Timestamps>, NetlinkError> {
         self.get(GET, interface, |answer: AttributeReader<'_>| {
             let modes = answer.nest(MODES).unwrap_or(AttributeReader(&[]));

@@ -42,9 +42,6 @@ impl Family {
     }
 
     /// Carries out a command; returns the attributes of each answer.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn request(
         &mut self,
         command: u8,
@@ -56,9 +53,6 @@ impl Family {
     }
 
     /// Reads a table; returns the attributes of each entry.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn dump(
         &mut self,
         command: u8,

@@ -79,9 +79,6 @@ pub struct Answer {
 
 impl Connection {
     /// Opens a socket of a netlink protocol.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn open(protocol: isize) -> io::Result<Self> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
@@ -97,9 +94,6 @@ impl Connection {
     }
 
     /// Sends a request and returns its answers, none for most changes.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn request(
         &mut self,
         kind: u16,

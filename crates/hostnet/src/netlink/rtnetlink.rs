@@ -15,17 +15,11 @@ pub struct Rtnetlink(Connection);
 
 impl Rtnetlink {
     /// Opens it in the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
     }
 
     /// Sends a request and returns its answers, none for most changes.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn request(
         &mut self,
         message: &RouteNetlinkMessage,
@@ -38,9 +32,6 @@ impl Rtnetlink {
     }
 
     /// Reads the table that a request names.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn dump(
         &mut self,
         message: &RouteNetlinkMessage,

@@ -50,9 +50,6 @@ struct Listed {
 
 impl Queueing {
     /// Opens it in the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
     }
@@ -80,9 +77,6 @@ impl Queueing {
     }
 
     /// Root of a device; `None` if there is none that can be seen.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn root(&mut self, interface: &str) -> Result<Option<RootQdisc>, NetlinkError> {
         let listed = self.list(interface)?;
         let root = listed.into_iter().find(|listed| listed.parent == ROOT);
@@ -104,9 +98,6 @@ impl Queueing {
     }
 
     /// Qdisc of one transmit queue; `None` where the root has no classes.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn of_queue(
         &mut self,
         interface: &str,
@@ -149,9 +140,6 @@ impl Queueing {
     }
 
     /// Frames sent through the qdisc of each transmit queue; empty where the queues have none.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
     pub fn sent(&mut self, interface: &str) -> Result<BTreeMap<u32, u64>, NetlinkError> {
         let listed = self.list(interface)?;
         let root = listed.iter().find(|listed| listed.parent == ROOT);

@@ -170,9 +170,6 @@ pub struct RouteMonitor {
 
 impl RouteMonitor {
     /// Opens it in the calling thread's network namespace; nothing is read yet.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn open(interface_index: u32) -> io::Result<RouteMonitor> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         let port = socket.bind_auto()?.port_number();

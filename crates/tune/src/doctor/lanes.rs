@@ -140,7 +140,8 @@ mod tests {
     use std::time::Duration;
 
     use isolane_hostnet::napi::ThreadState;
-    use isolane_hostnet::xdp_facts::{Device, Features, Sockets, XdpFacts};
+    use isolane_hostnet::netdev::XdpFeatures;
+    use isolane_hostnet::xdp_facts::{Device, Sockets, XdpFacts};
 
     use super::super::{Finding, Severity};
     use super::*;
@@ -155,7 +156,7 @@ mod tests {
                     has_carrier: true,
                     has_address: true,
                     mtu_bytes: Some(1500),
-                    features: Some(Features {
+                    features: Some(XdpFeatures {
                         runs_programs: true,
                         redirects: true,
                         has_zero_copy: true,

@@ -1,9 +1,8 @@
 //! What a network device can do and is set to.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
-use isolane_hostnet::ethtool::{Coalescing, Feature, Queues, RingSizes, Timestamps};
+use isolane_hostnet::ethtool::{Coalescing, Feature, FlowRules, Queues, RingSizes, Timestamps};
 use isolane_hostnet::qdisc::RootQdisc;
 use serde::{Deserialize, Serialize};
 
@@ -63,49 +62,6 @@ pub struct ReceiveHash {
     pub symmetric: bool,
     /// Whether the UDP ports of IPv4 are hashed, or addresses only; `None`: not said, or neither.
     pub udp4_hashes_ports: Option<bool>,
-}
-
-/// Rules that steer received frames (ntuple).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FlowRules {
-    /// How many there can be; where the driver does not say, as many as are looked at.
-    pub capacity: u32,
-    /// Those there are, by their place.
-    pub rules: BTreeMap<u32, FlowRule>,
-    /// Places of rules of other forms, which somebody else has set.
-    pub others: Vec<u32>,
-}
-
-/// A rule that steers received frames to a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-pub enum FlowRule {
-    /// UDP datagrams of IPv4.
-    Port {
-        /// To this address; `None`: to any.
-        destination: Option<Ipv4Addr>,
-        /// To this port.
-        destination_port: u16,
-        /// The queue they go to.
-        queue: u32,
-    },
-    /// Frames with a tag of IEEE 802.1Q of this priority (PCP), in whatever VLAN.
-    Priority {
-        /// The priority, 0 to 7.
-        vlan_priority: u8,
-        /// The queue they go to.
-        queue: u32,
-    },
-}
-
-impl FlowRule {
-    /// The queue that frames go to.
-    pub fn queue(&self) -> u32 {
-        match self {
-            Self::Port { queue, .. } | Self::Priority { queue, .. } => *queue,
-        }
-    }
 }
 
 /// An interrupt of a device.

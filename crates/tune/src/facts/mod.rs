@@ -17,8 +17,10 @@ mod ptp;
 pub(crate) use attribute::port_list;
 pub use boot::{Boot, Loader};
 pub use clock::Clock;
-pub use device::{Device, FlowRule, FlowRules, Interrupt, ReceiveHash};
-pub use isolane_hostnet::ethtool::{Coalescing, Feature, Queues, RingSizes, Timestamps};
+pub use device::{Device, Interrupt, ReceiveHash};
+pub use isolane_hostnet::ethtool::{
+    Coalescing, Feature, FlowRule, FlowRules, Queues, RingSizes, Timestamps,
+};
 pub use isolane_hostnet::qdisc::{
     CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,
 };

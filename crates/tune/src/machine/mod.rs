@@ -13,7 +13,6 @@ use isolane_hostnet::ethtool::Ethtool;
 use isolane_hostnet::ethtool::{ntuple, rss};
 use isolane_hostnet::qdisc::Queueing;
 
-use crate::facts::FlowRule;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 pub(crate) use self::thread::{KernelThreads, class, napi_instance};
@@ -166,61 +165,19 @@ fn of_driver(error: std::io::Error) -> SettingError {
 /// What stands at a place of the device's rules.
 fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
     let rules = ntuple::rules(interface).map_err(of_driver)?;
-    let placed = rules.placed.iter().find(|(place, _)| *place == location);
-    match placed {
-        None => Ok(Value::Absent),
-        Some((_, ntuple::Placed::Known(rule))) => Ok(Value::Rule((*rule).into())),
-        Some((_, ntuple::Placed::Other)) => Err(SettingError::System(String::from(
+    match rules.rules.get(&location) {
+        Some(rule) => Ok(Value::Rule(*rule)),
+        None if rules.others.contains(&location) => Err(SettingError::System(String::from(
             "a rule of another form stands there, which somebody else has set",
         ))),
+        None => Ok(Value::Absent),
     }
 }
 
 fn set_rule(interface: &str, location: u32, value: &Value) -> Result<(), SettingError> {
     let done = match value {
-        Value::Rule(rule) => ntuple::insert_rule(interface, location, (*rule).into()),
+        Value::Rule(rule) => ntuple::insert_rule(interface, location, *rule),
         _ => ntuple::delete_rule(interface, location),
     };
     done.map_err(of_driver)
-}
-
-/// A rule as the device has it, and back.
-impl From<ntuple::Rule> for FlowRule {
-    fn from(rule: ntuple::Rule) -> Self {
-        let queue = rule.queue;
-        match rule.frames {
-            ntuple::Frames::Udp {
-                destination,
-                destination_port,
-            } => Self::Port {
-                destination,
-                destination_port,
-                queue,
-            },
-            ntuple::Frames::Priority(vlan_priority) => Self::Priority {
-                vlan_priority,
-                queue,
-            },
-        }
-    }
-}
-
-impl From<FlowRule> for ntuple::Rule {
-    fn from(rule: FlowRule) -> Self {
-        let frames = match rule {
-            FlowRule::Port {
-                destination,
-                destination_port,
-                ..
-            } => ntuple::Frames::Udp {
-                destination,
-                destination_port,
-            },
-            FlowRule::Priority { vlan_priority, .. } => ntuple::Frames::Priority(vlan_priority),
-        };
-        Self {
-            frames,
-            queue: rule.queue(),
-        }
-    }
 }

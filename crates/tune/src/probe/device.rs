@@ -3,14 +3,12 @@
 
 use std::path::Path;
 
-use isolane_hostnet::ethtool::Ethtool;
-use isolane_hostnet::ethtool::ntuple::{self, Placed};
-use isolane_hostnet::ethtool::{self, rss};
+use isolane_hostnet::ethtool::{self, Ethtool, ntuple, rss};
 use isolane_hostnet::qdisc::Queueing;
 
 use super::files::{entries, text, value};
 use super::interrupts::interrupts;
-use crate::facts::{Device, FlowRules, Interface, ReceiveHash};
+use crate::facts::{Device, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
 
@@ -42,7 +40,7 @@ impl Sources {
             interface: name.clone(),
             driver: ethtool::driver(name).or_else(|| interface.driver.clone()),
             receive_hash: receive_hash(name),
-            flow_rules: flow_rules(name),
+            flow_rules: ntuple::rules(name).ok(),
             interrupts: interrupts(name, &self.threads),
             gro_flush_timeout_ns: value(format!("{folder}/gro_flush_timeout")),
             deferred_interrupts: value(format!("{folder}/napi_defer_hard_irqs")),
@@ -92,23 +90,6 @@ fn receive_hash(interface: &str) -> Option<ReceiveHash> {
         symmetric: hash.transform != 0,
         udp4_hashes_ports: rss::udp4_hashes_ports(interface).ok(),
     })
-}
-
-fn flow_rules(interface: &str) -> Option<FlowRules> {
-    let rules = ntuple::rules(interface).ok()?;
-    let mut flow_rules = FlowRules {
-        capacity: rules.capacity,
-        ..FlowRules::default()
-    };
-    for (place, placed) in rules.placed {
-        match placed {
-            Placed::Known(rule) => {
-                flow_rules.rules.insert(place, rule.into());
-            }
-            Placed::Other => flow_rules.others.push(place),
-        }
-    }
-    Some(flow_rules)
 }
 
 /// Folders of a device's queues, `.../queues/rx-0`, those that receive first, each by number.

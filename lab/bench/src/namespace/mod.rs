@@ -91,17 +91,9 @@ impl Testbed {
         let (mut a, mut b, mut cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         connect(&mut a, &mut cable, Host::A, config)?;
         connect(&mut b, &mut cable, Host::B, config)?;
-        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
-        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
-        introduce(&mut a, Host::A, &hardware_b)?;
-        introduce(&mut b, Host::B, &hardware_a)?;
-        let mut testbed = Testbed {
-            host_a: Arc::new(a.descriptor),
-            host_b: Arc::new(b.descriptor),
-            cable: Arc::new(cable.descriptor),
-            config: config.clone(),
-            notes: [a.notes, b.notes, cable.notes].concat(),
-        };
+        let notes = std::mem::take(&mut cable.notes);
+        let mut testbed = Testbed::of_hosts(a, b, cable, config)?;
+        testbed.notes.extend(notes);
         testbed.steer_receive_work();
         Ok(testbed)
     }
@@ -113,17 +105,7 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
         join([&mut a, &mut b], ends, config)?;
-        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
-        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
-        introduce(&mut a, Host::A, &hardware_b)?;
-        introduce(&mut b, Host::B, &hardware_a)?;
-        Ok(Testbed {
-            host_a: Arc::new(a.descriptor),
-            host_b: Arc::new(b.descriptor),
-            cable: Arc::new(cable.descriptor),
-            config: config.clone(),
-            notes: [a.notes, b.notes].concat(),
-        })
+        Testbed::of_hosts(a, b, cable, config)
     }
 
     /// Makes two hosts of two network devices of the calling thread's namespace, which something real joins:
@@ -133,6 +115,16 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         plug_in(&mut a, Host::A, devices[0])?;
         plug_in(&mut b, Host::B, devices[1])?;
+        Testbed::of_hosts(a, b, cable, config)
+    }
+
+    /// Gives two joined hosts their addresses, and each the other as a neighbour.
+    fn of_hosts(
+        mut a: Namespace,
+        mut b: Namespace,
+        cable: Namespace,
+        config: &TestbedConfig,
+    ) -> Result<Testbed, TestbedError> {
         let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
         let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
         introduce(&mut a, Host::A, &hardware_b)?;
