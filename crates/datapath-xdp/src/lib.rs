@@ -8,14 +8,8 @@
 //! [`Datapath`](isolane_datapath::Datapath).
 
 pub mod classifier;
-pub mod clock;
 pub mod egress;
-mod interface;
-pub mod landing;
 pub mod limits;
-pub mod napi;
-mod netdev;
 pub mod preflight;
 pub mod socket;
-pub mod steering;
 pub mod xdp;

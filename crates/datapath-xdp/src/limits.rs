@@ -12,18 +12,6 @@ pub const MAX_QUEUES: usize = 8;
 /// Lanes of one queue: one a level.
 pub const MAX_LANES: usize = 8;
 
-/// IPv4 routes that are followed, those of the local table included: a host with more is a router
-/// with a routing protocol, whose traffic takes the kernel's way. A look-up that is not remembered
-/// passes them all, about a microsecond.
-pub const MAX_ROUTES: usize = 512;
-
-/// Neighbours on the device's link that are followed: as many as the kernel itself keeps before it
-/// collects them at once (`gc_thresh3`).
-pub const MAX_NEIGHBOURS: usize = 1_024;
-
-/// IPv4 addresses of the device: one a network in practice.
-pub const MAX_ADDRESSES: usize = 16;
-
 /// Sets of flows whose headers are remembered; a power of two. With [`FLOW_WAYS`] 1,024 flows: the
 /// engine's 512 matches, at two levels or to two addresses each.
 pub const FLOW_SETS: usize = 256;
@@ -40,11 +28,8 @@ pub const MAX_FOLLOWED_DATAGRAMS: usize = 8;
 /// goes on with the next look, so that what became urgent meanwhile waits for a fraction of that.
 pub const FOLLOWED_BY_A_LOOK: usize = 2;
 
-/// Bytes of one netlink datagram: the most the kernel fills at once.
-pub const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
-
-/// Calls until everything is known at the start: room for 1,024 interfaces, [`MAX_ROUTES`] and
-/// [`MAX_NEIGHBOURS`] twice over.
+/// Calls until everything is known at the start: room for 1,024 interfaces, [`MAX_ROUTES`](isolane_hostnet::limits::MAX_ROUTES) and
+/// [`MAX_NEIGHBOURS`](isolane_hostnet::limits::MAX_NEIGHBOURS) twice over.
 pub const MAX_STARTING_CALLS: usize = 64;
 
 /// Neighbours that the kernel is asked to confirm by one call, about once a second: it asks each at
@@ -131,25 +116,6 @@ pub const REFILL_BURST: usize = 8;
 /// Waiting frames of less critical lanes that one call takes back at most: as many as a burst.
 pub const MAX_RECYCLED: usize = 16;
 
-/// Netlink datagrams of one answer about queues or NAPI instances: of 32 KiB each, room for
-/// thousands of queues.
-pub const MAX_NETDEV_ANSWERS: usize = 64;
-
-/// NAPI instances of one device that are looked at: one a queue, on servers as many as cores.
-pub const MAX_NAPI_INSTANCES: usize = 256;
-
-/// The longest a frame may wait for a poll where interrupts are put off: beyond a millisecond no
-/// critical topic has a use for it.
-pub const MAX_POLL_WAIT: Duration = Duration::from_millis(1);
-
-/// Polls without a frame before interrupts come again: with [`MAX_POLL_WAIT`] a tenth of a second
-/// after the last frame at most, so that an idle device costs nothing.
-pub const MAX_IDLE_POLLS: u32 = 100;
-
-/// How long to look for the threads of NAPI instances that were just switched on: the kernel starts
-/// them within the call.
-pub const NAPI_THREAD_PATIENCE: Duration = Duration::from_millis(200);
-
 /// Bytes of the largest packet a lane can receive: what is left of the largest chunk, a page, behind
 /// the kernel's head room and the Ethernet header with two tags.
 pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES) as u32;
@@ -157,17 +123,3 @@ pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BY
 /// How often the kernel is asked to take a program whose verification was interrupted: that happens to
 /// a few of a thousand on a busy machine, so to this many in a row never.
 pub const LOAD_ATTEMPTS: usize = 10;
-
-/// Entries of a receive hash's table: devices have 16 to 2,048.
-pub const MAX_HASH_ENTRIES: u32 = 16_384;
-
-/// Bytes of its key: devices have 40 to 52.
-pub const MAX_HASH_KEY_BYTES: u32 = 1_024;
-
-/// Steering rules of a device that are looked at: the largest tables have 8,192, and mostly empty. So many places
-/// are taken for there, too, where a driver does not say how many it has.
-pub const MAX_STEERING_RULES: u32 = 8_192;
-
-/// Queues whose landings are told apart: a socket each for every port that is looked at. What lands on
-/// others is counted as landing on none that is known.
-pub const MAX_LANDING_QUEUES: u32 = 64;

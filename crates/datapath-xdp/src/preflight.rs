@@ -1,14 +1,12 @@
 //! What has to be there before a lane can be, looked at without changing anything.
 //!
-//! [`Ground::look`] reads what matters of kernel, rights and interface; [`examine`] turns it into
+//! [`facts`] reads what matters of kernel, rights and interface; [`examine`] turns it into
 //! checks: what is so, what it costs, what to do. Opening a lane finds out the same, one obstacle
 //! at a time; this names all at once, and is what `isolane doctor` shows.
 
-mod ethtool;
-mod ground;
+use isolane_hostnet::xdp_facts::{Device, Sockets, XdpFacts};
 
-pub use self::ethtool::Channels;
-pub use self::ground::{Device, Features, Ground, Sockets};
+use crate::classifier::Foreign;
 use crate::limits::{LANE_MTU_BYTES, MAX_QUEUES};
 
 /// The first kernel whose AF_XDP, links and verifier the lanes build on.
@@ -147,12 +145,23 @@ impl Checks {
 /// Looks at an interface of the calling thread's network namespace, and at the machine it is in.
 #[must_use]
 pub fn look(interface: &str, wanted: &Wanted) -> Vec<Check> {
-    examine(&Ground::look(interface), wanted)
+    examine(&facts(interface), wanted)
+}
+
+/// Facts of an interface of the calling thread's network namespace, with the program on its XDP hook.
+#[must_use]
+pub fn facts(interface: &str) -> XdpFacts {
+    let mut facts = XdpFacts::look(interface);
+    if let Some(device) = &mut facts.device {
+        let program = Foreign::on(device.index).ok().flatten();
+        device.program = program.map(|program| program.to_string());
+    }
+    facts
 }
 
 /// What stands in the way of lanes on this ground, or beside it; a pure function.
 #[must_use]
-pub fn examine(ground: &Ground, wanted: &Wanted) -> Vec<Check> {
+pub fn examine(ground: &XdpFacts, wanted: &Wanted) -> Vec<Check> {
     let mut checks = Checks(Vec::new());
     kernel(ground, &mut checks);
     rights(ground, wanted, &mut checks);
@@ -172,7 +181,7 @@ pub fn examine(ground: &Ground, wanted: &Wanted) -> Vec<Check> {
     checks.0
 }
 
-fn kernel(ground: &Ground, checks: &mut Checks) {
+fn kernel(ground: &XdpFacts, checks: &mut Checks) {
     let release = &ground.kernel_release;
     let (major, minor) = FIRST_KERNEL;
     match ground.is_kernel_since(major, minor) {
@@ -203,7 +212,7 @@ fn kernel(ground: &Ground, checks: &mut Checks) {
     }
 }
 
-fn rights(ground: &Ground, wanted: &Wanted, checks: &mut Checks) {
+fn rights(ground: &XdpFacts, wanted: &Wanted, checks: &mut Checks) {
     if ground.missing_capabilities.is_empty() {
         match ground.is_in_user_namespace {
             true => checks.impossible(

@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use isolane_datapath_xdp::napi::{Policy, Scheduling};
+use isolane_hostnet::napi::{Policy, Scheduling};
 use rustix::io::Errno;
 
 /// List of online cores.

@@ -18,7 +18,6 @@
 
 pub mod apply;
 mod doctor;
-mod ethtool;
 mod export;
 mod facts;
 mod filters;
@@ -26,10 +25,8 @@ pub mod limits;
 mod lists;
 mod machine;
 mod needs;
-mod netlink;
 mod plan;
 mod probe;
-mod qdisc;
 mod setting;
 pub mod steer;
 mod systemd;

@@ -65,21 +65,6 @@ pub(crate) const MAX_ERROR_TEXT: usize = 300;
 /// Bytes of an interface's name (IFNAMSIZ, without the end).
 pub(crate) const MAX_INTERFACE_NAME: usize = 15;
 
-/// Bytes of one netlink datagram: the most the kernel fills at once.
-pub(crate) const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
-
-/// Datagrams of one answer: a list of the queues of hundreds of devices, some 100 to a datagram.
-pub(crate) const MAX_NETLINK_DATAGRAMS: usize = 1_024;
-
-/// How long a datagram of an answer by netlink is waited for: one that never comes. It does not end the kernel's own
-/// work: questions are answered while they are sent, and the parts of lists while they are received, both perhaps
-/// behind the lock of all devices; a driver that hangs with it keeps this process, as it keeps `ip` and `ethtool`.
-pub(crate) const NETLINK_PATIENCE: Duration = Duration::from_secs(20);
-
-/// How often a list is asked for that changes while it is told: container hosts make devices by the
-/// second, and a list takes milliseconds.
-pub(crate) const MAX_NETLINK_QUESTIONS: usize = 8;
-
 /// Bytes of the journal of what was found: some hundreds of settings a plan, among them documents.
 pub const MAX_JOURNAL_BYTES: u64 = 16 << 20;
 

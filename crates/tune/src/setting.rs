@@ -13,6 +13,7 @@ use std::io;
 
 use rustix::io::Errno;
 
+use isolane_hostnet::netlink::NetlinkError;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdisc};
@@ -170,6 +171,12 @@ impl Setting {
     /// Whether it is on disk, and not in the kernel.
     pub(crate) fn is_kept_by_a_boot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
+    }
+}
+
+impl From<NetlinkError> for SettingError {
+    fn from(error: NetlinkError) -> Self {
+        Self::of_system(&error.error, error.message.as_deref())
     }
 }
 

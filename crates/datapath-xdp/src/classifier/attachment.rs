@@ -7,8 +7,6 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
-
 /// How a program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AttachMode {
@@ -102,18 +100,4 @@ impl Link {
         bpf(BPF_OBJ_GET_INFO_BY_FD, &mut argument).ok()?;
         Some(information.interface_index).filter(|index| *index != 0)
     }
-}
-
-/// The number of the program that is on an interface, in whatever mode.
-pub(super) fn program_of(link: &LinkMessage) -> Option<u32> {
-    let mut attributes = link.attributes.iter();
-    let xdp = attributes.find_map(|attribute| match attribute {
-        LinkAttribute::Xdp(xdp) => Some(xdp),
-        _ => None,
-    })?;
-    // With programs in several modes the kernel names each and none as "the" program.
-    xdp.iter().find_map(|attribute| match attribute {
-        LinkXdp::ProgId(id) | LinkXdp::DrvProgId(id) | LinkXdp::SkbProgId(id) => Some(*id),
-        _ => None,
-    })
 }

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use isolane_hostnet::capabilities::{self, Names};
+
 use super::foreign::Foreign;
-use super::rights::{self, Names};
 
 /// Why the classifier could not be loaded, attached, or told something.
 #[derive(Debug, thiserror::Error)]
@@ -146,7 +147,7 @@ pub(super) fn not_attached(
 ) -> ClassifierError {
     match cause.raw_os_error() {
         Some(libc::EPERM) => ClassifierError::Denied {
-            missing: rights::missing(),
+            missing: capabilities::missing(),
         },
         Some(libc::EBUSY | libc::EEXIST) => match Foreign::on(interface_index) {
             Ok(Some(program)) => ClassifierError::Foreign { interface, program },

@@ -8,11 +8,9 @@ use std::io;
 use std::path::Path;
 
 use aya::programs::loaded_programs;
-use netlink_packet_route::link::LinkMessage;
+use isolane_hostnet::link;
 
-use super::attachment;
 use super::program::Tag;
-use crate::interface;
 use crate::limits::MAX_NAMED_OWNERS;
 
 /// A program that is not ours.
@@ -28,18 +26,14 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// The program on an interface's hook.
+    /// Program on the XDP hook of an interface.
     pub(crate) fn on(interface_index: u32) -> io::Result<Option<Foreign>> {
-        interface::describe(interface_index).map(|link| Foreign::named_by(&link))
-    }
-
-    /// The program on the hook of an interface that the kernel has described.
-    pub(crate) fn named_by(link: &LinkMessage) -> Option<Foreign> {
-        attachment::program_of(link).map(|id| Foreign {
+        let program = link::xdp_program(&link::describe(interface_index)?);
+        Ok(program.map(|id| Foreign {
             id,
             name_and_tag: name_and_tag(id),
             owners: owners(id),
-        })
+        }))
     }
 }
 

@@ -28,7 +28,6 @@ mod foreign;
 mod layout;
 mod memory;
 mod program;
-pub(crate) mod rights;
 mod table;
 pub mod twin;
 
@@ -36,6 +35,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use isolane_datapath::flow::{InterfaceProtection, ProtectError, Protection};
+use isolane_hostnet::link::name_of;
 use isolane_wire::level::Level;
 
 pub use self::attachment::AttachMode;
@@ -52,9 +52,7 @@ use self::layout::Queue;
 use self::memory::Memory;
 use self::program::Loaded;
 pub use self::program::Tag;
-pub use self::rights::Names;
 use self::table::Table;
-use crate::interface::name_of;
 use crate::limits::{MAX_LANES, MAX_QUEUES};
 
 /// The program of one interface. Dropped, it is off the interface; frames that it has handed to

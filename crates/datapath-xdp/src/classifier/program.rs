@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use aya::maps::{Map, MapError, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use isolane_hostnet::capabilities;
 
 use super::error::ClassifierError;
 use super::layout::Shared;
 use super::memory::Memory;
-use super::rights;
 use crate::limits::{LOAD_ATTEMPTS, VERIFIER_LOG_BYTES};
 
 /// The object, as `cargo xtask classifier` builds it.
@@ -276,7 +276,7 @@ fn unlike_us(what: &'static str) -> ClassifierError {
 
 /// What an error of loading means to whoever started us.
 fn explain(error: EbpfError) -> ClassifierError {
-    let release = rights::kernel_release();
+    let release = capabilities::kernel_release();
     let (doing, cause, log) = match error {
         EbpfError::MapError(MapError::CreateError { io_error, .. }) => {
             ("making the classifier's maps", io_error, String::new())
@@ -303,11 +303,12 @@ fn explain(error: EbpfError) -> ClassifierError {
         }
     };
     // The verifier refuses with EACCES what it would allow a process that has all capabilities.
-    let is_denied = cause.raw_os_error() == Some(libc::EPERM) || !rights::missing().0.is_empty();
+    let is_denied =
+        cause.raw_os_error() == Some(libc::EPERM) || !capabilities::missing().0.is_empty();
     if is_denied {
         return denied(cause, &release);
     }
-    if !rights::is_since(&release, 5, 9) {
+    if !capabilities::is_since(&release, 5, 9) {
         return ClassifierError::TooOld {
             release,
             what: "a program that goes with its owner",
@@ -327,14 +328,14 @@ fn explain(error: EbpfError) -> ClassifierError {
 /// The kernel says "not permitted" to the missing capability, to the one that does not count, and,
 /// before 5.11, to too much locked memory.
 fn denied(cause: io::Error, release: &str) -> ClassifierError {
-    let missing = rights::missing();
+    let missing = capabilities::missing();
     if !missing.0.is_empty() {
         return ClassifierError::Denied { missing };
     }
-    if rights::in_user_namespace() {
+    if capabilities::in_user_namespace() {
         return ClassifierError::UserNamespace;
     }
-    if !rights::is_since(release, 5, 11) {
+    if !capabilities::is_since(release, 5, 11) {
         return ClassifierError::Memlock {
             bytes: size_of::<Shared>(),
             limit_bytes: memlock_limit_bytes(),

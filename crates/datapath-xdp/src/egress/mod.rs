@@ -21,30 +21,24 @@
 //! within the time a kernel socket would take; one that announces it (as Linux does when an interface
 //! comes up) at once.
 
-mod device;
-mod follower;
 mod header;
 mod judgement;
-mod neighbours;
 mod observation;
-mod reading;
 mod remembered;
-mod routes;
 mod tables;
 mod way;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-pub use self::device::{Address, DeviceState};
-use self::follower::Follower;
-pub use self::follower::{FollowCounts, Followed};
+use isolane_hostnet::neighbour::Certainty;
+use isolane_hostnet::route_monitor::{DeviceState, FollowCounts, Followed, RouteMonitor, Snapshot};
+
 pub use self::header::{Flow, MAX_HEADER_BYTES, Template, UdpChecksum};
 pub use self::judgement::{Judgement, Partial, judge};
-pub use self::neighbours::Certainty;
 pub use self::observation::{EgressObservation, NeighbourObservation, RouteObservation};
 use self::remembered::{Entry, Remembered};
-use self::tables::Tables;
+use self::tables::resolve;
 pub use self::way::{Device, Reason, Way};
 use crate::limits::{MAX_CONFIRMATIONS, MAX_FOLLOWED_DATAGRAMS, MAX_STARTING_CALLS};
 
@@ -119,8 +113,7 @@ pub struct Known {
 /// The ways out by one device.
 pub struct Egress {
     vlan: Option<u16>,
-    tables: Tables,
-    follower: Follower,
+    monitor: RouteMonitor,
     remembered: Remembered,
     generation: u64,
     counts: Counts,
@@ -133,11 +126,11 @@ impl Egress {
     /// # Errors
     /// [`EgressError`].
     pub fn open(config: &EgressConfig) -> Result<Egress, EgressError> {
-        let follower = Follower::open().map_err(|source| EgressError::Netlink { source })?;
+        let monitor = RouteMonitor::open(config.interface_index)
+            .map_err(|source| EgressError::Netlink { source })?;
         let mut egress = Egress {
             vlan: config.vlan,
-            tables: Tables::new(config.interface_index),
-            follower,
+            monitor,
             remembered: Remembered::new(),
             generation: 1,
             counts: Counts::default(),
@@ -145,23 +138,23 @@ impl Egress {
         // The kernel answers within the system call that asks.
         for _ in 0..MAX_STARTING_CALLS {
             egress.follow();
-            if egress.tables.device.is_gone {
+            if egress.tables().device.is_gone {
                 return Err(EgressError::NoInterface {
                     index: config.interface_index,
                 });
             }
-            if egress.tables.is_synchronised {
+            if egress.tables().is_synchronised {
                 return Ok(egress);
             }
         }
         Err(EgressError::Restless {
-            readings: egress.follower.counts().readings,
+            readings: egress.monitor.counts().readings,
         })
     }
 
     /// Readable when the kernel has news.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.follower.descriptor()
+        self.monitor.descriptor()
     }
 
     /// Takes in what the kernel has told, within a bound, and never waits. To be called at leisure; it
@@ -173,7 +166,7 @@ impl Egress {
     /// The same for so many netlink datagrams. When it returns,
     /// [`descriptor`](Self::descriptor) is readable if there is more to be taken in.
     pub fn follow_at_most(&mut self, datagrams: usize) -> Followed {
-        let followed = self.follower.follow(&mut self.tables, datagrams);
+        let followed = self.monitor.follow(datagrams);
         if followed.has_changed {
             self.generation += 1;
         }
@@ -185,7 +178,7 @@ impl Egress {
     pub fn keep_fresh(&mut self) {
         let mut stale = [[0; 4]; MAX_CONFIRMATIONS];
         let mut count = 0;
-        let neighbours = &self.tables.neighbours;
+        let neighbours = &self.monitor.snapshot().neighbours;
         for address in self.remembered.take_used() {
             let is_stale = neighbours
                 .get(address)
@@ -196,7 +189,7 @@ impl Egress {
             }
         }
         for address in &stale[..count] {
-            self.follower.confirm(self.tables.device.index, *address);
+            self.monitor.confirm(*address);
         }
     }
 
@@ -204,7 +197,7 @@ impl Egress {
     /// allocation. What is sent asks [`headers`](Self::headers) instead, which remembers.
     #[must_use]
     pub fn resolve(&self, destination: [u8; 4]) -> Way {
-        match self.tables.resolve(destination, self.vlan) {
+        match resolve(self.tables(), destination, self.vlan) {
             Ok(found) => Way::Device(found.device),
             Err(reason) => Way::Kernel(reason),
         }
@@ -290,7 +283,7 @@ impl Egress {
     #[cold]
     fn make(&mut self, flow: &Flow) -> usize {
         let place = self.remembered.place_for(flow);
-        let found = self.tables.resolve(flow.destination, self.vlan);
+        let found = resolve(self.tables(), flow.destination, self.vlan);
         let entry = Entry {
             flow: *flow,
             generation: self.generation,
@@ -303,15 +296,19 @@ impl Egress {
         place
     }
 
+    fn tables(&self) -> &Snapshot {
+        self.monitor.snapshot()
+    }
+
     /// The device as the kernel last described it.
     #[must_use]
     pub fn device(&self) -> &DeviceState {
-        &self.tables.device
+        &self.tables().device
     }
 
     /// This host's local and broadcast routes: address and prefix length.
     pub fn local_networks(&self) -> impl Iterator<Item = ([u8; 4], u8)> {
-        let local = self.tables.routes.local();
+        let local = self.tables().routes.local();
         local.map(|route| (route.destination.to_be_bytes(), route.prefix_bits))
     }
 
@@ -325,9 +322,9 @@ impl Egress {
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
-            neighbours_refused: self.tables.neighbours.refused(),
-            routes_refused: self.tables.routes.refused(),
-            follow: self.follower.counts(),
+            neighbours_refused: self.tables().neighbours.refused(),
+            routes_refused: self.tables().routes.refused(),
+            follow: self.monitor.counts(),
             ..self.counts
         }
     }
@@ -335,6 +332,6 @@ impl Egress {
     /// The tables, for people. It allocates.
     #[must_use]
     pub fn observe(&self) -> EgressObservation {
-        observation::observe(&self.tables, self.counts())
+        observation::observe(self.tables(), self.counts())
     }
 }

@@ -2,13 +2,12 @@
 
 use std::net::Ipv4Addr;
 
+use isolane_hostnet::neighbour::Certainty;
+use isolane_hostnet::route::{RouteKind, Table};
+use isolane_hostnet::route_monitor::{DeviceState, Snapshot};
 use isolane_wire::ethernet::MacAddress;
 
 use super::Counts;
-use super::device::DeviceState;
-use super::neighbours::Certainty;
-use super::routes::{RouteKind, Table};
-use super::tables::Tables;
 
 /// What is known now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +50,7 @@ pub struct NeighbourObservation {
     pub certainty: Certainty,
 }
 
-pub(super) fn observe(tables: &Tables, counts: Counts) -> EgressObservation {
+pub(super) fn observe(tables: &Snapshot, counts: Counts) -> EgressObservation {
     let leaves_here = |interface: u32| interface == tables.device.index;
     let routes = tables
         .routes

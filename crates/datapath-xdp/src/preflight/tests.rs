@@ -1,8 +1,10 @@
+use isolane_hostnet::netdev::XdpFeatures;
+
 use super::*;
 
 /// Where everything works.
-fn ground() -> Ground {
-    Ground {
+fn ground() -> XdpFacts {
+    XdpFacts {
         kernel_release: String::from("6.12.5"),
         interface: String::from("eth0"),
         device: Some(Device {
@@ -12,7 +14,7 @@ fn ground() -> Ground {
             has_address: true,
             mtu_bytes: Some(1500),
             driver: Some(String::from("igc")),
-            features: Some(Features {
+            features: Some(XdpFeatures {
                 runs_programs: true,
                 redirects: true,
                 has_zero_copy: true,
@@ -20,7 +22,7 @@ fn ground() -> Ground {
             made_receive_queues: Some(4),
             ..Device::default()
         }),
-        ..Ground::default()
+        ..XdpFacts::default()
     }
 }
 
@@ -33,7 +35,7 @@ fn wanted() -> Wanted {
 }
 
 /// The checks of a subject that are not fine.
-fn trouble(ground: &Ground, wanted: &Wanted, subject: Subject) -> Vec<Check> {
+fn trouble(ground: &XdpFacts, wanted: &Wanted, subject: Subject) -> Vec<Check> {
     let mut checks = examine(ground, wanted);
     checks.retain(|check| check.outcome != Outcome::Fine);
     for check in &checks {
@@ -46,13 +48,13 @@ fn trouble(ground: &Ground, wanted: &Wanted, subject: Subject) -> Vec<Check> {
     checks
 }
 
-fn one(ground: &Ground, wanted: &Wanted, subject: Subject) -> Check {
+fn one(ground: &XdpFacts, wanted: &Wanted, subject: Subject) -> Check {
     let mut checks = trouble(ground, wanted, subject);
     assert_eq!(checks.len(), 1, "{checks:?}");
     checks.remove(0)
 }
 
-fn impossible(change: impl FnOnce(&mut Ground), subject: Subject) -> Check {
+fn impossible(change: impl FnOnce(&mut XdpFacts), subject: Subject) -> Check {
     let mut ground = ground();
     change(&mut ground);
     let check = one(&ground, &wanted(), subject);
@@ -60,7 +62,7 @@ fn impossible(change: impl FnOnce(&mut Ground), subject: Subject) -> Check {
     check
 }
 
-fn on_device(change: impl FnOnce(&mut Device)) -> impl FnOnce(&mut Ground) {
+fn on_device(change: impl FnOnce(&mut Device)) -> impl FnOnce(&mut XdpFacts) {
     |ground| change(ground.device.as_mut().expect("it is there"))
 }
 
@@ -147,9 +149,9 @@ fn a_foreign_program_is_named() {
 
 #[test]
 fn a_driver_without_native_programs_is_told_from_one_that_is_not_known() {
-    let none = Features {
+    let none = XdpFeatures {
         has_zero_copy: true,
-        ..Features::default()
+        ..XdpFeatures::default()
     };
     impossible(
         on_device(|device| device.features = Some(none)),
@@ -181,9 +183,9 @@ fn queues_are_there_and_free_or_it_is_said() {
 
 #[test]
 fn zero_copy_stands_in_the_way_only_where_it_was_asked_for() {
-    let copies = |ground: &mut Ground| {
+    let copies = |ground: &mut XdpFacts| {
         on_device(|device| {
-            device.features = Some(Features {
+            device.features = Some(XdpFeatures {
                 runs_programs: true,
                 redirects: true,
                 has_zero_copy: false,

@@ -5,12 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::Instant;
 
+use isolane_hostnet::link;
+
 use super::error::OpenError;
 use super::rings::{CompletionRing, FillRing, ReceiveRing};
 use super::statistics::Statistics;
 use super::system;
 use super::umem::Umem;
-use crate::interface;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
 
 /// How the kernel is asked to move frames between the device and the registered memory.
@@ -187,7 +188,7 @@ fn register(socket: BorrowedFd<'_>, umem: &Umem) -> Result<(), OpenError> {
 }
 
 fn bind_error(interface_index: u32, queue: u32, source: io::Error) -> OpenError {
-    let name = interface::name_of(interface_index);
+    let name = link::name_of(interface_index);
     let name = name.unwrap_or_else(|| format!("number {interface_index}"));
     OpenError::of_bind(name, queue, source)
 }

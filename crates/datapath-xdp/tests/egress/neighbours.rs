@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use isolane_datapath_xdp::egress::{Certainty, Egress, Reason};
+use isolane_datapath_xdp::egress::{Egress, Reason};
+use isolane_hostnet::neighbour::Certainty;
 use isolane_wire::ethernet::MacAddress;
 
 use crate::hosts::{Hosts, THERE, eventually, ip, mac_of, set};

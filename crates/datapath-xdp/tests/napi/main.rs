@@ -11,7 +11,7 @@ mod packet_socket;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use isolane_datapath_xdp::napi::{NapiError, Plan, Policy, Polling, QueueState, state, switch};
+use isolane_hostnet::napi::{NapiError, Plan, Policy, Polling, QueueState, state, switch};
 
 use bpf::PassAll;
 use hosts::{HERE, Hosts, THERE, eventually, index_of, ip};

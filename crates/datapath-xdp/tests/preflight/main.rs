@@ -5,7 +5,8 @@ mod bpf;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 
-use isolane_datapath_xdp::preflight::{Check, Ground, Outcome, Sockets, Subject, Wanted, look};
+use isolane_datapath_xdp::preflight::{Check, Outcome, Subject, Wanted, look};
+use isolane_hostnet::xdp_facts::{Sockets, XdpFacts};
 
 use isolane_datapath_xdp::socket::{BindMode, ChunkBytes, Queue, QueueConfig, Umem};
 
@@ -38,7 +39,7 @@ fn obstacle(interface: &str, wanted: &Wanted, subject: Subject) -> Check {
 fn nothing_is_in_the_way_on_a_veth_pair() {
     let _hosts = Hosts::with_queues(2);
     assert_eq!(obstacles("host-a", &wanted()), []);
-    let device = Ground::look("host-a").device.expect("it is there");
+    let device = XdpFacts::look("host-a").device.expect("it is there");
     assert_eq!(device.driver.as_deref(), Some("veth"));
     assert_eq!(device.receive_queues(), Some(2));
 }
@@ -147,7 +148,7 @@ fn drop_capabilities() {
 fn capabilities_that_are_missing_are_named_exactly() {
     let _hosts = Hosts::new();
     drop_capabilities();
-    let ground = Ground::look("host-a");
+    let ground = XdpFacts::look("host-a");
     let expected = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
     assert_eq!(ground.missing_capabilities, expected);
     assert_eq!(ground.sockets, Sockets::Refused);

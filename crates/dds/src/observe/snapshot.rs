@@ -6,8 +6,8 @@ use isolane_datapath::{
     FlowObservation, InterfaceObservation, Lane, Ledger, Observation, RingObservation,
     clock::monotonic_now,
 };
-use isolane_datapath_xdp::napi::{Policy, Scheduling};
 use isolane_engine::{ReaderLedger, WriterLedger};
+use isolane_hostnet::napi::{Policy, Scheduling};
 
 use super::{
     SCHEMA,

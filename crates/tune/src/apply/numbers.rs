@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use isolane_datapath_xdp::napi;
+use isolane_hostnet::link::index_of;
+use isolane_hostnet::napi;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::napi_instance;
 use crate::probe::{device_interrupts, interrupt_names};
-use crate::qdisc::index_of;
 use crate::setting::Setting;
 
 /// Numbers of the kernel that hold until the next boot, by what they stand for.

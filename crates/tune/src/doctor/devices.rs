@@ -1,7 +1,7 @@
 //! What the device of an interface can do and is set to: queues, steering, moderation, offloads, rings,
 //! interrupts, time stamps.
 
-use isolane_datapath_xdp::preflight::Features;
+use isolane_hostnet::netdev::XdpFeatures;
 
 use super::{Findings, budget, list};
 use crate::facts::{Device, Facts, RootQdisc};
@@ -44,7 +44,7 @@ fn driver(facts: &Facts, device: &Device, findings: &mut Findings) {
     let features = lanes.and_then(|lanes| lanes.ground.device.as_ref()?.features);
     let id = id(device, "driver");
     match features {
-        Some(Features {
+        Some(XdpFeatures {
             runs_programs: true,
             has_zero_copy,
             ..

@@ -1,8 +1,8 @@
 //! Whether lanes (AF_XDP) work, and how the frames beside them are received.
 
-use isolane_datapath_xdp::limits::MAX_POLL_WAIT;
-use isolane_datapath_xdp::napi::{Policy, Polling, QueueState};
 use isolane_datapath_xdp::preflight::{Check, Outcome, Wanted, examine as check};
+use isolane_hostnet::limits::MAX_POLL_WAIT;
+use isolane_hostnet::napi::{Policy, Polling, QueueState};
 
 use super::Findings;
 use crate::facts::{Facts, LaneGround};
@@ -139,15 +139,16 @@ fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
 mod tests {
     use std::time::Duration;
 
-    use isolane_datapath_xdp::napi::ThreadState;
-    use isolane_datapath_xdp::preflight::{Device, Features, Ground, Sockets};
+    use isolane_hostnet::napi::ThreadState;
+    use isolane_hostnet::netdev::XdpFeatures;
+    use isolane_hostnet::xdp_facts::{Device, Sockets, XdpFacts};
 
     use super::super::{Finding, Severity};
     use super::*;
 
     fn lanes() -> LaneGround {
         LaneGround {
-            ground: Ground {
+            ground: XdpFacts {
                 kernel_release: String::from("6.12.5"),
                 interface: String::from("eth0"),
                 device: Some(Device {
@@ -155,7 +156,7 @@ mod tests {
                     has_carrier: true,
                     has_address: true,
                     mtu_bytes: Some(1500),
-                    features: Some(Features {
+                    features: Some(XdpFeatures {
                         runs_programs: true,
                         redirects: true,
                         has_zero_copy: true,
@@ -163,7 +164,7 @@ mod tests {
                     made_receive_queues: Some(2),
                     ..Device::default()
                 }),
-                ..Ground::default()
+                ..XdpFacts::default()
             },
             receive_work: Vec::new(),
         }

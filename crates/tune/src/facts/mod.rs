@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use isolane_datapath_xdp::napi::QueueState;
-use isolane_datapath_xdp::preflight::Ground;
+use isolane_hostnet::napi::QueueState;
+use isolane_hostnet::xdp_facts::XdpFacts;
 use serde::{Deserialize, Serialize};
 
 mod attribute;
@@ -14,9 +14,12 @@ mod device;
 
 pub(crate) use attribute::port_list;
 pub use boot::{Boot, Loader};
-pub use device::{
-    Coalescing, CreditShaper, Device, EarliestTime, Feature, FlowRule, FlowRules, GateSchedule,
-    Interrupt, QueueQdisc, Queues, ReceiveHash, RingSizes, RootQdisc, Timestamps, TrafficClasses,
+pub use device::{Device, Interrupt, ReceiveHash};
+pub use isolane_hostnet::ethtool::{
+    Coalescing, Feature, FlowRule, FlowRules, Queues, RingSizes, Timestamps,
+};
+pub use isolane_hostnet::qdisc::{
+    CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,
 };
 
 /// A machine.
@@ -69,7 +72,7 @@ pub struct Facts {
 #[serde(default, deny_unknown_fields)]
 pub struct LaneGround {
     /// Kernel, rights and interface, as far as lanes depend on them.
-    pub ground: Ground,
+    pub ground: XdpFacts,
     /// How the receive work of its queues is done; empty where the kernel does not say.
     pub receive_work: Vec<QueueState>,
 }

@@ -9,11 +9,10 @@ mod beside;
 mod document;
 mod thread;
 
-use isolane_datapath_xdp::steering;
+use isolane_hostnet::ethtool::Ethtool;
+use isolane_hostnet::ethtool::{ntuple, rss};
+use isolane_hostnet::qdisc::Queueing;
 
-use crate::ethtool::Ethtool;
-use crate::facts::FlowRule;
-use crate::qdisc::Queueing;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 pub(crate) use self::thread::{KernelThreads, class, napi_instance};
@@ -81,7 +80,7 @@ impl Machine for ThisMachine {
                 Value::Switch(features.get(feature).ok_or(lacking)?.is_on)
             }
             Setting::RssTable { interface } => {
-                let table = steering::receive_hash(interface).map_err(of_driver)?.table;
+                let table = rss::receive_hash(interface).map_err(of_driver)?.table;
                 Value::Table(
                     Some(table)
                         .filter(|table| !table.is_empty())
@@ -89,7 +88,7 @@ impl Machine for ThisMachine {
                 )
             }
             Setting::UdpHash { interface } => {
-                Value::Switch(steering::udp4_hashes_ports(interface).map_err(of_driver)?)
+                Value::Switch(rss::udp4_hashes_ports(interface).map_err(of_driver)?)
             }
             Setting::FlowRule {
                 interface,
@@ -125,14 +124,14 @@ impl Machine for ThisMachine {
             (Setting::Coalescing { interface }, Value::Coalescing(coalescing)) => {
                 Ok(self.ethtool()?.set_coalescing(interface, *coalescing)?)
             }
-            (Setting::Feature { interface, feature }, Value::Switch(is_on)) => {
-                Ok(self.ethtool()?.set_feature(interface, feature, *is_on)?)
-            }
+            (Setting::Feature { interface, feature }, Value::Switch(is_on)) => Ok(self
+                .ethtool()?
+                .set_features(interface, &[feature], *is_on)?),
             (Setting::RssTable { interface }, Value::Table(table)) => {
-                steering::set_table(interface, table).map_err(of_driver)
+                rss::set_table(interface, table).map_err(of_driver)
             }
             (Setting::UdpHash { interface }, Value::Switch(is_on)) => {
-                steering::set_udp4_hashes_ports(interface, *is_on).map_err(of_driver)
+                rss::set_udp4_hashes_ports(interface, *is_on).map_err(of_driver)
             }
             (
                 Setting::FlowRule {
@@ -165,62 +164,20 @@ fn of_driver(error: std::io::Error) -> SettingError {
 
 /// What stands at a place of the device's rules.
 fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
-    let rules = steering::rules(interface).map_err(of_driver)?;
-    let placed = rules.placed.iter().find(|(place, _)| *place == location);
-    match placed {
-        None => Ok(Value::Absent),
-        Some((_, steering::Placed::Known(rule))) => Ok(Value::Rule((*rule).into())),
-        Some((_, steering::Placed::Other)) => Err(SettingError::System(String::from(
+    let rules = ntuple::rules(interface).map_err(of_driver)?;
+    match rules.rules.get(&location) {
+        Some(rule) => Ok(Value::Rule(*rule)),
+        None if rules.others.contains(&location) => Err(SettingError::System(String::from(
             "a rule of another form stands there, which somebody else has set",
         ))),
+        None => Ok(Value::Absent),
     }
 }
 
 fn set_rule(interface: &str, location: u32, value: &Value) -> Result<(), SettingError> {
     let done = match value {
-        Value::Rule(rule) => steering::insert_rule(interface, location, (*rule).into()),
-        _ => steering::delete_rule(interface, location),
+        Value::Rule(rule) => ntuple::insert_rule(interface, location, *rule),
+        _ => ntuple::delete_rule(interface, location),
     };
     done.map_err(of_driver)
-}
-
-/// A rule as the device has it, and back.
-impl From<steering::Rule> for FlowRule {
-    fn from(rule: steering::Rule) -> Self {
-        let queue = rule.queue;
-        match rule.frames {
-            steering::Frames::Udp {
-                destination,
-                destination_port,
-            } => Self::Port {
-                destination,
-                destination_port,
-                queue,
-            },
-            steering::Frames::Priority(vlan_priority) => Self::Priority {
-                vlan_priority,
-                queue,
-            },
-        }
-    }
-}
-
-impl From<FlowRule> for steering::Rule {
-    fn from(rule: FlowRule) -> Self {
-        let frames = match rule {
-            FlowRule::Port {
-                destination,
-                destination_port,
-                ..
-            } => steering::Frames::Udp {
-                destination,
-                destination_port,
-            },
-            FlowRule::Priority { vlan_priority, .. } => steering::Frames::Priority(vlan_priority),
-        };
-        Self {
-            frames,
-            queue: rule.queue(),
-        }
-    }
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use isolane_datapath_xdp::napi::{self, Policy, Scheduling};
+use isolane_hostnet::link::index_of;
+use isolane_hostnet::napi::{self, Policy, Scheduling};
 
 use crate::limits::MAX_ENTRIES;
-use crate::qdisc::index_of;
 use crate::setting::{SettingError, ThreadClass};
 
 /// In a process's flags: it is a thread of the kernel (PF_KTHREAD).

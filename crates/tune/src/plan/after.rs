@@ -1,9 +1,10 @@
 //! What a machine is like once a step was carried out: for those who plan again, and for tests.
 
+use isolane_hostnet::napi::{Policy, QueueState, ThreadState};
+
 use super::slices;
 use crate::facts::{Coalescing, Facts, RootQdisc};
 use crate::setting::{Setting, Value};
-use isolane_datapath_xdp::napi::{Policy, QueueState, ThreadState};
 
 impl Facts {
     /// Takes a step's outcome in: what was set, and what that changes besides.

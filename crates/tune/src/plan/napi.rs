@@ -5,7 +5,7 @@
 //! request or its reply comes to a bulk queue: so they are planned only where every critical flow was
 //! measured on its queue, both ways.
 
-use isolane_datapath_xdp::napi::{Policy, QueueState};
+use isolane_hostnet::napi::{Policy, QueueState};
 
 use crate::setting::{Setting, ThreadClass, Value};
 

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
-use isolane_datapath_xdp::steering::{self, Placed};
+use isolane_hostnet::ethtool::{self, Ethtool, ntuple, rss};
+use isolane_hostnet::qdisc::Queueing;
 
 use super::files::{entries, text, value};
 use super::interrupts::interrupts;
-use crate::ethtool::Ethtool;
-use crate::facts::{Device, FlowRules, Interface, ReceiveHash};
+use crate::facts::{Device, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
-use crate::qdisc::Queueing;
 
 /// The devices behind interfaces: all but loopback.
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
@@ -39,9 +38,9 @@ impl Sources {
         let folder = format!("/sys/class/net/{name}");
         let mut device = Device {
             interface: name.clone(),
-            driver: steering::driver(name).or_else(|| interface.driver.clone()),
+            driver: ethtool::driver(name).or_else(|| interface.driver.clone()),
             receive_hash: receive_hash(name),
-            flow_rules: flow_rules(name),
+            flow_rules: ntuple::rules(name).ok(),
             interrupts: interrupts(name, &self.threads),
             gro_flush_timeout_ns: value(format!("{folder}/gro_flush_timeout")),
             deferred_interrupts: value(format!("{folder}/napi_defer_hard_irqs")),
@@ -73,7 +72,7 @@ fn by_ethtool(device: &mut Device, ethtool: &mut Ethtool) {
 }
 
 fn receive_hash(interface: &str) -> Option<ReceiveHash> {
-    let hash = steering::receive_hash(interface).ok()?;
+    let hash = rss::receive_hash(interface).ok()?;
     // Without a table nothing is spread, whatever function the driver names.
     if hash.table.is_empty() {
         return None;
@@ -89,25 +88,8 @@ fn receive_hash(interface: &str) -> Option<ReceiveHash> {
         key: Some(hash.key).filter(|key| !key.is_empty()),
         table: hash.table,
         symmetric: hash.transform != 0,
-        udp4_hashes_ports: steering::udp4_hashes_ports(interface).ok(),
+        udp4_hashes_ports: rss::udp4_hashes_ports(interface).ok(),
     })
-}
-
-fn flow_rules(interface: &str) -> Option<FlowRules> {
-    let rules = steering::rules(interface).ok()?;
-    let mut flow_rules = FlowRules {
-        capacity: rules.capacity,
-        ..FlowRules::default()
-    };
-    for (place, placed) in rules.placed {
-        match placed {
-            Placed::Known(rule) => {
-                flow_rules.rules.insert(place, rule.into());
-            }
-            Placed::Other => flow_rules.others.push(place),
-        }
-    }
-    Some(flow_rules)
 }
 
 /// Folders of a device's queues, `.../queues/rx-0`, those that receive first, each by number.

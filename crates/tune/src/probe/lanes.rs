@@ -1,7 +1,7 @@
 //! What lanes would stand on.
 
-use isolane_datapath_xdp::napi;
-use isolane_datapath_xdp::preflight::Ground;
+use isolane_datapath_xdp::preflight::facts;
+use isolane_hostnet::napi;
 
 use crate::facts::{Interface, LaneGround};
 use crate::limits::MAX_LANE_GROUNDS;
@@ -11,7 +11,7 @@ use crate::plan::of_vlan;
 /// work is the device's, which may have no address of its own.
 pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
     let ground = |interface: &Interface| {
-        let ground = Ground::look(&interface.name);
+        let ground = facts(&interface.name);
         let index = ground.device.as_ref().map(|device| device.index);
         LaneGround {
             receive_work: index

@@ -3,34 +3,26 @@
 //! for this namespace.
 
 use std::io;
-use std::net::IpAddr;
 
-use netlink_packet_core::{Emitable, Parseable};
-use netlink_packet_route::AddressFamily;
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use isolane_hostnet::link::ipv4_address;
+use isolane_hostnet::netlink::Rtnetlink;
 use netlink_packet_route::link::{
     InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, XdpAttached,
 };
-use netlink_sys::protocols::NETLINK_ROUTE;
 
 use super::files::{text, value};
 use crate::facts::Interface;
 use crate::limits::MAX_INTERFACES;
-use crate::netlink::Connection;
-
-/// Questions for all there is of a kind (linux/rtnetlink.h).
-const GET_LINK: u16 = 18;
-const GET_ADDRESS: u16 = 22;
 
 /// The interfaces of the calling thread's network namespace, in the kernel's order.
 ///
 /// # Errors
 /// What the system said.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
-    let mut netlink = Connection::open(NETLINK_ROUTE)?;
+    let mut netlink = Rtnetlink::open()?;
     let mut found: Vec<(u32, Interface)> = Vec::new();
     let mut below: Vec<(u32, u32)> = Vec::new();
-    let links = listed(&mut netlink, GET_LINK, &LinkMessage::default())?;
+    let links = netlink.links()?;
     for link in links.iter().take(MAX_INTERFACES) {
         found.push((link.header.index, interface(link)));
         below.extend(on(link).map(|under| (link.header.index, under)));
@@ -44,17 +36,9 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             interface.below = name;
         }
     }
-    let mut question = AddressMessage::default();
-    question.header.family = AddressFamily::Inet;
-    for message in listed(&mut netlink, GET_ADDRESS, &question)? {
+    for message in netlink.ipv4_addresses()? {
         let index = message.header.index;
-        let address = message
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                AddressAttribute::Local(IpAddr::V4(address)) => Some(*address),
-                _ => None,
-            });
+        let address = ipv4_address(&message);
         let of = found.iter_mut().find(|(known, _)| *known == index);
         if let (Some(address), Some((_, interface))) = (address, of) {
             interface
@@ -63,22 +47,6 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         }
     }
     Ok(found.into_iter().map(|(_, interface)| interface).collect())
-}
-
-/// All there is of a kind, in the kernel's order.
-fn listed<M: Emitable + Parseable<[u8]>>(
-    netlink: &mut Connection,
-    kind: u16,
-    question: &M,
-) -> io::Result<Vec<M>> {
-    let mut payload = vec![0; question.buffer_len()];
-    question.emit(&mut payload);
-    let mut messages = Vec::new();
-    netlink
-        .dump(kind, &payload, |answer| messages.push(M::parse(answer)))
-        .map_err(|denial| denial.error)?;
-    let messages: Result<Vec<M>, _> = messages.into_iter().collect();
-    messages.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn interface(link: &LinkMessage) -> Interface {

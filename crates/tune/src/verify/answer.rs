@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use isolane_datapath_xdp::landing::{LandingPort, ReceiveQueues};
+use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 
 use super::boot_mark::BootMark;
@@ -31,7 +31,7 @@ pub struct Answered {
 /// Ports that questions are answered at.
 #[derive(Debug)]
 pub struct Answerer {
-    ports: Vec<LandingPort>,
+    ports: Vec<ProbeSocket>,
     /// Which run of this machine it is.
     boot: Option<BootMark>,
 }
@@ -53,7 +53,7 @@ impl Answerer {
             .take(MAX_PROBED_PORTS)
             .map(|port| {
                 let address = SocketAddrV4::new(address, *port);
-                LandingPort::bind(address, level, queues).map_err(|error| (*port, error))
+                ProbeSocket::bind(address, level, queues).map_err(|error| (*port, error))
             })
             .collect::<Result<_, _>>()?;
         let boot = BootMark::of(&crate::probe::here().boot_id);
@@ -93,7 +93,7 @@ impl Answerer {
 }
 
 fn serve_one(
-    port: &LandingPort,
+    port: &ProbeSocket,
     boot: Option<BootMark>,
     end: Instant,
     stop: &AtomicBool,

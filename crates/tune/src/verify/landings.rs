@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-use isolane_datapath_xdp::landing::{LandingPort, ReceiveQueues};
+use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 use serde::{Deserialize, Serialize};
 
@@ -172,14 +172,14 @@ pub fn place(
 ) -> Result<Landings, PlaceError> {
     let mut landings = Landings::default();
     let mut number = 0;
-    let mut sockets: BTreeMap<u16, LandingPort> = BTreeMap::new();
+    let mut sockets: BTreeMap<u16, ProbeSocket> = BTreeMap::new();
     let mut ports: Vec<u16> = question.pairs.iter().map(|(port, _)| *port).collect();
     ports.sort_unstable();
     ports.dedup();
     make_room(ports.len(), queues);
     for port in ports {
         let address = SocketAddrV4::new(question.address, port);
-        let socket = LandingPort::bind(address, question.level, queues)
+        let socket = ProbeSocket::bind(address, question.level, queues)
             .map_err(|error| PlaceError::Port(port, error))?;
         sockets.insert(port, socket);
     }
@@ -243,7 +243,7 @@ pub(super) struct Answered {
 
 /// One question, of a run and with a number; `None`: no answer.
 pub(super) fn ask(
-    socket: &LandingPort,
+    socket: &ProbeSocket,
     (run, number): (u64, u32),
     peer: SocketAddrV4,
 ) -> io::Result<Option<Answered>> {

@@ -11,7 +11,7 @@ mod error;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use isolane_datapath_xdp::landing::ReceiveQueues;
+use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 use isolane_wire::level::Level;
 
 use self::asker::Asker;

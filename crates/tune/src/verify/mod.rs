@@ -26,7 +26,7 @@ mod room;
 mod transmit;
 mod wakeup;
 
-pub use isolane_datapath_xdp::landing::ReceiveQueues;
+pub use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 
 pub use answer::{Answered, Answerer};
 pub use boot_mark::BootMark;

@@ -1,6 +1,6 @@
 //! Room for sockets: a port takes one for each receive queue.
 
-use isolane_datapath_xdp::landing::ReceiveQueues;
+use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that a program has beside.

@@ -11,14 +11,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use isolane_datapath_xdp::landing::{LandingPort, ReceiveQueues};
+use isolane_hostnet::qdisc::Queueing;
+use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 use serde::{Deserialize, Serialize};
 
 use super::message::MESSAGE_BYTES;
 use crate::facts::{RootQdisc, TrafficClasses};
 use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_PATIENCE};
-use crate::qdisc::Queueing;
 use crate::setting::SettingError;
 
 /// The discard service (RFC 863): what comes there is for nobody.
@@ -67,7 +67,7 @@ pub fn departures(
     let mut found = Vec::new();
     for level in Level::ALL {
         let from = SocketAddrV4::new(from, 0);
-        let port = LandingPort::bind(from, level, queues).map_err(failed)?;
+        let port = ProbeSocket::bind(from, level, queues).map_err(failed)?;
         let before = queueing.sent(interface)?;
         if before.is_empty() {
             return Ok(None);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use isolane_datapath_xdp::napi::{Policy, Scheduling};
+use isolane_hostnet::napi::{Policy, Scheduling};
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::{Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};

@@ -26,7 +26,7 @@ pub enum TestbedError {
     },
     /// Receive work could not be moved from soft interrupts to threads.
     #[error("receive work cannot be done by threads: {0}")]
-    ReceiveWork(#[from] isolane_datapath_xdp::napi::NapiError),
+    ReceiveWork(#[from] isolane_hostnet::napi::NapiError),
 }
 
 /// Capability to make and enter namespaces.

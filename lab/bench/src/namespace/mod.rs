@@ -14,7 +14,6 @@
 
 mod bridged;
 mod error;
-mod netlink;
 mod place;
 mod receive_work;
 mod setup;
@@ -27,6 +26,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
+use isolane_hostnet::netlink::Rtnetlink;
 use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Note};
 
 use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
-use netlink::Netlink;
 use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 
 pub use bridged::BridgedHosts;
@@ -92,17 +91,9 @@ impl Testbed {
         let (mut a, mut b, mut cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         connect(&mut a, &mut cable, Host::A, config)?;
         connect(&mut b, &mut cable, Host::B, config)?;
-        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
-        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
-        introduce(&mut a, Host::A, &hardware_b)?;
-        introduce(&mut b, Host::B, &hardware_a)?;
-        let mut testbed = Testbed {
-            host_a: Arc::new(a.descriptor),
-            host_b: Arc::new(b.descriptor),
-            cable: Arc::new(cable.descriptor),
-            config: config.clone(),
-            notes: [a.notes, b.notes, cable.notes].concat(),
-        };
+        let notes = std::mem::take(&mut cable.notes);
+        let mut testbed = Testbed::of_hosts(a, b, cable, config)?;
+        testbed.notes.extend(notes);
         testbed.steer_receive_work();
         Ok(testbed)
     }
@@ -113,17 +104,7 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
         join([&mut a, &mut b], ends, config)?;
-        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
-        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
-        introduce(&mut a, Host::A, &hardware_b)?;
-        introduce(&mut b, Host::B, &hardware_a)?;
-        Ok(Testbed {
-            host_a: Arc::new(a.descriptor),
-            host_b: Arc::new(b.descriptor),
-            cable: Arc::new(cable.descriptor),
-            config: config.clone(),
-            notes: [a.notes, b.notes].concat(),
-        })
+        Testbed::of_hosts(a, b, cable, config)
     }
 
     /// Makes two hosts from two devices of the calling thread's namespace that hardware or an emulator connects. The
@@ -133,6 +114,16 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         plug_in(&mut a, Host::A, devices[0])?;
         plug_in(&mut b, Host::B, devices[1])?;
+        Testbed::of_hosts(a, b, cable, config)
+    }
+
+    /// Gives two joined hosts their addresses, and each the other as a neighbour.
+    fn of_hosts(
+        mut a: Namespace,
+        mut b: Namespace,
+        cable: Namespace,
+        config: &TestbedConfig,
+    ) -> Result<Testbed, TestbedError> {
         let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
         let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
         introduce(&mut a, Host::A, &hardware_b)?;
@@ -185,7 +176,7 @@ impl Testbed {
 
     /// Counters of a host's device.
     pub fn counters(&self, host: Host) -> Result<DeviceCounters, TestbedError> {
-        let link = self.run(host, || Netlink::open()?.link(host.interface()))?;
+        let link = self.run(host, || Rtnetlink::open()?.link_by_name(host.interface()))?;
         let counters = step("read a device's counters", CONFIGURE_RIGHT, link)?.counters;
         Ok(DeviceCounters {
             rx_frames: counters.rx_packets,

@@ -8,16 +8,16 @@
 //! The settings are files in a namespace's sysfs, so a thread stays in the namespace to restore them.
 
 use std::io;
-use std::net::UdpSocket;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-use isolane_datapath_xdp::napi::{self, NapiError, Plan};
-use rustix::net::netdevice::name_to_index;
+use isolane_hostnet::ethtool::Ethtool;
+use isolane_hostnet::link::index_of;
+use isolane_hostnet::napi::{self, NapiError, Plan};
 
+use super::setup::GENERIC_RECEIVE_OFFLOAD;
 use super::{CONFIGURE_RIGHT, Host, Testbed, TestbedError, step, sysfs};
 use crate::scenario::transport::{BULK_QUEUE, CRITICAL_QUEUE};
-use crate::system::ethtool::{self, Offload};
 
 /// Handle of the receive threads. Dropping it restores the previous settings.
 #[derive(Debug)]
@@ -99,8 +99,7 @@ fn hold(
 ) -> Result<(), TestbedError> {
     let interface = host.interface();
     let offload = |is_on| -> io::Result<()> {
-        let control = UdpSocket::bind("0.0.0.0:0")?;
-        ethtool::switch(&control, interface, Offload::GenericReceive, is_on)
+        Ok(Ethtool::open()?.set_features(interface, &[GENERIC_RECEIVE_OFFLOAD], is_on)?)
     };
     let step = |result| step("have receive work done by threads", CONFIGURE_RIGHT, result);
     step(sysfs::show_own_devices())?;
@@ -121,12 +120,9 @@ fn hold(
 }
 
 fn switch(interface: &str, core: usize, applications: u8) -> Result<napi::Guard, NapiError> {
-    let index = UdpSocket::bind("0.0.0.0:0")
-        .ok()
-        .and_then(|socket| name_to_index(socket, interface).ok());
     let mut plan = Plan::around(applications, &[CRITICAL_QUEUE], &[BULK_QUEUE]);
     for queue in &mut plan.queues {
         queue.core = Some(core);
     }
-    napi::switch(index.unwrap_or(0), &plan)
+    napi::switch(index_of(interface).unwrap_or(0), &plan)
 }

@@ -2,24 +2,37 @@
 //! opened inside the namespace.
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
+use isolane_hostnet::ethtool::Ethtool;
+use isolane_hostnet::link::VethEnd;
+use isolane_hostnet::netlink::{NetlinkError, Rtnetlink};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::error::{CONFIGURE_RIGHT, ENTER_RIGHT, TestbedError, step};
-use super::netlink::{Netlink, VethEnd};
 use super::place::Host;
 use super::{TestbedConfig, on_own_thread, sysfs};
 use crate::process::Note;
-use crate::system::ethtool::{self, Offload};
+
+/// Offloads that cut or merge segments. The kernel ignores those that a device cannot switch.
+const OFFLOADS: [&str; 6] = [
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-generic-segmentation",
+    GENERIC_RECEIVE_OFFLOAD,
+];
+
+/// Offload that merges received segments.
+pub(super) const GENERIC_RECEIVE_OFFLOAD: &str = "rx-gro";
 
 /// Namespace under configuration.
 pub(super) struct Namespace {
     pub(super) descriptor: OwnedFd,
-    netlink: Netlink,
-    /// Socket for device ioctls, which act on the namespace of their socket.
-    control: UdpSocket,
+    netlink: Rtnetlink,
+    ethtool: Ethtool,
     pub(super) notes: Vec<Note>,
 }
 
@@ -40,13 +53,13 @@ impl Namespace {
                 ));
             }
             let open = || -> io::Result<Namespace> {
-                let mut netlink = Netlink::open()?;
-                let loopback = netlink.link("lo")?.index;
+                let mut netlink = Rtnetlink::open()?;
+                let loopback = netlink.link_by_name("lo")?.index;
                 netlink.set_up(loopback)?;
                 Ok(Namespace {
                     descriptor: std::fs::File::open("/proc/thread-self/ns/net")?.into(),
                     netlink,
-                    control: UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?,
+                    ethtool: Ethtool::open()?,
                     notes,
                 })
             };
@@ -85,15 +98,11 @@ pub(super) fn join(
         )?;
         for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
         {
-            let index = namespace.netlink.link(interface)?.index;
+            let index = namespace.netlink.link_by_name(interface)?.index;
             // Without segmentation and GRO, each frame on the link is one frame of the wire.
-            for offload in [
-                Offload::TcpSegmentation,
-                Offload::GenericSegmentation,
-                Offload::GenericReceive,
-            ] {
-                ethtool::switch(&namespace.control, interface, offload, false)?;
-            }
+            namespace
+                .ethtool
+                .set_features(interface, &OFFLOADS, false)?;
             namespace.netlink.set_up(index)?;
         }
         Ok(())
@@ -104,11 +113,11 @@ pub(super) fn join(
 /// Moves a device of the calling thread's namespace to a host, renames it and sets it up. Its offloads and queues stay
 /// unchanged, because they are part of the measurement.
 pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<(), TestbedError> {
-    let mut plug_in = || -> io::Result<()> {
-        let mut here = Netlink::open()?;
-        let index = here.link(device)?.index;
+    let mut plug_in = || -> Result<(), NetlinkError> {
+        let mut here = Rtnetlink::open()?;
+        let index = here.link_by_name(device)?.index;
         here.move_into(index, host.descriptor.as_fd(), name.interface())?;
-        let index = host.netlink.link(name.interface())?.index;
+        let index = host.netlink.link_by_name(name.interface())?.index;
         host.netlink.set_up(index)
     };
     step("move a device to a test host", CONFIGURE_RIGHT, plug_in())
@@ -116,9 +125,9 @@ pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<
 
 /// Makes a bridge that forwards every group to every port, as a switch without IGMP snooping does.
 pub(super) fn make_bridge(namespace: &mut Namespace, name: &str) -> Result<(), TestbedError> {
-    let mut make = || -> io::Result<()> {
+    let mut make = || -> Result<(), NetlinkError> {
         namespace.netlink.create_bridge(name)?;
-        let index = namespace.netlink.link(name)?.index;
+        let index = namespace.netlink.link_by_name(name)?.index;
         namespace.netlink.set_up(index)
     };
     step("make a bridge", CONFIGURE_RIGHT, make())
@@ -130,9 +139,9 @@ pub(super) fn add_port(
     bridge: &str,
     port: &str,
 ) -> Result<(), TestbedError> {
-    let mut add = || -> io::Result<()> {
-        let bridge = namespace.netlink.link(bridge)?.index;
-        let port = namespace.netlink.link(port)?.index;
+    let mut add = || -> Result<(), NetlinkError> {
+        let bridge = namespace.netlink.link_by_name(bridge)?.index;
+        let port = namespace.netlink.link_by_name(port)?.index;
         namespace.netlink.set_controller(port, bridge)
     };
     step("add a port to a bridge", CONFIGURE_RIGHT, add())
@@ -145,7 +154,7 @@ pub(super) fn configure_host(
     address: Ipv4Addr,
 ) -> Result<Vec<u8>, TestbedError> {
     let mut configure = || -> io::Result<Vec<u8>> {
-        let link = namespace.netlink.link(interface)?;
+        let link = namespace.netlink.link_by_name(interface)?;
         namespace.netlink.add_address(link.index, address, 24)?;
         // Route for senders that name no interface; without it multicast is unreachable.
         namespace
@@ -162,8 +171,8 @@ pub(super) fn introduce(
     host: Host,
     other_hardware_address: &[u8],
 ) -> Result<(), TestbedError> {
-    let mut introduce = || -> io::Result<()> {
-        let index = namespace.netlink.link(host.interface())?.index;
+    let mut introduce = || -> Result<(), NetlinkError> {
+        let index = namespace.netlink.link_by_name(host.interface())?.index;
         namespace.netlink.add_permanent_neighbour(
             index,
             host.other().address(),

@@ -4,7 +4,6 @@
 //! unsafe code. No file here depends on cables or floods.
 
 pub(crate) mod batch;
-pub(crate) mod ethtool;
 pub(crate) mod listen;
 pub(crate) mod option;
 pub(crate) mod packet;

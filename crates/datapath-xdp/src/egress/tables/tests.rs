@@ -1,8 +1,9 @@
-use super::super::device::Address;
-use super::super::neighbours::Neighbour;
-use super::super::routes::Table;
+use isolane_hostnet::limits::{MAX_NEIGHBOURS, MAX_ROUTES};
+use isolane_hostnet::neighbour::Neighbour;
+use isolane_hostnet::route::Table;
+use isolane_hostnet::route_monitor::{Address, Rules};
+
 use super::*;
-use crate::limits::{MAX_NEIGHBOURS, MAX_ROUTES};
 
 const DEVICE: u32 = 3;
 const OWN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
@@ -33,8 +34,8 @@ fn neighbour(certainty: Certainty) -> Neighbour {
 }
 
 /// A host 10.0.0.1/24 on one device, that knows the peer 10.0.0.2.
-fn tables() -> Tables {
-    let mut tables = Tables::new(DEVICE);
+fn tables() -> Snapshot {
+    let mut tables = Snapshot::new(DEVICE);
     tables.is_synchronised = true;
     tables.rules = Rules {
         has_local: true,
@@ -69,15 +70,12 @@ fn tables() -> Tables {
     tables
 }
 
-fn reason(tables: &Tables, destination: [u8; 4]) -> Reason {
-    tables
-        .resolve(destination, None)
-        .expect_err("the kernel's way")
+fn reason(tables: &Snapshot, destination: [u8; 4]) -> Reason {
+    resolve(tables, destination, None).expect_err("the kernel's way")
 }
 
-fn device(tables: &Tables, destination: [u8; 4]) -> Device {
-    tables
-        .resolve(destination, None)
+fn device(tables: &Snapshot, destination: [u8; 4]) -> Device {
+    resolve(tables, destination, None)
         .expect("the device's way")
         .device
 }
@@ -85,7 +83,7 @@ fn device(tables: &Tables, destination: [u8; 4]) -> Device {
 #[test]
 fn a_known_neighbour_is_sent_to_directly() {
     let tables = tables();
-    let found = tables.resolve(PEER, Some(5)).expect("the device's way");
+    let found = resolve(&tables, PEER, Some(5)).expect("the device's way");
     assert_eq!(found.neighbour, Some(PEER));
     assert_eq!(
         found.device,
@@ -164,7 +162,7 @@ fn a_neighbour_serves_as_long_as_nothing_is_known_to_be_wrong_with_it() {
     assert_eq!(reason(&tables, [10, 0, 0, 9]), Reason::NeighbourUnknown);
 }
 
-type Change = fn(&mut Tables);
+type Change = fn(&mut Snapshot);
 
 #[test]
 fn nothing_leaves_by_a_device_that_cannot_send() {

@@ -92,7 +92,9 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
-    use crate::limits::{BOOT_PATIENCE, NETLINK_PATIENCE};
+    use isolane_hostnet::limits::NETLINK_PATIENCE;
+
+    use crate::limits::BOOT_PATIENCE;
 
     fn assert_has(unit: &str, lines: &[&str]) {
         for line in lines {

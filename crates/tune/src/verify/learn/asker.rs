@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddrV4;
 
-use isolane_datapath_xdp::landing::LandingPort;
+use isolane_hostnet::rx_queue_probe::ProbeSocket;
 
 use super::super::landings::{Answered, PlaceError, ask};
 use super::super::room::make_room;
@@ -15,7 +15,7 @@ use crate::steer::{Tuple, probed_ports};
 /// Asks, with a socket for each of its ports.
 pub(super) struct Asker<'a> {
     lesson: &'a Lesson,
-    sockets: BTreeMap<u16, LandingPort>,
+    sockets: BTreeMap<u16, ProbeSocket>,
     number: u32,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Asker<'a> {
         let mut sockets = BTreeMap::new();
         for port in ports {
             let address = SocketAddrV4::new(lesson.address, port);
-            let socket = LandingPort::bind(address, lesson.level, lesson.queues)
+            let socket = ProbeSocket::bind(address, lesson.level, lesson.queues)
                 .map_err(|error| LearnError::Place(PlaceError::Port(port, error)))?;
             sockets.insert(port, socket);
         }

@@ -1,0 +1,108 @@
+//! Capabilities of this process for loading and attaching XDP programs, and the kernel's release.
+
+use std::fmt;
+use std::fs;
+
+/// Capabilities for loading and attaching, by number (linux/capability.h). Without CAP_PERFMON the
+/// verifier allows no computed offset into a packet, such as the end of a header with options.
+const NEEDED: [(u32, &str); 3] = [
+    (39, "CAP_BPF"),
+    (38, "CAP_PERFMON"),
+    (CAP_NET_ADMIN, "CAP_NET_ADMIN"),
+];
+const CAP_NET_ADMIN: u32 = 12;
+
+/// Includes all of them but CAP_NET_ADMIN, from which they were split off.
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Names, as in "CAP_BPF and CAP_NET_ADMIN".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(pub Vec<&'static str>);
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" and "))
+    }
+}
+
+/// Capabilities that the thread lacks; none if that cannot be read.
+#[must_use]
+pub fn missing() -> Names {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    Names(effective(&status).map_or_else(Vec::new, missing_of))
+}
+
+/// Whether the thread has the capability of this number; false if that cannot be read.
+#[must_use]
+pub fn has(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
+}
+
+/// Effective capabilities, a bit each.
+fn effective(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+fn missing_of(effective: u64) -> Vec<&'static str> {
+    let has = |number: u32| effective >> number & 1 == 1;
+    let lacks = |(number, name): &(u32, &'static str)| {
+        let includes = *number != CAP_NET_ADMIN && has(CAP_SYS_ADMIN);
+        (!has(*number) && !includes).then_some(*name)
+    };
+    NEEDED.iter().filter_map(lacks).collect()
+}
+
+/// Whether the process is in a user namespace, whose capabilities do not count for the kernel.
+#[must_use]
+pub fn in_user_namespace() -> bool {
+    // The initial namespace maps all ids.
+    const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
+    fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !map.split_whitespace().eq(EVERYBODY))
+}
+
+/// Kernel release, such as "6.18.2".
+#[must_use]
+pub fn kernel_release() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim().to_owned()
+}
+
+/// Whether a release is at least this one; an unknown release counts as new.
+#[must_use]
+pub fn is_since(release: &str, major: u32, minor: u32) -> bool {
+    let mut numbers = release
+        .split(|character: char| !character.is_ascii_digit())
+        .map_while(|digits| digits.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(a), Some(b)) => (a, b) >= (major, minor),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_exactly() {
+        let root = effective("Name:\tx\nCapEff:\t000001ffffffffff\n").unwrap();
+        assert_eq!(missing_of(root), [""; 0]);
+        assert_eq!(missing_of(0), ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);
+        assert_eq!(missing_of(1 << 39 | 1 << 38), ["CAP_NET_ADMIN"]);
+        assert_eq!(missing_of(1 << CAP_SYS_ADMIN | 1 << 12), [""; 0]);
+        let both = Names(missing_of(1 << 38));
+        assert_eq!(both.to_string(), "CAP_BPF and CAP_NET_ADMIN");
+    }
+
+    #[test]
+    fn releases_compare_by_their_numbers() {
+        assert!(is_since("6.18.44-fc-v669", 5, 15));
+        assert!(!is_since("5.4.0-150-generic", 5, 9));
+        assert!(is_since("5.15", 5, 15));
+        assert!(is_since("", 5, 15));
+    }
+}

@@ -1,0 +1,21 @@
+//! What Linux reports and lets set about networking.
+//!
+//! Interfaces, routes, neighbours, queues and queueing disciplines by [`netlink`], drivers by
+//! [`ethtool`], NAPI threads ([`napi`]). All calls act on the network namespace of the calling
+//! thread, or of the thread that opened the connection. This crate decides nothing: `datapath-xdp`
+//! routes frames by it, `tune` plans by it.
+
+pub mod capabilities;
+pub mod ethtool;
+pub mod kernel_clock;
+pub mod limits;
+pub mod link;
+pub mod napi;
+pub mod neighbour;
+pub mod netdev;
+pub mod netlink;
+pub mod qdisc;
+pub mod route;
+pub mod route_monitor;
+pub mod rx_queue_probe;
+pub mod xdp_facts;

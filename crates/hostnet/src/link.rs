@@ -1,0 +1,270 @@
+//! Links of the calling thread's network namespace: names and indexes, what the kernel reports, and
+//! the requests that make and change links.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    LinkXdp, Stats64,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use rustix::net::netdevice::{index_to_name, name_to_index};
+
+use crate::netlink::{NetlinkError, Rtnetlink};
+
+/// Name of a link.
+#[must_use]
+pub fn name_of(index: u32) -> Option<String> {
+    index_to_name(any_socket().ok()?, index).ok()
+}
+
+/// Index of a link.
+///
+/// # Errors
+/// The system's error; `ENODEV` if there is no link of that name.
+pub fn index_of(name: &str) -> io::Result<u32> {
+    Ok(name_to_index(any_socket()?, name)?)
+}
+
+/// Socket for ioctls on links: any of this namespace's serves.
+pub(crate) fn any_socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+}
+
+/// Describes a link.
+///
+/// # Errors
+/// [`NetlinkError`]; `ENODEV` if there is no link of that index.
+pub fn describe(index: u32) -> Result<LinkMessage, NetlinkError> {
+    let mut question = LinkMessage::default();
+    question.header.index = index;
+    Rtnetlink::open()?.link(question)
+}
+
+/// Kernel's id of the XDP program on a link, in whatever mode.
+#[must_use]
+pub fn xdp_program(link: &LinkMessage) -> Option<u32> {
+    let mut attributes = link.attributes.iter();
+    let xdp = attributes.find_map(|attribute| match attribute {
+        LinkAttribute::Xdp(xdp) => Some(xdp),
+        _ => None,
+    })?;
+    // With programs in several modes the kernel names each by its mode, and none as IFLA_XDP_PROG_ID.
+    xdp.iter().find_map(|attribute| match attribute {
+        LinkXdp::ProgId(id) | LinkXdp::DrvProgId(id) | LinkXdp::SkbProgId(id) => Some(*id),
+        _ => None,
+    })
+}
+
+/// IPv4 address of an address message, for this host's own end of the link.
+#[must_use]
+pub fn ipv4_address(message: &AddressMessage) -> Option<Ipv4Addr> {
+    let mut attributes = message.attributes.iter();
+    attributes.find_map(|attribute| match attribute {
+        AddressAttribute::Local(IpAddr::V4(address)) => Some(*address),
+        _ => None,
+    })
+}
+
+/// Link as a test host reads it.
+pub struct Link {
+    /// Its index.
+    pub index: u32,
+    /// Its hardware address.
+    pub address: Vec<u8>,
+    /// Its counters.
+    pub counters: Stats64,
+}
+
+/// End of a veth pair to be made.
+pub struct VethEnd<'a> {
+    /// Name of the link.
+    pub name: &'a str,
+    /// Size of the largest IP packet in bytes.
+    pub mtu: u32,
+    /// Number of receive queues, and of transmit queues.
+    pub queues: u32,
+}
+
+impl Rtnetlink {
+    fn link(&mut self, question: LinkMessage) -> Result<LinkMessage, NetlinkError> {
+        let answers = self.request(&RouteNetlinkMessage::GetLink(question), 0)?;
+        let found = answers.into_iter().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        });
+        Ok(found.ok_or(io::Error::from(io::ErrorKind::NotFound))?)
+    }
+
+    /// Reads a link by its name.
+    pub fn link_by_name(&mut self, name: &str) -> Result<Link, NetlinkError> {
+        let mut question = LinkMessage::default();
+        question.attributes.push(LinkAttribute::IfName(name.into()));
+        let message = self.link(question)?;
+        let mut link = Link {
+            index: message.header.index,
+            address: Vec::new(),
+            counters: Stats64::default(),
+        };
+        for attribute in message.attributes {
+            match attribute {
+                LinkAttribute::Address(address) => link.address = address,
+                LinkAttribute::Stats64(counters) => link.counters = counters,
+                _ => {}
+            }
+        }
+        Ok(link)
+    }
+
+    /// Lists the links, in the kernel's order.
+    pub fn links(&mut self) -> Result<Vec<LinkMessage>, NetlinkError> {
+        let links = self.dump(&RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+        let link = |message| match message {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        };
+        Ok(links.into_iter().filter_map(link).collect())
+    }
+
+    /// Lists the IPv4 addresses of all links, in the kernel's order.
+    pub fn ipv4_addresses(&mut self) -> Result<Vec<AddressMessage>, NetlinkError> {
+        let mut question = AddressMessage::default();
+        question.header.family = AddressFamily::Inet;
+        let addresses = self.dump(&RouteNetlinkMessage::GetAddress(question))?;
+        let address = |message| match message {
+            RouteNetlinkMessage::NewAddress(address) => Some(address),
+            _ => None,
+        };
+        Ok(addresses.into_iter().filter_map(address).collect())
+    }
+
+    /// Makes a veth pair: `here` in this connection's namespace, `there` in the other.
+    pub fn create_veth(
+        &mut self,
+        here: &VethEnd<'_>,
+        there: &VethEnd<'_>,
+        other_namespace: BorrowedFd<'_>,
+    ) -> Result<(), NetlinkError> {
+        let end = |end: &VethEnd<'_>| {
+            vec![
+                LinkAttribute::IfName(end.name.into()),
+                LinkAttribute::Mtu(end.mtu),
+                LinkAttribute::NumTxQueues(end.queues),
+                LinkAttribute::NumRxQueues(end.queues),
+            ]
+        };
+        let mut peer = LinkMessage::default();
+        peer.attributes = end(there);
+        peer.attributes
+            .push(LinkAttribute::NetNsFd(other_namespace.as_raw_fd()));
+        let mut attributes = end(here);
+        attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        self.create_link(attributes)
+    }
+
+    /// Makes a bridge without IGMP snooping.
+    pub fn create_bridge(&mut self, name: &str) -> Result<(), NetlinkError> {
+        self.create_link(vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Bridge),
+                LinkInfo::Data(InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)])),
+            ]),
+        ])
+    }
+
+    fn create_link(&mut self, attributes: Vec<LinkAttribute>) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.attributes = attributes;
+        let message = RouteNetlinkMessage::NewLink(message);
+        self.request(&message, NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    fn set_link(
+        &mut self,
+        index: u32,
+        flags: LinkFlags,
+        attributes: Vec<LinkAttribute>,
+    ) -> Result<(), NetlinkError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = flags;
+        message.header.change_mask = flags;
+        message.attributes = attributes;
+        self.request(&RouteNetlinkMessage::SetLink(message), 0)
+            .map(drop)
+    }
+
+    /// Makes a link a port of the bridge with the index `controller`.
+    pub fn set_controller(&mut self, index: u32, controller: u32) -> Result<(), NetlinkError> {
+        let attributes = vec![LinkAttribute::Controller(controller)];
+        self.set_link(index, LinkFlags::empty(), attributes)
+    }
+
+    /// Moves a link into another namespace, under that name.
+    pub fn move_into(
+        &mut self,
+        index: u32,
+        namespace: BorrowedFd<'_>,
+        name: &str,
+    ) -> Result<(), NetlinkError> {
+        let attributes = vec![
+            LinkAttribute::NetNsFd(namespace.as_raw_fd()),
+            LinkAttribute::IfName(name.into()),
+        ];
+        self.set_link(index, LinkFlags::empty(), attributes)
+    }
+
+    /// Sets a link up.
+    pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
+        self.set_link(index, LinkFlags::Up, Vec::new())
+    }
+
+    /// Gives a link an IPv4 address, and with it the route to its subnet.
+    pub fn add_address(
+        &mut self,
+        index: u32,
+        address: Ipv4Addr,
+        prefix_length: u8,
+    ) -> Result<(), NetlinkError> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = prefix_length;
+        message.header.index = index;
+        message.attributes = vec![
+            AddressAttribute::Local(address.into()),
+            AddressAttribute::Address(address.into()),
+        ];
+        let message = RouteNetlinkMessage::NewAddress(message);
+        self.request(&message, NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_belong_together() {
+        let index = index_of("lo").expect("every namespace has it");
+        assert_eq!(name_of(index).as_deref(), Some("lo"));
+        assert!(index_of("no such interface").is_err());
+        assert!(index_of("a\0b").is_err());
+        assert_eq!(name_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn an_interface_is_described_if_it_is_there() {
+        let index = index_of("lo").expect("every namespace has it");
+        assert_eq!(describe(index).unwrap().header.index, index);
+        let absent = describe(i32::MAX as u32).unwrap_err();
+        assert_eq!(absent.error.raw_os_error(), Some(libc::ENODEV));
+    }
+}

@@ -1,0 +1,322 @@
+//! NAPI threads: the priority of receive work.
+//!
+//! By default the kernel receives frames in a soft interrupt, ahead of every thread of the core: the
+//! frames of a bulk queue delay the critical application as much as its own do. NAPI instances,
+//! usually one a queue, can run in threads instead, and threads have priorities.
+//!
+//! # Priorities
+//!
+//! The thread of a critical queue runs above the applications that wait for its frames. Threads of
+//! bulk queues run below them and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is
+//! worse than no thread: once starved, such a thread collects a whole poll budget of frames, and
+//! works it off for milliseconds with soft interrupts disabled. So a plan has real-time priorities
+//! only. A thread costs one wake-up more for each frame that comes alone: it pays under heavy bulk
+//! traffic.
+//!
+//! # Restoring
+//!
+//! [`switch`] returns a [`Guard`], which restores everything when it is dropped. A process that is
+//! killed leaves its settings, which are bounded. Threads belong to NAPI instances: on veth these end
+//! with the XDP program, elsewhere the threads stay at their priorities and do what the soft interrupt
+//! would have done. Interrupts stay deferred within the bounds of [`Polling`]. `isolane doctor` shows
+//! both, and a later [`Guard`] starts from them.
+
+mod error;
+mod plan;
+mod scheduling;
+mod sysfs;
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::error::NapiError;
+pub use self::plan::{Plan, Polling, QueuePlan};
+pub use self::scheduling::{Policy, Scheduling, ThreadState};
+use crate::limits::{MAX_NAPI_INSTANCES, NAPI_THREAD_PATIENCE};
+use crate::netdev::{Instance, Netdev, ReceiveQueue};
+use crate::netlink::NetlinkError;
+
+/// Receive work of one queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueState {
+    /// Number of the receive queue.
+    pub queue: u32,
+    /// The kernel's number of the NAPI instance that serves it.
+    pub instance: u32,
+    /// Interrupt of the instance; `None` for devices without, or where the kernel does not say.
+    pub interrupt: Option<u32>,
+    /// Thread of the instance; `None`: it runs in the soft interrupt.
+    pub thread: Option<ThreadState>,
+    /// Polling; `None` where the kernel does not say.
+    pub polling: Option<Polling>,
+}
+
+/// Receive work of an interface's queues. Empty where the driver has no NAPI, or the kernel does not
+/// report it: without the netlink family `netdev` only threads are visible.
+///
+/// # Errors
+/// [`NapiError::NoInterface`]; [`NapiError::System`].
+pub fn state(interface_index: u32) -> Result<Vec<QueueState>, NapiError> {
+    let name = name_of(interface_index)?;
+    let mut netdev = Netdev::open().ok();
+    Ok(queues(&mut netdev, interface_index, &name))
+}
+
+fn name_of(index: u32) -> Result<String, NapiError> {
+    crate::link::name_of(index).ok_or(NapiError::NoInterface { index })
+}
+
+fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState> {
+    let (instances, queues) = match netdev {
+        Some(netdev) => (
+            netdev.instances(index).unwrap_or_default(),
+            netdev.receive_queues(index).unwrap_or_default(),
+        ),
+        None => (sysfs::instances(name), Vec::new()),
+    };
+    assigned(&instances, &queues)
+        .into_iter()
+        .take(MAX_NAPI_INSTANCES)
+        .map(|(queue, instance)| QueueState {
+            queue,
+            instance: instance.number,
+            interrupt: instance.interrupt,
+            thread: instance.thread.map(ThreadState::of),
+            polling: instance.deferred_interrupts.map(|idle_polls| Polling {
+                wait: Duration::from_nanos(instance.flush_timeout_ns.unwrap_or(0)),
+                idle_polls,
+            }),
+        })
+        .collect()
+}
+
+/// Instance of each queue: as the driver says, else in the order in which they were made.
+fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instance)> {
+    let told: Vec<(u32, Instance)> = queues
+        .iter()
+        .filter_map(|queue| {
+            let instance = instances
+                .iter()
+                .find(|known| Some(known.number) == queue.napi)?;
+            Some((queue.number, *instance))
+        })
+        .collect();
+    match told.is_empty() {
+        false => told,
+        true => (0..).zip(instances.iter().copied()).collect(),
+    }
+}
+
+/// State of a queue before the switch.
+#[derive(Debug)]
+struct Before {
+    instance: u32,
+    was_threaded: bool,
+    /// Thread that existed before, and its scheduling.
+    scheduling: Option<(i32, Scheduling)>,
+    /// Polling, if it was changed.
+    polling: Option<Polling>,
+}
+
+/// State before a [`switch`], restored on drop.
+#[derive(Debug)]
+pub struct Guard {
+    interface: String,
+    before: Vec<Before>,
+    state: Vec<QueueState>,
+}
+
+/// Moves the receive work of queues into threads. Attach XDP programs first: some drivers make new NAPI
+/// instances for one.
+///
+/// # Errors
+/// [`NapiError`]; everything is restored.
+pub fn switch(interface_index: u32, plan: &Plan) -> Result<Guard, NapiError> {
+    plan.check()?;
+    let interface = name_of(interface_index)?;
+    let mut netdev = Netdev::open().ok();
+    let mut guard = Guard {
+        interface,
+        before: Vec::new(),
+        state: Vec::new(),
+    };
+    for queue in &plan.queues {
+        // A failure drops the guard, which restores what was changed so far.
+        switch_queue(&mut netdev, interface_index, queue, &mut guard)?;
+    }
+    guard.state = queues(&mut netdev, interface_index, &guard.interface);
+    Ok(guard)
+}
+
+fn switch_queue(
+    netdev: &mut Option<Netdev>,
+    index: u32,
+    plan: &QueuePlan,
+    guard: &mut Guard,
+) -> Result<(), NapiError> {
+    let find = |netdev: &mut Option<Netdev>, interface: &str| {
+        queues(netdev, index, interface)
+            .into_iter()
+            .find(|known| known.queue == plan.queue)
+    };
+    let known = find(netdev, &guard.interface);
+    let is_threaded = known.as_ref().is_some_and(|known| known.thread.is_some());
+    if known.is_none() && netdev.is_some() {
+        return Err(NapiError::NoInstance {
+            interface: guard.interface.clone(),
+            queue: plan.queue,
+        });
+    }
+    let thread = known.as_ref().and_then(|known| known.thread.as_ref());
+    guard.before.push(Before {
+        instance: known.as_ref().map_or(0, |known| known.instance),
+        was_threaded: is_threaded,
+        scheduling: thread
+            .and_then(|thread| Some((thread.process_id, Scheduling::of(thread.process_id).ok()?))),
+        polling: None,
+    });
+    if !is_threaded {
+        start(netdev, known.as_ref(), &guard.interface)
+            .map_err(NapiError::of("have NAPI run in threads", "CAP_NET_ADMIN"))?;
+    }
+    let begin = Instant::now();
+    let thread = loop {
+        let known = find(netdev, &guard.interface);
+        if let Some(thread) = known.and_then(|known| known.thread) {
+            break thread;
+        }
+        if begin.elapsed() > NAPI_THREAD_PATIENCE {
+            return Err(NapiError::NoThread {
+                interface: guard.interface.clone(),
+                queue: plan.queue,
+            });
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    let cores = plan.core.map(|core| vec![core]);
+    Scheduling::fifo(plan.priority, cores)
+        .apply(thread.process_id)
+        .map_err(NapiError::of(
+            "set a NAPI thread's priority",
+            "CAP_SYS_NICE",
+        ))?;
+    if let (Some(polling), Some(known), Some(netdev)) = (plan.polling, known, netdev) {
+        set_polling(netdev, known.instance, polling)?;
+        if let Some(before) = guard.before.last_mut() {
+            before.polling = Some(known.polling.unwrap_or(Polling::OFF));
+        }
+    }
+    Ok(())
+}
+
+/// Switches threads off and on: the flag may date from before the instance was made, without a thread.
+fn start(
+    netdev: &mut Option<Netdev>,
+    known: Option<&QueueState>,
+    interface: &str,
+) -> io::Result<()> {
+    if let (Some(netdev), Some(known)) = (netdev, known) {
+        let switched = netdev
+            .set_threaded(known.instance, false)
+            .and_then(|()| netdev.set_threaded(known.instance, true));
+        match switched {
+            // A kernel before 6.17 switches all instances of a device only.
+            Err(error) if is_unknown(&error) => {}
+            other => return Ok(other?),
+        }
+    }
+    sysfs::set_threaded(interface, false)?;
+    sysfs::set_threaded(interface, true)
+}
+
+/// Whether the kernel does not know a request, or an attribute of it.
+fn is_unknown(error: &NetlinkError) -> bool {
+    matches!(
+        error.error.raw_os_error(),
+        Some(libc::EINVAL | libc::EOPNOTSUPP)
+    )
+}
+
+fn set_polling(netdev: &mut Netdev, instance: u32, polling: Polling) -> Result<(), NapiError> {
+    let wait_ns = polling.wait.as_nanos() as u64;
+    netdev
+        .set_polling(instance, polling.idle_polls, wait_ns)
+        .map_err(NapiError::of("have a queue polled", "CAP_NET_ADMIN"))
+}
+
+impl Guard {
+    /// Queues as they were after the switch.
+    #[must_use]
+    pub fn state(&self) -> &[QueueState] {
+        &self.state
+    }
+
+    /// Keeps the settings: nothing is restored.
+    pub fn keep(mut self) {
+        self.before.clear();
+    }
+
+    /// Restores one queue; an instance or thread that is gone needs nothing.
+    fn restore(netdev: &mut Option<Netdev>, interface: &str, before: &Before) {
+        if let (Some(netdev), Some(polling)) = (netdev.as_mut(), before.polling) {
+            let _ = set_polling(netdev, before.instance, polling);
+        }
+        if let Some((process_id, scheduling)) = &before.scheduling {
+            let _ = scheduling.apply(*process_id);
+        }
+        if before.was_threaded {
+            return;
+        }
+        let is_done = netdev
+            .as_mut()
+            .is_some_and(|netdev| netdev.set_threaded(before.instance, false).is_ok());
+        if !is_done {
+            let _ = sysfs::set_threaded(interface, false);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.before.is_empty() {
+            return;
+        }
+        let mut netdev = Netdev::open().ok();
+        for before in self.before.iter().rev() {
+            Guard::restore(&mut netdev, &self.interface, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(number: u32) -> Instance {
+        Instance {
+            number,
+            ..Instance::default()
+        }
+    }
+
+    fn queue(number: u32, napi: Option<u32>) -> ReceiveQueue {
+        ReceiveQueue {
+            number,
+            napi,
+            is_taken: false,
+        }
+    }
+
+    #[test]
+    fn queues_have_the_instances_the_driver_says_else_those_of_their_order() {
+        let instances = [instance(8), instance(9)];
+        let told = assigned(&instances, &[queue(0, Some(9)), queue(1, Some(8))]);
+        assert_eq!(told, [(0, instance(9)), (1, instance(8))]);
+        let untold = assigned(&instances, &[queue(0, None), queue(1, None)]);
+        assert_eq!(untold, [(0, instance(8)), (1, instance(9))]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Families of generic netlink (linux/genetlink.h).
+
+use std::io;
+
+use netlink_packet_core::Emitable;
+use netlink_packet_generic::GenlHeader;
+use netlink_sys::protocols::NETLINK_GENERIC;
+
+use super::{Answer, AttributeReader, Attributes, Connection, NetlinkError, text};
+
+/// The controller, which knows the other families' numbers by name.
+const CONTROLLER: u16 = 0x10;
+const GET_FAMILY: u8 = 3;
+const FAMILY_NUMBER: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+const HEADER_BYTES: usize = 4;
+
+/// Connection to one family.
+pub struct Family {
+    connection: Connection,
+    number: u16,
+}
+
+impl Family {
+    /// Opens a connection to the family of that name.
+    ///
+    /// # Errors
+    /// [`NetlinkError`]; `ENOENT` where the kernel lacks the family.
+    pub fn open(name: &str) -> Result<Self, NetlinkError> {
+        let mut connection = Connection::open(NETLINK_GENERIC)?;
+        let question = Attributes::new().with(text(FAMILY_NAME, name));
+        let question = payload(GET_FAMILY, &question);
+        let answers = attributes_of(connection.request(CONTROLLER, 0, &question)?);
+        let number = answers
+            .last()
+            .and_then(|answer| AttributeReader(answer).number(FAMILY_NUMBER));
+        let number = number.and_then(|number| u16::try_from(number).ok());
+        Ok(Self {
+            connection,
+            number: number.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?,
+        })
+    }
+
+    /// Carries out a command; returns the attributes of each answer.
+    pub fn request(
+        &mut self,
+        command: u8,
+        attributes: &Attributes,
+    ) -> Result<Vec<Vec<u8>>, NetlinkError> {
+        let question = payload(command, attributes);
+        let answers = self.connection.request(self.number, 0, &question)?;
+        Ok(attributes_of(answers))
+    }
+
+    /// Reads a table; returns the attributes of each entry.
+    pub fn dump(
+        &mut self,
+        command: u8,
+        attributes: &Attributes,
+    ) -> Result<Vec<Vec<u8>>, NetlinkError> {
+        let question = payload(command, attributes);
+        Ok(attributes_of(self.connection.dump(self.number, &question)?))
+    }
+}
+
+/// Generic header and attributes. The families used here are all of version 1.
+fn payload(command: u8, attributes: &Attributes) -> Vec<u8> {
+    let header = GenlHeader {
+        cmd: command,
+        version: 1,
+    };
+    let mut bytes = vec![0; HEADER_BYTES];
+    header.emit(&mut bytes);
+    bytes.extend(attributes.bytes());
+    bytes
+}
+
+fn attributes_of(answers: Vec<Answer>) -> Vec<Vec<u8>> {
+    let behind_header = |answer: Answer| answer.payload.get(HEADER_BYTES..).map(<[u8]>::to_vec);
+    answers.into_iter().filter_map(behind_header).collect()
+}

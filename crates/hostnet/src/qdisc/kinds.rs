@@ -1,0 +1,100 @@
+//! Queueing disciplines and their options, as they are recorded.
+
+use serde::{Deserialize, Serialize};
+
+/// Root qdisc of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RootQdisc {
+    /// The kernel's default: `mq`, `fq_codel`, `noqueue`, `pfifo_fast`.
+    Default {
+        /// Name of its kind.
+        name: String,
+    },
+    /// First-in, first-out queue.
+    Pfifo {
+        /// Limit in frames.
+        frames: u32,
+    },
+    /// Transmit queues for each traffic class (mqprio), each with a `pfifo`.
+    Mqprio(TrafficClasses),
+    /// Traffic classes with gates that open and close by the clock (taprio, IEEE 802.1Qbv).
+    Taprio(GateSchedule),
+    /// Another kind, which is left as it is.
+    Other {
+        /// Name of its kind.
+        name: String,
+    },
+}
+
+/// Traffic classes and the transmit queues of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficClasses {
+    /// Class of each of the kernel's sixteen priorities.
+    pub class_of_priority: [u8; 16],
+    /// Number and first of the queues of each class.
+    pub queues: Vec<(u16, u16)>,
+    /// Whether the device is told (`hw 1`).
+    pub offloaded: bool,
+}
+
+/// Traffic classes whose gates open and close by the clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSchedule {
+    /// Classes; `offloaded` says whether the device opens the gates.
+    pub classes: TrafficClasses,
+    /// Begin of the first cycle in nanoseconds of TAI.
+    pub base_time_ns: i64,
+    /// Entries of the cycle: open gates, a bit a class, and their duration in nanoseconds.
+    pub entries: Vec<(u32, u32)>,
+}
+
+/// Qdisc of one transmit queue, below a root that has classes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum QueueQdisc {
+    /// First-in, first-out queue.
+    Pfifo {
+        /// Limit in frames; `None`: the device's queue length.
+        frames: Option<u32>,
+    },
+    /// Credit-based shaper (cbs, IEEE 802.1Qav).
+    CreditShaper(CreditShaper),
+    /// Earliest TxTime first (etf).
+    EarliestTime(EarliestTime),
+    /// Another kind, which is left as it is.
+    Other {
+        /// Name of its kind.
+        name: String,
+    },
+}
+
+/// Parameters of the credit-based shaper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreditShaper {
+    /// Idle slope, the reserved rate, in kilobits a second.
+    pub idle_slope_kbps: i32,
+    /// Send slope, the idle slope less the link's rate: negative.
+    pub send_slope_kbps: i32,
+    /// High credit in bytes.
+    pub high_credit_bytes: i32,
+    /// Low credit in bytes: negative.
+    pub low_credit_bytes: i32,
+    /// Whether the device shapes.
+    pub offloaded: bool,
+}
+
+/// Parameters of etf, which sends each frame at its SO_TXTIME.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarliestTime {
+    /// Nanoseconds before its time at which a frame is handed to the device.
+    pub delta_ns: i32,
+    /// Clock id; 11 is CLOCK_TAI.
+    pub clock: i32,
+    /// Whether the device keeps to the time.
+    pub offloaded: bool,
+}

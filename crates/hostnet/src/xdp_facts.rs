@@ -1,0 +1,257 @@
+//! Facts of kernel, process and interface on which AF_XDP and native XDP depend. Unknown facts are
+//! `None`.
+
+use std::fs;
+use std::io;
+
+use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::capabilities;
+use crate::ethtool::{self, Ethtool, Queues};
+use crate::link::{self, index_of};
+use crate::netdev::{Netdev, XdpFeatures};
+use crate::netlink::Rtnetlink;
+
+/// Whether AF_XDP sockets can be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sockets {
+    /// The process may open them.
+    #[default]
+    Granted,
+    /// The kernel has them, but this process may not open them.
+    Refused,
+    /// The kernel has none, or the family is forbidden.
+    Absent,
+}
+
+/// Numbers of a device's queues, in the words of recorded machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Channels {
+    /// Queues that receive only.
+    pub receive: u32,
+    /// Queues that transmit only.
+    pub transmit: u32,
+    /// Pairs of a receive and a transmit queue.
+    pub combined: u32,
+}
+
+impl Channels {
+    /// Queues that receive.
+    #[must_use]
+    pub fn receiving(&self) -> u32 {
+        self.receive + self.combined
+    }
+}
+
+impl From<Queues> for Channels {
+    fn from(queues: Queues) -> Self {
+        Channels {
+            receive: queues.rx,
+            transmit: queues.tx,
+            combined: queues.combined,
+        }
+    }
+}
+
+/// Facts of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Device {
+    /// Index.
+    pub index: u32,
+    /// Administratively up.
+    pub is_up: bool,
+    /// Has a carrier.
+    pub has_carrier: bool,
+    /// Has an IPv4 address.
+    pub has_address: bool,
+    /// Size of the largest packet in bytes.
+    pub mtu_bytes: Option<u32>,
+    /// Name of the driver.
+    pub driver: Option<String>,
+    /// XDP features of the driver, where the kernel reports them (Linux 6.7).
+    pub features: Option<XdpFeatures>,
+    /// Program on its XDP hook. [`XdpFacts::look`] leaves it out: who loads programs can name them.
+    pub program: Option<String>,
+    /// Receive queues that the device was made with.
+    pub made_receive_queues: Option<u32>,
+    /// Queues in use, where the driver reports them.
+    pub channels: Option<Channels>,
+    /// Queues that AF_XDP sockets are bound to, where the kernel reports them (Linux 6.14).
+    pub taken_queues: Vec<u32>,
+    /// Whether the device removes VLAN tags of received frames.
+    pub strips_vlan_tags: Option<bool>,
+}
+
+impl Device {
+    /// Receive queues in use.
+    #[must_use]
+    pub fn receive_queues(&self) -> Option<u32> {
+        let counted = self.channels.map(|channels| channels.receiving());
+        counted
+            .filter(|count| *count > 0)
+            .or(self.made_receive_queues)
+    }
+}
+
+/// Facts of kernel, process and one interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct XdpFacts {
+    /// Kernel release, `6.12.5`.
+    pub kernel_release: String,
+    /// Capabilities for loading and attaching XDP programs that the process lacks.
+    pub missing_capabilities: Vec<String>,
+    /// The process is in a user namespace, whose capabilities do not count.
+    pub is_in_user_namespace: bool,
+    /// `kernel.unprivileged_bpf_disabled`: 0 lets everybody use bpf(2).
+    pub unprivileged_bpf_disabled: Option<u8>,
+    /// Lockdown mode: "none", "integrity", "confidentiality".
+    pub lockdown: Option<String>,
+    /// Whether AF_XDP sockets can be opened.
+    pub sockets: Sockets,
+    /// Bytes of memory that may be locked; `None`: unlimited.
+    pub lockable_bytes: Option<u64>,
+    /// Name of the interface.
+    pub interface: String,
+    /// Facts of the interface, if it exists.
+    pub device: Option<Device>,
+}
+
+impl XdpFacts {
+    /// Reads the facts of an interface of the calling thread's network namespace; changes nothing.
+    #[must_use]
+    pub fn look(interface: &str) -> XdpFacts {
+        let setting = |path: &str| fs::read_to_string(path).ok();
+        XdpFacts {
+            kernel_release: capabilities::kernel_release(),
+            missing_capabilities: capabilities::missing()
+                .0
+                .into_iter()
+                .map(String::from)
+                .collect(),
+            is_in_user_namespace: capabilities::in_user_namespace(),
+            unprivileged_bpf_disabled: setting("/proc/sys/kernel/unprivileged_bpf_disabled")
+                .and_then(|text| text.trim().parse().ok()),
+            lockdown: setting("/sys/kernel/security/lockdown").and_then(|text| chosen(&text)),
+            sockets: sockets(),
+            lockable_bytes: lockable_bytes(),
+            interface: interface.to_owned(),
+            device: index_of(interface)
+                .ok()
+                .and_then(|index| device(interface, index)),
+        }
+    }
+
+    /// Whether the kernel is at least this release.
+    #[must_use]
+    pub fn is_kernel_since(&self, major: u32, minor: u32) -> bool {
+        capabilities::is_since(&self.kernel_release, major, minor)
+    }
+}
+
+/// Word in brackets: "none [integrity] confidentiality".
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+/// Opens a socket of the family and closes it again, unbound.
+fn sockets() -> Sockets {
+    // SAFETY: no memory is involved.
+    let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if descriptor < 0 {
+        return match io::Error::last_os_error().raw_os_error() {
+            Some(libc::EAFNOSUPPORT) => Sockets::Absent,
+            _ => Sockets::Refused,
+        };
+    }
+    // SAFETY: the descriptor was just made, and is nobody else's.
+    unsafe { libc::close(descriptor) };
+    Sockets::Granted
+}
+
+/// Limit of memory registered with a device, which counts as locked without CAP_IPC_LOCK.
+fn lockable_bytes() -> Option<u64> {
+    const CAP_IPC_LOCK: u32 = 14;
+    if capabilities::has(CAP_IPC_LOCK) {
+        return None;
+    }
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel writes into a limit that is alive during the call.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+fn device(name: &str, index: u32) -> Option<Device> {
+    let link = link::describe(index).ok()?;
+    let mut device = Device {
+        index,
+        driver: ethtool::driver(name),
+        ..Device::default()
+    };
+    device.is_up = link.header.flags.contains(LinkFlags::Up);
+    device.has_carrier = link.header.flags.contains(LinkFlags::LowerUp);
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::Mtu(bytes) => device.mtu_bytes = Some(*bytes),
+            LinkAttribute::NumRxQueues(queues) => device.made_receive_queues = Some(*queues),
+            _ => {}
+        }
+    }
+    if let Ok(mut ethtool) = Ethtool::open() {
+        let channels = ethtool.queues(name).ok().flatten();
+        device.channels = channels.map(|(now, _)| now.into());
+        let features = ethtool.features(name).ok();
+        device.strips_vlan_tags = features.map(|features| {
+            let strips = features.get("rx-vlan-hw-parse");
+            strips.is_some_and(|feature| feature.is_on)
+        });
+    }
+    let addresses = Rtnetlink::open()
+        .ok()
+        .and_then(|mut it| it.ipv4_addresses().ok());
+    let of_device = |address: &AddressMessage| address.header.index == index;
+    device.has_address = addresses.unwrap_or_default().iter().any(of_device);
+    if let Ok(mut netdev) = Netdev::open() {
+        device.features = netdev.xdp_features(index).ok().flatten();
+        let queues = netdev.receive_queues(index).unwrap_or_default();
+        let taken = queues.iter().filter(|queue| queue.is_taken);
+        device.taken_queues = taken.map(|queue| queue.number).collect();
+    }
+    Some(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_in_brackets_is_the_chosen_one() {
+        let text = "none [integrity] confidentiality\n";
+        assert_eq!(chosen(text).as_deref(), Some("integrity"));
+        assert_eq!(chosen("none"), None);
+    }
+
+    #[test]
+    fn queues_in_use_count_before_those_that_were_made() {
+        let mut device = Device {
+            made_receive_queues: Some(64),
+            ..Device::default()
+        };
+        assert_eq!(device.receive_queues(), Some(64));
+        device.channels = Some(Channels {
+            receive: 0,
+            transmit: 0,
+            combined: 4,
+        });
+        assert_eq!(device.receive_queues(), Some(4));
+    }
+}
