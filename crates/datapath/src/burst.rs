@@ -185,9 +185,9 @@ impl TransmitBurst {
         std::iter::from_fn(|| self.frames.pop())
     }
 
-    /// Takes the messages out that are not to be kept; a frame that thereby has none left goes
-    /// home. Frames that never had one stay.
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
+    /// Removes the messages for which `keep` returns false, and the frames that lose their last
+    /// message. Frames that never had a message stay.
+    pub fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
         let before = self.addressed();
         self.messages.retain(keep);
         let gone = before & !self.addressed();

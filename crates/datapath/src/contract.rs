@@ -5,7 +5,7 @@
 //! What an implementation can do, it says in its [`Capabilities`]; what it had to do without on
 //! this machine, in its [`Note`]s; what became of every datagram, in its ledger.
 //!
-//! Every implementation passes [`conformance`](mod@crate::conformance).
+//! Every implementation passes the conformance suite, `isolane_testkit::conformance`.
 //!
 //! # What an implementation with rings has to fit in here
 //!
@@ -181,6 +181,23 @@ pub trait Datapath {
         Err(ProtectError::Unsupported {
             datapath: self.name(),
         })
+    }
+
+    /// Networks of this host: its address and the number of leading bits that are the network's.
+    /// Empty for a datapath without host networks.
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        Vec::new()
+    }
+
+    /// Rate of the slowest link in bits a second, as its driver reports it now. `None` if unknown.
+    fn link_bits_per_s(&self) -> Option<u64> {
+        None
+    }
+
+    /// Smallest kernel receive buffer of the lane's sockets in bytes, as getsockopt reports it.
+    /// `None` for a closed lane, or one without sockets.
+    fn receive_buffer(&self, _lane: Lane) -> Option<usize> {
+        None
     }
 
     /// What it does at this moment. Made at leisure: it allocates and calls the system.

@@ -1,4 +1,4 @@
-//! The contract of every way of moving frames, its conformance suite, and the plain datapaths.
+//! Contract of datapaths, frame pools, and the datapaths over memory and UDP sockets.
 //!
 //! A *datapath* moves datagrams between this host's memory and other participants. It knows
 //! lanes and bytes, nothing of RTPS: what is in a datagram is the engine's business, when to
@@ -29,11 +29,8 @@
 //! reason ([`ledger`]).
 
 pub mod burst;
-mod chance;
 pub mod clock;
-pub mod conformance;
 pub mod contract;
-pub mod fault;
 pub mod flow;
 pub mod lane;
 pub mod ledger;
@@ -47,13 +44,12 @@ mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
-pub use fault::{Fault, FaultPlan, Plug};
 pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
     ProtectError, Protected, Protection, RingObservation,
 };
 pub use lane::Lane;
-pub use ledger::{Counted, Counts, Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
+pub use ledger::{Counted, Counts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};
 pub use out_of_memory::ExitWithoutMemory;
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};

@@ -66,14 +66,6 @@ pub const MEMORY_QUEUE_BYTES: usize = 212_992;
 /// Datagrams a lane of the memory datapath queues, unless configured.
 pub const MEMORY_QUEUE_DATAGRAMS: usize = 256;
 
-/// Datagrams that the fault datapath keeps back in a lane at most: a burst of them. What would be
-/// one more is not delayed or duplicated.
-pub const MAX_HELD: usize = MAX_BURST;
-
-/// Bits that the fault datapath flips in one datagram at most, never none: up to three are what a
-/// 16-bit sum of one word may not see.
-pub const MAX_FLIPPED_BITS: usize = 4;
-
 /// Participants on one memory network: one a value of the last byte of the address.
 pub const MEMORY_MEMBERS: usize = 256;
 

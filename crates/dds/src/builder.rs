@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, Fault, FaultPlan, Lane, PoolConfig,
+    Datapath, Lane, PoolConfig,
     clock::{monotonic_now, wall_offset_ns},
     memory::{Memory, Network},
     udp::{Interfaces, UdpConfig},
@@ -31,7 +31,7 @@ use crate::{
     placement::Placement,
     state::{Parts, State},
     static_discovery::{Described, with_places},
-    transport::{Lanes, Transport},
+    transport::{Lanes, Transport, WrapDatapath},
     wait::Waiter,
 };
 
@@ -92,7 +92,7 @@ pub struct Builder {
     lock_memory: bool,
     placement: Placement,
     placement_required: bool,
-    fault: Option<FaultPlan>,
+    wrap: Option<WrapDatapath>,
     observable: bool,
     enabled: bool,
     autoenable: bool,
@@ -124,7 +124,7 @@ impl Builder {
             lock_memory: false,
             placement: Placement::default(),
             placement_required: true,
-            fault: None,
+            wrap: None,
             observable: false,
             enabled: true,
             autoenable: true,
@@ -392,20 +392,23 @@ impl Builder {
         self
     }
 
-    /// Makes the datapath fail as planned, repeatably and with every fault counted in the ledger:
-    /// for tests of programs that must live with failures.
+    /// Replaces the participant's datapath by one that `wrap` puts around it, before a lane is open.
+    /// For datapaths that inject faults, record, or count. A second call replaces the first.
     ///
     /// ```
-    /// use isolane::{FaultPlan, Network, Participant};
+    /// use isolane::{Network, Participant};
     ///
-    /// let plan = FaultPlan { loss_per_million: 100_000, ..FaultPlan::new(7) };
     /// let network = Network::new(1);
-    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).fault(plan).build()?;
+    /// let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    /// let participant = builder.wrap_datapath(|datapath| datapath).build()?;
     /// # Ok::<(), isolane::BuildError>(())
     /// ```
     #[must_use]
-    pub fn fault(mut self, plan: FaultPlan) -> Self {
-        self.fault = Some(plan);
+    pub fn wrap_datapath(
+        mut self,
+        wrap: impl FnOnce(Box<dyn Datapath>) -> Box<dyn Datapath> + 'static,
+    ) -> Self {
+        self.wrap = Some(Box::new(wrap));
         self
     }
 
@@ -445,8 +448,8 @@ impl Builder {
                 network_transport(choice, udp)?
             }
         };
-        if let Some(plan) = self.fault {
-            transport = Transport::Fault(Box::new(Fault::new(transport, plan)));
+        if let Some(wrap) = self.wrap {
+            transport = transport.wrapped(wrap);
         }
         transport.open_lane(Lane::Discovery)?;
 
@@ -483,7 +486,7 @@ impl Builder {
         config.multicast = transport.capabilities().multicast;
         config.timing = self.timing;
         config.limits = with_places(self.limits, self.described.as_ref(), &self.described_peers);
-        let of_link = || discovery_bytes_per_s(link_bits_per_s(&transport));
+        let of_link = || discovery_bytes_per_s(transport.link_bits_per_s());
         config.discovery_bytes_per_s = self.discovery_bytes_per_s.unwrap_or_else(of_link);
         config.zeroed = isolane_datapath::zeroed;
         if let Some(bytes) = self.sample_memory {
@@ -611,29 +614,14 @@ fn announce_to(
     Ok(places)
 }
 
-/// The networks this host is on.
+/// Networks of this host, for the engine.
 pub(crate) fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
-    let all = match transport {
-        Transport::Udp(udp) => udp.networks(),
-        Transport::Xdp(xdp) => xdp.networks(),
-        Transport::Memory(_) => Vec::new(),
-        Transport::Fault(fault) => return networks(fault.inner()),
-    };
+    let all = transport.networks().into_iter();
     let network = |(address, prefix_bits)| isolane_engine::Network {
         address,
         prefix_bits,
     };
-    all.into_iter().map(network).collect()
-}
-
-/// The rate of the slowest link that a transport uses.
-fn link_bits_per_s(transport: &Transport) -> Option<u64> {
-    match transport {
-        Transport::Udp(udp) => udp.link_bits_per_s(),
-        Transport::Xdp(xdp) => xdp.link_bits_per_s(),
-        Transport::Memory(_) => None,
-        Transport::Fault(fault) => link_bits_per_s(fault.inner()),
-    }
+    all.map(network).collect()
 }
 
 /// What discovery may send: 5 % of a link, where its rate is known.

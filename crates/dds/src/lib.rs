@@ -181,9 +181,9 @@ pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
-    Budget, ExitWithoutMemory, FaultPlan, FlowId, FlowObservation, InterfaceObservation,
-    InterfaceProtection, Lane, Observation, Over, Plug, ProtectError, Protection, RingObservation,
-    memory::Network, udp::Interfaces,
+    Budget, ExitWithoutMemory, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection,
+    Lane, Observation, Over, ProtectError, Protection, RingObservation, memory::Network,
+    udp::Interfaces,
 };
 /// How lanes of a device are set up: what [`DatapathChoice`] takes.
 pub use isolane_datapath_xdp::{

@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 
 use isolane_datapath::{
-    Capabilities, Datapath, Fault, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
+    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
     OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
     Wakeup, memory::Memory, udp::Udp,
 };
@@ -43,15 +43,17 @@ impl Lanes {
     }
 }
 
-/// One of the datapaths.
-#[derive(Debug)]
+/// Function that puts a datapath around another one.
+pub(crate) type WrapDatapath = Box<dyn FnOnce(Box<dyn Datapath>) -> Box<dyn Datapath>>;
+
+/// Datapath of a participant.
 pub(crate) enum Transport {
     Memory(Box<Memory>),
     Udp(Box<Udp>),
     /// Lanes of a device, and sockets beside them.
     Xdp(Box<Xdp>),
-    /// Another one, with faults.
-    Fault(Box<Fault<Transport>>),
+    /// Datapath that [`Builder::wrap_datapath`](crate::Builder::wrap_datapath) returned.
+    Wrapped(Box<dyn Datapath>),
 }
 
 impl Transport {
@@ -60,14 +62,15 @@ impl Transport {
         self.capabilities().wakeup == Wakeup::Descriptors
     }
 
-    /// Bytes of kernel memory that a lane's sockets have for what arrives.
-    pub(crate) fn receive_buffer(&self, lane: Lane) -> Option<usize> {
-        match self {
-            Self::Memory(_) => None,
-            Self::Udp(udp) => udp.receive_buffer(lane),
-            Self::Xdp(xdp) => xdp.receive_buffer(lane),
-            Self::Fault(faulty) => faulty.inner().receive_buffer(lane),
-        }
+    /// Hands the datapath to a wrapper.
+    pub(crate) fn wrapped(self, wrap: WrapDatapath) -> Self {
+        let datapath: Box<dyn Datapath> = match self {
+            Self::Memory(memory) => memory,
+            Self::Udp(udp) => udp,
+            Self::Xdp(xdp) => xdp,
+            Self::Wrapped(wrapped) => wrapped,
+        };
+        Self::Wrapped(wrap(datapath))
     }
 }
 
@@ -78,7 +81,7 @@ macro_rules! dispatch {
             Transport::Memory($datapath) => $call,
             Transport::Udp($datapath) => $call,
             Transport::Xdp($datapath) => $call,
-            Transport::Fault($datapath) => $call,
+            Transport::Wrapped($datapath) => $call,
         }
     };
 }
@@ -162,6 +165,18 @@ impl Datapath for Transport {
 
     fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
         dispatch!(self, datapath => datapath.protect_interface(with))
+    }
+
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        dispatch!(self, datapath => datapath.networks())
+    }
+
+    fn link_bits_per_s(&self) -> Option<u64> {
+        dispatch!(self, datapath => datapath.link_bits_per_s())
+    }
+
+    fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        dispatch!(self, datapath => datapath.receive_buffer(lane))
     }
 
     fn observe(&self) -> Observation {

@@ -181,6 +181,18 @@ impl Datapath for Xdp {
         self.protect_interface_now_or_later(with)
     }
 
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        self.udp.networks()
+    }
+
+    fn link_bits_per_s(&self) -> Option<u64> {
+        self.udp.link_bits_per_s()
+    }
+
+    fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        self.udp.receive_buffer(lane)
+    }
+
     fn observe(&self) -> Observation {
         self.observation()
     }

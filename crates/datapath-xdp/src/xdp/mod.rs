@@ -178,24 +178,6 @@ impl Xdp {
         &self.options
     }
 
-    /// The networks this host is on, as [`Udp::networks`].
-    #[must_use]
-    pub fn networks(&self) -> Vec<([u8; 4], u8)> {
-        self.udp.networks()
-    }
-
-    /// The rate of the slowest link, as [`Udp::link_bits_per_s`].
-    #[must_use]
-    pub fn link_bits_per_s(&self) -> Option<u64> {
-        self.udp.link_bits_per_s()
-    }
-
-    /// What the receive buffers of the lane's sockets are, as [`Udp::receive_buffer`].
-    #[must_use]
-    pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
-        self.udp.receive_buffer(lane)
-    }
-
     /// Whether the lane has rings of the device, beside its sockets.
     #[must_use]
     pub fn is_on_device(&self, lane: Lane) -> bool {

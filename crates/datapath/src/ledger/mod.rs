@@ -147,36 +147,6 @@ impl TransmitLedger {
     }
 }
 
-/// What a [`Fault`](crate::Fault) datapath did to a lane besides dropping and refusing, which is
-/// counted by [`ReceiveDrop`] and [`Refusal`]. All zero otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Injected {
-    /// Copies of received datagrams that were made. They are among `arrived`.
-    pub duplicated: u64,
-    /// Datagrams that were kept back while later ones passed. Until they are handed on they are
-    /// among `pending`.
-    pub delayed: u64,
-    /// Datagrams handed on with flipped bits.
-    pub corrupted: u64,
-    /// Datagrams handed on without their end.
-    pub shortened: u64,
-    /// Calls that received nothing although something may have waited.
-    pub starved: u64,
-    /// Transmit frames that were wanted, and were not given out although some were free.
-    pub exhausted: u64,
-}
-
-impl AddAssign<&Injected> for Injected {
-    fn add_assign(&mut self, other: &Injected) {
-        self.duplicated += other.duplicated;
-        self.delayed += other.delayed;
-        self.corrupted += other.corrupted;
-        self.shortened += other.shortened;
-        self.starved += other.starved;
-        self.exhausted += other.exhausted;
-    }
-}
-
 /// Both directions of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneLedger {
@@ -184,8 +154,6 @@ pub struct LaneLedger {
     pub receive: ReceiveLedger,
     /// What went out.
     pub transmit: TransmitLedger,
-    /// What was done to it on purpose.
-    pub injected: Injected,
     /// What its ring did, where it has one.
     pub counts: Counts,
 }
@@ -211,7 +179,6 @@ impl AddAssign<&LaneLedger> for LaneLedger {
             to.last_error = from.last_error;
         }
         add_each(&mut to.refused, &from.refused);
-        self.injected += &other.injected;
         self.counts.add(&other.counts);
     }
 }

@@ -32,7 +32,6 @@
 mod class;
 mod config;
 mod device;
-mod failing;
 mod frame;
 mod pages;
 mod region;
@@ -50,13 +49,11 @@ pub use self::class::Class;
 pub use self::config::{DeviceConfig, PoolConfig};
 use self::device::Device;
 pub use self::device::DeviceMemory;
-use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
 pub use self::pages::NoMemory;
 use self::pages::PAGE_BYTES;
 use self::region::{Region, Slot};
 use self::shape::Shapes;
-use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
 
@@ -109,7 +106,6 @@ struct Shared {
     /// Frames of queues that were lent to readers of a lane and have not come home.
     held: [Cell<usize>; Lane::COUNT],
     device: Option<Device>,
-    failing: Failing,
 }
 
 impl Shared {
@@ -171,7 +167,6 @@ impl Pool {
             exhausted: std::array::from_fn(|_| Cell::new(0)),
             held: std::array::from_fn(|_| Cell::new(0)),
             device: config.device.as_ref().map(Device::new).transpose()?,
-            failing: Failing::off(),
         };
         Ok(Pool {
             shared: Rc::new(shared),
@@ -273,13 +268,11 @@ impl Pool {
     #[must_use]
     pub fn take(&self, class: impl Into<Class>) -> Option<Frame> {
         let class = class.into();
-        if !self.shared.failing.fails(class)
-            && let Some(frame) = self.take_free(class)
-        {
-            return Some(frame);
+        let frame = self.take_free(class);
+        if frame.is_none() {
+            self.note_exhausted(class);
         }
-        self.note_exhausted(class);
-        None
+        frame
     }
 
     #[cold]
@@ -386,16 +379,6 @@ impl Pool {
     #[must_use]
     pub fn exhausted(&self, class: impl Into<Class>) -> u64 {
         self.shared.exhausted[class.into().index()].get()
-    }
-
-    /// From now on, of a million transmit frames that these lanes want, so many are not given out.
-    pub(crate) fn set_failing(&self, per_million: u32, lanes: u16, generator: Generator) {
-        self.shared.failing.set(per_million, lanes, generator);
-    }
-
-    /// Transmit frames of the lane that were not given out on purpose.
-    pub(crate) fn failed(&self, lane: Lane) -> u64 {
-        self.shared.failing.failed(lane)
     }
 
     /// Frames of the class for another thread: beside the class's own, so that a publisher that

@@ -38,7 +38,7 @@ pub struct UdpConfig {
     /// which some 2 KiB may go for a small datagram. Beyond
     /// `net.core.rmem_max` it takes CAP_NET_ADMIN (SO_RCVBUFFORCE is tried first), else
     /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer) says what there is. `None`
-    /// leaves the system's default. What a lane got: [`Udp::receive_buffer`](super::Udp::receive_buffer).
+    /// leaves the system's default. What a lane got: [`Datapath::receive_buffer`](crate::Datapath::receive_buffer).
     pub receive_buffer_bytes: Option<usize>,
     /// SO_BUSY_POLL of each socket, in microseconds.
     pub busy_poll_us: Option<u32>,

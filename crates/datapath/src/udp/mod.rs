@@ -192,34 +192,6 @@ impl Udp {
         }
     }
 
-    /// The networks this host is on by those interfaces: its address there, and how many leading
-    /// bits of it are the network's.
-    #[must_use]
-    pub fn networks(&self) -> Vec<([u8; 4], u8)> {
-        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
-        addresses
-            .map(|one| (one.address, one.prefix_bits))
-            .collect()
-    }
-
-    /// Bits a second of the slowest link of those interfaces, as their drivers tell now; `None` where one does not.
-    #[must_use]
-    pub fn link_bits_per_s(&self) -> Option<u64> {
-        let rates = self
-            .interfaces
-            .iter()
-            .map(|one| link_rate::link_bits_per_s(&one.name));
-        rates.min().flatten()
-    }
-
-    /// What the lane's receive buffers really are, the smallest of its sockets': bytes of kernel
-    /// memory, as getsockopt says. `None` if the lane is closed.
-    #[must_use]
-    pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
-        let sockets = self.lane(lane)?.sources();
-        sockets.filter_map(|one| one.socket.receive_buffer()).min()
-    }
-
     /// Reads the addresses of the interfaces in use. Returns whether some have changed.
     fn follow_addresses(&mut self) -> bool {
         let Ok(present) = interfaces::list() else {
@@ -442,6 +414,26 @@ impl Datapath for Udp {
             }
         }
         is_moved
+    }
+
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
+        addresses
+            .map(|one| (one.address, one.prefix_bits))
+            .collect()
+    }
+
+    fn link_bits_per_s(&self) -> Option<u64> {
+        let rates = self
+            .interfaces
+            .iter()
+            .map(|one| link_rate::link_bits_per_s(&one.name));
+        rates.min().flatten()
+    }
+
+    fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        let sockets = self.lane(lane)?.sources();
+        sockets.filter_map(|one| one.socket.receive_buffer()).min()
     }
 
     fn ledger(&self) -> Ledger {
