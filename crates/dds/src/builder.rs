@@ -9,7 +9,7 @@ use isolane_datapath::{
     udp::{Interfaces, UdpConfig},
 };
 use isolane_engine::{Engine, EngineConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
-use isolane_executor::{Executor, ExecutorConfig, Order};
+use isolane_executor::{Executor, ExecutorConfig};
 use isolane_wire::{
     discovery::LocatorList,
     guid::GuidPrefix,
@@ -56,7 +56,7 @@ enum Choice {
 ///
 /// ```
 /// use std::{net::Ipv4Addr, time::Duration};
-/// use isolane::{Interfaces, Limits, Order, Participant, Timing};
+/// use isolane::{Interfaces, Limits, Participant, Timing};
 ///
 /// let participant = Participant::builder(91)
 ///     .name("one of two on this host")
@@ -65,7 +65,6 @@ enum Choice {
 ///     .peer(Ipv4Addr::LOCALHOST)
 ///     .timing(Timing { announce_period: Duration::from_secs(1), ..Timing::default() })
 ///     .limits(Limits { local_endpoints: 8, ..Limits::default() })
-///     .order(Order::Priority)
 ///     .build()?;
 /// assert!(participant.participants().is_empty(), "it knows nobody yet");
 /// # Ok::<(), isolane::BuildError>(())
@@ -83,7 +82,8 @@ pub struct Builder {
     limits: isolane_engine::Limits,
     discovery_bytes_per_s: Option<u64>,
     sample_memory: Option<usize>,
-    order: Order,
+    level_mapping: fn(Level) -> Level,
+    priority_mapping: fn(u8) -> u8,
     waiting: Waiting,
     discovery_level: Option<Level>,
     receive_stamps: bool,
@@ -115,7 +115,8 @@ impl Builder {
             limits: isolane_engine::Limits::default(),
             discovery_bytes_per_s: None,
             sample_memory: None,
-            order: Order::Priority,
+            level_mapping: |level| level,
+            priority_mapping: |priority| priority,
             waiting: Waiting::Sleep,
             discovery_level: None,
             receive_stamps: true,
@@ -251,15 +252,21 @@ impl Builder {
         self
     }
 
-    /// The order in which ready jobs run. Default: by priority.
-    ///
-    /// [`Order::Fifo`] is a baseline, for comparisons only: jobs run in the order they became ready,
-    /// and samples of all levels come and go by one socket, one port and one group (those of level
-    /// 0, which is how the host and the network treat them all), as they do where nobody keeps
-    /// levels apart.
+    /// The level whose lane carries the samples of each level: its sockets, port, group, frames, and
+    /// traffic class (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its
+    /// lane, and are no longer isolated from each other; comparisons measure what that costs.
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
+    pub fn level_mapping(mut self, mapping: fn(Level) -> Level) -> Self {
+        self.level_mapping = mapping;
+        self
+    }
+
+    /// The ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are
+    /// served first; jobs of one list run in the order in which they became ready. See
+    /// [`ExecutorConfig`].
+    #[must_use]
+    pub fn priority_mapping(mut self, mapping: fn(u8) -> u8) -> Self {
+        self.priority_mapping = mapping;
         self
     }
 
@@ -421,6 +428,7 @@ impl Builder {
         let user_data = Octets::of(&self.user_data).ok_or(BuildError::Octets { policy })?;
         let refused = self.schedule()?;
         let prefault = self.prefault || self.lock_memory;
+        let lanes = Lanes::new(self.level_mapping);
         let level_ports = match &self.described {
             Some(described) => described.level_ports()?,
             None => [None; 8],
@@ -432,11 +440,7 @@ impl Builder {
                     interfaces: self.interfaces,
                     multicast: self.multicast,
                     level_ports,
-                    discovery_level: match self.order {
-                        // One class for all.
-                        Order::Fifo => Some(Level::MIN),
-                        Order::Priority => self.discovery_level,
-                    },
+                    discovery_level: self.discovery_level,
                     timestamps: self.receive_stamps,
                     receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
                     pool: PoolConfig {
@@ -458,7 +462,7 @@ impl Builder {
         getrandom::fill(&mut random)
             .map_err(|error| system("read random bytes")(std::io::Error::other(error)))?;
         if let Some(described) = &self.described {
-            described.check(&transport, Lanes::of(self.order))?;
+            described.check(&transport, lanes)?;
         }
         let mut peers = self.peers;
         if !transport.capabilities().multicast {
@@ -501,7 +505,7 @@ impl Builder {
 
         let max_jobs = max_jobs(&self.limits);
         let executor = Executor::new(ExecutorConfig {
-            order: self.order,
+            priority_mapping: self.priority_mapping,
             max_jobs,
         });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
@@ -509,7 +513,7 @@ impl Builder {
             engine,
             executor,
             transport,
-            lanes: Lanes::of(self.order),
+            lanes,
             waiter,
             max_jobs,
             spinning: self.waiting == Waiting::Spin,

@@ -113,11 +113,11 @@ pub enum BuildError {
         /// The first of them.
         port: u16,
     },
-    /// In the order of arrival all levels share a port.
+    /// The level mapping lets levels share a port.
     #[error(
-        "a described participant has a port for each level, which there are not in the order of arrival: use Order::Priority"
+        "a described participant has a port for each level, but the level mapping lets levels share one: leave it out"
     )]
-    DescribedFifo,
+    DescribedSharedLane,
     /// A timer without a period would always be due.
     #[error("a timer needs a period of at least a nanosecond")]
     NoPeriod,
@@ -157,7 +157,7 @@ impl BuildError {
             | Self::Described(_)
             | Self::DescribedElsewhere { .. }
             | Self::DescribedPort { .. }
-            | Self::DescribedFifo
+            | Self::DescribedSharedLane
             | Self::ZeroDeadline { .. }
             | Self::Placement(PlacementError::Priority { .. } | PlacementError::Spin { .. })
             | Self::SampleTooLarge { .. }

@@ -198,7 +198,7 @@ pub use isolane_engine::{
     LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
     SampleState, SetQosError, StateMask, Timing, ViewState, WriterLedger,
 };
-pub use isolane_executor::{Observed, Order};
+pub use isolane_executor::Observed;
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
 pub use isolane_wire::cdr as types;
 pub use isolane_wire::{

@@ -261,17 +261,15 @@ impl State {
             return Ok(());
         }
         self.transport.open_lane(lane)?;
-        let (name, priority) = match (lane, self.lanes) {
-            (Lane::Discovery, _) => (String::from("receive discovery"), Priority::DISCOVERY),
-            (Lane::Level(level), Lanes::PerLevel) => (
+        let (name, priority) = match lane {
+            Lane::Discovery => (String::from("receive discovery"), Priority::DISCOVERY),
+            Lane::Level(level) if self.lanes.is_per_level() => (
                 format!("receive level {}", level.get()),
                 Priority::of_data(level),
             ),
-            // Of what it receives it is told one by one; where that is nobody's, it is not to count
-            // as less urgent than anything.
-            (Lane::Level(_), Lanes::Shared) => {
-                (String::from("receive all levels"), Priority::HIGHEST)
-            }
+            // Each datagram on a shared lane has the priority of its samples (`note_datagram`). One
+            // without samples must not count as less urgent than others.
+            Lane::Level(_) => (String::from("receive all levels"), Priority::HIGHEST),
         };
         let config = JobConfig {
             source: Some(lane.index() as u8),
@@ -327,12 +325,12 @@ impl State {
         }
     }
 
-    /// Datagrams of this level that one activation sends, or samples that it hands out, at most. Where
-    /// all levels share a lane, none is the highest.
+    /// Largest number of datagrams of this level that one activation sends, or of samples that it hands
+    /// out. With shared lanes no level is the highest.
     pub(crate) fn items_of_level(&self, level: Level) -> u16 {
-        match self.lanes {
-            Lanes::PerLevel => self.items_of(Lane::Level(level)),
-            Lanes::Shared => 1,
+        match self.lanes.is_per_level() {
+            true => self.items_of(Lane::Level(level)),
+            false => 1,
         }
     }
 
@@ -387,11 +385,10 @@ impl State {
         lane.level() == self.highest
     }
 
-    /// Whether nothing a look finds can come before this job: it receives from the most urgent
-    /// lane, is more urgent still, or as urgent and no burst has been handled since the last look.
-    /// (Equals of that lane must not keep it unseen for longer: a row of callbacks, for example. Nor
-    /// must anything at all in the order of arrival, where whatever is ready comes before what is
-    /// yet to be seen.)
+    /// Whether no job found by a look can come before this one: it receives from the most urgent lane,
+    /// is more urgent, or is as urgent and no burst has been handled since the last look. (A row of
+    /// equally urgent jobs, callbacks for example, must not delay the next look for longer.) With
+    /// shared lanes, only the first holds.
     pub(crate) fn is_settled(&self, job: JobId) -> bool {
         if self.is_highest_receive(job) {
             return true;
@@ -401,7 +398,7 @@ impl State {
             self.highest_priority.get(),
         );
         let is_within_burst = priority == highest && self.since_look < BURST;
-        self.lanes == Lanes::PerLevel && (priority > highest || is_within_burst)
+        self.lanes.is_per_level() && (priority > highest || is_within_burst)
     }
 
     /// Whether this job receives from the most urgent lane.

@@ -216,8 +216,8 @@ impl Described {
 
     /// Whether a participant on this datapath is where it is described.
     pub(crate) fn check(&self, transport: &Transport, lanes: Lanes) -> Result<(), BuildError> {
-        if lanes == Lanes::Shared {
-            return Err(BuildError::DescribedFifo);
+        if !lanes.is_per_level() {
+            return Err(BuildError::DescribedSharedLane);
         }
         let here = transport.unicast(Lane::Discovery);
         let mut addresses = here.iter().filter_map(|locator| locator.ipv4());

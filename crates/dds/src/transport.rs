@@ -1,5 +1,4 @@
-//! The datapath a participant uses, chosen once: an enum, so that no user's type carries it. And
-//! which lane of it a level takes.
+//! Datapath of a participant, and the lane of each level.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,37 +8,34 @@ use isolane_datapath::{
     Wakeup, memory::Memory, udp::Udp,
 };
 use isolane_datapath_xdp::xdp::Xdp;
-use isolane_executor::Order;
 use isolane_wire::{level::Level, locator::Locator};
 
-/// Which lane a level's samples take, and so which sockets, port, frames and job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lanes {
-    /// Each level has its own.
-    PerLevel,
-    /// All levels share one: the baseline.
-    Shared,
+/// Lane of each level's samples: their sockets, port, frames and receive job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lanes {
+    levels: [Level; Level::COUNT],
+    is_per_level: bool,
 }
 
 impl Lanes {
-    /// The one lane of all levels. The lowest, so that nothing on the way prefers its datagrams.
-    const SHARED: Lane = Lane::Level(Level::ALL[0]);
-
-    /// What belongs to an order of jobs: where they run as they became ready, samples of all
-    /// levels come through one socket as they arrived.
-    pub(crate) fn of(order: Order) -> Self {
-        match order {
-            Order::Priority => Self::PerLevel,
-            Order::Fifo => Self::Shared,
+    /// Evaluates [`Builder::level_mapping`](crate::Builder::level_mapping).
+    pub(crate) fn new(level_mapping: fn(Level) -> Level) -> Self {
+        let levels = Level::ALL.map(level_mapping);
+        Self {
+            levels,
+            is_per_level: levels == Level::ALL,
         }
     }
 
-    /// The lane of a level.
+    /// Returns the lane of a level.
     pub(crate) fn lane(self, level: Level) -> Lane {
-        match self {
-            Self::PerLevel => Lane::Level(level),
-            Self::Shared => Self::SHARED,
-        }
+        Lane::Level(self.levels[usize::from(level.get())])
+    }
+
+    /// Whether each level has its own lane.
+    #[inline]
+    pub(crate) fn is_per_level(self) -> bool {
+        self.is_per_level
     }
 }
 

@@ -1,14 +1,13 @@
-//! What samples of each level waited for that should have come later.
+//! Priority inversions of each level.
 //!
-//! A datagram of a level has arrived when its stamp says so. The executor judges what of lower
-//! priority began between that and the activation that reads it ([`isolane_executor::Waited`] says
-//! how); a callback that takes a cached sample is judged from the reading on. Both are summed here
-//! by level.
+//! A datagram of a level has arrived when its stamp says so. The executor judges which activations of
+//! lower priority began between that and the activation that reads it ([`isolane_executor::Waited`]).
+//! A callback that takes a cached sample is judged from the reading on. Both are summed up by level.
 //!
-//! The level of a datagram is that of its lane: its samples, and what keeps them reliable. On a lane
-//! that all levels share (`Order::Fifo`) it is that of the most critical reader that got a sample of
-//! it, and a datagram that brought none is not judged; an activation there counts as of the most
-//! critical sample it read.
+//! The level of a datagram is that of its lane. On a lane shared by several levels
+//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is that of the most critical reader
+//! that got a sample of it; a datagram without samples is not judged, and an activation counts as of
+//! the most critical sample it read.
 
 use isolane_executor::Waited;
 use isolane_wire::level::Level;

@@ -9,15 +9,17 @@ use crate::history::{History, Look};
 use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
 use crate::queues::{Queues, after};
-use crate::ready::Order;
 use crate::share::Shares;
 use crate::table::Table;
 
-/// How an executor is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Configuration of an executor.
+#[derive(Clone, Copy, Debug)]
 pub struct ExecutorConfig {
-    /// Which of the ready jobs is chosen.
-    pub order: Order,
+    /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of
+    /// one list run in the order in which they became ready. Called once for each priority, by
+    /// [`Executor::new`]. Default: the priority itself. Priorities mapped to one list are served
+    /// first in, first out, and [shares](Executor::grant_share) between them have no effect.
+    pub priority_mapping: fn(u8) -> u8,
     /// Lines of the table; memory for all of them is taken at once. More than
     /// [`MAX_JOBS`] is taken as that.
     pub max_jobs: usize,
@@ -26,7 +28,7 @@ pub struct ExecutorConfig {
 impl Default for ExecutorConfig {
     fn default() -> ExecutorConfig {
         ExecutorConfig {
-            order: Order::Priority,
+            priority_mapping: |priority| priority,
             max_jobs: DEFAULT_JOBS,
         }
     }
@@ -58,7 +60,7 @@ impl Executor {
         let max_jobs = config.max_jobs.min(MAX_JOBS);
         Executor {
             table: Table::new(max_jobs),
-            queues: Queues::new(config.order, max_jobs),
+            queues: Queues::new(config.priority_mapping, max_jobs),
             running: None,
             look: None,
             history: History::new(),
@@ -109,7 +111,7 @@ impl Executor {
     /// Gives a priority a share of the one right above it: after each `items` items that jobs of the
     /// upper one have handled while a job of the lower one was ready, one activation of the lower one
     /// runs before the next of the upper one. Those in between are not touched, there are none; more
-    /// urgent ones come first as ever. It means nothing in the order of arrival.
+    /// urgent ones come first as ever.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
         self.shares.grant(lower, items);
     }

@@ -48,9 +48,6 @@
 //! The bounds themselves will be computed in `model`, by the analysis for non-preemptive fixed
 //! priority with all instances of the busy period (Davis, Burns, Bril, Lukkien 2007); this
 //! crate observes: maxima, blocking, priority inversions, and which job ran at an instant of the past.
-//!
-//! [`Order::Fifo`] is the baseline of the comparison: the same jobs, begun in the order in
-//! which they became ready.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -71,7 +68,6 @@ mod waited;
 
 pub use executor::{Executor, ExecutorConfig, TableFull};
 pub use job::{Job, JobConfig, JobId, Name, Observed, Trigger};
-pub use ready::Order;
 pub use waited::Waited;
 
 #[cfg(test)]

@@ -1,21 +1,11 @@
-//! The ready jobs: a bit a priority, and a doubly linked list a priority in the order in which
-//! jobs became ready. The links lie in one table beside the jobs (the lists are intrusive), so
-//! filing, choosing and withdrawing a job each take constant time and no memory.
+//! Ready queue: a doubly linked list a priority, in the order in which jobs became ready, and a bit
+//! for each list that is not empty. The links lie in one table (the lists are intrusive): adding,
+//! choosing and removing a job takes constant time and no memory.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-use crate::limits::PRIORITIES;
-
-/// Which of the ready jobs is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Order {
-    /// The highest priority; the first released within one priority.
-    #[default]
-    Priority,
-    /// The one that became ready first, whatever its priority: the baseline of comparisons.
-    Fifo,
-}
+use crate::limits::{MAX_PRIORITY, PRIORITIES};
 
 const NONE: u16 = u16::MAX;
 
@@ -33,8 +23,9 @@ struct Link {
 }
 
 pub(crate) struct ReadyQueue {
-    order: Order,
-    /// Bit p: the list of priority p is not empty.
+    /// List of each priority.
+    list_of: [u8; PRIORITIES],
+    /// Bit *l*: list *l* is not empty.
     occupied: u32,
     lists: [List; PRIORITIES],
     links: Box<[Link]>,
@@ -42,7 +33,7 @@ pub(crate) struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    pub(crate) fn new(order: Order, max_jobs: usize) -> ReadyQueue {
+    pub(crate) fn new(priority_mapping: fn(u8) -> u8, max_jobs: usize) -> ReadyQueue {
         let link = Link {
             before: NONE,
             behind: NONE,
@@ -52,7 +43,9 @@ impl ReadyQueue {
             tail: NONE,
         };
         ReadyQueue {
-            order,
+            list_of: core::array::from_fn(|priority| {
+                priority_mapping(priority as u8).min(MAX_PRIORITY)
+            }),
             occupied: 0,
             lists: [list; PRIORITIES],
             links: vec![link; max_jobs].into_boxed_slice(),
@@ -60,13 +53,10 @@ impl ReadyQueue {
         }
     }
 
-    /// Fifo is one list for all.
     #[inline]
     fn list_of(&self, priority: u8) -> usize {
-        match self.order {
-            Order::Priority => usize::from(priority),
-            Order::Fifo => 0,
-        }
+        // Priorities are below PRIORITIES: the remainder only spares a bounds check.
+        usize::from(self.list_of[usize::from(priority) % PRIORITIES])
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -12,6 +12,27 @@ use isolane::{
     types::BoundedString,
 };
 
+/// Order in which a participant's jobs run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// By priority, with a lane for each level.
+    Priority,
+    /// First in, first out, with one lane for all levels.
+    Arrival,
+}
+
+impl Order {
+    pub(crate) fn apply(self, builder: Builder) -> Builder {
+        match self {
+            Self::Priority => builder,
+            Self::Arrival => builder
+                .level_mapping(|_| Level::MIN)
+                .priority_mapping(|_| 0)
+                .discovery_level(Level::MIN),
+        }
+    }
+}
+
 /// How long anything may take before the test has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
