@@ -13,8 +13,8 @@ mod hosts;
 mod network;
 
 use counting_allocator::allocator_calls_of;
-use isolane_datapath::conformance::{Fixture, Options};
 use isolane_datapath::{Counted, Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_testkit::conformance::{Fixture, Options};
 use isolane_wire::locator::Locator;
 
 const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];

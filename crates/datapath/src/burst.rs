@@ -187,7 +187,7 @@ impl TransmitBurst {
 
     /// Removes the messages that `keep` rejects. A frame that thereby loses its last message returns to its pool;
     /// frames without any message stay.
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
+    pub fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
         let before = self.addressed();
         self.messages.retain(keep);
         let gone = before & !self.addressed();

@@ -4,7 +4,7 @@
 //! neither threads nor policies. An implementation describes its abilities in [`Capabilities`], degradations on this
 //! machine in [`Note`]s, and the outcome of every datagram in its ledger.
 //!
-//! Every implementation passes [`conformance`](mod@crate::conformance).
+//! Every implementation passes the conformance suite, `isolane_testkit::conformance`.
 //!
 //! # Implementations with rings
 //!

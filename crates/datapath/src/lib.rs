@@ -1,4 +1,4 @@
-//! Datapath contract, its conformance suite, and the datapaths over sockets and memory.
+//! Contract of datapaths, frame pools, and the datapaths over memory and UDP sockets.
 //!
 //! A *datapath* moves datagrams between this host's memory and other participants. It knows lanes and bytes, but no
 //! RTPS: the engine interprets datagrams, and the executor decides when to move them.
@@ -25,12 +25,9 @@
 //! datagram is lost without a counter for the reason ([`ledger`]).
 
 pub mod burst;
-mod chance;
 pub mod clock;
-pub mod conformance;
 pub mod contract;
 mod factory;
-pub mod fault;
 pub mod flow;
 pub mod lane;
 pub mod ledger;
@@ -45,13 +42,12 @@ mod zeroed;
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
 pub use factory::DatapathFactory;
-pub use fault::{Fault, FaultPlan, Plug};
 pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
     ProtectError, Protected, Protection, RingObservation,
 };
 pub use lane::Lane;
-pub use ledger::{Counted, Counts, Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
+pub use ledger::{Counted, Counts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};
 pub use out_of_memory::ExitWithoutMemory;
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};

@@ -60,13 +60,6 @@ pub const MEMORY_QUEUE_BYTES: usize = 212_992;
 /// Default queue size of a memory datapath lane in datagrams.
 pub const MEMORY_QUEUE_DATAGRAMS: usize = 256;
 
-/// Maximum datagrams that the fault datapath holds back in a lane: a burst. Beyond it, datagrams are not delayed or
-/// duplicated.
-pub const MAX_HELD: usize = MAX_BURST;
-
-/// Maximum bits that the fault datapath flips in a datagram, at least one: a 16-bit checksum can miss up to three.
-pub const MAX_FLIPPED_BITS: usize = 4;
-
 /// Maximum participants in a memory network: one for each value of the address' last byte.
 pub const MEMORY_MEMBERS: usize = 256;
 

@@ -1,9 +1,6 @@
-//! The memory datapath keeps the contract.
+//! Conformance of the memory datapath.
 
-#[path = "common/memory.rs"]
-mod common;
+use isolane_testkit::fixtures::MemoryNetwork;
 
-use common::MemoryNetwork;
-
-isolane_datapath::conformance!(unicast, MemoryNetwork);
-isolane_datapath::conformance!(multicast, MemoryNetwork);
+isolane_testkit::conformance!(unicast, MemoryNetwork);
+isolane_testkit::conformance!(multicast, MemoryNetwork);

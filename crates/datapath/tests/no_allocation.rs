@@ -1,13 +1,14 @@
 //! After a lane is open, moving datagrams allocates nothing.
 
-mod common;
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
 
 use counting_allocator::allocator_calls_of;
-use isolane_datapath::conformance::{Fixture, Options};
 use isolane_datapath::memory::Network;
-use isolane_datapath::{Datapath, Fault, FaultPlan, Lane, ReceiveBurst, TransmitBurst};
+use isolane_datapath::{Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_testkit::conformance::{Fixture, Options};
+use isolane_testkit::fixtures::UdpOnLoopback;
+use isolane_testkit::{Fault, FaultPlan};
 
 const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
 const NOWHERE: u16 = 9;
@@ -61,7 +62,7 @@ fn assert_silent(mut one: impl Datapath, mut other: impl Datapath) {
 
 #[test]
 fn udp_allocates_nothing_after_open() {
-    let mut fixture = common::UdpOnLoopback::new();
+    let mut fixture = UdpOnLoopback::new();
     let options = Options::default();
     assert_silent(fixture.attach(&options), fixture.attach(&options));
 }
@@ -87,9 +88,9 @@ fn faults_allocate_nothing_after_open() {
         exhaustion_per_million: 10_000,
         ..FaultPlan::new(1)
     };
-    let [one, other] = [1, 2].map(|last| network.attach([10, 0, 0, last]));
-    assert_silent(
-        Fault::new(Box::new(one), plan.clone()),
-        Fault::new(Box::new(other), plan),
-    );
+    let [one, other] = [1, 2].map(|last| {
+        let memory = network.attach([10, 0, 0, last]);
+        Fault::new(Box::new(memory), plan.clone())
+    });
+    assert_silent(one, other);
 }

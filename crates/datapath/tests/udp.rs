@@ -1,5 +1,5 @@
-//! The UDP datapath keeps the contract, by unicast on 127.0.0.1.
+//! Conformance of the UDP datapath, by unicast on 127.0.0.1.
 
-mod common;
+use isolane_testkit::fixtures::UdpOnLoopback;
 
-isolane_datapath::conformance!(unicast, common::UdpOnLoopback);
+isolane_testkit::conformance!(unicast, UdpOnLoopback);

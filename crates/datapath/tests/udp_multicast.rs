@@ -11,12 +11,13 @@ use std::os::fd::AsRawFd;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use isolane_datapath::conformance::{Fixture, Options, multicast_cases, unicast_cases};
 use isolane_datapath::ledger::Refusal;
 use isolane_datapath::{
-    Datapath, Fault, FaultPlan, Interfaces, Lane, Note, OpenError, ReceiveBurst, SendReport,
-    TransmitBurst, Udp, UdpConfig,
+    Datapath, Interfaces, Lane, Note, OpenError, ReceiveBurst, SendReport, TransmitBurst, Udp,
+    UdpConfig,
 };
+use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
+use isolane_testkit::{Fault, FaultPlan};
 use isolane_wire::locator::Locator;
 use namespace::{Tunnel, enter_namespace, set_address, set_loopback_flags, set_up};
 
@@ -104,13 +105,13 @@ impl Fixture for UdpWithGroups {
 }
 
 impl Fixture for UdpWithPlan {
-    type Datapath = Fault<Udp>;
+    type Datapath = Fault;
 
     fn new() -> UdpWithPlan {
         UdpWithPlan
     }
 
-    fn attach(&mut self, options: &Options) -> Fault<Udp> {
+    fn attach(&mut self, options: &Options) -> Fault {
         let udp = attach(Interfaces::Loopback, options);
         Fault::new(Box::new(udp), FaultPlan::new(1))
     }

@@ -81,9 +81,10 @@ impl State {
     ) {
         self.trouble.note_datagram(self.engine.counters(), from);
         let brought = self.take_notes(now, arrived);
-        let level = match self.lanes {
-            Lanes::PerLevel => lane.level(),
-            Lanes::Shared => lane.level().and(brought.max(viewed)),
+        let level = match self.lanes.is_per_level() {
+            true => lane.level(),
+            // On a shared lane the samples tell the level.
+            false => lane.level().and(brought.max(viewed)),
         };
         let priority = match level {
             Some(level) => Priority::of_data(level),

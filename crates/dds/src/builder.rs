@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, DatapathFactory, Fault, FaultPlan, Lane, PoolConfig,
+    Datapath, DatapathFactory, Lane, PoolConfig,
     clock::{monotonic_now, wall_offset_ns},
     memory::Network,
     udp::{Interfaces, UdpConfig, UdpOptions},
 };
 use isolane_engine::{Engine, EngineConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
-use isolane_executor::{Executor, ExecutorConfig, Order};
+use isolane_executor::{Executor, ExecutorConfig};
 use isolane_wire::{
     discovery::LocatorList,
     guid::GuidPrefix,
@@ -49,7 +49,7 @@ pub enum Waiting {
 ///
 /// ```
 /// use std::{net::Ipv4Addr, time::Duration};
-/// use isolane::{Interfaces, Limits, Order, Participant, Timing};
+/// use isolane::{Interfaces, Limits, Participant, Timing};
 ///
 /// let participant = Participant::builder(91)
 ///     .name("one of two on this host")
@@ -58,7 +58,6 @@ pub enum Waiting {
 ///     .peer(Ipv4Addr::LOCALHOST)
 ///     .timing(Timing { announce_period: Duration::from_secs(1), ..Timing::default() })
 ///     .limits(Limits { local_endpoints: 8, ..Limits::default() })
-///     .order(Order::Priority)
 ///     .build()?;
 /// assert!(participant.participants().is_empty(), "it knows nobody yet");
 /// # Ok::<(), isolane::BuildError>(())
@@ -77,7 +76,8 @@ pub struct Builder {
     limits: isolane_engine::Limits,
     discovery_bytes_per_s: Option<u64>,
     sample_memory: Option<usize>,
-    order: Order,
+    level_mapping: fn(Level) -> Level,
+    priority_mapping: fn(u8) -> u8,
     waiting: Waiting,
     discovery_level: Option<Level>,
     receive_stamps: bool,
@@ -86,7 +86,6 @@ pub struct Builder {
     lock_memory: bool,
     placement: Placement,
     placement_required: bool,
-    fault: Option<FaultPlan>,
     observable: bool,
     enabled: bool,
     autoenable: bool,
@@ -109,7 +108,8 @@ impl Builder {
             limits: isolane_engine::Limits::default(),
             discovery_bytes_per_s: None,
             sample_memory: None,
-            order: Order::Priority,
+            level_mapping: |level| level,
+            priority_mapping: |priority| priority,
             waiting: Waiting::Sleep,
             discovery_level: None,
             receive_stamps: true,
@@ -118,7 +118,6 @@ impl Builder {
             lock_memory: false,
             placement: Placement::default(),
             placement_required: true,
-            fault: None,
             observable: false,
             enabled: true,
             autoenable: true,
@@ -264,13 +263,20 @@ impl Builder {
         self
     }
 
-    /// Order in which ready jobs run. Default: by priority.
-    ///
-    /// [`Order::Fifo`] is a baseline for comparisons only. Jobs run in the order in which they became ready. Samples
-    /// of all levels share one socket, one port and one group, those of level 0, as in a middleware without levels.
+    /// Level whose lane carries the samples of each level: its sockets, port, group, frames, and traffic class
+    /// (SO_PRIORITY, DSCP). Default: the level itself. Levels mapped to one share its lane and are not isolated from each
+    /// other; comparisons measure the cost of that.
     #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
+    pub fn level_mapping(mut self, mapping: fn(Level) -> Level) -> Self {
+        self.level_mapping = mapping;
+        self
+    }
+
+    /// Ready list of each priority of the loop's jobs. Default: the priority itself. Higher lists are served first; jobs
+    /// of one list run in the order in which they became ready. See [`ExecutorConfig`].
+    #[must_use]
+    pub fn priority_mapping(mut self, mapping: fn(u8) -> u8) -> Self {
+        self.priority_mapping = mapping;
         self
     }
 
@@ -414,23 +420,6 @@ impl Builder {
         self
     }
 
-    /// Injects faults into the datapath, repeatably and with every fault counted, to test how a program behaves under
-    /// failures.
-    ///
-    /// ```
-    /// use isolane::{FaultPlan, Network, Participant};
-    ///
-    /// let plan = FaultPlan { loss_per_million: 100_000, ..FaultPlan::new(7) };
-    /// let network = Network::new(1);
-    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).fault(plan).build()?;
-    /// # Ok::<(), isolane::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn fault(mut self, plan: FaultPlan) -> Self {
-        self.fault = Some(plan);
-        self
-    }
-
     /// Builds the participant: opens the discovery sockets and allocates the memory.
     ///
     /// # Errors
@@ -440,6 +429,7 @@ impl Builder {
         let user_data = Octets::of(&self.user_data).ok_or(BuildError::Octets { policy })?;
         let refused = self.schedule()?;
         let prefault = self.prefault || self.lock_memory;
+        let lanes = Lanes::new(self.level_mapping);
         let level_ports = match &self.described {
             Some(described) => described.level_ports()?,
             None => [None; 8],
@@ -448,11 +438,7 @@ impl Builder {
             interfaces: self.interfaces,
             multicast: self.multicast,
             level_ports,
-            discovery_level: match self.order {
-                // FIFO is the baseline with one class for all traffic.
-                Order::Fifo => Some(Level::MIN),
-                Order::Priority => self.discovery_level,
-            },
+            discovery_level: self.discovery_level,
             timestamps: self.receive_stamps,
             receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
             pool: PoolConfig {
@@ -462,9 +448,6 @@ impl Builder {
             ..UdpConfig::new(self.domain)
         };
         let (mut datapath, not_used) = open_first(self.factories, network)?;
-        if let Some(plan) = self.fault {
-            datapath = Box::new(Fault::new(datapath, plan));
-        }
         datapath.open_lane(Lane::Discovery)?;
 
         let system = |action| move |source: std::io::Error| BuildError::System { action, source };
@@ -472,7 +455,7 @@ impl Builder {
         getrandom::fill(&mut random)
             .map_err(|error| system("read random bytes")(std::io::Error::other(error)))?;
         if let Some(described) = &self.described {
-            described.check(&*datapath, Lanes::of(self.order))?;
+            described.check(&*datapath, lanes)?;
         }
         let mut peers = self.peers;
         if !datapath.capabilities().multicast {
@@ -515,7 +498,7 @@ impl Builder {
 
         let max_jobs = max_jobs(&self.limits);
         let executor = Executor::new(ExecutorConfig {
-            order: self.order,
+            priority_mapping: self.priority_mapping,
             max_jobs,
         });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
@@ -524,7 +507,7 @@ impl Builder {
             executor,
             datapath,
             not_used,
-            lanes: Lanes::of(self.order),
+            lanes,
             waiter,
             max_jobs,
             spinning: self.waiting == Waiting::Spin,

@@ -113,11 +113,11 @@ pub enum BuildError {
         /// First described port.
         port: u16,
     },
-    /// A described participant cannot use [`Order::Fifo`](crate::Order), in which all levels share a port.
+    /// The level mapping lets levels share a port.
     #[error(
-        "a described participant has a port for each level, which there are not in the order of arrival: use Order::Priority"
+        "a described participant has a port for each level, but the level mapping lets levels share one: leave it out"
     )]
-    DescribedFifo,
+    DescribedSharedLane,
     /// The list of datapaths is empty.
     #[error(
         "no datapath is given: name at least one, or leave Builder::datapaths out to use kernel sockets"
@@ -162,7 +162,7 @@ impl BuildError {
             | Self::Described(_)
             | Self::DescribedElsewhere { .. }
             | Self::DescribedPort { .. }
-            | Self::DescribedFifo
+            | Self::DescribedSharedLane
             | Self::NoDatapath
             | Self::ZeroDeadline { .. }
             | Self::Placement(PlacementError::Priority { .. } | PlacementError::Spin { .. })

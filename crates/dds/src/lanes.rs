@@ -1,34 +1,33 @@
 //! Lane of each level.
 
 use isolane_datapath::Lane;
-use isolane_executor::Order;
 use isolane_wire::level::Level;
 
-/// Assignment of levels to lanes, and so to sockets, port, frames and receive job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lanes {
-    /// Each level has its own lane.
-    PerLevel,
-    /// All levels share one lane (baseline).
-    Shared,
+/// Lane of each level's samples: their sockets, port, frames and receive job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lanes {
+    levels: [Level; Level::COUNT],
+    is_per_level: bool,
 }
 
 impl Lanes {
-    /// Shared lane of all levels: the lowest, so that neither host nor network prefers its datagrams.
-    const SHARED: Lane = Lane::Level(Level::ALL[0]);
-
-    /// Returns the assignment for an order of jobs. With FIFO order, samples of all levels arrive through one socket.
-    pub(crate) fn of(order: Order) -> Self {
-        match order {
-            Order::Priority => Self::PerLevel,
-            Order::Fifo => Self::Shared,
+    /// Evaluates [`Builder::level_mapping`](crate::Builder::level_mapping).
+    pub(crate) fn new(level_mapping: fn(Level) -> Level) -> Self {
+        let levels = Level::ALL.map(level_mapping);
+        Self {
+            levels,
+            is_per_level: levels == Level::ALL,
         }
     }
 
+    /// Returns the lane of a level.
     pub(crate) fn lane(self, level: Level) -> Lane {
-        match self {
-            Self::PerLevel => Lane::Level(level),
-            Self::Shared => Self::SHARED,
-        }
+        Lane::Level(self.levels[usize::from(level.get())])
+    }
+
+    /// Whether each level has its own lane.
+    #[inline]
+    pub(crate) fn is_per_level(self) -> bool {
+        self.is_per_level
     }
 }

@@ -179,9 +179,9 @@ pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
-    Budget, Datapath, DatapathFactory, ExitWithoutMemory, FaultPlan, FlowId, FlowObservation,
-    InterfaceObservation, InterfaceProtection, Lane, Observation, Over, Plug, ProtectError,
-    Protection, RingObservation,
+    Budget, Datapath, DatapathFactory, ExitWithoutMemory, FlowId, FlowObservation,
+    InterfaceObservation, InterfaceProtection, Lane, Observation, Over, ProtectError, Protection,
+    RingObservation,
     memory::Network,
     udp::{Interfaces, UdpConfig, UdpOptions},
 };
@@ -198,7 +198,7 @@ pub use isolane_engine::{
     LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
     SampleState, SetQosError, StateMask, Timing, ViewState, WriterLedger,
 };
-pub use isolane_executor::{Observed, Order};
+pub use isolane_executor::Observed;
 /// Serialisation of topic types: the code behind `#[derive(TopicType)]`, and bounded strings and sequences.
 pub use isolane_wire::cdr as types;
 pub use isolane_wire::{

@@ -261,17 +261,15 @@ impl State {
         }
         self.datapath.open_lane(lane)?;
         self.capabilities = *self.datapath.capabilities();
-        let (name, priority) = match (lane, self.lanes) {
-            (Lane::Discovery, _) => (String::from("receive discovery"), Priority::DISCOVERY),
-            (Lane::Level(level), Lanes::PerLevel) => (
+        let (name, priority) = match lane {
+            Lane::Discovery => (String::from("receive discovery"), Priority::DISCOVERY),
+            Lane::Level(level) if self.lanes.is_per_level() => (
                 format!("receive level {}", level.get()),
                 Priority::of_data(level),
             ),
-            // A shared lane determines the level of each datagram separately. A datagram of no level must not count as
-            // less urgent than any job.
-            (Lane::Level(_), Lanes::Shared) => {
-                (String::from("receive all levels"), Priority::HIGHEST)
-            }
+            // A shared lane determines the level of each datagram separately (`note_datagram`). A datagram of no level
+            // must not count as less urgent than any job.
+            Lane::Level(_) => (String::from("receive all levels"), Priority::HIGHEST),
         };
         let config = JobConfig {
             source: Some(lane.index() as u8),
@@ -327,12 +325,12 @@ impl State {
         }
     }
 
-    /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With a shared
-    /// lane, no level is the highest.
+    /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With shared
+    /// lanes, no level is the highest.
     pub(crate) fn items_of_level(&self, level: Level) -> u16 {
-        match self.lanes {
-            Lanes::PerLevel => self.items_of(Lane::Level(level)),
-            Lanes::Shared => 1,
+        match self.lanes.is_per_level() {
+            true => self.items_of(Lane::Level(level)),
+            false => 1,
         }
     }
 
@@ -390,8 +388,7 @@ impl State {
     /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
     /// was handled since the last poll. Otherwise a series of callbacks could hide the lane for longer.
     ///
-    /// With FIFO order only the receive job qualifies, because any other ready job would hide datagrams for an
-    /// unbounded time.
+    /// With shared lanes only the receive job qualifies.
     pub(crate) fn is_settled(&self, job: JobId) -> bool {
         if self.is_highest_receive(job) {
             return true;
@@ -401,7 +398,7 @@ impl State {
             self.highest_priority.get(),
         );
         let is_within_burst = priority == highest && self.since_look < BURST;
-        self.lanes == Lanes::PerLevel && (priority > highest || is_within_burst)
+        self.lanes.is_per_level() && (priority > highest || is_within_burst)
     }
 
     /// Returns whether this job receives from the most urgent lane.

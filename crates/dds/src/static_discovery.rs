@@ -209,8 +209,8 @@ impl Described {
 
     /// Checks that a participant on this datapath has the described address.
     pub(crate) fn check(&self, datapath: &dyn Datapath, lanes: Lanes) -> Result<(), BuildError> {
-        if lanes == Lanes::Shared {
-            return Err(BuildError::DescribedFifo);
+        if !lanes.is_per_level() {
+            return Err(BuildError::DescribedSharedLane);
         }
         let here = datapath.unicast(Lane::Discovery);
         let mut addresses = here.iter().filter_map(|locator| locator.ipv4());

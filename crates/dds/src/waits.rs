@@ -4,9 +4,10 @@
 //! between that time and the activation that reads the datagram (see [`isolane_executor::Waited`]). For a callback
 //! that takes a cached sample, it counts from the reading on. Both are summed by level.
 //!
-//! The level of a datagram is that of its lane. On a lane shared by all levels (`Order::Fifo`) it is that of the most
-//! critical reader that received a sample of it. A datagram without samples is not counted there, and an activation
-//! has the level of the most critical sample that it read.
+//! The level of a datagram is that of its lane. On a lane shared by several levels
+//! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is that of the most critical reader that received a
+//! sample of it. A datagram without samples is not counted there, and an activation has the level of the most critical
+//! sample that it read.
 
 use isolane_executor::Waited;
 use isolane_wire::level::Level;

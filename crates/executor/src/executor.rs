@@ -9,15 +9,17 @@ use crate::history::{History, Look};
 use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
 use crate::queues::{Queues, after};
-use crate::ready::Order;
 use crate::share::Shares;
 use crate::table::Table;
 
 /// Configuration of an executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct ExecutorConfig {
-    /// Order in which ready jobs are chosen.
-    pub order: Order,
+    /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in the
+    /// order in which they became ready. [`Executor::new`] calls it once for each priority. Default: the priority itself.
+    /// Priorities mapped to one list are served first in, first out, and [shares](Executor::grant_share) between them
+    /// have no effect.
+    pub priority_mapping: fn(u8) -> u8,
     /// Size of the job table, allocated at once; at most [`MAX_JOBS`].
     pub max_jobs: usize,
 }
@@ -25,7 +27,7 @@ pub struct ExecutorConfig {
 impl Default for ExecutorConfig {
     fn default() -> ExecutorConfig {
         ExecutorConfig {
-            order: Order::Priority,
+            priority_mapping: |priority| priority,
             max_jobs: DEFAULT_JOBS,
         }
     }
@@ -58,7 +60,7 @@ impl Executor {
         let max_jobs = config.max_jobs.min(MAX_JOBS);
         Executor {
             table: Table::new(max_jobs),
-            queues: Queues::new(config.order, max_jobs),
+            queues: Queues::new(config.priority_mapping, max_jobs),
             running: None,
             look: None,
             history: History::new(),
@@ -107,7 +109,7 @@ impl Executor {
 
     /// Grants a priority a share of the next higher one. After every `items` items that jobs of the higher priority
     /// handle while a job of the lower one is ready, one activation of the lower one runs first. Still higher
-    /// priorities are unaffected. No effect in FIFO order.
+    /// priorities are unaffected.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
         self.shares.grant(lower, items);
     }

@@ -39,8 +39,6 @@
 //! The response time bounds will be computed in `model`, by the analysis of non-preemptive fixed priorities over the
 //! whole busy period (Davis, Burns, Bril, Lukkien 2007). This crate observes maxima, blocking and priority
 //! inversions.
-//!
-//! [`Order::Fifo`] is the baseline for comparisons: the same jobs in the order of their release.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -61,7 +59,6 @@ mod waited;
 
 pub use executor::{Executor, ExecutorConfig, TableFull};
 pub use job::{Job, JobConfig, JobId, Name, Observed, Trigger};
-pub use ready::Order;
 pub use waited::Waited;
 
 #[cfg(test)]

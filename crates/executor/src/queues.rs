@@ -3,7 +3,7 @@
 use isolane_wire::time::Instant;
 
 use crate::job::{Job, Release, State, Trigger};
-use crate::ready::{Order, ReadyQueue};
+use crate::ready::ReadyQueue;
 use crate::time_queue::TimeQueue;
 
 pub(crate) struct Queues {
@@ -13,9 +13,9 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    pub(crate) fn new(order: Order, max_jobs: usize) -> Queues {
+    pub(crate) fn new(priority_mapping: fn(u8) -> u8, max_jobs: usize) -> Queues {
         Queues {
-            ready: ReadyQueue::new(order, max_jobs),
+            ready: ReadyQueue::new(priority_mapping, max_jobs),
             releases: TimeQueue::new(max_jobs),
         }
     }

@@ -4,17 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use crate::limits::PRIORITIES;
-
-/// Order in which ready jobs are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Highest priority first; in order of release within a priority.
-    #[default]
-    Priority,
-    /// Order of release, ignoring priorities: the baseline for comparisons.
-    Fifo,
-}
+use crate::limits::{MAX_PRIORITY, PRIORITIES};
 
 const NONE: u16 = u16::MAX;
 
@@ -32,8 +22,9 @@ struct Link {
 }
 
 pub(crate) struct ReadyQueue {
-    order: Order,
-    /// Bit p: the list of priority p is not empty.
+    /// List of each priority.
+    list_of: [u8; PRIORITIES],
+    /// Bit *l*: list *l* is not empty.
     occupied: u32,
     lists: [List; PRIORITIES],
     links: Box<[Link]>,
@@ -41,7 +32,7 @@ pub(crate) struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    pub(crate) fn new(order: Order, max_jobs: usize) -> ReadyQueue {
+    pub(crate) fn new(priority_mapping: fn(u8) -> u8, max_jobs: usize) -> ReadyQueue {
         let link = Link {
             before: NONE,
             behind: NONE,
@@ -51,7 +42,9 @@ impl ReadyQueue {
             tail: NONE,
         };
         ReadyQueue {
-            order,
+            list_of: core::array::from_fn(|priority| {
+                priority_mapping(priority as u8).min(MAX_PRIORITY)
+            }),
             occupied: 0,
             lists: [list; PRIORITIES],
             links: vec![link; max_jobs].into_boxed_slice(),
@@ -59,13 +52,10 @@ impl ReadyQueue {
         }
     }
 
-    /// List of a priority; FIFO order uses a single list.
     #[inline]
     fn list_of(&self, priority: u8) -> usize {
-        match self.order {
-            Order::Priority => usize::from(priority),
-            Order::Fifo => 0,
-        }
+        // Priorities are below PRIORITIES: the remainder only spares a bounds check.
+        usize::from(self.list_of[usize::from(priority) % PRIORITIES])
     }
 
     pub(crate) fn len(&self) -> usize {

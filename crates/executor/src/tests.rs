@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use isolane_wire::time::Instant;
 
-use crate::{Executor, ExecutorConfig, JobConfig, JobId, Observed, Order};
+use crate::{Executor, ExecutorConfig, JobConfig, JobId, Observed};
 
 mod model;
 mod observed;
@@ -72,9 +72,9 @@ fn equals_run_in_the_order_of_their_release() {
 }
 
 #[test]
-fn in_fifo_order_priorities_mean_nothing() {
+fn priorities_of_one_list_run_first_in_first_out() {
     let mut executor = Executor::new(ExecutorConfig {
-        order: Order::Fifo,
+        priority_mapping: |_| 0,
         max_jobs: 4,
     });
     let low = event_job(&mut executor, "low", 1);
@@ -140,8 +140,8 @@ fn an_event_during_a_run_makes_the_job_ready_when_it_finishes() {
 #[test]
 fn a_full_table_says_so_and_a_removed_job_makes_room() {
     let mut executor = Executor::new(ExecutorConfig {
-        order: Order::Priority,
         max_jobs: 2,
+        ..ExecutorConfig::default()
     });
     let first = event_job(&mut executor, "first", 1);
     event_job(&mut executor, "second", 1);

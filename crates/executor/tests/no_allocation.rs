@@ -4,7 +4,7 @@
 mod counting_allocator;
 
 use counting_allocator::allocator_calls_of;
-use isolane_executor::{Executor, ExecutorConfig, JobConfig, JobId, Order, Trigger};
+use isolane_executor::{Executor, ExecutorConfig, JobConfig, JobId, Trigger};
 use isolane_wire::time::Instant;
 
 const JOBS: usize = 64;
@@ -51,9 +51,10 @@ fn exercise(executor: &mut Executor) -> u64 {
 
 #[test]
 fn nothing_is_allocated_after_new() {
-    for order in [Order::Priority, Order::Fifo] {
+    let mappings: [fn(u8) -> u8; 2] = [|priority| priority, |_| 0];
+    for priority_mapping in mappings {
         let config = ExecutorConfig {
-            order,
+            priority_mapping,
             max_jobs: JOBS,
         };
         let mut executor = None;

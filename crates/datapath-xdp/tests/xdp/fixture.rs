@@ -3,13 +3,13 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use isolane_datapath::conformance::{Fixture, Options};
 use isolane_datapath::{
     Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, Note,
     Observation, OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport,
     TransmitBurst, UdpConfig,
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig, XdpOptions};
+use isolane_testkit::conformance::{Fixture, Options};
 use isolane_wire::locator::Locator;
 
 use crate::network::{Host, INTERFACE, Segment};

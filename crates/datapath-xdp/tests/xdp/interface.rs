@@ -1,8 +1,8 @@
 //! Bad days of the interface and of what is on it.
 
-use isolane_datapath::conformance::Options;
 use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst, Refusal};
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
+use isolane_testkit::conformance::Options;
 use isolane_wire::locator::Locator;
 
 use crate::fixture::{config, xdp_on};

@@ -27,9 +27,9 @@ mod stamps;
 mod support;
 
 mod unicast {
-    isolane_datapath::conformance!(unicast, crate::fixture::XdpOnVeth);
+    isolane_testkit::conformance!(unicast, crate::fixture::XdpOnVeth);
 }
 
 mod multicast {
-    isolane_datapath::conformance!(multicast, crate::fixture::XdpOnVeth);
+    isolane_testkit::conformance!(multicast, crate::fixture::XdpOnVeth);
 }

@@ -185,7 +185,7 @@ fn the_job_takes_queued_bulk_back_before_anything_critical_arrives() {
 #[test]
 fn too_few_chunks_without_recycling_trusted_are_refused_with_the_numbers() {
     let mut segment = Segment::new();
-    let mut config = crate::fixture::config(&isolane_datapath::conformance::Options::default());
+    let mut config = crate::fixture::config(&isolane_testkit::conformance::Options::default());
     config.options.receive_frames = Some(200);
     let error = xdp_on(segment.add_host(), config).err().expect("too few");
     let isolane_datapath::OpenError::Device { source, .. } = &error else {

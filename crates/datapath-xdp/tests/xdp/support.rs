@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use isolane_datapath::conformance::Options;
 use isolane_datapath::{
     Counted, Datapath, Lane, LaneLedger, ReceiveBurst, SendReport, TransmitBurst,
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig};
+use isolane_testkit::conformance::Options;
 use isolane_wire::locator::Locator;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

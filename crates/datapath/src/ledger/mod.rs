@@ -143,35 +143,6 @@ impl TransmitLedger {
     }
 }
 
-/// Faults injected by a [`Fault`](crate::Fault) datapath, apart from drops and refusals, which are counted by
-/// [`ReceiveDrop`] and [`Refusal`]. All zero for other datapaths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Injected {
-    /// Duplicates of received datagrams. Included in `arrived`.
-    pub duplicated: u64,
-    /// Datagrams held back while later ones passed. Included in `pending` until delivered.
-    pub delayed: u64,
-    /// Datagrams delivered with flipped bits.
-    pub corrupted: u64,
-    /// Datagrams delivered truncated.
-    pub shortened: u64,
-    /// Calls that received nothing although datagrams may have waited.
-    pub starved: u64,
-    /// Transmit frames denied although some were free.
-    pub exhausted: u64,
-}
-
-impl AddAssign<&Injected> for Injected {
-    fn add_assign(&mut self, other: &Injected) {
-        self.duplicated += other.duplicated;
-        self.delayed += other.delayed;
-        self.corrupted += other.corrupted;
-        self.shortened += other.shortened;
-        self.starved += other.starved;
-        self.exhausted += other.exhausted;
-    }
-}
-
 /// Both directions of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneLedger {
@@ -179,8 +150,6 @@ pub struct LaneLedger {
     pub receive: ReceiveLedger,
     /// Transmit side.
     pub transmit: TransmitLedger,
-    /// Injected faults.
-    pub injected: Injected,
     /// Device counters.
     pub counts: Counts,
 }
@@ -206,7 +175,6 @@ impl AddAssign<&LaneLedger> for LaneLedger {
             to.last_error = from.last_error;
         }
         add_each(&mut to.refused, &from.refused);
-        self.injected += &other.injected;
         self.counts.add(&other.counts);
     }
 }

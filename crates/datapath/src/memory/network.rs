@@ -4,7 +4,6 @@ use isolane_wire::locator::Locator;
 
 use super::NetworkConfig;
 use super::queue::DatagramQueue;
-use crate::chance::Generator;
 use crate::contract::OpenError;
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, ReceiveLedger, TransmitLedger};
@@ -30,10 +29,35 @@ struct Member {
     transmit: [TransmitLedger; Lane::COUNT],
 }
 
+/// Seeded generator of losses (xorshift, 64 bits).
+struct Losses(u64);
+
+impl Losses {
+    fn new(seed: u64) -> Losses {
+        // Spreads neighbouring seeds over all bits (the finaliser of MurmurHash3). The generator
+        // never leaves the state 0.
+        let mut mixed = seed;
+        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        Losses((mixed ^ (mixed >> 33)) | 1)
+    }
+
+    /// Returns true for `per_million` of a million calls on average.
+    fn happens(&mut self, per_million: u32) -> bool {
+        if per_million == 0 {
+            return false;
+        }
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % 1_000_000 < u64::from(per_million)
+    }
+}
+
 pub(super) struct Medium {
     pub(super) config: NetworkConfig,
     members: Vec<Option<Member>>,
-    chance: Generator,
+    losses: Losses,
 }
 
 impl Medium {
@@ -41,7 +65,7 @@ impl Medium {
         Medium {
             config,
             members: Vec::new(),
-            chance: Generator::new(config.seed, 0),
+            losses: Losses::new(config.seed),
         }
     }
 
@@ -124,7 +148,7 @@ impl Medium {
         let Medium {
             config,
             members,
-            chance,
+            losses,
         } = self;
         let inboxes = members
             .iter_mut()
@@ -133,7 +157,7 @@ impl Medium {
         let mut reached = 0;
         for inbox in inboxes.filter(|inbox| inbox.unicast == *to || inbox.group == *to) {
             reached += 1;
-            if chance.happens(config.loss_per_million) {
+            if losses.happens(config.loss_per_million) {
                 inbox.ledger.note_dropped(ReceiveDrop::FaultLoss, 1);
             } else if inbox.queue.push(from, bytes) {
                 inbox.ledger.arrived += 1;

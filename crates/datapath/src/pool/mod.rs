@@ -27,7 +27,6 @@
 mod class;
 mod config;
 mod device;
-mod failing;
 mod frame;
 mod pages;
 mod region;
@@ -45,13 +44,11 @@ pub use self::class::Class;
 pub use self::config::{DeviceConfig, PoolConfig};
 use self::device::Device;
 pub use self::device::DeviceMemory;
-use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
 pub use self::pages::NoMemory;
 use self::pages::PAGE_BYTES;
 use self::region::{Region, Slot};
 use self::shape::Shapes;
-use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
 
@@ -103,7 +100,6 @@ struct Shared {
     /// Queue frames lent to readers of a lane and not returned yet.
     held: [Cell<usize>; Lane::COUNT],
     device: Option<Device>,
-    failing: Failing,
 }
 
 impl Shared {
@@ -165,7 +161,6 @@ impl Pool {
             exhausted: std::array::from_fn(|_| Cell::new(0)),
             held: std::array::from_fn(|_| Cell::new(0)),
             device: config.device.as_ref().map(Device::new).transpose()?,
-            failing: Failing::off(),
         };
         Ok(Pool {
             shared: Rc::new(shared),
@@ -265,13 +260,11 @@ impl Pool {
     #[must_use]
     pub fn take(&self, class: impl Into<Class>) -> Option<Frame> {
         let class = class.into();
-        if !self.shared.failing.fails(class)
-            && let Some(frame) = self.take_free(class)
-        {
-            return Some(frame);
+        let frame = self.take_free(class);
+        if frame.is_none() {
+            self.note_exhausted(class);
         }
-        self.note_exhausted(class);
-        None
+        frame
     }
 
     #[cold]
@@ -376,16 +369,6 @@ impl Pool {
     #[must_use]
     pub fn exhausted(&self, class: impl Into<Class>) -> u64 {
         self.shared.exhausted[class.into().index()].get()
-    }
-
-    /// Fails transmit frame requests of these lanes with a probability of `per_million` in a million.
-    pub(crate) fn set_failing(&self, per_million: u32, lanes: u16, generator: Generator) {
-        self.shared.failing.set(per_million, lanes, generator);
-    }
-
-    /// Transmit frames of the lane denied by injected faults.
-    pub(crate) fn failed(&self, lane: Lane) -> u64 {
-        self.shared.failing.failed(lane)
     }
 
     /// Leases frames of the class to another thread, in addition to the class's own, so a publisher takes none from the

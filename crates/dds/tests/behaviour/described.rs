@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 use isolane::{
-    Announces, BuildError, Builder, Described, EndpointKind, Network, Order, Participant, Qos,
+    Announces, BuildError, Builder, Described, EndpointKind, Level, Network, Participant, Qos,
     TopicType,
 };
 
@@ -175,11 +175,11 @@ fn a_participant_that_cannot_be_as_described_is_not_built() {
     let error = few_ports.build().err().expect("there are too few ports");
     assert!(matches!(error, BuildError::DescribedPort { port: 65_529 }));
 
-    let fifo = builder()
-        .order(Order::Fifo)
+    let shared = builder()
+        .level_mapping(|_| Level::MIN)
         .described_as(Described::new("a", at([10, 0, 0, 1], IN_MEMORY)));
-    let error = fifo.build().err().expect("levels share a port");
-    assert!(matches!(error, BuildError::DescribedFifo));
+    let error = shared.build().err().expect("levels share a port");
+    assert!(matches!(error, BuildError::DescribedSharedLane));
 
     let twice = Described::new("b", at([10, 0, 0, 2], IN_MEMORY))
         .endpoint(EndpointKind::Reader, "T", ("t::T", false), &brake())

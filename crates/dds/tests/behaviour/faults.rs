@@ -1,14 +1,17 @@
-//! A datapath that fails on purpose (`Builder::fault`): what is promised is kept all the same.
+//! Guarantees of a participant whose datapath injects faults (`Builder::datapath`).
 
-use isolane::{FaultPlan, Participant, Qos};
+use std::{cell::OnceCell, rc::Rc};
+
+use isolane::{Datapath, DatapathFactory, Lane, Participant, Qos, UdpConfig};
+use isolane_datapath::{OpenError, Pool};
+use isolane_testkit::{Fault, FaultHandle, FaultPlan};
 
 use crate::support::{Message, Site, World, take_numbers};
 
-/// Of a million, one in ten.
+/// One in ten.
 const OFTEN: u32 = 100_000;
 
-/// Everything that a network and a host may do to datagrams, but change their bytes: RTPS has no
-/// checksum of its own.
+/// All faults but changed bytes: RTPS has no checksum.
 fn plan(seed: u64) -> FaultPlan {
     FaultPlan {
         loss_per_million: OFTEN,
@@ -22,11 +25,50 @@ fn plan(seed: u64) -> FaultPlan {
     }
 }
 
-fn join(world: &mut World, plan: FaultPlan) -> Participant {
-    let builder = world.site.builder().fault(plan);
+/// Faults of a participant's datapath, and its pool.
+#[derive(Debug)]
+struct Faults {
+    handle: FaultHandle,
+    pool: Pool,
+}
+
+/// Datapath with injected faults; `faults` is set when it is opened.
+#[derive(Debug)]
+struct Faulty {
+    inner: Box<dyn DatapathFactory>,
+    plan: FaultPlan,
+    faults: Rc<OnceCell<Faults>>,
+}
+
+impl DatapathFactory for Faulty {
+    fn name(&self) -> &'static str {
+        "fault"
+    }
+
+    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        let datapath = self.inner.open(network)?;
+        let pool = datapath.pool().clone();
+        let faulty = Fault::new(datapath, self.plan);
+        let handle = faulty.handle();
+        self.faults
+            .set(Faults { handle, pool })
+            .expect("opened once");
+        Ok(Box::new(faulty))
+    }
+}
+
+fn join(world: &mut World, plan: FaultPlan) -> (Participant, Faults) {
+    let faults = Rc::new(OnceCell::new());
+    let faulty = Faulty {
+        inner: world.site.datapath(),
+        plan,
+        faults: Rc::clone(&faults),
+    };
+    let builder = world.site.builder().datapath(faulty);
     let participant = builder.build().expect("a participant");
     world.drive(&participant);
-    participant
+    let faults = Rc::into_inner(faults).and_then(OnceCell::into_inner);
+    (participant, faults.expect("the datapath was opened"))
 }
 
 #[test]
@@ -34,7 +76,7 @@ fn reliable_samples_come_once_and_in_order_whatever_fails() {
     const COUNT: u32 = 200;
     for site in Site::both() {
         let mut world = World::new(site);
-        let [alice, bob] = [1, 2].map(|seed| join(&mut world, plan(seed)));
+        let [(alice, of_alice), (bob, of_bob)] = [1, 2].map(|seed| join(&mut world, plan(seed)));
         let qos = Qos::reliable().keep_all().max_samples(COUNT as u16);
         let writer = alice.create_writer::<Message>("Faults", &qos).unwrap();
         let reader = bob.create_reader::<Message>("Faults", &qos).unwrap();
@@ -48,16 +90,21 @@ fn reliable_samples_come_once_and_in_order_whatever_fails() {
             received.len() == COUNT as usize
         });
         assert!(received.into_iter().eq(0..COUNT), "in order, each once");
-        for participant in [&alice, &bob] {
-            let injected = participant.report().datagrams.total().injected;
-            assert!(
-                injected.duplicated > 0 && injected.exhausted > 0,
-                "{injected:?}"
-            );
-        }
-        world.until("nothing is kept back", || {
-            let pending = |one: &Participant| one.report().datagrams.total().receive.pending;
-            pending(&alice) + pending(&bob) == 0
+        let faults = [&of_alice, &of_bob];
+        let duplicated = faults.map(|one| one.handle.injected_total().duplicated);
+        let exhausted = faults.map(|one| Lane::ALL.map(|lane| one.pool.exhausted(lane)));
+        assert_ne!(duplicated, [0; 2]);
+        assert_ne!(exhausted, [[0; Lane::COUNT]; 2]);
+        of_alice.handle.end_exhaustion();
+        of_bob.handle.end_exhaustion();
+        world.until("no datagram is delayed, no frame held", || {
+            [(&alice, &of_alice), (&bob, &of_bob)]
+                .into_iter()
+                .all(|(participant, faults)| {
+                    let pending = participant.report().datagrams.total().receive.pending;
+                    let held = Lane::ALL.map(|lane| faults.pool.outstanding_of(lane));
+                    pending == 0 && held == [0; Lane::COUNT]
+                })
         });
     }
 }
@@ -68,7 +115,7 @@ fn an_interface_that_is_gone_for_a_while_costs_no_reliable_sample() {
         let mut world = World::new(site);
         let plan = FaultPlan::new(1);
         let plug = plan.plug.clone();
-        let [alice, bob] = [FaultPlan::new(2), plan].map(|plan| join(&mut world, plan));
+        let [alice, bob] = [FaultPlan::new(2), plan].map(|plan| join(&mut world, plan).0);
         let qos = Qos::reliable().keep_all().max_samples(8);
         let writer = alice.create_writer::<Message>("Plug", &qos).unwrap();
         let reader = bob.create_reader::<Message>("Plug", &qos).unwrap();

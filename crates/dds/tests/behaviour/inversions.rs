@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use isolane::{Order, Participant, Qos, Report, Waiting};
+use isolane::{Participant, Qos, Report, Waiting};
 
-use crate::support::{Domain, Message, PATIENCE, Site, World, assert_balanced, level};
+use crate::support::{Domain, Message, Order, PATIENCE, Site, World, assert_balanced, level};
 
 /// Critical samples that each run waits for.
 const SAMPLES: u32 = 300;
@@ -60,10 +60,8 @@ fn publish(domain: &Domain, stop: &AtomicBool) {
 /// What a reader of both has observed, by the time it has all its critical samples.
 fn under_load(order: Order) -> Report {
     let domain = Domain::claim();
-    let bob: Participant = domain
-        .builder()
-        .loopback()
-        .order(order)
+    let bob: Participant = order
+        .apply(domain.builder().loopback())
         .waiting(Waiting::Sleep)
         .build()
         .unwrap();
@@ -109,7 +107,7 @@ fn in_the_order_of_priority_nothing_less_urgent_begins_once_a_critical_sample_ha
 fn in_the_order_of_arrival_critical_samples_wait_behind_others() {
     // In most runs; on a machine with other work it may be in none of several.
     let report = (0..20)
-        .map(|_| under_load(Order::Fifo))
+        .map(|_| under_load(Order::Arrival))
         .find(|report| report.levels[0].inversions > 0)
         .expect("critical samples waited in none of twenty runs");
     let receives = report
@@ -122,9 +120,9 @@ fn in_the_order_of_arrival_critical_samples_wait_behind_others() {
 
 #[test]
 fn in_the_order_of_arrival_all_levels_come_by_one_port_and_in_that_of_priority_by_their_own() {
-    for (order, expected) in [(Order::Priority, 3), (Order::Fifo, 1)] {
+    for (order, expected) in [(Order::Priority, 3), (Order::Arrival, 1)] {
         for site in Site::both() {
-            let bob = site.builder().order(order).build().unwrap();
+            let bob = order.apply(site.builder()).build().unwrap();
             let mut world = World::new(site);
             world.drive(&bob);
             let alice = world.join();
@@ -155,9 +153,9 @@ fn in_the_order_of_arrival_all_levels_come_by_one_port_and_in_that_of_priority_b
 /// activation receives lie in the sockets before the critical one.
 #[test]
 fn a_sample_that_waits_behind_a_callback_of_lower_level_counts_it() {
-    let inversions = |order| {
+    let inversions = |order: Order| {
         let site = Site::loopback();
-        let bob = site.builder().order(order).build().unwrap();
+        let bob = order.apply(site.builder()).build().unwrap();
         let mut world = World::new(site);
         world.drive(&bob);
         let alice = world.join();
@@ -195,7 +193,7 @@ fn a_sample_that_waits_behind_a_callback_of_lower_level_counts_it() {
         (report.levels[0].level, report.inversions())
     };
     assert_eq!(inversions(Order::Priority), (level(7), 0));
-    let (critical, count) = inversions(Order::Fifo);
+    let (critical, count) = inversions(Order::Arrival);
     assert_eq!(critical, level(7));
     assert!(count > 0);
 }

@@ -2,9 +2,9 @@
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use isolane::{Order, Participant, Qos, limits::BURST};
+use isolane::{Participant, Qos, limits::BURST};
 
-use crate::support::{Message, Site, World, level};
+use crate::support::{Message, Order, Site, World, level};
 
 fn priority(participant: &Participant, job: &str) -> u8 {
     let report = participant.report();
@@ -70,7 +70,7 @@ fn the_work_of_a_reliable_topic_is_done_at_the_priorities_of_its_level() {
 /// Two samples wait when the participant is driven again, the less urgent one first.
 fn order_of_delivery(order: Order) -> Vec<u32> {
     let site = Site::memory();
-    let bob = site.builder().order(order).build().unwrap();
+    let bob = order.apply(site.builder()).build().unwrap();
     let mut world = World::new(site);
     let alice = world.join();
     world.drive(&bob);
@@ -102,7 +102,7 @@ fn the_most_urgent_sample_is_delivered_first_whatever_came_first() {
 
 #[test]
 fn in_the_order_of_arrival_the_less_urgent_sample_is_not_overtaken() {
-    assert_eq!(order_of_delivery(Order::Fifo)[0], 1);
+    assert_eq!(order_of_delivery(Order::Arrival)[0], 1);
 }
 
 #[test]

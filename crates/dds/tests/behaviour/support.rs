@@ -8,9 +8,30 @@ use std::{
 };
 
 use isolane::{
-    Builder, DataReader, DataWriter, Level, Network, Participant, Report, TopicType,
-    types::BoundedString,
+    Builder, DataReader, DataWriter, DatapathFactory, Level, Network, Participant, Report,
+    TopicType, UdpOptions, types::BoundedString,
 };
+
+/// Order in which a participant's jobs run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// By priority, with a lane for each level.
+    Priority,
+    /// First in, first out, with one lane for all levels.
+    Arrival,
+}
+
+impl Order {
+    pub(crate) fn apply(self, builder: Builder) -> Builder {
+        match self {
+            Self::Priority => builder,
+            Self::Arrival => builder
+                .level_mapping(|_| Level::MIN)
+                .priority_mapping(|_| 0)
+                .discovery_level(Level::MIN),
+        }
+    }
+}
 
 /// How long anything may take before the test has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,6 +79,14 @@ impl Site {
 
     pub(crate) fn loopback() -> Self {
         Self::Loopback(Arc::new(Domain::claim()))
+    }
+
+    /// Datapath of a participant here.
+    pub(crate) fn datapath(&self) -> Box<dyn DatapathFactory> {
+        match self {
+            Self::Memory(network) => Box::new(network.attach([10, 0, 0, 1])),
+            Self::Loopback(_) => Box::new(UdpOptions),
+        }
     }
 
     pub(crate) fn builder(&self) -> Builder {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{at, event_job, executor, observed, run};
-use crate::{Executor, ExecutorConfig, JobId, Observed, Order};
+use crate::{Executor, ExecutorConfig, JobId, Observed};
 
 #[test]
 fn maxima_are_kept() {
@@ -70,8 +70,11 @@ fn blocking_is_the_rest_of_the_lower_activation_that_had_begun() {
 
 #[test]
 fn fifo_order_inverts_priorities_and_priority_order_does_not() {
-    let inversions_of = |order| {
-        let mut executor = Executor::new(ExecutorConfig { order, max_jobs: 8 });
+    let inversions_of = |priority_mapping| {
+        let mut executor = Executor::new(ExecutorConfig {
+            priority_mapping,
+            max_jobs: 8,
+        });
         let bulk: Vec<JobId> = (0..5)
             .map(|_| event_job(&mut executor, "bulk", 1))
             .collect();
@@ -87,6 +90,6 @@ fn fifo_order_inverts_priorities_and_priority_order_does_not() {
         }
         observed(&executor, critical).inversions
     };
-    assert_eq!(inversions_of(Order::Fifo), 5);
-    assert_eq!(inversions_of(Order::Priority), 0);
+    assert_eq!(inversions_of(|_| 0), 5);
+    assert_eq!(inversions_of(|priority| priority), 0);
 }

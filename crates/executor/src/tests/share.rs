@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{at, drain, event_job, executor, observed, run};
-use crate::{Executor, ExecutorConfig, JobId, Order};
+use crate::{Executor, ExecutorConfig, JobId};
 
 const DATA: u8 = 13;
 const PROTOCOL: u8 = 12;
@@ -114,9 +114,9 @@ fn data_that_waits_for_a_share_of_its_own_level_has_suffered_no_inversion() {
 }
 
 #[test]
-fn in_the_order_of_arrival_a_share_changes_nothing() {
+fn between_priorities_of_one_list_a_share_changes_nothing() {
     let config = ExecutorConfig {
-        order: Order::Fifo,
+        priority_mapping: |_| 0,
         max_jobs: 4,
     };
     let mut executor = Executor::new(config);

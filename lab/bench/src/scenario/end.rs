@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use isolane::{
-    BuildError, Interfaces, Level, Limits, Order, Participant, ProtectError, WriteError,
+    BuildError, Builder, Interfaces, Level, Limits, Participant, ProtectError, WriteError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -121,16 +121,21 @@ pub(super) fn participant_with(
     };
     // `isolane top` may observe the participant: one `accept` a second at priority 0.
     let builder = builder.observable(true);
-    let builder = builder.name(name).order(executor_order(order));
+    let builder = in_order(builder.name(name), order);
     // Payloads reach 1 MiB, and histories hundreds of samples.
     let builder = builder.limits(limits).sample_memory(1 << 30);
     Ok(builder.build()?)
 }
 
-pub(super) fn executor_order(order: report::Order) -> Order {
+/// Sets the order of jobs. In FIFO order, the baseline, jobs of all priorities share a ready list and
+/// samples of all levels share the lane of level 0, which is the level of discovery, too.
+pub(super) fn in_order(builder: Builder, order: report::Order) -> Builder {
     match order {
-        report::Order::Priority => Order::Priority,
-        report::Order::Fifo => Order::Fifo,
+        report::Order::Priority => builder,
+        report::Order::Fifo => builder
+            .level_mapping(|_| Level::MIN)
+            .priority_mapping(|_| 0)
+            .discovery_level(Level::MIN),
     }
 }
 

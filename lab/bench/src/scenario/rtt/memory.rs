@@ -18,7 +18,7 @@ use crate::limits::{LOST_AFTER_MS, MATCH_SECONDS};
 use crate::namespace::Host;
 use crate::process::{Notes, exact_timers};
 use crate::report::Publisher;
-use crate::scenario::end::{EndError, executor_order, is_matched};
+use crate::scenario::end::{EndError, in_order, is_matched};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 
 /// Maximum sleep while both participants are idle.
@@ -57,10 +57,10 @@ impl MemoryRun {
         notes.collect(exact_timers());
         let network = Network::new(config.seed);
         let participant = |host: Host, name: &str| {
-            Participant::builder(0)
+            let builder = Participant::builder(0)
                 .memory(&network, host.address().octets())
-                .name(name)
-                .order(executor_order(end.order))
+                .name(name);
+            in_order(builder, end.order)
                 .sample_memory(1 << 30)
                 .build()
                 .map_err(EndError::from)

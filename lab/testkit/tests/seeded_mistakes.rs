@@ -1,22 +1,22 @@
-//! The suite finds mistakes: each of these datapaths makes one, and the cases named here fail.
+//! Seeded mistakes: datapaths with one mistake each, which the conformance suite must find.
 
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 use std::panic::catch_unwind;
 use std::time::Duration;
 
+use isolane_datapath::burst::ReceivedFrame;
+use isolane_datapath::limits::MAX_BURST;
+use isolane_datapath::memory::Memory;
+use isolane_datapath::{
+    Capabilities, Class, Datapath, Frame, Lane, Ledger, OpenError, Pool, ReceiveBurst, ReceiveDrop,
+    SendReport, TransmitBurst,
+};
+use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
+use isolane_testkit::fixtures::MemoryNetwork;
 use isolane_wire::locator::Locator;
 
-use super::{Fixture, Options, multicast_cases, unicast_cases};
-use crate::burst::{ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
-use crate::contract::{Capabilities, Datapath, OpenError};
-use crate::lane::Lane;
-use crate::ledger::{Ledger, ReceiveDrop};
-use crate::limits::MAX_BURST;
-use crate::memory::{Memory, Network, NetworkConfig};
-use crate::pool::{Class, Pool};
-
-/// What the datapath does wrong, most of it with every seventh datagram.
+/// Mistake of a datapath. Most occur with every seventh datagram or burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
     Nothing,
@@ -43,19 +43,19 @@ enum Mistake {
 use Mistake::*;
 
 thread_local! {
-    /// The mistake of the datapaths that this thread makes.
+    /// Mistake of the datapaths of this thread.
     static MISTAKE: Cell<Mistake> = const { Cell::new(Nothing) };
 }
 
-/// The memory datapath, with a mistake that comes with every seventh datagram or burst.
+/// The memory datapath with a mistake.
 struct Mistaken {
     mistake: Mistake,
     memory: Memory,
     counted: usize,
     kept: Vec<ReceivedFrame>,
     twice: Option<ReceivedFrame>,
-    borrowed: Vec<crate::pool::Frame>,
-    /// Counted wrongly, added to what is right.
+    borrowed: Vec<Frame>,
+    /// Wrong counts, added to the correct ledger.
     wrong: Ledger,
 }
 
@@ -151,7 +151,7 @@ impl Datapath for Mistaken {
             let has_none = self.pool().outstanding_of(Class::Receive(lane))
                 == self.pool().capacity(Class::Receive(lane));
             if has_none && limit > 0 {
-                // The bytes are gone with the frame that was given back in the meantime.
+                // Loses the datagram that it receives into a new frame.
                 let spare = &mut ReceiveBurst::new();
                 let _ = self.pool().reserve(Class::Receive(lane), 1);
                 self.memory.receive_burst(lane, 1, spare);
@@ -163,7 +163,7 @@ impl Datapath for Mistaken {
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
         match self.mistake {
             BorrowsCriticalFrames => {
-                // It works in a frame of the most critical lane, and is not done with it.
+                // Takes a frame of the most critical lane and keeps it.
                 let critical = Lane::ALL[8];
                 self.borrowed.extend(self.memory.pool().take(critical));
             }
@@ -236,41 +236,26 @@ impl Datapath for Mistaken {
 
 impl Drop for Mistaken {
     fn drop(&mut self) {
-        // Forgotten for good: such a frame never comes home.
+        // A forgotten frame never comes home.
         self.kept.drain(..).for_each(std::mem::forget);
     }
 }
 
-struct Mistakes {
-    network: Network,
-    attached: u8,
-}
+struct Mistakes(MemoryNetwork);
 
 impl Fixture for Mistakes {
     type Datapath = Mistaken;
 
-    /// What is sent has arrived when sending returns.
-    const PATIENCE: Duration = Duration::ZERO;
+    const PATIENCE: Duration = MemoryNetwork::PATIENCE;
 
     fn new() -> Self {
-        Mistakes {
-            network: Network::new(1),
-            attached: 0,
-        }
+        Mistakes(MemoryNetwork::new())
     }
 
     fn attach(&mut self, options: &Options) -> Mistaken {
-        if let (0, Some(queue_bytes)) = (self.attached, options.queue_bytes) {
-            self.network = Network::with_config(NetworkConfig {
-                queue_bytes,
-                ..NetworkConfig::new(1)
-            });
-        }
-        self.attached += 1;
-        let address = [10, 0, 0, self.attached];
         Mistaken {
             mistake: MISTAKE.get(),
-            memory: self.network.attach_with_pool(address, options.pool),
+            memory: self.0.attach(options),
             counted: 0,
             kept: Vec::new(),
             twice: None,
@@ -280,7 +265,7 @@ impl Fixture for Mistakes {
     }
 }
 
-/// The cases that fail.
+/// Returns the cases that fail.
 fn found(mistake: Mistake) -> Vec<&'static str> {
     MISTAKE.set(mistake);
     let unicast = unicast_cases::<Mistakes>();

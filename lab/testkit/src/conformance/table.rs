@@ -1,21 +1,80 @@
-//! From the lines of test programs to the table.
+//! Table of results: from the output of test programs to a pass or fail for each requirement on
+//! each datapath.
+//!
+//! The suite is instantiated in the tests of each datapath ([`PROGRAMS`]). A requirement of the
+//! suite that no test of a datapath has run counts as failed.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use isolane_bench::report::Environment;
-use isolane_datapath::conformance::{MULTICAST_CASES, UNICAST_CASES};
 use serde::Serialize;
 
-/// The shape of the results.
+use super::{MULTICAST_CASES, UNICAST_CASES};
+
+/// A test program that instantiates the suite.
+pub struct Program {
+    /// Package of the test.
+    pub package: &'static str,
+    /// Name of the integration test.
+    pub test: &'static str,
+    /// Filters of test names, if the program has other tests that take longer.
+    pub only: &'static [&'static str],
+    /// Datapath of its tests, except those on the fault datapath.
+    column: Column,
+}
+
+impl Program {
+    /// Whether the program needs root.
+    #[must_use]
+    pub fn needs_root(&self) -> bool {
+        self.column == Column::Xdp
+    }
+}
+
+/// All test programs that instantiate the suite.
+pub const PROGRAMS: [Program; 5] = [
+    Program {
+        package: "isolane-datapath",
+        test: "memory",
+        only: &[],
+        column: Column::Memory,
+    },
+    Program {
+        package: "isolane-testkit",
+        test: "fault_conformance",
+        only: &["over_memory::", "over_udp::"],
+        column: Column::Fault,
+    },
+    Program {
+        package: "isolane-datapath",
+        test: "udp",
+        only: &[],
+        column: Column::Udp,
+    },
+    // Joins groups in its own network namespace.
+    Program {
+        package: "isolane-datapath",
+        test: "udp_multicast",
+        only: &[],
+        column: Column::Udp,
+    },
+    Program {
+        package: "isolane-datapath-xdp",
+        test: "xdp",
+        only: &["unicast::", "multicast::"],
+        column: Column::Xdp,
+    },
+];
+
+/// Version of the JSON report.
 const SCHEMA: &str = "isolane/conformance/1";
 
-/// A datapath.
+/// Datapath of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Column {
+enum Column {
     Memory,
-    /// The one that loses, delays and damages on purpose, over memory and over sockets.
+    /// Injected faults over memory and over sockets.
     Fault,
     Udp,
     Xdp,
@@ -34,27 +93,29 @@ impl Column {
     }
 }
 
-/// What a test program has said.
-pub(super) struct Seen {
+/// Results of a test program, read from its output.
+pub struct Seen {
     column: Column,
     program: String,
-    /// Requirement, datapath, the test's full name, whether it passed.
+    /// Requirement, datapath, full name of the test, whether it passed.
     tests: Vec<(String, Column, String, bool)>,
-    /// What failed tests printed, by their full name: the line after "panicked at".
+    /// Messages of failed tests by full name: the line after "panicked at".
     messages: BTreeMap<String, String>,
-    /// Whose output is read now, and whether its next line is the message.
+    /// Test whose output is being read.
     output_of: Option<String>,
+    /// Whether the next line is the message.
     is_message_next: bool,
-    /// It ended badly although no test had failed.
+    /// Whether the program failed although no test had failed.
     died: bool,
 }
 
 impl Seen {
-    /// Nothing yet. Tests that do not say "fault" are of `column`.
-    pub(super) fn new(column: Column, program: String) -> Seen {
+    /// Returns empty results of a program.
+    #[must_use]
+    pub fn new(program: &Program) -> Seen {
         Seen {
-            column,
-            program,
+            column: program.column,
+            program: format!("{} {}", program.package, program.test),
             tests: Vec::new(),
             messages: BTreeMap::new(),
             output_of: None,
@@ -63,9 +124,9 @@ impl Seen {
         }
     }
 
-    /// A line of standard output: `test MODULE::CASE ... ok`, `test CASE (SURROUNDINGS) ... FAILED`, or
-    /// part of what a failed test has printed.
-    pub(super) fn add_line(&mut self, line: &str) {
+    /// Reads a line of standard output: `test MODULE::CASE ... ok`, `test CASE (SURROUNDINGS) ...
+    /// FAILED`, or a line printed by a failed test.
+    pub fn add_line(&mut self, line: &str) {
         if let Some((name, verdict)) = line
             .strip_prefix("test ")
             .and_then(|rest| rest.rsplit_once(" ... "))
@@ -76,7 +137,7 @@ impl Seen {
                 true => Column::Fault,
                 false => self.column,
             };
-            // A test that is ignored has not shown anything.
+            // An ignored test proves nothing.
             let has_passed = verdict == "ok";
             self.tests
                 .push((case.to_owned(), column, name.to_owned(), has_passed));
@@ -95,50 +156,54 @@ impl Seen {
         }
     }
 
-    /// How the program ended.
-    pub(super) fn end(&mut self, success: bool) {
+    /// Records whether the program succeeded.
+    pub fn end(&mut self, success: bool) {
         self.died = !success && self.tests.iter().all(|(.., has_passed)| *has_passed);
     }
 }
 
-/// What is known of one requirement on one datapath.
+/// Results of one requirement on one datapath.
 #[derive(Clone, Debug, Default)]
 struct Cell {
     passed: usize,
-    /// Each failed test, with what it said.
+    /// Failed tests with their messages.
     failed: Vec<String>,
 }
 
-/// How a cell is judged.
+/// Judgement of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Judgement {
+enum Judgement {
     Pass,
     Fail,
-    /// It could not run here.
+    /// Not run: it needs root.
     Skip,
 }
 
-/// Cells by judgement.
+/// Numbers of cells by judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) passed: usize,
-    pub(super) failed: usize,
-    pub(super) skipped: usize,
+pub struct Counts {
+    /// Requirements that hold.
+    pub passed: usize,
+    /// Requirements that do not hold, and programs that failed without a failed test.
+    pub failed: usize,
+    /// Requirements that could not be tested without root.
+    pub skipped: usize,
 }
 
-/// All requirements on all datapaths.
-pub(super) struct Table {
+/// Results of all requirements on all datapaths.
+pub struct Table {
     cells: BTreeMap<(&'static str, Column), Cell>,
-    /// Programs that ended badly although none of their tests had failed.
+    /// Programs that failed although none of their tests had failed.
     died: Vec<String>,
-    /// As root everything can run, so whatever did not is a failure.
+    /// Whether every program can run: then a requirement without a test is a failure.
     is_root: bool,
 }
 
 impl Table {
-    /// Nothing has run yet.
-    pub(super) fn new(is_root: bool) -> Table {
+    /// Returns an empty table.
+    #[must_use]
+    pub fn new(is_root: bool) -> Table {
         Table {
             cells: BTreeMap::new(),
             died: Vec::new(),
@@ -146,8 +211,8 @@ impl Table {
         }
     }
 
-    /// Takes in what a program has said; tests that are none of the suite's are left out.
-    pub(super) fn add(&mut self, seen: Seen) {
+    /// Adds the results of a program. Tests that are not cases of the suite are ignored.
+    pub fn add(&mut self, seen: Seen) {
         for (case, column, test, has_passed) in seen.tests {
             let Some((name, _)) = requirements().find(|(name, _)| *name == case) else {
                 continue;
@@ -167,7 +232,7 @@ impl Table {
         }
     }
 
-    /// Whether the requirement holds on the datapath, and why not.
+    /// Returns whether the requirement holds on the datapath, and why not.
     fn judge(&self, name: &'static str, is_group: bool, column: Column) -> (Judgement, String) {
         match self.cells.get(&(name, column)) {
             Some(cell) if cell.failed.is_empty() => (Judgement::Pass, String::new()),
@@ -197,8 +262,9 @@ impl Table {
         })
     }
 
-    /// How many cells hold. A program that died is one failure more.
-    pub(super) fn counts(&self) -> Counts {
+    /// Returns the numbers of cells by judgement.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
         let mut counts = Counts {
             failed: self.died.len(),
             ..Counts::default()
@@ -213,12 +279,12 @@ impl Table {
         counts
     }
 
-    /// For programs.
-    pub(super) fn report(&self) -> Report {
+    /// Returns the table for programs, with a description of the machine.
+    pub fn report<E: Serialize>(&self, environment: E) -> Report<E> {
         let counts = self.counts();
         Report {
             schema: SCHEMA,
-            environment: Environment::probe(),
+            environment,
             cells: self.judged().collect(),
             died: self.died.clone(),
             passed: counts.passed,
@@ -228,18 +294,19 @@ impl Table {
     }
 }
 
-/// The suite's requirements, and whether it takes groups.
+/// Returns the suite's requirements, and whether each needs multicast groups.
 fn requirements() -> impl Iterator<Item = (&'static str, bool)> {
     let unicast = UNICAST_CASES.iter().map(|name| (*name, false));
     unicast.chain(MULTICAST_CASES.iter().map(|name| (*name, true)))
 }
 
+/// JSON report of a [`Table`], `isolane/conformance/1`.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub struct Report<E> {
     schema: &'static str,
-    environment: Environment,
+    environment: E,
     cells: Vec<JudgedCell>,
-    /// Test programs that ended badly although no test of theirs had failed.
+    /// Programs that failed although none of their tests had failed.
     died: Vec<String>,
     passed: usize,
     failed: usize,
@@ -252,7 +319,7 @@ struct JudgedCell {
     group: &'static str,
     datapath: Column,
     result: Judgement,
-    /// Tests that say so: the fault datapath has one for each plan and what it is laid over.
+    /// Number of tests: the fault datapath has one for each plan and wrapped datapath.
     runs: usize,
     detail: String,
 }
@@ -309,9 +376,18 @@ mod tests {
 
     const CASE: &str = UNICAST_CASES[0];
 
-    /// What a program says whose tests all pass.
+    fn program(column: Column) -> Program {
+        Program {
+            package: "package",
+            test: "program",
+            only: &[],
+            column,
+        }
+    }
+
+    /// Results of a program whose tests all pass.
     fn seen(column: Column, path: &str) -> Seen {
-        let mut seen = Seen::new(column, "package program".to_owned());
+        let mut seen = Seen::new(&program(column));
         for (name, _) in requirements() {
             seen.add_line(&format!("test {path}{name} ... ok"));
         }
@@ -337,7 +413,7 @@ mod tests {
         assert_eq!((counts.passed, counts.failed), (cells, 0));
         let text = table.to_string();
         assert!(text.contains(&CASE.replace('_', " ")), "{text}");
-        let report = serde_json::to_value(table.report()).unwrap();
+        let report = serde_json::to_value(table.report("a machine")).unwrap();
         assert_eq!(report["schema"], SCHEMA);
         assert_eq!(report["cells"].as_array().unwrap().len(), cells);
         assert_eq!(report["cells"][0]["result"], "pass");
@@ -361,7 +437,7 @@ mod tests {
     #[test]
     fn one_failed_run_of_many_fails_the_cell_and_its_message_is_shown() {
         let mut table = table_without(None, true);
-        let mut failing = Seen::new(Column::Fault, "package fault".to_owned());
+        let mut failing = Seen::new(&program(Column::Fault));
         failing.add_line(&format!("test losses::{CASE} ... FAILED"));
         failing.add_line(&format!("---- losses::{CASE} stdout ----"));
         failing.add_line("thread 'x' (7) panicked at src/a.rs:1:2:");
@@ -379,7 +455,7 @@ mod tests {
 
     #[test]
     fn tests_of_the_fault_datapath_in_another_program_are_told_by_their_surroundings() {
-        let mut seen = Seen::new(Column::Udp, "package udp_multicast".to_owned());
+        let mut seen = Seen::new(&program(Column::Udp));
         seen.add_line(&format!("test {CASE} (loopback) ... ok"));
         seen.add_line(&format!("test {CASE} (fault over loopback) ... FAILED"));
         let mut table = Table::new(true);
@@ -390,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_test_that_is_ignored_shows_nothing_and_a_program_that_died_is_a_failure() {
-        let mut ignored = Seen::new(Column::Udp, "package udp".to_owned());
+        let mut ignored = Seen::new(&program(Column::Udp));
         ignored.add_line(&format!("test {CASE} ... ignored"));
         let mut table = Table::new(true);
         table.add(ignored);

@@ -1,37 +1,60 @@
-//! The arrange part of the cases: participants, payloads, and waiting a bounded time.
+//! Participants of a case, their payloads, and bounded waiting.
 
+use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
+use isolane_datapath::burst::ReceivedFrame;
+use isolane_datapath::ledger::{LaneLedger, ReceiveLedger, TransmitLedger};
+use isolane_datapath::limits::MAX_BURST;
+use isolane_datapath::{Datapath, Frame, Lane, ReceiveBurst, SendReport, TransmitBurst};
 use isolane_wire::locator::Locator;
 
 use super::{Fixture, Options};
-use crate::burst::{ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
-use crate::contract::Datapath;
-use crate::lane::Lane;
-use crate::ledger::LaneLedger;
-use crate::limits::MAX_BURST;
-use crate::pool::Frame;
+use crate::fault::Injected;
 
 /// The most critical lane.
 pub(super) const CRITICAL: Lane = Lane::ALL[8];
-/// A lane of bulk.
+/// A less critical lane, for bulk data.
 pub(super) const BULK: Lane = Lane::ALL[2];
 
-/// How often a frame is asked for that may be withheld.
+/// Attempts to take a frame from a pool that a fault may have exhausted. More than the calls of
+/// `recycle` after which an exhausted pool gets its frames back.
 const TRIES: usize = 64;
 
-/// How often an empty lane is looked at before it counts as empty for good.
+/// Consecutive empty receive calls after which a lane counts as empty.
 const LOOKS_AT_EMPTY: usize = 20;
 
-/// A participant, and what it has received.
+/// Ledger of a lane, with the faults injected into it.
+pub(super) struct Accounts {
+    pub(super) receive: ReceiveLedger,
+    pub(super) transmit: TransmitLedger,
+    pub(super) injected: Injected,
+}
+
+impl AddAssign<&Accounts> for Accounts {
+    fn add_assign(&mut self, other: &Accounts) {
+        let lane = |of: &Accounts| LaneLedger {
+            receive: of.receive,
+            transmit: of.transmit,
+            ..LaneLedger::default()
+        };
+        let mut sum = lane(self);
+        sum += &lane(other);
+        (self.receive, self.transmit) = (sum.receive, sum.transmit);
+        self.injected += &other.injected;
+    }
+}
+
+/// A datapath under test and its receive burst.
 pub(super) struct Participant<D: Datapath> {
     pub(super) path: D,
     burst: ReceiveBurst,
     patience: Duration,
     settle: Duration,
+    injected: fn(&D, Lane) -> Injected,
 }
 
-/// Some participants of one fixture, with these lanes open.
+/// Attaches participants to a new fixture, and opens their lanes.
 pub(super) fn participants<F: Fixture, const N: usize>(
     options: &Options,
     lanes: &[Lane],
@@ -40,7 +63,7 @@ pub(super) fn participants<F: Fixture, const N: usize>(
     std::array::from_fn(|_| attach(&mut fixture, options, lanes))
 }
 
-/// One participant, with these lanes open.
+/// Attaches one participant, and opens its lanes.
 pub(super) fn attach<F: Fixture>(
     fixture: &mut F,
     options: &Options,
@@ -57,19 +80,20 @@ pub(super) fn attach<F: Fixture>(
         burst: ReceiveBurst::new(),
         patience: F::PATIENCE,
         settle: F::SETTLE,
+        injected: F::injected,
     }
 }
 
-/// Two participants with ordinary frames.
+/// Attaches two participants with the default frame pool.
 pub(super) fn pair<F: Fixture>(lanes: &[Lane]) -> [Participant<F::Datapath>; 2] {
     participants::<F, 2>(&Options::default(), lanes)
 }
 
-/// What datagrams begin with that are long enough: so a datapath that lets only RTPS into its lanes
-/// takes them for that.
+/// First bytes of payloads that are long enough, so that a datapath that filters for RTPS lets them
+/// through.
 pub(super) const MAGIC: [u8; 4] = *b"RTPS";
 
-/// Bytes that tell which datagram they are, and which of its bytes.
+/// Returns a payload whose bytes depend on its number and their position.
 pub(super) fn payload(number: usize, len: usize) -> Vec<u8> {
     let byte = |place: usize| (number.wrapping_mul(31) + place.wrapping_mul(7)) as u8;
     let mut bytes: Vec<u8> = (0..len).map(byte).collect();
@@ -80,31 +104,38 @@ pub(super) fn payload(number: usize, len: usize) -> Vec<u8> {
 }
 
 impl<D: Datapath> Participant<D> {
-    /// Where the lane is reached.
+    /// Returns the unicast locator of the lane.
     pub(super) fn address(&self, lane: Lane) -> Locator {
         self.path.unicast(lane)[0]
     }
 
-    pub(super) fn ledger(&self, lane: Lane) -> LaneLedger {
-        *self.path.ledger().lane(lane)
+    pub(super) fn ledger(&self, lane: Lane) -> Accounts {
+        let ledger = self.path.ledger();
+        let LaneLedger {
+            receive, transmit, ..
+        } = *ledger.lane(lane);
+        Accounts {
+            receive,
+            transmit,
+            injected: (self.injected)(&self.path, lane),
+        }
     }
 
-    /// A frame filled for sending.
+    /// Takes a transmit frame and fills it.
     pub(super) fn frame(&mut self, lane: Lane, bytes: &[u8]) -> Frame {
         let mut frame = self.frame_for(lane, bytes.len());
         frame.append(bytes).expect("the payload fits into a frame");
         frame
     }
 
-    /// A frame for so many bytes.
+    /// Takes a transmit frame with room for `bytes`.
     pub(super) fn frame_for(&mut self, lane: Lane, bytes: usize) -> Frame {
-        // Where frames are withheld on purpose, not all are.
         let mut tries = std::iter::repeat_with(|| self.take(lane, bytes)).take(TRIES);
         let frame = tries.find_map(|frame| frame);
         frame.expect("a free transmit frame")
     }
 
-    /// A free frame; if there is none, what devices are done with comes home first.
+    /// Takes a free frame. If there is none, lets the datapath take frames back first.
     fn take(&mut self, lane: Lane, bytes: usize) -> Option<Frame> {
         let free = self.path.pool().take_for(lane, bytes);
         free.or_else(|| {
@@ -113,17 +144,21 @@ impl<D: Datapath> Participant<D> {
         })
     }
 
-    /// Every transmit frame of the lane is at home, as soon as devices are done with them.
+    /// Checks that every transmit frame of the lane comes home, by `recycle` if not at once.
     pub(super) fn assert_sent_frames_home(&mut self, lane: Lane) {
         let start = Instant::now();
-        while self.path.pool().outstanding_of(lane) > 0 && start.elapsed() < self.patience {
+        let mut tries = 0;
+        while self.path.pool().outstanding_of(lane) > 0
+            && (tries < TRIES || start.elapsed() < self.patience)
+        {
             self.path.recycle();
+            tries += 1;
             std::thread::yield_now();
         }
         assert_eq!(self.path.pool().outstanding_of(lane), 0, "{lane}");
     }
 
-    /// Sends each payload in a frame of its own, in full bursts.
+    /// Sends each payload in its own frame, in full bursts.
     pub(super) fn send(&mut self, lane: Lane, payloads: &[Vec<u8>], to: &[Locator]) -> SendReport {
         let mut total = SendReport::default();
         let mut burst = TransmitBurst::new();
@@ -143,8 +178,8 @@ impl<D: Datapath> Participant<D> {
         total
     }
 
-    /// Sends each payload for which a frame is given out, in full bursts. Says how many frames
-    /// those were, and what became of their datagrams.
+    /// Sends each payload for which a frame is free, in full bursts. Returns the number of frames
+    /// and the report of their datagrams.
     pub(super) fn send_some(
         &mut self,
         lane: Lane,
@@ -173,14 +208,14 @@ impl<D: Datapath> Participant<D> {
         (frames, total)
     }
 
-    /// One burst, right now.
+    /// Receives one burst without waiting.
     pub(super) fn receive_now(&mut self, lane: Lane, limit: usize) -> Vec<ReceivedFrame> {
         self.path.receive_burst(lane, limit, &mut self.burst);
         std::mem::take(&mut self.burst).into_iter().collect()
     }
 
-    /// So many datagrams, in the order of their arrival; fewer if no more come in time. Frames
-    /// go home as they come.
+    /// Receives `count` datagrams in the order of arrival, fewer if no more arrive in time. Their
+    /// frames go home at once.
     pub(super) fn receive(&mut self, lane: Lane, count: usize) -> Vec<Vec<u8>> {
         let start = Instant::now();
         let mut received = Vec::new();
@@ -199,7 +234,7 @@ impl<D: Datapath> Participant<D> {
         received
     }
 
-    /// The next datagram.
+    /// Receives the next datagram.
     pub(super) fn receive_one(&mut self, lane: Lane) -> Option<ReceivedFrame> {
         let start = Instant::now();
         loop {
@@ -211,7 +246,7 @@ impl<D: Datapath> Participant<D> {
         }
     }
 
-    /// Everything that is there and still comes within a few looks, and the time a medium takes.
+    /// Receives and drops datagrams until the lane stays empty. Returns their number.
     pub(super) fn drain(&mut self, lane: Lane) -> usize {
         let (mut drained, mut looks) = (0, 0);
         let mut last = Instant::now();
@@ -237,7 +272,7 @@ impl<D: Datapath> Participant<D> {
         assert_eq!(drained, 0, "{lane} of {} has more", self.path.name());
     }
 
-    /// The end of every case: ledgers balance, and all frames go home with the datapath.
+    /// Ends a case: checks that the ledger balances and all frames go home with the datapath.
     pub(super) fn finish(self) {
         let ledger = self.path.ledger();
         if let Err(imbalance) = ledger.balance() {
@@ -249,13 +284,13 @@ impl<D: Datapath> Participant<D> {
     }
 }
 
-/// [`Participant::finish`] of several.
+/// Ends a case for several participants.
 pub(super) fn finish<D: Datapath>(participants: impl IntoIterator<Item = Participant<D>>) {
     participants.into_iter().for_each(Participant::finish);
 }
 
-/// Checks a lossless hop: what was sent arrived, and nothing else did but copies made on arrival.
-pub(super) fn assert_hop(sent: &LaneLedger, arrived: &LaneLedger) {
+/// Checks a lossless hop: all sent datagrams arrived, and no others but injected copies.
+pub(super) fn assert_hop(sent: &Accounts, arrived: &Accounts) {
     let copies = arrived.injected.duplicated;
     let (sent, arrived) = (&sent.transmit, &arrived.receive);
     let accounted = arrived.arrived - copies + sent.bounced;

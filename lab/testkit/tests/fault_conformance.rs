@@ -1,39 +1,34 @@
-//! The fault datapath keeps the contract: with an empty plan all of it, over memory and over
-//! sockets; with faults the part on accounts, for each kind of fault and for all at once.
-
-#[path = "common/mod.rs"]
-mod loopback;
-#[path = "common/memory.rs"]
-mod memory;
+//! Conformance of the fault datapath over memory and over sockets: with an empty plan the whole
+//! suite; with faults the part on accounts, for each kind of fault and for all at once.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
 
-use isolane_datapath::conformance::{Fixture, Options, account_cases};
-use isolane_datapath::{Datapath, Fault, FaultPlan, Lane, ReceiveBurst, TransmitBurst};
-use loopback::UdpOnLoopback;
-use memory::MemoryNetwork;
+use isolane_datapath::{Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_testkit::conformance::{Fixture, Options, account_cases};
+use isolane_testkit::fixtures::{MemoryNetwork, UdpOnLoopback};
+use isolane_testkit::{Fault, FaultPlan, Injected};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 thread_local! {
-    /// What the plans of this test are seeded with.
+    /// Seed of the plans of this thread.
     static SEED: Cell<u64> = const { Cell::new(1) };
 }
 
-/// What goes wrong.
+/// Adds faults to a plan.
 trait Plan {
     fn with(plan: FaultPlan) -> FaultPlan;
 }
 
-/// Another fixture's participants, each with a plan.
+/// Participants of another fixture with injected faults.
 struct With<F, P> {
     fixture: F,
     attached: u64,
     plan: PhantomData<P>,
 }
 
-impl<F: Fixture, P: Plan> Fixture for With<F, P> {
-    type Datapath = Fault<F::Datapath>;
+impl<F: Fixture<Datapath: 'static>, P: Plan> Fixture for With<F, P> {
+    type Datapath = Fault;
 
     fn new() -> Self {
         With {
@@ -43,13 +38,15 @@ impl<F: Fixture, P: Plan> Fixture for With<F, P> {
         }
     }
 
-    fn attach(&mut self, options: &Options) -> Self::Datapath {
+    fn attach(&mut self, options: &Options) -> Fault {
         self.attached += 1;
         let seed = SEED.get() << 8 | self.attached;
-        Fault::new(
-            Box::new(self.fixture.attach(options)),
-            P::with(FaultPlan::new(seed)),
-        )
+        let inner = self.fixture.attach(options);
+        Fault::new(Box::new(inner), P::with(FaultPlan::new(seed)))
+    }
+
+    fn injected(datapath: &Fault, lane: Lane) -> Injected {
+        datapath.handle().injected(lane)
     }
 }
 
@@ -63,7 +60,7 @@ struct Refusals;
 struct Exhaustion;
 struct Everything;
 
-/// Of a million, one in eight.
+/// One in eight.
 const OFTEN: u32 = 125_000;
 
 impl Plan for Nothing {
@@ -146,16 +143,16 @@ impl Plan for Everything {
 
 mod nothing_over_memory {
     use super::*;
-    isolane_datapath::conformance!(unicast, With<MemoryNetwork, Nothing>);
-    isolane_datapath::conformance!(multicast, With<MemoryNetwork, Nothing>);
+    isolane_testkit::conformance!(unicast, With<MemoryNetwork, Nothing>);
+    isolane_testkit::conformance!(multicast, With<MemoryNetwork, Nothing>);
 }
 
 mod nothing_over_udp {
     use super::*;
-    isolane_datapath::conformance!(unicast, With<UdpOnLoopback, Nothing>);
+    isolane_testkit::conformance!(unicast, With<UdpOnLoopback, Nothing>);
 }
 
-/// The accounts with one plan, over memory and over sockets.
+/// Instantiates the cases on accounts with a plan, over memory and over sockets.
 macro_rules! accounts_with {
     ($($module:ident: $plan:ty;)+) => {
         $(
@@ -163,11 +160,11 @@ macro_rules! accounts_with {
                 use super::*;
                 mod over_memory {
                     use super::*;
-                    isolane_datapath::conformance!(accounts, With<MemoryNetwork, $plan>);
+                    isolane_testkit::conformance!(accounts, With<MemoryNetwork, $plan>);
                 }
                 mod over_udp {
                     use super::*;
-                    isolane_datapath::conformance!(accounts, With<UdpOnLoopback, $plan>);
+                    isolane_testkit::conformance!(accounts, With<UdpOnLoopback, $plan>);
                 }
             }
         )+
@@ -188,7 +185,7 @@ accounts_with! {
 #[test]
 fn accounts_hold_for_many_seeds_of_everything() {
     for seed in 0..30 {
-        // Shown where a case fails.
+        // Printed if a case fails.
         println!("seed {seed}");
         SEED.set(seed);
         for (name, case) in account_cases::<With<MemoryNetwork, Everything>>() {
@@ -198,16 +195,12 @@ fn accounts_hold_for_many_seeds_of_everything() {
     }
 }
 
-/// Whether a loop that waits for the datapath's descriptors would wake up.
+/// Returns whether a descriptor of the datapath is readable.
 fn wakes(path: &impl Datapath) -> bool {
+    let now = Timespec::default();
     path.descriptors().iter().any(|(_, descriptor)| {
-        let mut polled = libc::pollfd {
-            fd: descriptor.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one entry, for the time of the call.
-        unsafe { libc::poll(&raw mut polled, 1, 0) > 0 }
+        let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+        poll(&mut polled, Some(&now)).expect("poll") > 0
     })
 }
 

@@ -1,14 +1,90 @@
-//! Bursts and datagrams of the smallest and largest sizes.
+//! Cases of frames: classes, ownership, and the limits of bursts and datagrams.
 
-use super::world::{CRITICAL, assert_hop, attach, finish, pair, payload};
+use isolane_datapath::limits::MAX_BURST;
+use isolane_datapath::{
+    Class, Datapath, PoolConfig, ReceiveBurst, ReceiveDrop, Refusal, TransmitBurst,
+};
+
+use super::participant::{BULK, CRITICAL, assert_hop, attach, finish, pair, participants, payload};
 use super::{Fixture, Options};
-use crate::burst::TransmitBurst;
-use crate::contract::Datapath;
-use crate::ledger::{ReceiveDrop, Refusal};
-use crate::limits::MAX_BURST;
-use crate::pool::PoolConfig;
 
-/// A limit of none, of some, of more than a burst holds, and a burst that is not empty.
+/// A lane whose frames are all held does not stop another lane.
+pub fn an_exhausted_bulk_pool_leaves_critical_frames<F: Fixture>() {
+    let [mut one, mut other] = pair::<F>(&[BULK, CRITICAL]);
+    let hoard = |path: &F::Datapath| -> Vec<_> {
+        let classes = [Class::Transmit(BULK), Class::Receive(BULK)];
+        let frames = classes
+            .into_iter()
+            .flat_map(|class| std::iter::from_fn(move || path.pool().take(class)));
+        frames.collect()
+    };
+    let hoarded = [hoard(&one.path), hoard(&other.path)];
+    assert!(one.path.pool().take(BULK).is_none());
+    assert!(one.path.pool().exhausted(BULK) > 0);
+    let to = other.address(CRITICAL);
+    for n in 0..50 {
+        one.send(CRITICAL, &[payload(n, 64)], &[to]);
+        assert_eq!(other.receive(CRITICAL, 1), [payload(n, 64)]);
+    }
+    drop(hoarded);
+    finish([one, other]);
+}
+
+/// A reader that holds all its frames gets the waiting datagrams after it lets them go.
+pub fn a_reader_that_holds_its_frames_loses_nothing<F: Fixture>() {
+    let pool = PoolConfig {
+        receive_frames: [4; 9],
+        ..PoolConfig::default()
+    };
+    let options = Options {
+        pool,
+        ..Options::default()
+    };
+    let [mut one, mut other] = participants::<F, 2>(&options, &[CRITICAL]);
+    let payloads: Vec<Vec<u8>> = (0..10).map(|n| payload(n, 100)).collect();
+    one.send(CRITICAL, &payloads, &[other.address(CRITICAL)]);
+
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.extend(other.receive_now(CRITICAL, MAX_BURST));
+    }
+    assert_eq!(held.len(), 4);
+    assert!(other.ledger(CRITICAL).receive.starved > 0);
+    for (received, sent) in held.iter().zip(&payloads) {
+        assert_eq!(*received.frame, **sent);
+    }
+    drop(held);
+    assert_eq!(other.receive(CRITICAL, 6), payloads[4..]);
+    finish([one, other]);
+}
+
+/// Frames go home whether sent, refused, without destination, received or dropped unread.
+pub fn every_frame_goes_home<F: Fixture>() {
+    let [mut one, mut other] = pair::<F>(&[BULK, CRITICAL]);
+    let (to, other_lane) = (other.address(CRITICAL), other.address(BULK));
+    for n in 0..200 {
+        one.send(CRITICAL, &[payload(n, 64), payload(n, 0)], &[to]);
+        one.send(BULK, &[payload(n, 64)], &[other_lane]);
+        let mut burst = TransmitBurst::new();
+        let frame = one.frame(CRITICAL, b"goes nowhere");
+        burst.push(frame).expect("room in the burst");
+        assert_eq!(one.path.send_burst(CRITICAL, &mut burst).refused, 1);
+        burst
+            .push(one.frame(CRITICAL, b"thought better of it"))
+            .expect("room");
+        burst.clear();
+        drop(other.receive_now(CRITICAL, 2));
+        drop(other.receive_now(BULK, 2));
+    }
+    for lane in [BULK, CRITICAL] {
+        for participant in [&mut one, &mut other] {
+            participant.assert_sent_frames_home(lane);
+        }
+    }
+    finish([one, other]);
+}
+
+/// Limits of zero, some, and more than a burst holds; a burst that is partly filled.
 pub fn a_burst_takes_no_more_than_it_is_asked_for<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let payloads: Vec<Vec<u8>> = (0..40).map(|n| payload(n, 20)).collect();
@@ -16,7 +92,7 @@ pub fn a_burst_takes_no_more_than_it_is_asked_for<F: Fixture>() {
 
     assert!(other.receive_now(CRITICAL, 0).is_empty());
     assert_eq!(other.receive(CRITICAL, 1), payloads[..1]);
-    let mut burst = crate::burst::ReceiveBurst::new();
+    let mut burst = ReceiveBurst::new();
     assert_eq!(other.path.receive_burst(CRITICAL, 5, &mut burst), 5);
     assert_eq!(burst.len(), 5);
     let rest = MAX_BURST - 5;
@@ -33,7 +109,7 @@ pub fn a_burst_takes_no_more_than_it_is_asked_for<F: Fixture>() {
     finish([one, other]);
 }
 
-/// No byte, one byte, a sample of 60,000 bytes, and all that the datapath says it can.
+/// Datagrams of 0, 1, 60,000 bytes and of the stated maximum arrive.
 pub fn empty_and_largest_datagrams_arrive<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let largest = one.path.capabilities().max_frame_bytes;
@@ -47,7 +123,7 @@ pub fn empty_and_largest_datagrams_arrive<F: Fixture>() {
     finish([one, other]);
 }
 
-/// One byte more than the datapath says it can; those before and behind it are sent.
+/// A datagram one byte longer than the maximum is refused; its neighbours are sent.
 pub fn too_long_is_refused_by_name<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let to = other.address(CRITICAL);
@@ -74,7 +150,7 @@ pub fn too_long_is_refused_by_name<F: Fixture>() {
     finish([one, other]);
 }
 
-/// The reader's frames are smaller than what the sender sends: never half a datagram.
+/// A reader with small frames gets no truncated datagram.
 pub fn datagrams_longer_than_a_frame_are_dropped_by_name<F: Fixture>() {
     let mut fixture = F::new();
     let mut one = attach(&mut fixture, &Options::default(), &[CRITICAL]);

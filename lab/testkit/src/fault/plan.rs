@@ -1,15 +1,15 @@
-//! What is to go wrong, and how often.
+//! Fault plan: kinds of faults and their frequencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::lane::Lane;
+use isolane_datapath::Lane;
 
-/// What a [`Fault`](super::Fault) datapath does. Frequencies are out of a million: of received
-/// datagrams, of messages sent, of calls, of frames taken.
+/// Faults that a [`Fault`](super::Fault) datapath injects. Frequencies are out of a million: of
+/// received datagrams, of messages sent, or of calls.
 ///
 /// ```
-/// use isolane_datapath::FaultPlan;
+/// use isolane_testkit::FaultPlan;
 ///
 /// // Every tenth datagram that arrives is lost, every hundredth comes after later ones.
 /// let plan = FaultPlan {
@@ -21,45 +21,46 @@ use crate::lane::Lane;
 /// ```
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
-    /// Starts the generators of all lanes.
+    /// Seed of the generators of all lanes.
     pub seed: u64,
-    /// The lanes it is about, as a set of [`Lane::bit`]s. All by default. An interface that is
-    /// gone is gone for all lanes.
+    /// Set of lanes ([`Lane::bit`]) with faults; all by default. The [`Plug`] concerns all lanes.
     pub lanes: u16,
     /// Received datagrams that are lost
-    /// ([`ReceiveDrop::FaultLoss`](crate::ReceiveDrop::FaultLoss)).
+    /// ([`ReceiveDrop::FaultLoss`](isolane_datapath::ReceiveDrop::FaultLoss)).
     pub loss_per_million: u32,
     /// Received datagrams of which a copy comes later.
     pub duplication_per_million: u32,
-    /// Received datagrams that are kept back.
+    /// Received datagrams that are delayed.
     pub delay_per_million: u32,
-    /// How many later calls that receive from the lane a datagram is kept back at most; copies,
-    /// too. As many bursts may pass by it.
+    /// Largest number of later receive calls of the lane that a delayed datagram or a copy waits
+    /// for. As many bursts may overtake it.
     pub delay_bursts: u32,
-    /// Received datagrams of which some bits are flipped, as memory or a network that does not
-    /// check would.
+    /// Received datagrams with flipped bits.
     pub corruption_per_million: u32,
     /// Received datagrams that lose their end, all but at least the first byte.
     pub shortening_per_million: u32,
-    /// Calls that receive nothing, whatever waits.
+    /// Calls that receive nothing although datagrams may wait.
     pub starvation_per_million: u32,
     /// Messages that are refused together with the rest of their burst
-    /// ([`Refusal::FaultWouldBlock`](crate::Refusal::FaultWouldBlock)).
+    /// ([`Refusal::FaultWouldBlock`](isolane_datapath::Refusal::FaultWouldBlock)).
     pub would_block_per_million: u32,
     /// Messages that are refused alone
-    /// ([`Refusal::FaultUnreachable`](crate::Refusal::FaultUnreachable)).
+    /// ([`Refusal::FaultUnreachable`](isolane_datapath::Refusal::FaultUnreachable)).
     pub unreachable_per_million: u32,
-    /// Transmit frames that are wanted and not given out.
+    /// Calls that send, after which all free transmit frames of the lane are held. They come home
+    /// once a frame was wanted ([`Pool::exhausted`](isolane_datapath::Pool::exhausted) has grown),
+    /// by the next call that sends or recycles; without that, by the
+    /// [`HELD_RECYCLES`](super::HELD_RECYCLES)-th `recycle`.
     pub exhaustion_per_million: u32,
-    /// The interface's plug: while it is pulled, every message is refused
-    /// ([`Refusal::FaultInterfaceGone`](crate::Refusal::FaultInterfaceGone)), and what arrives or
-    /// is kept back is dropped
-    /// ([`ReceiveDrop::FaultInterfaceGone`](crate::ReceiveDrop::FaultInterfaceGone)).
+    /// Plug of the interface: while it is pulled, every message is refused
+    /// ([`Refusal::FaultInterfaceGone`](isolane_datapath::Refusal::FaultInterfaceGone)), and
+    /// arriving and delayed datagrams are dropped
+    /// ([`ReceiveDrop::FaultInterfaceGone`](isolane_datapath::ReceiveDrop::FaultInterfaceGone)).
     pub plug: Plug,
 }
 
 impl FaultPlan {
-    /// An empty plan: nothing goes wrong, while the plug is in.
+    /// Returns an empty plan: no faults while the plug is in.
     #[must_use]
     pub fn new(seed: u64) -> FaultPlan {
         FaultPlan {
@@ -83,33 +84,33 @@ impl FaultPlan {
         self.lanes & lane.bit() != 0
     }
 
-    /// Whether datagrams of the lane may have to wait here.
+    /// Whether datagrams of the lane can be delayed or copied.
     pub(super) fn keeps_back(&self, lane: Lane) -> bool {
         let delays = self.delay_per_million > 0 && self.delay_bursts > 0;
         self.covers(lane) && (delays || self.duplication_per_million > 0)
     }
 }
 
-/// The plug of an interface, which a test can pull and put back while the datapath is in use, from
-/// any thread. Clones are the same plug.
+/// Plug of an interface. Any thread can pull it and put it back while the datapath is in use.
+/// Clones are the same plug.
 #[derive(Clone, Debug, Default)]
 pub struct Plug {
     is_pulled: Arc<AtomicBool>,
 }
 
 impl Plug {
-    /// A plug that is in.
+    /// Returns a plug that is in.
     #[must_use]
     pub fn new() -> Plug {
         Plug::default()
     }
 
-    /// The interface is gone from now on.
+    /// Takes the interface away.
     pub fn pull(&self) {
         self.is_pulled.store(true, Ordering::Relaxed);
     }
 
-    /// The interface is back.
+    /// Brings the interface back.
     pub fn put_back(&self) {
         self.is_pulled.store(false, Ordering::Relaxed);
     }
@@ -117,7 +118,7 @@ impl Plug {
     /// Whether the interface is gone.
     #[must_use]
     pub fn is_pulled(&self) -> bool {
-        // A plain flag: nothing else is read by its order.
+        // Relaxed: no other memory depends on the flag.
         self.is_pulled.load(Ordering::Relaxed)
     }
 }

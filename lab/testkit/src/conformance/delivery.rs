@@ -1,10 +1,10 @@
-//! Datagrams arrive, where they should and only there.
+//! Cases of delivery: unicast, wake-ups, and multicast groups.
 
-use super::Fixture;
-use super::world::{BULK, CRITICAL, assert_hop, finish, pair, participants, payload};
-use crate::burst::TransmitBurst;
-use crate::contract::Datapath;
-use crate::lane::Lane;
+use isolane_datapath::{Datapath, Lane, TransmitBurst};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::participant::{BULK, CRITICAL, assert_hop, attach, finish, pair, participants, payload};
+use super::{Fixture, Options};
 
 /// Datagrams of many sizes, on every lane.
 pub fn what_is_sent_arrives_unchanged_and_in_order<F: Fixture>() {
@@ -22,7 +22,7 @@ pub fn what_is_sent_arrives_unchanged_and_in_order<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Each lane gets its own, whatever waits on the others.
+/// Each lane receives its own datagrams only.
 pub fn lanes_do_not_see_each_others_datagrams<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&Lane::ALL);
     for lane in Lane::ALL {
@@ -37,7 +37,7 @@ pub fn lanes_do_not_see_each_others_datagrams<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Without a copy of the frame.
+/// Every destination of a frame gets the datagram once.
 pub fn one_frame_reaches_several_destinations<F: Fixture>() {
     let [mut one, mut two, mut three] = participants::<F, 3>(&Default::default(), &[CRITICAL]);
     let to = [
@@ -55,7 +55,7 @@ pub fn one_frame_reaches_several_destinations<F: Fixture>() {
     finish([one, two, three]);
 }
 
-/// So that an answer to the source reaches the sender's lane.
+/// An answer to the source reaches the sender's lane.
 pub fn the_source_of_a_datagram_is_where_its_sender_is_reached<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL, BULK]);
     for lane in [CRITICAL, BULK] {
@@ -70,7 +70,7 @@ pub fn the_source_of_a_datagram_is_where_its_sender_is_reached<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Whatever the runtime waits for says which lane to look at.
+/// Descriptors and `ready_lanes` name the lane with a datagram.
 pub fn a_datagram_wakes_its_lane<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL, BULK]);
     let has_descriptors = !other.path.descriptors().is_empty();
@@ -85,29 +85,24 @@ pub fn a_datagram_wakes_its_lane<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Lanes whose descriptors are readable now, or within a moment.
+/// Returns the lanes with a descriptor that is readable within 20 ms.
 fn readable(path: &impl Datapath) -> u16 {
-    use std::os::fd::AsRawFd;
-
-    const A_MOMENT_MS: libc::c_int = 20;
+    const TIMEOUT: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
     let descriptors = path.descriptors();
-    let mut polled: Vec<libc::pollfd> = descriptors
+    let polled = descriptors
         .iter()
-        .map(|(_, descriptor)| libc::pollfd {
-            fd: descriptor.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        })
-        .collect();
-    let count = polled.len() as libc::nfds_t;
-    // SAFETY: `polled` holds `count` entries for the time of the call.
-    unsafe { libc::poll(polled.as_mut_ptr(), count, A_MOMENT_MS) };
+        .map(|(_, descriptor)| PollFd::new(descriptor, PollFlags::IN));
+    let mut polled: Vec<PollFd<'_>> = polled.collect();
+    poll(&mut polled, Some(&TIMEOUT)).expect("poll");
     let both = descriptors.iter().zip(&polled);
-    both.filter(|(_, polled)| polled.revents & libc::POLLIN != 0)
+    both.filter(|(_, polled)| polled.revents().contains(PollFlags::IN))
         .fold(0, |set, ((lane, _), _)| set | lane.bit())
 }
 
-/// Nothing is reserved again, and what waits is not lost.
+/// The second call reserves nothing and drops no datagram.
 pub fn a_lane_opened_twice_is_the_same_lane<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let (unicast, multicast) = (
@@ -125,5 +120,68 @@ pub fn a_lane_opened_twice_is_the_same_lane<F: Fixture>() {
     let mut burst = TransmitBurst::new();
     let report = one.path.send_burst(CRITICAL, &mut burst);
     assert_eq!((report.sent, report.refused), (0, 0), "an empty burst");
+    finish([one, other]);
+}
+
+/// Each member gets each datagram once, on every lane, the sender included.
+pub fn a_group_reaches_every_member_once<F: Fixture>() {
+    let mut members = participants::<F, 3>(&Options::default(), &Lane::ALL);
+    assert!(members[0].path.capabilities().multicast);
+    for lane in Lane::ALL {
+        let group = members[0].path.multicast(lane)[0];
+        assert!(group.is_multicast(), "{group:?}");
+        let sent = [payload(1, 100), payload(2, 1_400)];
+        let report = members[0].send(lane, &sent, &[group]);
+        assert_eq!((report.sent, report.refused), (2, 0), "{lane}");
+        for member in &mut members {
+            assert_eq!(member.path.multicast(lane), [group]);
+            assert_eq!(member.receive(lane, 2), sent, "{lane}");
+            member.assert_empty(lane);
+        }
+    }
+    finish(members);
+}
+
+/// Groups of different levels are distinct although they share a port.
+pub fn groups_of_levels_are_apart<F: Fixture>() {
+    let [mut one, mut other] = participants::<F, 2>(&Options::default(), &Lane::ALL);
+    for lane in Lane::ALL {
+        let group = one.path.multicast(lane)[0];
+        one.send(lane, &[payload(lane.index(), 50)], &[group]);
+    }
+    for lane in Lane::ALL {
+        let expected = [payload(lane.index(), 50)];
+        assert_eq!(other.receive(lane, 1), expected, "{lane}");
+        other.assert_empty(lane);
+        assert_eq!(one.receive(lane, 1), expected, "{lane}");
+    }
+    finish([one, other]);
+}
+
+/// One frame of one burst has a group and a participant as destinations.
+pub fn a_frame_goes_to_a_group_and_a_participant_at_once<F: Fixture>() {
+    let [mut one, mut other] = participants::<F, 2>(&Options::default(), &[CRITICAL]);
+    let group = one.path.multicast(CRITICAL)[0];
+    let to = [group, other.address(CRITICAL)];
+    let report = one.send(CRITICAL, &[payload(1, 10)], &to);
+    assert_eq!((report.sent, report.refused), (2, 0));
+    let expected = [payload(1, 10), payload(1, 10)];
+    assert_eq!(other.receive(CRITICAL, 2), expected);
+    assert_eq!(one.receive(CRITICAL, 1), expected[..1]);
+    one.assert_empty(CRITICAL);
+    finish([one, other]);
+}
+
+/// A closed lane is not a member of its group.
+pub fn who_has_not_opened_the_lane_gets_nothing_of_its_group<F: Fixture>() {
+    let mut fixture = F::new();
+    let options = Options::default();
+    let mut one = attach(&mut fixture, &options, &[BULK, CRITICAL]);
+    let mut other = attach(&mut fixture, &options, &[CRITICAL]);
+    let group = one.path.multicast(BULK)[0];
+    one.send(BULK, &[payload(1, 10)], &[group]);
+    assert_eq!(one.receive(BULK, 1), [payload(1, 10)]);
+    other.assert_empty(CRITICAL);
+    assert_eq!(other.path.ledger().total().receive.arrived, 0);
     finish([one, other]);
 }

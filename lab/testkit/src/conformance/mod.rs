@@ -1,132 +1,119 @@
-//! What every datapath does, as cases that any implementation is run through.
+//! Conformance suite of datapaths: cases that run on any implementation.
 //!
-//! An implementation writes a [`Fixture`], which makes participants that can reach one another,
-//! and instantiates the suite in its tests:
+//! An implementation writes a [`Fixture`], which makes participants that reach one another, and
+//! instantiates the suite in its tests:
 //!
 //! ```text
-//! isolane_datapath::conformance!(unicast, UdpOnLoopback);
-//! isolane_datapath::conformance!(multicast, MemoryNetwork);
-//! isolane_datapath::conformance!(accounts, FaultyNetwork);
+//! isolane_testkit::conformance!(unicast, UdpOnLoopback);
+//! isolane_testkit::conformance!(multicast, MemoryNetwork);
+//! isolane_testkit::conformance!(accounts, FaultyNetwork);
 //! ```
 //!
-//! `unicast` holds what every datapath does, `multicast` what is added where groups work, and
-//! `accounts` what is left where things go wrong on purpose: every datagram is counted, every
-//! frame goes home. It is part of `unicast`. That the suite finds what it should is a test, too:
-//! it is run over datapaths with one seeded mistake each.
+//! `unicast` holds the requirements on every datapath, `multicast` those on datapaths with groups,
+//! and `accounts` those that hold under injected faults: every datagram is counted, every frame
+//! goes home. `accounts` is part of `unicast`. `tests/seeded_mistakes.rs` runs the suite over
+//! datapaths with one mistake each, and expects every mistake to be found.
 //!
-//! Each case becomes a test of its own; [`unicast_cases`], [`multicast_cases`] and [`account_cases`] give them as a
-//! list, for a test that must prepare its surroundings first. A case panics where the contract
-//! is not kept, and ends by checking that every ledger balances and every frame went home.
+//! Each case becomes a test. [`unicast_cases`], [`multicast_cases`] and [`account_cases`] return
+//! lists, for a test that first prepares its environment. A case panics where the contract is
+//! broken. At its end it checks that every ledger balances and every frame went home.
 
 mod accounts;
-mod counting;
 mod delivery;
 mod frames;
-mod groups;
-#[cfg(test)]
-mod seeded_mistakes;
-mod sizes;
-mod world;
+mod participant;
+pub mod table;
 
 use std::time::Duration;
 
-use crate::contract::Datapath;
-use crate::pool::PoolConfig;
+use isolane_datapath::{Datapath, Lane, PoolConfig};
 
 pub use self::accounts::{
     a_closed_lane_refuses_by_name, a_reader_that_does_not_drain_loses_only_by_count,
-    nobody_listening_harms_no_other_datagram, what_cannot_be_reached_is_named_and_the_rest_goes_on,
+    every_datagram_sent_arrives_or_is_named, no_call_takes_more_than_it_may,
+    no_frame_is_kept_for_good, nobody_listening_harms_no_other_datagram,
+    what_cannot_be_reached_is_named_and_the_rest_goes_on,
+    what_is_handed_on_was_sent_or_is_counted_as_changed,
     what_is_sent_is_received_or_dropped_by_name,
 };
-pub use self::counting::{
-    every_datagram_sent_arrives_or_is_named, no_call_takes_more_than_it_may,
-    no_frame_is_kept_for_good, what_is_handed_on_was_sent_or_is_counted_as_changed,
-};
 pub use self::delivery::{
-    a_datagram_wakes_its_lane, a_lane_opened_twice_is_the_same_lane,
-    lanes_do_not_see_each_others_datagrams, one_frame_reaches_several_destinations,
+    a_datagram_wakes_its_lane, a_frame_goes_to_a_group_and_a_participant_at_once,
+    a_group_reaches_every_member_once, a_lane_opened_twice_is_the_same_lane,
+    groups_of_levels_are_apart, lanes_do_not_see_each_others_datagrams,
+    one_frame_reaches_several_destinations,
     the_source_of_a_datagram_is_where_its_sender_is_reached,
     what_is_sent_arrives_unchanged_and_in_order,
+    who_has_not_opened_the_lane_gets_nothing_of_its_group,
 };
 pub use self::frames::{
-    a_reader_that_holds_its_frames_loses_nothing, an_exhausted_bulk_pool_leaves_critical_frames,
-    every_frame_goes_home,
+    a_burst_takes_no_more_than_it_is_asked_for, a_reader_that_holds_its_frames_loses_nothing,
+    an_exhausted_bulk_pool_leaves_critical_frames,
+    datagrams_longer_than_a_frame_are_dropped_by_name, empty_and_largest_datagrams_arrive,
+    every_frame_goes_home, too_long_is_refused_by_name,
 };
-pub use self::groups::{
-    a_frame_goes_to_a_group_and_a_participant_at_once, a_group_reaches_every_member_once,
-    groups_of_levels_are_apart, who_has_not_opened_the_lane_gets_nothing_of_its_group,
-};
-pub use self::sizes::{
-    a_burst_takes_no_more_than_it_is_asked_for, datagrams_longer_than_a_frame_are_dropped_by_name,
-    empty_and_largest_datagrams_arrive, too_long_is_refused_by_name,
-};
+use crate::fault::Injected;
 
-/// What a case wants of the participants it is given.
+/// Configuration of the participants of a case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Their frames.
+    /// Frame pool.
     pub pool: PoolConfig,
-    /// A small queue of about so many bytes between the medium and a reader.
+    /// Approximate size in bytes of a small queue between the medium and a reader.
     pub queue_bytes: Option<usize>,
 }
 
-/// A medium on which an implementation is tried out.
+/// Medium on which an implementation is tested.
 pub trait Fixture {
-    /// The implementation.
+    /// Implementation under test.
     type Datapath: Datapath;
 
-    /// What is sent has arrived after that, however busy the host is.
+    /// Longest time until a datagram arrives, however busy the host is.
     const PATIENCE: Duration = Duration::from_secs(5);
 
-    /// How long what was sent may take to arrive while nothing else happens: an empty lane is looked
-    /// at for so long before it counts as empty for good.
+    /// Longest time until a datagram arrives on an idle host. A lane counts as empty after this
+    /// time without a datagram.
     const SETTLE: Duration = Duration::ZERO;
 
-    /// A medium without participants.
+    /// Returns a medium without participants.
     fn new() -> Self;
 
-    /// Another participant, which all others can reach; no lane is open yet.
+    /// Adds a participant that all others can reach. Its lanes are closed.
     fn attach(&mut self, options: &Options) -> Self::Datapath;
+
+    /// Returns the faults injected into a lane. None by default.
+    fn injected(_datapath: &Self::Datapath, _lane: Lane) -> Injected {
+        Injected::default()
+    }
 }
 
-/// A case with its name.
+/// Name and function of a case.
 pub type Case = (&'static str, fn());
 
-/// What every datapath does.
+/// Returns the cases for every datapath.
 #[must_use]
 pub fn unicast_cases<F: Fixture>() -> Vec<Case> {
     crate::conformance!(@unicast list F)
 }
 
-/// What a datapath does that can multicast.
+/// Returns the cases for datapaths with multicast.
 #[must_use]
 pub fn multicast_cases<F: Fixture>() -> Vec<Case> {
     crate::conformance!(@multicast list F)
 }
 
-/// What a datapath does even where things go wrong on purpose. Part of [`unicast_cases`].
+/// Returns the cases that hold under injected faults. Part of [`unicast_cases`].
 #[must_use]
 pub fn account_cases<F: Fixture>() -> Vec<Case> {
     crate::conformance!(@accounts list F)
 }
 
-/// Names of what every datapath does.
+/// Names of [`unicast_cases`].
 pub const UNICAST_CASES: &[&str] = crate::conformance!(@unicast names ());
 
-/// Names of what is added where groups work.
+/// Names of [`multicast_cases`].
 pub const MULTICAST_CASES: &[&str] = crate::conformance!(@multicast names ());
 
-/// Runs all cases of a datapath that can multicast, one after the other.
-pub fn all<F: Fixture>() {
-    for (_, case) in unicast_cases::<F>()
-        .into_iter()
-        .chain(multicast_cases::<F>())
-    {
-        case();
-    }
-}
-
-/// Makes a test of each case: `conformance!(unicast, MyFixture)`, `conformance!(multicast, ..)`,
+/// Makes a test of each case: `conformance!(unicast, MyFixture)`, `conformance!(multicast, ..)` or
 /// `conformance!(accounts, ..)`.
 #[macro_export]
 macro_rules! conformance {

@@ -1,19 +1,23 @@
-//! What each fault does, over the memory datapath.
+//! Behaviour of each kind of fault over the memory datapath.
 
-use super::*;
-use crate::ledger::{LaneLedger, ReceiveDrop, Refusal};
-use crate::limits::MAX_BURST;
-use crate::memory::{Memory, Network};
+use isolane_datapath::ledger::LaneLedger;
+use isolane_datapath::limits::MAX_BURST;
+use isolane_datapath::memory::{Memory, Network};
+use isolane_datapath::{
+    Datapath, Lane, ReceiveBurst, ReceiveDrop, Refusal, SendReport, TransmitBurst,
+};
+use isolane_testkit::fault::{HELD_RECYCLES, MAX_HELD};
+use isolane_testkit::{Fault, FaultPlan, Injected};
 
 const LANE: Lane = Lane::ALL[8];
 const OTHER: Lane = Lane::ALL[2];
 const ALWAYS: u32 = 1_000_000;
 const OFTEN: u32 = 250_000;
 
-/// A sender without faults, and a receiver with a plan.
+/// A sender without faults and a receiver with a plan.
 struct World {
     sender: Memory,
-    faulty: Fault<Memory>,
+    faulty: Fault,
     burst: ReceiveBurst,
 }
 
@@ -34,7 +38,7 @@ impl World {
         }
     }
 
-    /// Datagrams of eight bytes, each its number.
+    /// Sends datagrams of eight bytes: their numbers.
     fn send(&mut self, lane: Lane, numbers: std::ops::Range<u64>) {
         let to = self.faulty.unicast(lane)[0];
         for number in numbers {
@@ -53,7 +57,7 @@ impl World {
         burst.iter().map(|one| one.frame.to_vec()).collect()
     }
 
-    /// Numbers received by one call.
+    /// Receives numbers with one call.
     fn numbers(&mut self, lane: Lane, limit: usize) -> Vec<u64> {
         let received = self.receive(lane, limit);
         let numbers = received.iter().map(|bytes| bytes[..].try_into().unwrap());
@@ -66,15 +70,23 @@ impl World {
         *ledger.lane(lane)
     }
 
-    /// Offers messages to the sender from the faulty end, one a frame.
+    fn injected(&self, lane: Lane) -> Injected {
+        self.faulty.handle().injected(lane)
+    }
+
+    /// Sends messages from the faulty end, one a frame.
     fn answer(&mut self, count: usize) -> SendReport {
-        let to = self.sender.unicast(LANE)[0];
+        self.answer_on(LANE, count)
+    }
+
+    fn answer_on(&mut self, lane: Lane, count: usize) -> SendReport {
+        let to = self.sender.unicast(lane)[0];
         let mut burst = TransmitBurst::new();
         for _ in 0..count {
-            burst.push(self.faulty.pool().take(LANE).unwrap()).unwrap();
+            burst.push(self.faulty.pool().take(lane).unwrap()).unwrap();
             burst.address(to).unwrap();
         }
-        let report = self.faulty.send_burst(LANE, &mut burst);
+        let report = self.faulty.send_burst(lane, &mut burst);
         assert!(burst.is_empty());
         report
     }
@@ -94,8 +106,8 @@ fn everything(seed: u64) -> FaultPlan {
     }
 }
 
-/// All that one lane of a world saw.
-fn run(seed: u64, disturb: impl Fn(&mut World)) -> (Vec<Vec<u8>>, LaneLedger) {
+/// Returns the datagrams, the ledger and the faults of one lane.
+fn run(seed: u64, disturb: impl Fn(&mut World)) -> (Vec<Vec<u8>>, LaneLedger, Injected) {
     let mut world = World::new(everything(seed));
     let mut received = Vec::new();
     for round in 0..100 {
@@ -104,8 +116,7 @@ fn run(seed: u64, disturb: impl Fn(&mut World)) -> (Vec<Vec<u8>>, LaneLedger) {
         world.answer(5);
         received.extend(world.receive(LANE, MAX_BURST));
     }
-    let ledger = world.ledger(LANE);
-    (received, ledger)
+    (received, world.ledger(LANE), world.injected(LANE))
 }
 
 #[test]
@@ -125,12 +136,9 @@ fn what_happens_on_one_lane_does_not_change_another() {
 
 #[test]
 fn every_kind_of_fault_occurs_and_is_counted() {
-    let (_, ledger) = run(1, |_| {});
+    let (_, ledger, injected) = run(1, |_| {});
     let LaneLedger {
-        receive,
-        transmit,
-        injected,
-        ..
+        receive, transmit, ..
     } = ledger;
     assert!(receive.dropped(ReceiveDrop::FaultLoss) > 100, "{receive:?}");
     assert!(
@@ -162,7 +170,8 @@ fn an_empty_plan_changes_nothing() {
             refused: 0
         }
     );
-    assert_eq!(world.ledger(LANE).injected, Default::default());
+    world.ledger(LANE);
+    assert_eq!(world.injected(LANE), Injected::default());
 }
 
 #[test]
@@ -181,7 +190,7 @@ fn a_datagram_that_is_kept_back_is_passed_by_others_and_comes_within_its_bound()
             assert!(place <= bound, "{received:?}");
         }
         delayed += usize::from(!received.is_sorted());
-        // Nobody sends any more: what is kept back comes all the same.
+        // Delayed datagrams arrive although no others follow.
         while world.faulty.ready_lanes() != 0 {
             world.numbers(LANE, 1);
         }
@@ -204,8 +213,8 @@ fn a_copy_comes_once_and_later() {
     assert_eq!(world.ledger(LANE).receive.pending, 4);
     assert_eq!(world.numbers(LANE, 16), [0, 1, 2, 3]);
     assert_eq!(world.faulty.ready_lanes(), 0);
-    let ledger = world.ledger(LANE);
-    assert_eq!((ledger.receive.arrived, ledger.injected.duplicated), (8, 4));
+    let arrived = world.ledger(LANE).receive.arrived;
+    assert_eq!((arrived, world.injected(LANE).duplicated), (8, 4));
 }
 
 #[test]
@@ -250,7 +259,7 @@ fn a_full_buffer_refuses_the_rest_of_the_burst() {
         transmit.refused(Refusal::FaultWouldBlock),
         u64::from(refused)
     );
-    // One in four stops a burst of four, on average after one and a half: far more than a quarter.
+    // One message in four stops its burst of four: far more than a quarter is refused.
     assert!((80..160).contains(&refused), "{refused} of 200");
 }
 
@@ -277,7 +286,7 @@ fn a_pulled_plug_refuses_and_drops_everything_until_it_is_back() {
         }
     );
     let ledger = world.ledger(LANE);
-    // Four that came, and the copies that waited.
+    // Four new datagrams and two delayed copies.
     let gone = ledger.receive.dropped(ReceiveDrop::FaultInterfaceGone);
     assert_eq!(gone, 4 + 2);
     assert_eq!(ledger.transmit.refused(Refusal::FaultInterfaceGone), 3);
@@ -296,13 +305,46 @@ fn an_exhausted_pool_says_so_and_leaves_receive_frames_and_leases_alone() {
         ..FaultPlan::new(1)
     });
     let pool = world.faulty.pool().clone();
+    assert_eq!(world.answer(1).sent, 1);
     assert!(pool.take(LANE).is_none());
-    assert_eq!((pool.exhausted(LANE), pool.outstanding()), (1, 0));
+    assert_eq!((pool.exhausted(LANE), pool.exhausted(OTHER)), (1, 0));
+    assert!(pool.take(OTHER).is_some());
     assert_eq!(pool.lease(LANE, 2).unwrap().len(), 2);
     world.send(LANE, 0..1);
     assert_eq!(world.numbers(LANE, 16), [0]);
-    assert_eq!(world.ledger(LANE).injected.exhausted, 1);
-    assert_eq!(world.ledger(OTHER).injected.exhausted, 0);
+    assert_eq!(world.injected(LANE).exhausted, 1);
+    assert_eq!(world.injected(OTHER).exhausted, 0);
+}
+
+#[test]
+fn frames_of_an_exhausted_pool_come_home_once_one_was_wanted_or_by_recycling() {
+    let mut world = World::new(FaultPlan {
+        exhaustion_per_million: ALWAYS,
+        ..FaultPlan::new(1)
+    });
+    let pool = world.faulty.pool().clone();
+    world.answer(1);
+    assert!(!world.faulty.wants_recycling());
+    for _ in 1..HELD_RECYCLES {
+        world.faulty.recycle();
+        assert_eq!(pool.free(LANE), 0);
+    }
+    world.faulty.recycle();
+    assert_eq!(pool.outstanding_of(LANE), 0);
+
+    world.answer(1);
+    assert!(pool.take(LANE).is_none());
+    assert!(world.faulty.wants_recycling());
+    world.faulty.recycle();
+    assert!(!world.faulty.wants_recycling());
+    assert_eq!(pool.outstanding_of(LANE), 0);
+
+    world.answer(1);
+    world.faulty.handle().end_exhaustion();
+    assert!(world.faulty.wants_recycling());
+    world.faulty.recycle();
+    world.answer(1);
+    assert_eq!(pool.outstanding(), 0);
 }
 
 #[test]
@@ -319,8 +361,9 @@ fn lanes_that_the_plan_is_not_about_are_left_alone() {
     world.send(LANE, 0..3);
     assert_eq!(world.numbers(OTHER, 16), [0, 1, 2]);
     assert_eq!(world.numbers(LANE, 16), []);
+    world.answer_on(OTHER, 1);
     assert!(world.faulty.pool().take(OTHER).is_some());
-    // An interface is gone for everybody.
+    // The plug concerns all lanes.
     plug.pull();
     world.send(OTHER, 3..5);
     assert_eq!(world.numbers(OTHER, 16), []);
