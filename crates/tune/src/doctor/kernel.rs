@@ -1,12 +1,12 @@
-//! The kernel, its clock, its memory, and programs that move work about.
+//! Findings about the kernel, its clock source, memory, and programs that move work.
 
 use super::Findings;
 use crate::facts::Facts;
 
-/// Sources of time that are read without asking a device or a hypervisor.
+/// Clock sources that are read without a device or hypervisor access.
 const FAST_CLOCKS: [&str; 3] = ["tsc", "arch_sys_counter", "riscv_clocksource"];
 
-/// Programs that set up devices and cores: by the name the kernel shows (15 bytes), and their own.
+/// Programs that configure devices and cores: name in `/proc` (at most 15 bytes), and full name.
 const MANAGERS: [(&str, &str); 4] = [
     ("NetworkManager", "NetworkManager"),
     ("systemd-network", "systemd-networkd"),
