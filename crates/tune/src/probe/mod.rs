@@ -1,4 +1,4 @@
-//! Reading the machine this program runs on. Nothing is changed, and what cannot be read is `None`.
+//! Reading of this machine. It changes nothing, and unreadable values are `None`.
 
 mod clock;
 mod device;
@@ -21,10 +21,10 @@ use crate::apply::Here;
 use crate::facts::Facts;
 use crate::plan::Identity;
 
-/// Reads the machine, as this process in its namespaces sees it.
+/// Reads the machine, as visible to this process in its namespaces.
 pub fn probe() -> Facts {
     let name = rustix::system::uname();
-    // Without netlink there is nothing to say about interfaces.
+    // Without netlink no interface is known.
     let interfaces = interfaces().unwrap_or_default();
     let cores = system::cores();
     let programs = system::programs();
@@ -51,8 +51,8 @@ pub fn probe() -> Facts {
     }
 }
 
-/// Reads of the machine only what [`clock_error`](crate::clock_error) judges by: what a measurement records with its
-/// results. All else is as if it could not be read.
+/// Reads only the facts that [`clock_error`](crate::clock_error) uses, for a measurement's record. All other
+/// facts are left unknown.
 pub fn probe_clock() -> Facts {
     let programs = system::programs();
     Facts {
@@ -64,7 +64,7 @@ pub fn probe_clock() -> Facts {
     }
 }
 
-/// Which machine this is, and which run of it.
+/// Identity and boot id of this machine.
 pub fn here() -> Here {
     let name = rustix::system::uname();
     Here {
