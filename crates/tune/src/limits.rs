@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Maximum bytes read of one sysfs or procfs file. The longest is `/proc/net/udp` of a busy host, 128 bytes
-/// per socket.
+/// Maximum bytes read of one sysfs or procfs file. The longest is `/proc/net/udp` of a busy host, 128 bytes per socket.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Maximum entries read of a sysfs or procfs directory: processes of a large host.
@@ -12,23 +11,22 @@ pub const MAX_ENTRIES: usize = 65_536;
 /// Maximum interfaces read: container hosts have hundreds.
 pub const MAX_INTERFACES: usize = 1_024;
 
-/// Maximum interfaces checked for lanes: each check takes a dozen system calls, and container hosts have
-/// hundreds of virtual interfaces.
+/// Maximum interfaces checked for lanes: each check takes a dozen system calls, and container hosts have hundreds of
+/// virtual interfaces.
 pub const MAX_LANE_GROUNDS: usize = 16;
 
 /// Maximum devices read: each takes a dozen driver queries.
 pub const MAX_DEVICES: usize = 64;
 
-/// Longest time in microseconds a host may not read a socket before the kernel must drop. Ordinary kernels
-/// stall 5 to 15 ms (measured); the rest is margin.
+/// Longest time in microseconds a host may not read a socket before the kernel must drop. Ordinary kernels stall 5 to
+/// 15 ms (measured); the rest is margin.
 pub const STALL_US: u64 = 20_000;
 
-/// Bytes the kernel charges a receive buffer for one datagram that fits a frame: page fragment and header,
-/// rounded up.
+/// Bytes the kernel charges a receive buffer for one datagram that fits a frame: page fragment and header, rounded up.
 pub const KERNEL_BYTES_A_DATAGRAM: u64 = 2_304;
 
-/// Idle-state exit latency in microseconds above which a finding is reported: waking then costs more than a
-/// socket round trip.
+/// Idle-state exit latency in microseconds above which a finding is reported: waking then costs more than a socket
+/// round trip.
 pub const IDLE_LATENCY_US: u64 = 20;
 
 /// Percentage of rmem_default that one level's burst may take before the buffer counts as too small.
@@ -37,8 +35,8 @@ pub const BUFFER_PERCENT: u64 = 80;
 /// Chains of a packet filter that enter one another: the kernel allows 16.
 pub const MAX_CHAIN_DEPTH: usize = 16;
 
-/// How long the tools that tell the rules of packet filters may take, all together. Those of a container host with
-/// tens of thousands take below a second; longer takes one that waits for a lock, and may wait for ever.
+/// How long the tools that tell the rules of packet filters may take, all together. Those of a container host with tens
+/// of thousands take below a second; longer takes one that waits for a lock, and may wait for ever.
 pub const FILTER_TOOL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes that such a tool may say: tens of thousands of rules, of which nft's JSON has some 400 bytes each.
@@ -68,30 +66,30 @@ pub(crate) const MAX_INTERFACE_NAME: usize = 15;
 /// Maximum bytes of the journal: some hundred settings per plan, documents among them.
 pub const MAX_JOURNAL_BYTES: u64 = 16 << 20;
 
-/// Journal bytes reserved for the entry that ends a plan: a line of some 60 bytes, with margin. Entries for
-/// settings that could not be set have their own reserve.
+/// Journal bytes reserved for the entry that ends a plan: a line of some 60 bytes, with margin. Entries for settings
+/// that could not be set have their own reserve.
 pub(crate) const JOURNAL_END_BYTES: u64 = 4 << 10;
 
 /// Maximum damaged journals kept for inspection; each was reported to the user.
 pub(crate) const MAX_BROKEN_JOURNALS: usize = 100;
 
-/// Maximum passes over all settings during a restore. Changes undo one another at most in a chain of this
-/// length (queues, then the table and the threads that depend on them).
+/// Maximum passes over all settings during a restore. Changes undo one another at most in a chain of this length
+/// (queues, then the table and the threads that depend on them).
 pub(crate) const MAX_RESTORING_PASSES: usize = 4;
 
-/// Longest wait of the boot part for the plan's interfaces. Network managers bring them up within seconds;
-/// units ordered after `network-online.target` wait too.
+/// Longest wait of the boot part for the plan's interfaces. Network managers bring them up within seconds; units
+/// ordered after `network-online.target` wait too.
 pub const BOOT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// systemd timeout of the boot part, for applying and for undoing: [`BOOT_PATIENCE`] plus settings of a dozen
-/// devices, each of which may take seconds to restart. A hung driver delays a boot no longer.
+/// systemd timeout of the boot part, for applying and for undoing: [`BOOT_PATIENCE`] plus settings of a dozen devices,
+/// each of which may take seconds to restart. A hung driver delays a boot no longer.
 pub(crate) const BOOT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Poll interval of the wait for interfaces at boot.
 pub(crate) const BOOT_LOOK: Duration = Duration::from_millis(100);
 
-/// Longest wait for a link after a change that resets its device: autonegotiation at 1 Gbit/s takes two to
-/// four seconds.
+/// Longest wait for a link after a change that resets its device: autonegotiation at 1 Gbit/s takes two to four
+/// seconds.
 pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Poll interval of the wait for a link.
@@ -100,8 +98,8 @@ pub(crate) const LINK_LOOK: Duration = Duration::from_millis(50);
 /// Maximum entries of a receive hash table that can be learnt: the largest of common devices have 2,048.
 pub const MAX_TABLE_ENTRIES: usize = 1 << 14;
 
-/// Source port of datagrams that learn a hash. With any one bit flipped, the port stays above the privileged
-/// range and is rarely in use.
+/// Source port of datagrams that learn a hash. With any one bit flipped, the port stays above the privileged range and
+/// is rarely in use.
 pub const PROBE_SOURCE_PORT: u16 = 0xc3a5;
 /// Destination port of datagrams that learn a hash, chosen like [`PROBE_SOURCE_PORT`].
 pub const PROBE_DESTINATION_PORT: u16 = 0xc35a;
@@ -115,8 +113,8 @@ pub const PFIFO_FRAMES: u32 = 128;
 /// Interval in seconds of a core's update of memory statistics: the value of `TuneD`'s latency profile.
 pub const STATISTICS_SECONDS: u32 = 10;
 
-/// Maximum cores whose idle states and siblings are recorded: each takes some twenty small files, and
-/// executors run on one of the first 128 cores.
+/// Maximum cores whose idle states and siblings are recorded: each takes some twenty small files, and executors run on
+/// one of the first 128 cores.
 pub const MAX_PLACE_CORES: usize = 128;
 
 /// Microseconds that a clock may be off before one-way delays between hosts are worth a word: what a datagram takes
@@ -138,26 +136,25 @@ pub(crate) const MAX_QUESTIONS_A_PROBE: u32 = 3;
 /// Longest wait for an answer: a hundred round trips of a loaded machine.
 pub const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Maximum answers per second at one port. A correct asker has one question in flight, so it never exceeds
-/// one per 50 us round trip.
+/// Maximum answers per second at one port. A correct asker has one question in flight, so it never exceeds one per 50
+/// us round trip.
 pub const MAX_ANSWERS_A_SECOND: u32 = 20_000;
 
 /// Maximum wake-ups of one measurement: a quarter of an hour at 1,000 per second, 8 MB.
 pub const MAX_WAKE_UPS: u32 = 1_000_000;
 
-/// Maximum datagrams per level that a verification sends: below any queue's length, so that no queue
-/// overflows.
+/// Maximum datagrams per level that a verification sends: below any queue's length, so that no queue overflows.
 pub const MAX_SENT_DATAGRAMS: u32 = 100;
 
 /// Longest wait for the sent datagrams to leave: a hundred full frames at 10 Mbit/s take 121 ms.
 pub const TRANSMIT_PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long asking ptp4l may take, all questions together: it answers within a millisecond, between two messages of
-/// its ports.
+/// How long asking ptp4l may take, all questions together: it answers within a millisecond, between two messages of its
+/// ports.
 pub const PTP_PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long answers to one question are waited for once ptp4l has answered another: some are answered by each port,
-/// and some by none.
+/// How long answers to one question are waited for once ptp4l has answered another: some are answered by each port, and
+/// some by none.
 pub(crate) const PTP_PORTS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Domains that ptp4l is asked in, for it is silent in all but its own: the default one, and those of profiles (telecom

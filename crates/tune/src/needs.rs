@@ -37,11 +37,11 @@ pub struct Needs {
     pub flows: Vec<DescribedFlow>,
     /// Device queue of each level's lane.
     pub lane_queues: [u32; Level::COUNT],
-    /// Whether the description names the queues; otherwise all lanes use the first queue.
+    /// True if the description names the queues; otherwise all lanes use the first queue.
     pub names_queues: bool,
-    /// Whether the executor never sleeps.
+    /// True if the executor never sleeps.
     pub spins: bool,
-    /// Whether lanes require zero-copy mode with a native attachment.
+    /// True if lanes require zero-copy mode with a native attachment.
     pub asks_for_zero_copy: bool,
     /// VLAN of the host's frames.
     pub vlan: Option<u16>,
@@ -54,9 +54,9 @@ pub struct NeededTopic {
     pub name: String,
     /// Topic level.
     pub level: u8,
-    /// Whether the host sends it.
+    /// True if the host sends it.
     pub is_sent: bool,
-    /// Whether the host receives it.
+    /// True if the host receives it.
     pub is_received: bool,
 }
 
@@ -77,8 +77,7 @@ impl Needs {
         self.topics.iter().filter(move |topic| topic.level >= level)
     }
 
-    /// Lowest critical level: the profile's, else the host's highest. `None` if the host has no critical
-    /// topic.
+    /// Lowest critical level: the profile's, else the host's highest. `None` if the host has no critical topic.
     pub fn critical_level(&self, tuning: &Tuning) -> Option<u8> {
         let highest = self.highest_level?;
         match tuning.critical_level.value {
@@ -95,8 +94,8 @@ impl Needs {
         }
     }
 
-    /// Requirements of one host of a system: the host named `wanted`, else the one named like the machine,
-    /// else the only one.
+    /// Requirements of one host of a system: the host named `wanted`, else the one named like the machine, else the
+    /// only one.
     ///
     /// # Errors
     ///

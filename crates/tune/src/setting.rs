@@ -1,8 +1,7 @@
 //! Settings of a machine and their values.
 //!
-//! A [`Setting`] names a place, a [`Value`] its content. Both are serialisable, because they are written to
-//! the journal before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a
-//! model in tests.
+//! A [`Setting`] names a place, a [`Value`] its content. Both are serialisable, because they are written to the journal
+//! before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in tests.
 
 mod agreement;
 mod document;
@@ -25,14 +24,14 @@ pub use self::document::{CoreList, Document, Unit};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Setting {
-    /// File of sysfs, procfs or debugfs with one value: [`Value::Text`]. In a list of choices (`always
-    /// [madvise] never`), the value is the chosen word.
+    /// File of sysfs, procfs or debugfs with one value: [`Value::Text`]. In a list of choices (`always [madvise]
+    /// never`), the value is the chosen word.
     Attribute {
         /// Path of the file.
         path: String,
     },
-    /// File on disk that isolane owns whole: [`Value::Text`] with line ends, or [`Value::Absent`]. A plan
-    /// writes it as a [`Value::Document`].
+    /// File on disk that isolane owns whole: [`Value::Text`] with line ends, or [`Value::Absent`]. A plan writes it as
+    /// a [`Value::Document`].
     Document {
         /// Path of the file.
         path: String,
@@ -69,7 +68,7 @@ pub enum Setting {
         /// Device name.
         interface: String,
     },
-    /// Whether the receive hash includes UDP ports over IPv4: [`Value::Switch`].
+    /// Inclusion of UDP ports over IPv4 in the receive hash: [`Value::Switch`].
     UdpHash {
         /// Device name.
         interface: String,
@@ -93,8 +92,8 @@ pub enum Setting {
         /// Transmit queue.
         queue: u16,
     },
-    /// Scheduling of a kernel thread, by name (`irq/24-eth0-rx-0`), because its process id changes with each
-    /// restart: [`Value::Thread`], or [`Value::Absent`] while no thread has the name.
+    /// Scheduling of a kernel thread, by name (`irq/24-eth0-rx-0`), because its process id changes with each restart:
+    /// [`Value::Thread`], or [`Value::Absent`] while no thread has the name.
     Thread {
         /// Thread name.
         name: String,
@@ -113,7 +112,7 @@ pub enum Value {
     Text(String),
     /// File text, as its parameters.
     Document(Document),
-    /// On or off.
+    /// Switch position.
     Switch(bool),
     /// Queue counts.
     Queues(Queues),
@@ -139,8 +138,8 @@ pub enum Value {
 pub struct ThreadClass {
     /// `SCHED_FIFO` priority; `None` for the ordinary class.
     pub fifo: Option<u8>,
-    /// Cores the thread may run on, ascending. Empty: neither read nor changed (an interrupt's thread follows
-    /// its interrupt).
+    /// Cores the thread may run on, ascending. Empty: neither read nor changed (an interrupt's thread follows its
+    /// interrupt).
     pub cores: Vec<u16>,
 }
 
@@ -165,7 +164,7 @@ pub enum SettingError {
 }
 
 impl Setting {
-    /// Whether the setting is on disk, so that it survives a boot.
+    /// Returns whether the setting is on disk, so that it survives a boot.
     pub(crate) fn is_kept_by_a_boot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
     }
@@ -231,8 +230,8 @@ pub trait Machine {
     /// [`SettingError`].
     fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError>;
 
-    /// Existing settings that a change of `setting` may change too: a new number of queues resets all queue
-    /// settings. Folders that must be created for a document come first.
+    /// Existing settings that a change of `setting` may change too: a new number of queues resets all queue settings.
+    /// Folders that must be created for a document come first.
     fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
         let _ = setting;
         Vec::new()

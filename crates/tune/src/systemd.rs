@@ -5,8 +5,7 @@ pub(crate) fn device_of(interface: &str) -> String {
     format!("sys-subsystem-net-devices-{}.device", escaped(interface))
 }
 
-/// Escapes a name for a unit name: other bytes than letters, digits and `:_.` become `\xNN`
-/// (systemd.unit(5)).
+/// Escapes a name for a unit name: other bytes than letters, digits and `:_.` become `\xNN` (systemd.unit(5)).
 fn escaped(name: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {

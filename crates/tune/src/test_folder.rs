@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Folder of one test, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {

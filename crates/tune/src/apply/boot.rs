@@ -2,20 +2,20 @@
 //!
 //! # Ordering
 //!
-//! Queue interrupts and their threads exist only while an interface is up, and the network manager brings it
-//! up. So the unit runs after network managers and after other tuning services (irqbalance, TuneD), waits for
-//! the plan's interfaces, and runs before `network-online.target`, for which services that need the final
-//! network wait. A drop-in of `multi-user.target` wants it: a plain file, journaled like the others.
+//! Queue interrupts and their threads exist only while an interface is up, and the network manager brings it up. So the
+//! unit runs after network managers and after other tuning services (irqbalance, TuneD), waits for the plan's
+//! interfaces, and runs before `network-online.target`, for which services that need the final network wait. A drop-in
+//! of `multi-user.target` wants it: a plain file, journaled like the others.
 //!
 //! # Numbers
 //!
-//! Interrupt and NAPI numbers change with each boot. The plan saves an interrupt's name and an instance's
-//! queue with them ([`Numbers`], [`SavedPlan`]).
+//! Interrupt and NAPI numbers change with each boot. The plan saves an interrupt's name and an instance's queue with
+//! them ([`Numbers`], [`SavedPlan`]).
 //!
 //! # Paths
 //!
-//! The unit names a program and a folder. Both must exist at boot under names that systemd accepts; this is
-//! checked before anything is written ([`BootError`], [`BootPart::doubts`]).
+//! The unit names a program and a folder. Both must exist at boot under names that systemd accepts; this is checked
+//! before anything is written ([`BootError`], [`BootPart::doubts`]).
 
 mod error;
 mod lasting;
@@ -59,8 +59,7 @@ impl BootPart {
         let program = std::env::current_exe().map_err(BootError::System)?;
         let id = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
         let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
-        // Another file may have taken the name; for a deleted file, the kernel reports a name that does not
-        // exist.
+        // Another file may have taken the name; for a deleted file, the kernel reports a name that does not exist.
         if id(&program).ok() != Some(running) {
             return Err(BootError::Program(program, Unfit::Replaced));
         }
@@ -88,7 +87,7 @@ impl BootPart {
         Ok(names)
     }
 
-    /// Whether systemd started this machine.
+    /// Returns whether systemd started this machine.
     #[must_use]
     pub fn is_possible() -> bool {
         Path::new("/run/systemd/system").is_dir()
@@ -100,7 +99,7 @@ impl BootPart {
         folder.join(SAVED)
     }
 
-    /// Whether a setting is one of the boot part's own files, and so not part of the user's plan.
+    /// Returns whether a setting is one of the boot part's own files, and so not part of the user's plan.
     pub(crate) fn owns(setting: &Setting) -> bool {
         let Setting::Document { path } = setting else {
             return false;
@@ -122,8 +121,8 @@ impl BootPart {
         SavedPlan::from_json(&text).map_err(io::Error::other)
     }
 
-    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently stay
-    /// unset after the next boot.
+    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently stay unset after
+    /// the next boot.
     fn earlier(&self) -> Result<Option<SavedPlan>, BootError> {
         match Self::load(&self.folder) {
             Ok(saved) => Ok(Some(saved)),
@@ -132,8 +131,7 @@ impl BootPart {
         }
     }
 
-    /// Returns `plan` with steps that save it; or that remove the saved plan, if nothing is to be set after a
-    /// boot.
+    /// Returns `plan` with steps that save it; or that remove the saved plan, if nothing is to be set after a boot.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ pub enum ApplyError {
     Foreign {
         /// Machine of the plan or journal.
         plan: Box<Identity>,
-        /// This machine.
+        /// Identity of this machine.
         here: Box<Identity>,
     },
     /// The plan uses receive-queue measurements from another boot; nothing was changed.
@@ -51,8 +51,8 @@ pub struct Undone {
     pub unclosed: Option<Unclosed>,
 }
 
-/// Journal that lists settings already restored, because it could not be removed or appended to. Until it is
-/// removed, a rollback restores those values again, over any later change.
+/// Journal that lists settings already restored, because it could not be removed or appended to. Until it is removed, a
+/// rollback restores those values again, over any later change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclosed {
     /// Path of the journal.
@@ -150,7 +150,7 @@ impl StateError {
         }
     }
 
-    /// Whether another `tune` holds the lock.
+    /// Returns whether another `tune` holds the lock.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.error.kind() == io::ErrorKind::WouldBlock

@@ -4,14 +4,13 @@
 //! {"number":1,"entry":{...},"checksum":"89abcdef"}
 //! ```
 //!
-//! The checksum (CRC-32 as in Ethernet) covers all bytes before it in the line. A last line without a line
-//! end was being written when the process died, before its change: it is ignored. Any other unreadable line
-//! is reported as broken, by number.
+//! The checksum (CRC-32 as in Ethernet) covers all bytes before it in the line. A last line without a line end was
+//! being written when the process died, before its change: it is ignored. Any other unreadable line is reported as
+//! broken, by number.
 //!
-//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`compact`]) and
-//! the new values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a
-//! later truncation is detected. A plan whose journal would exceed the size limit is refused before any
-//! change.
+//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`compact`]) and the new
+//! values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later truncation is
+//! detected. A plan whose journal would exceed the size limit is refused before any change.
 
 mod compact;
 mod file;
@@ -39,7 +38,6 @@ const BEFORE_CHECKSUM: &str = ",\"checksum\":\"";
 const BEHIND_CHECKSUM: &str = "\"}";
 const SCHEMA: &str = "isolane/journal/2";
 
-/// Journal entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Entry {
@@ -55,8 +53,8 @@ pub(super) enum Entry {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         forgotten: Vec<Setting>,
     },
-    /// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`).
-    /// Each entry holds its boot id, because the `Begin` line may be broken.
+    /// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry
+    /// holds its boot id, because the `Begin` line may be broken.
     Found {
         boot_id: String,
         id: String,
@@ -84,7 +82,6 @@ impl Entry {
     }
 }
 
-/// Line to write, without its checksum.
 #[derive(Serialize)]
 struct Line<'a> {
     number: usize,
@@ -101,7 +98,6 @@ struct ReadLine {
     _checksum: String,
 }
 
-/// Parsed journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     pub(super) path: PathBuf,
@@ -112,16 +108,11 @@ pub(super) struct Contents {
     pub(super) missing: usize,
     /// Format version, if it is not this one.
     other_form: Option<String>,
-    /// Number of complete lines.
     lines: usize,
 }
 
 impl Contents {
-    /// Checks that the journal is undamaged.
-    ///
-    /// # Errors
-    ///
-    /// Lines are broken, or missing at the end.
+    /// Fails if lines are broken or missing at the end.
     pub(super) fn check(&self) -> Result<(), JournalError> {
         match self.broken.is_empty() && self.missing == 0 {
             true => Ok(()),
@@ -133,11 +124,7 @@ impl Contents {
         }
     }
 
-    /// Checks the format version.
-    ///
-    /// # Errors
-    ///
-    /// Another version of this program wrote the journal.
+    /// Fails if another version of this program wrote the journal.
     pub(super) fn check_form(&self) -> Result<(), FormError> {
         match &self.other_form {
             None => Ok(()),
@@ -149,7 +136,6 @@ impl Contents {
         }
     }
 
-    /// Machine that the journal is of.
     pub(super) fn machine(&self) -> Option<&Identity> {
         self.entries.iter().find_map(|entry| match entry {
             Entry::Begin { machine, .. } => Some(machine),
@@ -157,8 +143,8 @@ impl Contents {
         })
     }
 
-    /// First value found of each setting, in order: of files since any boot, of kernel settings since this
-    /// boot. Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
+    /// First value found of each setting, in order: of files since any boot, of kernel settings since this boot.
+    /// Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
     pub(super) fn originals_since(&self, boot_id: &str) -> Vec<(Setting, Value)> {
         let holds = |(of, setting, _): &(&str, &Setting, &Value)| {
             *of == boot_id || setting.is_kept_by_a_boot()
@@ -180,8 +166,8 @@ impl Contents {
         })
     }
 
-    /// Entries without those of undone plans: their values are restored, and later changes are not isolane's.
-    /// In a journal with broken lines all entries count, because the undone plan's `Begin` may be among them.
+    /// Entries without those of undone plans: their values are restored, and later changes are not isolane's. In a
+    /// journal with broken lines all entries count, because the undone plan's `Begin` may be among them.
     fn in_force(&self) -> Vec<&Entry> {
         let mut kept: Vec<&Entry> = Vec::new();
         let mut begun = None;
@@ -202,7 +188,6 @@ impl Contents {
     }
 }
 
-/// Reads the journal; `None` if none exists.
 pub(super) fn read(state: &State) -> Result<Option<Contents>, StateError> {
     let path = state.journal();
     let failed = StateError::of(&path);
@@ -260,11 +245,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
     contents
 }
 
-/// Parses a line with a valid checksum.
-///
-/// # Errors
-///
-/// The line is broken; or of another format version, which it returns if the line names it.
+/// Parses a line with a valid checksum. For another format version, the error contains it if the line names it.
 fn parse_line(line: &[u8]) -> Result<ReadLine, Option<String>> {
     let text = intact(line).ok_or(None::<String>)?;
     serde_json::from_str(text).map_err(|_| {

@@ -1,5 +1,5 @@
-//! Links that a plan interrupts. Many drivers reset the device when rings, queues or moderation change, and
-//! the link returns seconds later. Frames sent before that are lost.
+//! Links that a plan interrupts. Many drivers reset the device when rings, queues or moderation change, and the link
+//! returns seconds later. Frames sent before that are lost.
 
 use std::io;
 use std::time::Instant;
@@ -24,8 +24,8 @@ impl Links {
         Ok(Self(with_carrier.map(|interface| interface.name).collect()))
     }
 
-    /// Waits until all interfaces that still exist have a carrier again, [`LINK_PATIENCE`] has passed, or
-    /// `is_stopped` returns true. Returns those without one.
+    /// Waits until all interfaces that still exist have a carrier again, [`LINK_PATIENCE`] has passed, or `is_stopped`
+    /// returns true. Returns those without one.
     ///
     /// # Errors
     ///

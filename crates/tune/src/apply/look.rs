@@ -1,5 +1,5 @@
-//! Inspection before applying: reads every setting of the plan, and every setting that its changes reset as a
-//! side effect.
+//! Inspection before applying: reads every setting of the plan, and every setting that its changes reset as a side
+//! effect.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,13 @@ use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// Result of the inspection.
 pub(super) struct Looked<'a> {
-    /// Steps to carry out, in order.
     pub(super) to_change: Vec<&'a Step>,
     /// Original values of all settings that may change, in order of change; they are restored backwards.
     pub(super) found: Vec<Found>,
-    /// Settings that the steps rely on.
     pub(super) relies_on: Vec<&'a Reliance>,
     pub(super) applied: Applied,
 }
 
-/// Setting with its original value.
 pub(super) struct Found {
     pub(super) id: String,
     pub(super) setting: Setting,
@@ -36,7 +33,6 @@ impl Looked<'_> {
         self.applied.left_out.push(obstacle);
     }
 
-    /// Whether a step was skipped.
     pub(super) fn is_left_out(&self, step: &Step) -> bool {
         let mut left_out = self.applied.left_out.iter();
         left_out.any(|it| it.setting == step.setting)
@@ -154,8 +150,8 @@ pub(super) fn look<'a>(
     }
 }
 
-/// First reliance that does not hold at boot, as text. Nobody can replan then, so steps that do not depend on
-/// it are still carried out.
+/// First reliance that does not hold at boot, as text. Nobody can replan then, so steps that do not depend on it are
+/// still carried out.
 fn unfounded(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
     plan.relies_on
         .iter()
@@ -226,8 +222,8 @@ fn take_in<'a>(
     }
 }
 
-/// Reads the current value. A place that an earlier step creates (a queue's file, a thread) counts as absent
-/// if the plan says so.
+/// Reads the current value. A place that an earlier step creates (a queue's file, a thread) counts as absent if the
+/// plan says so.
 fn read_or_absent(machine: &mut dyn Machine, step: &Step) -> Result<Value, SettingError> {
     match machine.read(&step.setting) {
         Err(SettingError::Gone) if step.from == Value::Absent => Ok(Value::Absent),

@@ -6,10 +6,10 @@
 //!           foreign               stale                 ignored, gone, stopped: undo in reverse order
 //! ```
 //!
-//! All settings that will change, or that a change may reset, are read before the first change, and their
-//! values are on disk, in the journal. So [`rollback`] finds everything that may differ, whenever this
-//! process is killed. It restores the first value found: applying a plan again, or another plan on top, only
-//! adds to the journal. After a boot the journal still applies to files; kernel settings have started anew.
+//! All settings that will change, or that a change may reset, are read before the first change, and their values are on
+//! disk, in the journal. So [`rollback`] finds everything that may differ, whenever this process is killed. It restores
+//! the first value found: applying a plan again, or another plan on top, only adds to the journal. After a boot the
+//! journal still applies to files; kernel settings have started anew.
 
 mod boot;
 mod error;
@@ -76,13 +76,13 @@ pub struct Applied {
     pub after_reboot: Vec<String>,
     /// Ids of steps whose setting differed from the plan's assumption and was set anyway, at boot.
     pub unexpected: Vec<String>,
-    /// Skipped steps: at boot, any that failed; otherwise those for interrupts that the kernel does not let
-    /// anyone move.
+    /// Skipped steps: at boot, any that failed; otherwise those for interrupts that the kernel does not let anyone
+    /// move.
     pub left_out: Vec<Obstacle>,
 }
 
-/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are
-/// skipped: nobody can replan, and the rest still helps. `is_stopped` is polled between steps.
+/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are skipped:
+/// nobody can replan, and the rest still helps. `is_stopped` is polled between steps.
 ///
 /// # Errors
 ///
@@ -112,7 +112,6 @@ pub fn apply(
     apply_locked(machine, here, plan, &state, occasion, is_stopped)
 }
 
-/// Occasion of applying a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// The user applies the plan.
@@ -192,8 +191,8 @@ pub(crate) fn apply_locked(
     }
 }
 
-/// Settings of an earlier boot that are not in force and that the plan, made since, does not contain;
-/// otherwise it would have a step for them.
+/// Settings of an earlier boot that are not in force and that the plan, made since, does not contain; otherwise it
+/// would have a step for them.
 fn forgotten(
     machine: &mut dyn Machine,
     here: &Here,
@@ -223,7 +222,6 @@ fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {
     }
 }
 
-/// Failure of a plan: where, and why.
 struct Failure {
     at: Option<(String, Setting)>,
     why: Hindrance,
@@ -237,7 +235,6 @@ impl Failure {
         })
     }
 
-    /// Failure between steps.
     fn between(why: Hindrance) -> Box<Self> {
         Box::new(Self { at: None, why })
     }
@@ -310,7 +307,7 @@ fn overturned(why: SettingError) -> Hindrance {
     }
 }
 
-/// Whether this is a folder that the plan's documents need and that does not exist yet.
+/// Returns whether this is a folder that the plan's documents need and that does not exist yet.
 fn is_made_folder(found: &Found) -> bool {
     let is_folder = matches!(found.setting, Setting::Folder { .. });
     is_folder && found.value == Value::Absent && found.to.is_none()

@@ -1,5 +1,5 @@
-//! Kernel numbers that change with a boot or a new number of queues: of interrupts and NAPI instances.
-//! Interrupt names and queue indices are stable, so with them a setting is found again under its new number.
+//! Kernel numbers that change with a boot or a new number of queues: of interrupts and NAPI instances. Interrupt names
+//! and queue indices are stable, so with them a setting is found again under its new number.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ fn numbered(setting: &Setting) -> Option<Numbered<'_>> {
     })
 }
 
-/// Whether a setting's name contains a number that changes with a boot.
+/// Returns whether a setting's name contains a number that changes with a boot.
 pub(crate) fn has_number(setting: &Setting) -> bool {
     numbered(setting).is_some()
 }
@@ -107,11 +107,8 @@ impl Numbers {
         }
     }
 
-    /// Returns the setting under its current number; a setting without a number is returned unchanged.
-    ///
-    /// # Errors
-    ///
-    /// Reason, as text, that it was not found: the old number may belong to something else.
+    /// Returns the setting under its current number; a setting without a number is returned unchanged. If it is not
+    /// found, the error is the reason: the old number may belong to something else.
     pub(super) fn again(&self, setting: &Setting, now: &Self) -> Result<Setting, String> {
         let Some(Numbered {
             before,

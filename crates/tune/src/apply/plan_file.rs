@@ -22,8 +22,8 @@ impl PlanFile {
         of_form(text, "the plan", SCHEMA).map(Self)
     }
 
-    /// Returns the plan, if planning can produce each of its steps. Restoring the original value of a
-    /// setting, as in this folder's journal, is allowed too.
+    /// Returns the plan, if planning can produce each of its steps. Restoring the original value of a setting, as in
+    /// this folder's journal, is allowed too.
     ///
     /// # Errors
     ///

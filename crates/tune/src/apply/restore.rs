@@ -1,7 +1,7 @@
 //! Restoring of settings.
 //!
-//! One change may undo another: restoring the number of queues resets the table. So all settings are checked
-//! again, in a bounded number of passes, until all match.
+//! One change may undo another: restoring the number of queues resets the table. So all settings are checked again, in
+//! a bounded number of passes, until all match.
 
 use std::collections::HashSet;
 
@@ -69,8 +69,8 @@ pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> 
     result
 }
 
-/// Whether a setting has its original value. A place that did not exist, and that isolane cannot remove,
-/// always counts as restored: it disappears with its creator.
+/// Returns whether a setting has its original value. A place that did not exist, and that isolane cannot remove, always
+/// counts as restored: it disappears with its creator.
 fn state(
     machine: &mut dyn Machine,
     setting: &Setting,

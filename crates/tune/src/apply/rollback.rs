@@ -19,9 +19,9 @@ pub struct RolledBack {
     pub unclosed: Option<Unclosed>,
 }
 
-/// Restores the values from before the first plan in the journal, and removes the journal if all were
-/// restored. It can be repeated. After a boot, it restores files and the settings that the boot part made
-/// since; the boot has reset the others.
+/// Restores the values from before the first plan in the journal, and removes the journal if all were restored. It can
+/// be repeated. After a boot, it restores files and the settings that the boot part made since; the boot has reset the
+/// others.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! Plan saved for the next boot, applied in two parts.
 //!
-//! The first part sets everything with a stable name. It may change the number of queues, which creates new
-//! interrupts and NAPI instances. Only then are the current numbers read, and the second part sets receive
-//! processing: interrupt affinity, NAPI threads and their priorities. The second part is also the one that
-//! does harm under other steering than planned, and the first has set the steering by then.
+//! The first part sets everything with a stable name. It may change the number of queues, which creates new interrupts
+//! and NAPI instances. Only then are the current numbers read, and the second part sets receive processing: interrupt
+//! affinity, NAPI threads and their priorities. The second part is also the one that does harm under other steering
+//! than planned, and the first has set the steering by then.
 //!
 //! A setting that is not found again is skipped and reported: its old number may belong to something else.
 
@@ -40,21 +40,17 @@ impl SavedPlan {
     }
 
     /// Parses a saved plan from JSON.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError`].
     pub(super) fn from_json(text: &str) -> Result<Self, PlanError> {
         of_form(text, "the saved plan", SCHEMA)
     }
 
-    /// Whether nothing is to be set after a boot.
+    /// Returns whether nothing is to be set after a boot.
     pub(super) fn is_empty(&self) -> bool {
         self.plan.steps.is_empty()
     }
 
-    /// Combines `plan` with the plan saved earlier, and keeps what must be set again after each boot. Dropped
-    /// are steps for this boot only, and steps that restore kernel defaults.
+    /// Combines `plan` with the plan saved earlier, and keeps what must be set again after each boot. Dropped are steps
+    /// for this boot only, and steps that restore kernel defaults.
     pub(super) fn following(plan: &Plan, earlier: Option<Self>, numbers: Numbers) -> Self {
         let mut own = plan.clone();
         // Steps based on measured receive queues are not repeated, so neither is what they relied on.
@@ -122,8 +118,8 @@ impl SavedPlan {
         }
     }
 
-    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_PATIENCE`] has passed, or `is_stopped`
-    /// returns true. Returns those still down.
+    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_PATIENCE`] has passed, or `is_stopped` returns true.
+    /// Returns those still down.
     #[must_use]
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> Vec<String> {
         let end = Instant::now() + BOOT_PATIENCE;
@@ -175,7 +171,7 @@ impl SavedPlan {
     }
 }
 
-/// Whether a step concerns receive processing: its name has an interrupt or NAPI number, or it creates a
+/// Returns whether a step concerns receive processing: its name has an interrupt or NAPI number, or it creates a
 /// device's NAPI threads.
 fn is_about_receive_work(step: &Step) -> bool {
     let makes_threads = |setting: &Setting| match setting {

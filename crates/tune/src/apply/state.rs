@@ -1,9 +1,8 @@
 //! Journal folder, and the lock that one `tune` process holds.
 //!
-//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to
-//! this user, no other user may be able to write to them, and symbolic links are not followed. The checked
-//! folder is held by a descriptor, and its files are opened relative to it, so that replacing the folder has
-//! no effect.
+//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user, no
+//! other user may be able to write to them, and symbolic links are not followed. The checked folder is held by a
+//! descriptor, and its files are opened relative to it, so that replacing the folder has no effect.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -23,7 +22,6 @@ const FOLDER_MODE: u32 = 0o700;
 /// Mode of its files, independent of the umask.
 const FILE_MODE: u32 = 0o600;
 
-/// File name of the journal.
 pub(super) const JOURNAL: &str = "tune.journal";
 const LOCK: &str = "tune.lock";
 
@@ -34,24 +32,20 @@ pub(crate) struct State {
     path: PathBuf,
 }
 
-/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends,
-/// however it ends.
+/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends, however it
+/// ends.
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its end")] File);
 
 impl State {
-    /// Opens the folder, creating it if needed. It is synced to disk, so that the files in it cannot be lost
-    /// with it.
+    /// Opens the folder, creating it if needed. It is synced to disk, so that the files in it cannot be lost with it.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
         make(folder).map_err(StateError::of(folder))?;
         let state = Self::find(folder)?;
         state.ok_or_else(|| StateError::of(folder)(io::ErrorKind::NotFound.into()))
     }
 
-    /// Opens the folder; `None` if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read, is a symbolic link or not a folder, or others can write to it.
+    /// Opens the folder; `None` if it does not exist. Fails if it is unreadable, a symbolic link or not a folder, or if
+    /// others can write to it.
     pub(super) fn find(folder: &Path) -> Result<Option<Self>, StateError> {
         // With a trailing slash, a link would be followed.
         let path: PathBuf = folder.components().collect();
@@ -78,13 +72,12 @@ impl State {
         self.path.join(name)
     }
 
-    /// Path of the journal, for messages.
     pub(super) fn journal(&self) -> PathBuf {
         self.path_of(JOURNAL)
     }
 
-    /// Takes the lock, or fails at once: two concurrent plans would undo each other. The lock file is never
-    /// removed, because a lock on a removed file excludes nobody.
+    /// Takes the lock, or fails at once: two concurrent plans would undo each other. The lock file is never removed,
+    /// because a lock on a removed file excludes nobody.
     pub(crate) fn lock(&self) -> Result<Lock, StateError> {
         let path = self.path_of(LOCK);
         let failed = StateError::of(&path);
@@ -96,12 +89,9 @@ impl State {
         Ok(Lock(file))
     }
 
-    /// Opens or creates a file that only root and this user can have written.
-    ///
-    /// # Errors
-    ///
-    /// [`io::ErrorKind::InvalidInput`]: it is a symbolic link or not a regular file, or others can write to
-    /// it. Others as the system reports.
+    /// Opens or creates a file that only root and this user can have written. Fails with
+    /// [`io::ErrorKind::InvalidInput`] for a symbolic link, for anything but a regular file, or if others can write to
+    /// it.
     pub(super) fn open(&self, name: &str, flags: OFlags) -> io::Result<File> {
         // NONBLOCK also avoids waiting for the writer of a FIFO.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -118,14 +108,13 @@ impl State {
         Ok(file)
     }
 
-    /// Whether `file` is the file of that name; [`io::ErrorKind::NotFound`] if no file has it.
+    /// Returns whether `file` is the file of that name; [`io::ErrorKind::NotFound`] if no file has it.
     pub(super) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
         let own = file.metadata()?;
         let named = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok((own.dev(), own.ino()) == (named.st_dev, named.st_ino))
     }
 
-    /// Whether no file has that name.
     pub(super) fn is_free(&self, name: &str) -> bool {
         let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
         matches!(found, Err(Errno::NOENT))
@@ -136,7 +125,6 @@ impl State {
         Ok(renameat(&self.folder, from, &self.folder, to)?)
     }
 
-    /// Removes a file, if it exists.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -177,17 +165,12 @@ fn make(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a subfolder by name.
 fn folder_at(folder: &File, name: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(folder, name, flags, Mode::empty())?.into())
 }
 
-/// Checks owner and mode.
-///
-/// # Errors
-///
-/// The owner is neither root nor this user, or others can write.
+/// Fails if the owner is neither root nor this user, or if others can write.
 fn check_owner(metadata: &Metadata) -> io::Result<()> {
     let (owner, own) = (metadata.uid(), geteuid().as_raw());
     if owner != 0 && owner != own {

@@ -14,9 +14,9 @@ use crate::setting::{Machine, Setting, Value};
 pub struct Status {
     /// Profile of the last plan.
     pub profile: String,
-    /// Whether the last plan was completed.
+    /// True if the last plan was completed.
     pub is_complete: bool,
-    /// Whether the last plan was applied since boot.
+    /// True if the last plan was applied since boot.
     pub is_of_this_boot: bool,
     /// Settings, in the order of their steps.
     pub settings: Vec<Standing>,
@@ -29,7 +29,7 @@ pub struct Standing {
     pub id: String,
     /// Setting of the step.
     pub setting: Setting,
-    /// Whether the setting was made since boot, or is on disk.
+    /// True if the setting was made since boot, or is on disk.
     pub is_of_this_boot: bool,
     /// Value before the first plan; of a kernel setting, before the first since boot.
     pub before: Value,
@@ -37,7 +37,7 @@ pub struct Standing {
     pub applied: Value,
     /// Current value; `None` if it is unreadable, or if its interrupt or thread number is of an earlier boot.
     pub now: Option<Value>,
-    /// Whether the current value is the applied one.
+    /// True if the current value is the applied one.
     pub stands: bool,
 }
 

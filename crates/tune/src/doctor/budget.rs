@@ -3,9 +3,9 @@
 use super::Findings;
 use crate::facts::{Device, Facts};
 
-/// Checks whether receive processing keeps its thread's priority. The soft interrupt of an interrupt thread
-/// runs at that thread's priority until its budget is used up (`netdev_budget`, `netdev_budget_usecs`); the
-/// core's ksoftirqd processes the rest.
+/// Checks whether receive processing keeps its thread's priority. The soft interrupt of an interrupt thread runs at
+/// that thread's priority until its budget is used up (`netdev_budget`, `netdev_budget_usecs`); the core's ksoftirqd
+/// processes the rest.
 pub(super) fn examine(facts: &Facts, device: &Device, findings: &mut Findings) {
     let is_in_threads = facts.kernel.realtime == Some(true) && !device.interrupts.is_empty();
     let name = &device.interface;

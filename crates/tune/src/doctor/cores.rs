@@ -177,8 +177,8 @@ fn idle(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-/// Cores for all other work than the executor. SMT siblings of its core, which plans switch off, are left out
-/// unless there are no others.
+/// Cores for all other work than the executor. SMT siblings of its core, which plans switch off, are left out unless
+/// there are no others.
 fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     let siblings = number_list(&facts.attribute(&path).unwrap_or_default());
@@ -189,7 +189,6 @@ fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
     if apart.is_empty() { beside } else { apart }
 }
 
-/// Checks interrupts of devices that carry no topics.
 fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     let online = &facts.cores.online;
     let Some(core) = needs

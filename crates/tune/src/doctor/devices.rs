@@ -9,8 +9,8 @@ use crate::needs::Needs;
 use crate::plan::{enough, is_moderation_mode, shell, shortened_moderation};
 use crate::setting::{Setting, Value};
 
-/// Cost of critical frames that share a queue with heavy bulk traffic. Measured on veth through an emulated
-/// 40 Mbit/s link, three repetitions.
+/// Cost of critical frames that share a queue with heavy bulk traffic. Measured on veth through an emulated 40 Mbit/s
+/// link, three repetitions.
 const SHARED: &str = "critical frames wait behind bulk ones: at p99 583 to 955 us behind heavy receive work, where \
                       it was kept apart 362 to 429 (measured on veth)";
 
@@ -87,7 +87,6 @@ fn queues(device: &Device, findings: &mut Findings) {
     }
 }
 
-/// Checks how the device can separate critical datagrams.
 fn steering(device: &Device, findings: &mut Findings) {
     let name = &device.interface;
     let receives_on = device

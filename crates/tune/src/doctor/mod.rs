@@ -23,7 +23,7 @@ use crate::needs::Needs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
+    /// Satisfactory.
     Ok,
     /// Informational; no action is needed.
     Info,
@@ -36,8 +36,8 @@ pub enum Severity {
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Id of the check: subject and name, `cores.governor`, followed by the interface if it concerns one. Its
-    /// meaning is stable over versions.
+    /// Id of the check: subject and name, `cores.governor`, followed by the interface if it concerns one. Its meaning
+    /// is stable over versions.
     pub id: String,
     /// Severity.
     pub severity: Severity,
@@ -106,7 +106,6 @@ fn name_step(finding: &mut Finding) {
     }
 }
 
-/// Findings so far.
 #[derive(Default)]
 struct Findings(Vec<Finding>);
 

@@ -1,5 +1,4 @@
-//! Findings about described participants of this host: whether their address and ports are reachable for
-//! peers.
+//! Findings about described participants of this host: whether their address and ports are reachable for peers.
 
 use super::Findings;
 use crate::facts::Facts;

@@ -63,8 +63,7 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     }
 }
 
-/// Checks whether the domain's ports are in the ephemeral range, from which the kernel gives ports to any
-/// socket.
+/// Checks whether the domain's ports are in the ephemeral range, from which the kernel gives ports to any socket.
 fn given_away(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     let Some((first, last)) = facts.network.local_ports else {
         return;

@@ -1,7 +1,7 @@
 //! Export of a plan in formats of other tools, for machines that do not run isolane.
 //!
-//! System tools apply an exported plan at boot. Steps they cannot carry out (single RSS table entries), and
-//! steps based on measurements of this boot, are listed in every format and left out: [`Exported::missing`].
+//! System tools apply an exported plan at boot. Steps they cannot carry out (single RSS table entries), and steps based
+//! on measurements of this boot, are listed in every format and left out: [`Exported::missing`].
 
 mod names;
 mod omission;
@@ -42,7 +42,7 @@ pub struct ExportedFile {
     pub path: String,
     /// Content of the file.
     pub text: String,
-    /// Whether the file is executable.
+    /// True if the file is executable.
     pub is_executable: bool,
 }
 
@@ -78,7 +78,6 @@ fn comment(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }
 
-/// Comment line of a step.
 fn reason(step: &Step) -> String {
     format!("# {}: {}\n", comment(&step.id), comment(&step.why))
 }

@@ -1,10 +1,10 @@
 //! Commands that find interrupts and threads by name, because their numbers change with each boot.
 //!
-//! An interrupt's thread has the interrupt's name. A NAPI thread has only its instance's number, and no
-//! system tool maps that to a queue. The order is stable: a driver creates its instances in the same order at
-//! each start, with ascending numbers. So a NAPI thread is found by its position on its interface, provided
-//! the plan shows one instance per receive queue, in their order. Interfaces of other network namespaces may
-//! have the same name: a gap in the numbers means several interfaces, and then no thread is chosen.
+//! An interrupt's thread has the interrupt's name. A NAPI thread has only its instance's number, and no system tool
+//! maps that to a queue. The order is stable: a driver creates its instances in the same order at each start, with
+//! ascending numbers. So a NAPI thread is found by its position on its interface, provided the plan shows one instance
+//! per receive queue, in their order. Interfaces of other network namespaces may have the same name: a gap in the
+//! numbers means several interfaces, and then no thread is chosen.
 
 use crate::machine::napi_instance;
 use crate::plan::{Plan, Step, shell};
@@ -77,8 +77,8 @@ pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Om
     }
 }
 
-/// Receive queue of a step about a NAPI thread. Requires that the interface's instances in the plan are
-/// numbered without gaps, in the order of its queues from queue 0.
+/// Receive queue of a step about a NAPI thread. Requires that the interface's instances in the plan are numbered
+/// without gaps, in the order of its queues from queue 0.
 fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
     let of_step = |step: &Step| {
         let Setting::Thread { name } = &step.setting else {

@@ -45,8 +45,7 @@ pub(super) fn line(plan: &Plan, step: &Step) -> Result<String, Omission> {
     }
 }
 
-/// Whether system tools can steer critical datagrams to their queue, and set all priorities that depend on
-/// it.
+/// Returns whether system tools can steer critical datagrams to their queue, and set all priorities that depend on it.
 fn is_whole(plan: &Plan) -> bool {
     let steps = plan.steps.iter().map(|step| (&step.setting, &step.to));
     let relies_on = plan.relies_on.iter().map(|it| (&it.setting, &it.value));
@@ -58,7 +57,7 @@ fn is_whole(plan: &Plan) -> bool {
         && rest.all(|step| names::line(plan, step, &step.to).is_ok())
 }
 
-/// Whether a step does harm if a critical flow arrives on a bulk queue: priorities of receive threads, and an
+/// Returns whether a step does harm if a critical flow arrives on a bulk queue: priorities of receive threads, and an
 /// interrupt pinned to one core.
 pub(super) fn needs_steering(step: &Step) -> bool {
     match (&step.setting, &step.to) {

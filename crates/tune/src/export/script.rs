@@ -12,13 +12,11 @@ use super::{ExportedFile, Omission, comment, head, line, names, reason};
 /// Reason that an interrupt is not moved.
 const STAYS: &str = "the kernel does not let it be moved, or it is not there";
 
-/// Script for all steps.
 pub(super) fn whole(plan: &Plan) -> ExportedFile {
     let steps: Vec<&Step> = plan.steps.iter().collect();
     of_steps(plan, &steps, "/usr/local/sbin/isolane-tune.sh")
 }
 
-/// Script for the given steps.
 pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile {
     let mut text = String::from("#!/bin/sh\n");
     text.push_str(&head(
@@ -62,8 +60,8 @@ pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile
     }
 }
 
-/// Commands for the plan's reliances. They held at planning time, and may not after a boot, so the script
-/// sets them first.
+/// Commands for the plan's reliances. They held at planning time, and may not after a boot, so the script sets them
+/// first.
 fn relied_on(plan: &Plan) -> String {
     let lines = plan
         .relies_on
@@ -84,15 +82,14 @@ fn relied_on(plan: &Plan) -> String {
 /// Step with its command, or the reason that it has none.
 type Line<'a> = (&'a Step, Result<String, Omission>);
 
-/// Writes the shell function that waits for an interface, and returns its calls. Queue interrupts and threads
-/// exist only while the interface is up, and a network manager may bring it up later.
+/// Writes the shell function that waits for an interface, and returns its calls. Queue interrupts and threads exist
+/// only while the interface is up, and a network manager may bring it up later.
 fn wait(text: &mut String, lines: &[Line<'_>]) -> String {
     let done = lines.iter().filter(|(_, line)| line.is_ok());
     let interfaces = interfaces(done.map(|(step, _)| *step));
     if interfaces.is_empty() {
         return String::new();
     }
-    // Writing to a string cannot fail.
     let _ = write!(
         text,
         "# Waits until an interface is up, which takes a network manager some seconds.\n\
@@ -109,7 +106,6 @@ fn wait(text: &mut String, lines: &[Line<'_>]) -> String {
 }
 
 fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then: &str) {
-    // Writing to a string cannot fail.
     let _ = writeln!(text, "{name}() {{\n    :");
     text.push_str(first);
     for (step, line) in lines {

@@ -18,7 +18,6 @@ pub(super) fn files(plan: &Plan) -> Vec<ExportedFile> {
     files
 }
 
-/// Documents that the plan writes.
 pub(super) fn documents(plan: &Plan) -> impl Iterator<Item = ExportedFile> {
     plan.steps
         .iter()
@@ -32,7 +31,6 @@ pub(super) fn documents(plan: &Plan) -> impl Iterator<Item = ExportedFile> {
         })
 }
 
-/// Interfaces that the steps configure.
 pub(super) fn interfaces<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<&'a str> {
     let mut names: Vec<&str> = steps
         .filter(|step| step.id.starts_with("interface."))
@@ -54,8 +52,8 @@ fn unit(plan: &Plan) -> ExportedFile {
     );
     text.push_str("[Unit]\nDescription=Set-up for critical topics\n");
     if !devices.is_empty() {
-        // `After=` alone: `Wants=` would make systemd wait for missing interfaces; the script waits itself,
-        // for a shorter time.
+        // `After=` alone: `Wants=` would make systemd wait for missing interfaces; the script waits itself, for a
+        // shorter time.
         text.push_str(&format!("After={}\n", devices.join(" ")));
     }
     // After network managers and other tuning services; before services that need the final network.

@@ -29,7 +29,6 @@ pub(super) fn files(plan: &Plan) -> Vec<ExportedFile> {
                 match (path.strip_prefix("/proc/sys/"), path.starts_with("/sys/")) {
                     (Some(name), _) => {
                         let name = name.replace('/', ".");
-                        // Writing to a string cannot fail.
                         let _ = writeln!(sysctl, "{name}={value}");
                     }
                     (None, true) => {

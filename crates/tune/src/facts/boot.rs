@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Boot {
     /// Source of the kernel's arguments; `None` if unknown.
     pub loader: Option<Loader>,
-    /// Whether systemd is the service manager.
+    /// True if systemd is the service manager.
     pub has_systemd: Option<bool>,
     /// CPU affinity of systemd, which all its services inherit.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,8 +7,8 @@ use isolane_hostnet::ethtool::{Coalescing, Feature, Queues, RingSizes, Timestamp
 use isolane_hostnet::qdisc::RootQdisc;
 use serde::{Deserialize, Serialize};
 
-/// Network device; supplements its [`Interface`](super::Interface). A field is `None` if the driver lacks it
-/// or does not report it.
+/// Network device; supplements its [`Interface`](super::Interface). A field is `None` if the driver lacks it or does
+/// not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
@@ -42,7 +42,7 @@ pub struct Device {
     pub gro_flush_timeout_ns: Option<u64>,
     /// Idle polls before interrupts are enabled again (`napi_defer_hard_irqs`).
     pub deferred_interrupts: Option<u32>,
-    /// Whether receive processing runs in NAPI threads.
+    /// True if receive processing runs in NAPI threads.
     pub threaded: Option<bool>,
     /// Cores that process each receive queue's frames (RPS, `rps_cpus`), by queue, ascending.
     pub receive_cores: Vec<Vec<u16>>,
@@ -58,11 +58,10 @@ pub struct ReceiveHash {
     pub key: Option<Vec<u8>>,
     /// Indirection table: queue of each entry.
     pub table: Vec<u32>,
-    /// Whether the hash is symmetric: both directions of a flow are mapped to the same input, so function and
-    /// key alone do not determine the queue.
+    /// True if the hash is symmetric: both directions of a flow are mapped to the same input, so function and key alone
+    /// do not determine the queue.
     pub symmetric: bool,
-    /// Whether UDP ports over IPv4 are hashed; if not, addresses only. `None` if not reported, or if neither
-    /// is hashed.
+    /// True if UDP ports over IPv4 are hashed; if not, addresses only. `None` if not reported, or if neither is hashed.
     pub udp4_hashes_ports: Option<bool>,
 }
 
@@ -121,14 +120,14 @@ pub struct Interrupt {
     pub queue: Option<u32>,
     /// CPU affinity, ascending.
     pub cores: Vec<u16>,
-    /// Whether the kernel manages its affinity, so that it cannot be moved.
+    /// True if the kernel manages its affinity, so that it cannot be moved.
     pub is_managed: bool,
     /// Name of its thread (`irq/24-eth0-TxRx-1`), and the thread's `SCHED_FIFO` priority.
     pub thread: Option<(String, Option<u8>)>,
 }
 
 impl Interrupt {
-    /// Whether the interrupt serves transmission alone, judged by its name: `eth0-tx-1`, `virtio0-output.1`.
+    /// Returns whether the interrupt serves transmission alone, judged by its name: `eth0-tx-1`, `virtio0-output.1`.
     /// Interrupts of queue pairs (`eth0-TxRx-1`) and with other names serve reception too.
     #[must_use]
     pub fn only_transmits(&self) -> bool {

@@ -53,8 +53,8 @@ pub struct Facts {
     pub devices: Vec<Device>,
     /// Lane prerequisites of the interfaces that could have lanes.
     pub lanes: Vec<LaneGround>,
-    /// All interrupts in use, ascending: number, name, affinity, and whether they can be moved. Further
-    /// fields are set only in their device's list.
+    /// All interrupts in use, ascending: number, name, affinity, and whether they can be moved. Further fields are set
+    /// only in their device's list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<Interrupt>,
     /// Relevant running programs, by their name in `/proc` (at most 15 bytes).
@@ -63,8 +63,8 @@ pub struct Facts {
     pub boot: Boot,
     /// How well its clock is kept.
     pub clock: Clock,
-    /// Other small files that a plan may change or needs, by path. Files with a field of their own are not
-    /// repeated: [`Facts::attribute`] finds both.
+    /// Other small files that a plan may change or needs, by path. Files with a field of their own are not repeated:
+    /// [`Facts::attribute`] finds both.
     pub attributes: BTreeMap<String, String>,
     /// Files on disk that isolane owns, by path.
     pub documents: BTreeMap<String, String>,
@@ -86,9 +86,9 @@ pub struct LaneGround {
 pub struct Kernel {
     /// Release, `6.12.5`.
     pub release: String,
-    /// Whether the kernel is PREEMPT_RT.
+    /// True if the kernel is PREEMPT_RT.
     pub realtime: Option<bool>,
-    /// Whether it runs under a hypervisor.
+    /// True if it runs under a hypervisor.
     pub virtual_machine: Option<bool>,
     /// Clock source, `tsc`.
     pub clocksource: Option<String>,
@@ -106,7 +106,7 @@ pub struct Cores {
     pub isolated: Option<Vec<u16>>,
     /// Cores without a tick while one program runs (nohz_full).
     pub nohz_full: Option<Vec<u16>>,
-    /// Whether SMT siblings are online.
+    /// True if SMT siblings are online.
     pub smt_active: Option<bool>,
     /// cpufreq governor of each core; empty without cpufreq.
     pub governors: BTreeMap<u16, String>,
@@ -122,7 +122,7 @@ pub struct IdleState {
     pub name: String,
     /// Exit latency in microseconds.
     pub latency_us: u64,
-    /// Whether the state is disabled.
+    /// True if the state is disabled.
     pub disabled: bool,
 }
 
@@ -171,8 +171,7 @@ pub struct Scheduling {
     pub realtime_runtime_us: Option<i64>,
     /// Period in microseconds.
     pub realtime_period_us: Option<i64>,
-    /// Nanoseconds of each period that the fair server reserves for ordinary programs, by core; empty if
-    /// unreadable.
+    /// Nanoseconds of each period that the fair server reserves for ordinary programs, by core; empty if unreadable.
     pub fair_server_runtime_ns: BTreeMap<u16, u64>,
 }
 
@@ -218,7 +217,7 @@ pub struct Network {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Firewall {
-    /// Whether the kernel's nftables module is in use.
+    /// True if the kernel's nftables module is in use.
     pub nf_tables_in_use: Option<bool>,
     /// Tables of iptables.
     pub ip_tables: Vec<String>,
@@ -232,15 +231,15 @@ pub struct Interface {
     pub name: String,
     /// Kind as the kernel names it: `veth`, `bridge`, `vlan`, `bond`; `None` for hardware.
     pub kind: Option<String>,
-    /// Whether it is administratively up.
+    /// True if it is administratively up.
     pub is_up: bool,
-    /// Whether it has a carrier.
+    /// True if it has a carrier.
     pub has_carrier: bool,
-    /// Whether multicast is enabled.
+    /// True if multicast is enabled.
     pub is_multicast: bool,
-    /// Whether it is a loopback interface.
+    /// True if it is a loopback interface.
     pub is_loopback: bool,
-    /// Whether it is wireless.
+    /// True if it is wireless.
     pub is_wireless: bool,
     /// IPv4 addresses with prefix lengths.
     pub addresses: Vec<(Ipv4Addr, u8)>,
@@ -256,7 +255,7 @@ pub struct Interface {
     pub speed_mbps: Option<u32>,
     /// Root queueing discipline, `mq`, `fq_codel`.
     pub qdisc: Option<String>,
-    /// Whether an XDP program is attached.
+    /// True if an XDP program is attached.
     pub has_xdp_program: bool,
     /// VLAN id of a VLAN interface.
     pub vlan: Option<u16>,

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use crate::limits::MAX_ATTRIBUTE_BYTES;
 use crate::setting::SettingError;
 
-/// Magic numbers of file systems that hold only kernel files (linux/magic.h): sysfs, procfs, debugfs,
-/// tracefs, and both versions of cgroups.
+/// Magic numbers of file systems that hold only kernel files (linux/magic.h): sysfs, procfs, debugfs, tracefs, and both
+/// versions of cgroups.
 const FILE_SYSTEMS: [u32; 6] = [
     0x6265_6572,
     0x9fa0,
@@ -20,8 +20,8 @@ const FILE_SYSTEMS: [u32; 6] = [
     0x0027_e0eb,
 ];
 
-/// Reads an attribute, without surrounding white space. Of a list of choices (`always [madvise] never`) it
-/// returns the chosen word.
+/// Reads an attribute, without surrounding white space. Of a list of choices (`always [madvise] never`) it returns the
+/// chosen word.
 pub(super) fn read(path: &str) -> Result<String, SettingError> {
     check(path)?;
     let mut bytes = Vec::new();
@@ -48,13 +48,13 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
         })
 }
 
-/// Whether this is an interrupt's affinity file.
+/// Returns whether this is an interrupt's affinity file.
 fn is_of_interrupt(path: &str) -> bool {
     path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list")
 }
 
-/// Maps errors of an affinity write: EIO, and EPERM since Linux 6.11, for a managed interrupt; EINVAL if the
-/// controller cannot move it; ENOSPC if the cores have no free vector.
+/// Maps errors of an affinity write: EIO, and EPERM since Linux 6.11, for a managed interrupt; EINVAL if the controller
+/// cannot move it; ENOSPC if the cores have no free vector.
 fn of_interrupt(error: &std::io::Error) -> SettingError {
     match Errno::from_io_error(error) {
         Some(Errno::IO | Errno::PERM | Errno::INVAL | Errno::NOSPC) => {

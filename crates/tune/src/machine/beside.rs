@@ -1,10 +1,10 @@
 //! Side effects of a change: settings that drivers reset, and folders.
 //!
-//! A new number of queues or new rings make a driver restart its queues. It resets the RSS table, the kernel
-//! attaches its default queueing disciplines, and files and interrupts of queues come and go.
+//! A new number of queues or new rings make a driver restart its queues. It resets the RSS table, the kernel attaches
+//! its default queueing disciplines, and files and interrupts of queues come and go.
 //!
-//! A core taken offline loses its interrupts: those bound to it alone may then go anywhere, and stay so. Back
-//! online, the core has the default governor and all idle states.
+//! A core taken offline loses its interrupts: those bound to it alone may then go anywhere, and stay so. Back online,
+//! the core has the default governor and all idle states.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

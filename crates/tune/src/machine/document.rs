@@ -1,7 +1,7 @@
 //! Files on disk that isolane owns whole, and their folders.
 //!
-//! A file is never half written, whenever the process is killed: the text goes to a temporary file, which is
-//! synced before it is renamed; then the folder is synced.
+//! A file is never half written, whenever the process is killed: the text goes to a temporary file, which is synced
+//! before it is renamed; then the folder is synced.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -55,8 +55,8 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let put = || -> io::Result<()> {
         let beside = beside(path);
-        // A killed process may have left one. The temporary file is always created anew, so that no existing
-        // file or link target is written to.
+        // A killed process may have left one. The temporary file is always created anew, so that no existing file or
+        // link target is written to.
         remove_if_there(&beside)?;
         let mut file = File::options()
             .write(true)

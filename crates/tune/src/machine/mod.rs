@@ -1,7 +1,7 @@
 //! Access to the settings of the machine this process runs on.
 //!
-//! Only sockets are kept between calls, so each read returns the current value. All settings are of the
-//! calling thread's network namespace; `/sys/class/net` shows the namespace it was mounted in.
+//! Only sockets are kept between calls, so each read returns the current value. All settings are of the calling
+//! thread's network namespace; `/sys/class/net` shows the namespace it was mounted in.
 
 mod attribute;
 mod beside;

@@ -120,13 +120,12 @@ pub(crate) fn napi_instance(thread: &str) -> Option<(&str, u32)> {
     Some((interface, number.parse().ok()?))
 }
 
-/// Finds the thread of a NAPI instance of an interface in this network namespace; `None` if the kernel lists
-/// no instance, as for an interface that is down. Threads of all network namespaces are visible, so a thread
-/// of the same name may belong to another namespace's interface.
+/// Finds the thread of a NAPI instance of an interface in this network namespace; `None` if the kernel lists no
+/// instance, as for an interface that is down. Fails with [`SettingError::Gone`] if the interface has no such instance,
+/// or the instance no thread.
 ///
-/// # Errors
-///
-/// [`SettingError::Gone`]: the interface has no such instance, or the instance has no thread.
+/// Threads of all network namespaces are visible, so a thread of the same name may belong to another namespace's
+/// interface.
 fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingError> {
     let index = index_of(interface).map_err(of_system)?;
     let queues = napi::state(index).unwrap_or_default();

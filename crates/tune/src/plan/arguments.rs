@@ -1,8 +1,7 @@
-//! Kernel arguments that keep other work off the executor's core: isolcpus, `nohz_full`, `rcu_nocbs`,
-//! irqaffinity.
+//! Kernel arguments that keep other work off the executor's core: isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity.
 //!
-//! The kernel takes one list of each. So the current command line is checked first: a sufficient argument
-//! needs no step, and a contradicting one is the user's and must be edited by hand.
+//! The kernel takes one list of each. So the current command line is checked first: a sufficient argument needs no
+//! step, and a contradicting one is the user's and must be edited by hand.
 
 use crate::facts::Loader;
 use crate::probe::files::number_list;
@@ -91,7 +90,7 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
     );
 }
 
-/// Whether the kernel reports the core as isolated and tickless; the tick is not required of kernels without
+/// Returns whether the kernel reports the core as isolated and tickless; the tick is not required of kernels without
 /// NO_HZ_FULL.
 fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
     let cores = &asked.facts.cores;
@@ -100,7 +99,7 @@ fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
     has(&cores.isolated) && (cores.nohz_full.is_none() || has(&cores.nohz_full))
 }
 
-/// Whether isolcpus keeps managed interrupts off the core, as far as they have other cores.
+/// Returns whether isolcpus keeps managed interrupts off the core, as far as they have other cores.
 pub(super) fn keeps_managed_interrupts_off(line: &str, core: u16) -> bool {
     let words = line.split_whitespace();
     let mut given = words.filter_map(|word| word.strip_prefix("isolcpus="));
@@ -110,7 +109,7 @@ pub(super) fn keeps_managed_interrupts_off(line: &str, core: u16) -> bool {
     })
 }
 
-/// Whether an argument of the command line lists the core.
+/// Returns whether an argument of the command line lists the core.
 fn covers(line: &str, name: &str, core: u16) -> bool {
     let mut words = line
         .split_whitespace()

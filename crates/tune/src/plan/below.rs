@@ -1,7 +1,7 @@
 //! Stacked interfaces, whose queues, interrupts and steering are those of the device below.
 //!
-//! A VLAN is resolved to its device, which is one and treats all its frames alike. Bonds, bridges and similar
-//! have several devices, or forward by rules of their own.
+//! A VLAN is resolved to its device, which is one and treats all its frames alike. Bonds, bridges and similar have
+//! several devices, or forward by rules of their own.
 
 use crate::facts::{Facts, Interface};
 
@@ -49,8 +49,7 @@ fn number_of(vlan: &Interface) -> String {
     number.unwrap_or_else(|| String::from("N"))
 }
 
-/// Reason that queues, interrupts and steering are not the interface's own, and the interface to describe
-/// instead.
+/// Reason that queues, interrupts and steering are not the interface's own, and the interface to describe instead.
 pub(super) fn hindrance(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
     let name = &interface.name;
     let kind = interface.kind.as_deref()?;

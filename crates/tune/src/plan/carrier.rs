@@ -11,7 +11,6 @@ use isolane_model::Tuning;
 /// sysfs folder of the cores.
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Inputs of planning.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) facts: &'a Facts,
@@ -39,7 +38,6 @@ impl Asked<'_> {
         topics.map(|topic| topic.name.clone()).collect()
     }
 
-    /// Described flows of critical topics.
     pub(super) fn critical_flows(&self) -> impl Iterator<Item = &DescribedFlow> {
         let level = self.critical_level();
         let flows = self.needs.flows.iter();
@@ -74,7 +72,7 @@ impl Asked<'_> {
         siblings.into_iter().filter(can_leave).collect()
     }
 
-    /// Whether a program runs, by its name in `/proc`.
+    /// Returns whether a program runs, by its name in `/proc`.
     pub(super) fn runs(&self, program: &str) -> bool {
         self.facts.programs.iter().any(|known| known == program)
     }
@@ -95,7 +93,7 @@ pub(super) struct Carrier<'a> {
     pub(super) receive_queues: u32,
     /// Transmit queues after the plan.
     pub(super) transmit_queues: u32,
-    /// Whether the number of queues changes, so that interrupts and threads are replaced.
+    /// True if the number of queues changes, so that interrupts and threads are replaced.
     pub(super) is_remade: bool,
     /// Queue of critical topics in both directions; `None` if they have none of their own.
     pub(super) critical_queue: Option<u32>,
@@ -104,7 +102,6 @@ pub(super) struct Carrier<'a> {
 /// Reason that critical flows may share their queue.
 pub(super) struct Unverified {
     pub(super) why: String,
-    /// Remedy.
     pub(super) remedy: String,
 }
 
@@ -125,24 +122,22 @@ impl Carrier<'_> {
         &self.interface.name
     }
 
-    /// Id of a step about this interface.
     pub(super) fn id(&self, subject: &str) -> String {
         format!("interface.{subject}.{}", self.name())
     }
 
-    /// Whether an interrupt is on the path of critical samples. It is if it serves reception; or if it serves
+    /// Returns whether an interrupt is on the path of critical samples. It is if it serves reception; or if it serves
     /// transmission on a device that reads a lane's frames itself (zero copy), as the description requests.
     ///
-    /// Otherwise transmit completion is not on the path: the frame is already on the wire, and nothing waits
-    /// for its buffer.
+    /// Otherwise transmit completion is not on the path: the frame is already on the wire, and nothing waits for its
+    /// buffer.
     pub(super) fn is_on_critical_way(&self, asked: &Asked<'_>, interrupt: &Interrupt) -> bool {
         let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
         is_of_queue && (!interrupt.only_transmits() || self.reads_lanes(asked))
     }
 
-    /// Whether the device reads the frames of lanes itself: the description requests it, and the device can.
-    /// If the description leaves it open, programs may have no lanes at all, and nothing may depend on these
-    /// interrupts.
+    /// Returns whether the device reads the frames of lanes itself: the description requests it, and the device can. If
+    /// the description leaves it open, programs may have no lanes at all, and nothing may depend on these interrupts.
     fn reads_lanes(&self, asked: &Asked<'_>) -> bool {
         if !asked.needs.asks_for_zero_copy {
             return false;
@@ -154,8 +149,8 @@ impl Carrier<'_> {
         features.is_some_and(|features| features.has_zero_copy)
     }
 
-    /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver,
-    /// in both directions, and no rule steers other frames there.
+    /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver, in both
+    /// directions, and no rule steers other frames there.
     pub(super) fn verified(&self, asked: &Asked<'_>) -> Result<(), Unverified> {
         let Some(queue) = self.critical_queue else {
             let why = String::from("critical topics have no queue of their own");

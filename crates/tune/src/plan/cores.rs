@@ -47,7 +47,6 @@ fn without(asked: &Asked<'_>, draft: &mut Draft) {
     );
 }
 
-/// Takes the SMT siblings of the executor's core offline.
 fn siblings(asked: &Asked<'_>, core: u16, draft: &mut Draft) {
     let Some(siblings) = asked.siblings(core) else {
         if asked.facts.cores.smt_active == Some(true) {
@@ -129,7 +128,6 @@ fn idle(asked: &Asked<'_>, core: u16, draft: &mut Draft) {
     }
 }
 
-/// Moves kernel housekeeping to other cores.
 fn housekeeping(asked: &Asked<'_>, core: u16, draft: &mut Draft) {
     let others = asked.other_cores();
     if others.is_empty() {

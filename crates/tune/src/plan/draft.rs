@@ -5,7 +5,6 @@ use super::{Refusal, Reliance, Step, When};
 use crate::facts::Facts;
 use crate::setting::{Document, Setting, Value};
 
-/// Steps, refusals and reliances so far.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) steps: Vec<Step>,
@@ -15,7 +14,6 @@ pub(super) struct Draft {
 
 /// Explanation of a step.
 pub(super) struct Said {
-    /// Benefit.
     pub(super) why: String,
     /// Cost to others.
     pub(super) costs: String,
@@ -116,14 +114,13 @@ impl Draft {
         self.change(id, setting, (from, Value::Document(document)), said);
     }
 
-    /// Whether a step changes the steering of an interface, which invalidates earlier measurements.
+    /// Returns whether a step changes the steering of an interface, which invalidates earlier measurements.
     pub(super) fn changes_steering(&self, interface: &str) -> bool {
         self.steps
             .iter()
             .any(|step| steers(&step.setting) == Some(interface))
     }
 
-    /// Adds a refusal with its remedy.
     pub(super) fn refuse(
         &mut self,
         id: impl Into<String>,

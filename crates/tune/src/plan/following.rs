@@ -3,8 +3,8 @@
 use super::{Plan, Reliance};
 
 impl Plan {
-    /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's
-    /// value counts. A reliance of this plan that the earlier plan sets becomes a step.
+    /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
+    /// counts. A reliance of this plan that the earlier plan sets becomes a step.
     ///
     /// Steps keep their order, because a plan may rely on settings of earlier steps.
     #[must_use]

@@ -22,9 +22,9 @@ pub struct FormError {
 /// Reason that a text is not a plan.
 #[derive(Debug)]
 pub enum PlanError {
-    /// It has another format version.
+    /// Other format version.
     Form(FormError),
-    /// It does not parse.
+    /// Syntax error, or unknown fields.
     Text(serde_json::Error),
 }
 
@@ -35,11 +35,7 @@ struct AnyForm {
 }
 
 impl Plan {
-    /// Checks the format version.
-    ///
-    /// # Errors
-    ///
-    /// It is another version.
+    /// Fails for another format version.
     pub(crate) fn check_form(&self) -> Result<(), FormError> {
         check(&self.schema, "the plan", SCHEMA)
     }

@@ -88,11 +88,10 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
     }
 }
 
-/// Interrupt to move, with its new cores.
 struct Move<'a> {
     interrupt: &'a Interrupt,
     cores: Vec<u16>,
-    /// Whether it is moved to the executor's core, because it serves critical datagrams alone.
+    /// True if it is moved to the executor's core, because it serves critical datagrams alone.
     is_pinned: bool,
 }
 
@@ -142,8 +141,8 @@ pub(crate) fn named<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> Stri
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Name of an interrupt in the id of a step: its own name, because numbers change with each boot; its number
-/// if the name is not unique.
+/// Name of an interrupt in the id of a step: its own name, because numbers change with each boot; its number if the
+/// name is not unique.
 pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
     let of_that_name = all
         .iter()
@@ -155,8 +154,8 @@ pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
     }
 }
 
-/// Refuses, because irqbalance moves any interrupt again within ten seconds, and moves interrupts away from
-/// cores it is banned from.
+/// Refuses, because irqbalance moves any interrupt again within ten seconds, and moves interrupts away from cores it is
+/// banned from.
 fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], draft: &mut Draft) {
     if moves.is_empty() {
         return;

@@ -1,8 +1,8 @@
 //! Replanning: restores settings of earlier plans that the current one no longer needs.
 //!
-//! A plan has no step for a setting that already has the right value, so a missing step does not mean that
-//! the setting is unneeded. The test is: with the original value, would planning change it? Each setting is
-//! tested separately, because one may be needed due to another.
+//! A plan has no step for a setting that already has the right value, so a missing step does not mean that the setting
+//! is unneeded. The test is: with the original value, would planning change it? Each setting is tested separately,
+//! because one may be needed due to another.
 //!
 //! Settings that another program has changed since are left alone.
 
@@ -12,8 +12,8 @@ use crate::apply::{BootPart, Standing, has_number};
 use crate::facts::Facts;
 use crate::setting::{Setting, Value};
 
-/// Plans for the facts, and adds steps that restore settings of earlier plans that are no longer needed.
-/// `standing`: settings of earlier plans, in the order of their steps.
+/// Plans for the facts, and adds steps that restore settings of earlier plans that are no longer needed. `standing`:
+/// settings of earlier plans, in the order of their steps.
 pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Plan) -> Plan {
     let marked = mark_immovable(facts, standing);
     let facts = marked.as_ref().unwrap_or(facts);
@@ -44,9 +44,8 @@ pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Pla
     new
 }
 
-/// Returns facts in which interrupts that an earlier plan failed to move are marked as managed; older kernels
-/// reveal this only then. Apply records it as an applied value equal to the original. `None` if there are
-/// none.
+/// Returns facts in which interrupts that an earlier plan failed to move are marked as managed; older kernels reveal
+/// this only then. Apply records it as an applied value equal to the original. `None` if there are none.
 fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
     let mut marked = None;
     for it in standing {
@@ -61,8 +60,8 @@ fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
     marked
 }
 
-/// Whether the setting still has the value that an earlier plan set since boot, had another before, and can
-/// be restored on its own.
+/// Returns whether the setting still has the value that an earlier plan set since boot, had another before, and can be
+/// restored on its own.
 fn can_be_put_back(standing: &Standing) -> bool {
     let Standing {
         setting,
@@ -83,7 +82,7 @@ fn can_be_put_back(standing: &Standing) -> bool {
         && !BootPart::owns(setting)
 }
 
-/// Whether planning changes the setting from its current or from its original value.
+/// Returns whether planning changes the setting from its current or from its original value.
 fn is_wanted(
     standing: &Standing,
     facts: &Facts,
@@ -101,12 +100,12 @@ fn is_wanted(
     current.steps.iter().any(is_about) || plan(&without).steps.iter().any(is_about)
 }
 
-/// Whether a change makes the driver restart, which resets other settings.
+/// Returns whether a change makes the driver restart, which resets other settings.
 fn is_remaking(setting: &Setting) -> bool {
     matches!(setting, Setting::Channels { .. } | Setting::Rings { .. })
 }
 
-/// Whether a setting must be restored before the rest can be planned.
+/// Returns whether a setting must be restored before the rest can be planned.
 fn is_first(setting: &Setting) -> bool {
     is_remaking(setting) || steers(setting).is_some()
 }

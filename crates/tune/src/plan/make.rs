@@ -15,9 +15,9 @@ use super::{
 
 /// Plans the changes that give the description's topics the machine that the profile asks for.
 ///
-/// [`from`](super::Step::from) of every step is the value in the facts, before any step. Steps that reset
-/// other settings come first: a new number of queues resets table, interrupts and queueing disciplines, so
-/// queues precede these, and rings precede interrupts.
+/// [`from`](super::Step::from) of every step is the value in the facts, before any step. Steps that reset other
+/// settings come first: a new number of queues resets table, interrupts and queueing disciplines, so queues precede
+/// these, and rings precede interrupts.
 pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement) -> Plan {
     let mut draft = Draft::default();
     let unknown = Placement::default();
@@ -63,7 +63,6 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement
     }
 }
 
-/// Plans all settings of the interface that carries the topics.
 fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
     let Some(name) = &asked.needs.interface else {
         let why = match (asked.needs.hosts.as_slice(), &asked.needs.host) {

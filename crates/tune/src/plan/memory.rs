@@ -37,7 +37,6 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     limits(asked, draft);
 }
 
-/// Plans limits of programs that do not run as root.
 fn limits(asked: &Asked<'_>, draft: &mut Draft) {
     if !asked.tuning.limits.value {
         draft.refuse(

@@ -1,12 +1,11 @@
 //! Plans: changes of a machine, in order, with reasons.
 //!
-//! A pure function makes a plan from facts, a description and a profile, so it is tested with recorded
-//! machines. Plans are serialisable: people read them, programs compare them, and `apply` carries out exactly
-//! what was shown.
+//! A pure function makes a plan from facts, a description and a profile, so it is tested with recorded machines. Plans
+//! are serialisable: people read them, programs compare them, and `apply` carries out exactly what was shown.
 //!
-//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others (a new
-//! number of queues resets the RSS table, interrupts and queueing), so `apply` compares all of them with the
-//! machine before the first change.
+//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others (a new number of
+//! queues resets the RSS table, interrupts and queueing), so `apply` compares all of them with the machine before the
+//! first change.
 
 mod after;
 mod arguments;
@@ -85,16 +84,16 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Requested or useful changes that this plan does not make.
     pub refusals: Vec<Refusal>,
-    /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads
-    /// were planned because critical flows were measured on their queue under this steering. If one does not
-    /// hold, the plan must not be applied.
+    /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads were planned
+    /// because critical flows were measured on their queue under this steering. If one does not hold, the plan must not
+    /// be applied.
     #[serde(default)]
     pub relies_on: Vec<Reliance>,
 }
 
 impl Plan {
-    /// Boot id of the plan, if it differs from `boot_id` and the plan depends on its boot, through
-    /// receive-queue measurements. At boot the reliances are checked instead: rules steer as before.
+    /// Boot id of the plan, if it differs from `boot_id` and the plan depends on its boot, through receive-queue
+    /// measurements. At boot the reliances are checked instead: rules steer as before.
     pub(crate) fn of_other_boot(&self, boot_id: &str, is_boot: bool) -> Option<&str> {
         let rests = self.steps.iter().any(|step| step.when == When::ThisBoot)
             || (!self.relies_on.is_empty() && !is_boot);
@@ -126,7 +125,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether both identify the same machine. Ids are compared if both have one, otherwise host names, which
+    /// Returns whether both identify the same machine. Ids are compared if both have one, otherwise host names, which
     /// may change.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
@@ -168,13 +167,13 @@ impl Step {
     /// Id prefix of steps that move other devices' interrupts away.
     pub(crate) const OF_OTHER_DEVICE: &str = "cores.interrupt-";
 
-    /// Whether the step concerns an interface that carries topics.
+    /// Returns whether the step concerns an interface that carries topics.
     pub(crate) fn is_of_carrier(&self) -> bool {
         self.id.starts_with(Self::OF_CARRIER)
     }
 
-    /// Whether the step concerns an interrupt of a device that carries no topics. Such devices come and go,
-    /// the kernel may refuse to move the interrupt, and the other steps help without it.
+    /// Returns whether the step concerns an interrupt of a device that carries no topics. Such devices come and go, the
+    /// kernel may refuse to move the interrupt, and the other steps help without it.
     pub(crate) fn is_of_other_device(&self) -> bool {
         let id = self.id.strip_prefix(Self::PUTS_BACK).unwrap_or(&self.id);
         id.starts_with(Self::OF_OTHER_DEVICE)
@@ -183,7 +182,7 @@ impl Step {
     /// Id prefix of steps that restore settings of earlier plans.
     pub(crate) const PUTS_BACK: &str = "restore.";
 
-    /// Whether the step restores a setting of an earlier plan.
+    /// Returns whether the step restores a setting of an earlier plan.
     pub(crate) fn puts_back(&self) -> bool {
         self.id.starts_with(Self::PUTS_BACK)
     }
@@ -193,12 +192,12 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
-    /// At once, until the next boot; the boot part sets it again.
+    /// Immediately, until the next boot; the boot part sets it again.
     Now,
-    /// At once, in this boot only: it uses receive-queue measurements, which become invalid when the device
-    /// gets a new hash key at boot.
+    /// Immediately, in this boot only: it uses receive-queue measurements, which become invalid when the device gets a
+    /// new hash key at boot.
     ThisBoot,
-    /// After the next boot.
+    /// From the next boot on.
     Reboot,
 }
 

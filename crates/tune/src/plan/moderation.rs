@@ -6,9 +6,8 @@ use crate::setting::{Setting, Value};
 use super::carrier::{Asked, Carrier};
 use super::draft::{Draft, Said};
 
-/// Interpretation of small times by a driver. Some numbers are modes, in which the driver varies the time
-/// between 10 and 250 microseconds with the load (Intel's README of each: InterruptThrottleRate); others are
-/// refused.
+/// Interpretation of small times by a driver. Some numbers are modes, in which the driver varies the time between 10
+/// and 250 microseconds with the load (Intel's README of each: InterruptThrottleRate); others are refused.
 struct SmallTimes {
     drivers: &'static [&'static str],
     modes: &'static [u32],
@@ -16,8 +15,8 @@ struct SmallTimes {
     least_us: u32,
 }
 
-/// From `e1000_set_coalesce`, `igb_set_coalesce`, `igc_ethtool_set_coalesce` and `ixgbe_set_coalesce` in
-/// Linux 6.12.
+/// Constants of `e1000_set_coalesce`, `igb_set_coalesce`, `igc_ethtool_set_coalesce` and `ixgbe_set_coalesce` in Linux
+/// 6.12.
 const SMALL_TIMES: [SmallTimes; 3] = [
     SmallTimes {
         drivers: &["e1000", "e1000e"],
@@ -36,8 +35,8 @@ const SMALL_TIMES: [SmallTimes; 3] = [
     },
 ];
 
-/// Drivers whose receive and transmit queues may share an interrupt. `rx-usecs` then applies to both, and a
-/// change of `tx-usecs` is refused ("Queue Pair mode enabled").
+/// Drivers whose receive and transmit queues may share an interrupt. `rx-usecs` then applies to both, and a change of
+/// `tx-usecs` is refused ("Queue Pair mode enabled").
 const WITH_PAIRS: [&str; 2] = ["igb", "igc"];
 
 /// Drivers that accept 0 as receive time, but keep the old one (`__stmmac_set_coalesce`).
@@ -49,7 +48,7 @@ fn small_times(driver: &str) -> Option<&'static SmallTimes> {
         .find(|known| known.drivers.contains(&driver))
 }
 
-/// Whether a number is a mode of the driver, not a time.
+/// Returns whether a number is a mode of the driver, not a time.
 pub(crate) fn is_mode(driver: &str, microseconds: u32) -> bool {
     small_times(driver).is_some_and(|known| known.modes.contains(&microseconds))
 }
@@ -77,8 +76,8 @@ fn settable(device: &Device, has: Coalescing) -> Coalescing {
     has
 }
 
-/// Current and planned coalescing of a device, so that interrupts are delayed by at most `most_us`. `None` if
-/// the device does not report its coalescing.
+/// Current and planned coalescing of a device, so that interrupts are delayed by at most `most_us`. `None` if the
+/// device does not report its coalescing.
 pub(crate) fn shortened(device: &Device, most_us: u32) -> Option<(Coalescing, Coalescing)> {
     let has = settable(device, device.coalescing?);
     let driver = device.driver.as_deref().unwrap_or_default();

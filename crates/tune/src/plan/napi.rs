@@ -1,9 +1,9 @@
 //! Receive processing: polling or interrupts, soft interrupts or threads with priorities.
 //!
-//! The order of priorities is the result of measurements: critical queue > applications > bulk queues >
-//! transmit completion > everything else. Bulk at the ordinary class is worse than no threads, and per-queue
-//! threads do harm if a critical request or its reply arrives on a bulk queue. So threads are planned only if
-//! every critical flow was measured on its queue, in both directions.
+//! The order of priorities is the result of measurements: critical queue > applications > bulk queues > transmit
+//! completion > everything else. Bulk at the ordinary class is worse than no threads, and per-queue threads do harm if
+//! a critical request or its reply arrives on a bulk queue. So threads are planned only if every critical flow was
+//! measured on its queue, in both directions.
 
 use isolane_hostnet::napi::{Policy, QueueState};
 
@@ -19,9 +19,8 @@ pub const CRITICAL_QUEUE_PRIORITY: u8 = 75;
 pub const APPLICATION_PRIORITY: u8 = 70;
 /// `SCHED_FIFO` priority of the bulk queues' receive threads.
 pub const BULK_QUEUE_PRIORITY: u8 = 60;
-/// `SCHED_FIFO` priority of transmit-completion threads of all queues: the kernel's default for interrupt
-/// threads. Nothing waits for them, but at the ordinary class they would starve until the transmit ring is
-/// full.
+/// `SCHED_FIFO` priority of transmit-completion threads of all queues: the kernel's default for interrupt threads.
+/// Nothing waits for them, but at the ordinary class they would starve until the transmit ring is full.
 pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
@@ -64,7 +63,6 @@ fn polling(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     );
 }
 
-/// Plans receive threads and their priorities.
 fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     let name = carrier.name();
     let id = carrier.id("receive-threads");
@@ -184,7 +182,6 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     }
 }
 
-/// Work of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// Reception of critical samples.
@@ -197,7 +194,6 @@ enum Work {
     Sent,
 }
 
-/// Thread of a device's queue.
 struct Thread {
     name: String,
     queue: u32,
@@ -239,8 +235,8 @@ fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec
             },
         }
     };
-    // If the kernel does not map instances to queues, they are counted in order. Transmit-only instances come
-    // last, and are excluded here.
+    // If the kernel does not map instances to queues, they are counted in order. Transmit-only instances come last, and
+    // are excluded here.
     let receive = work.iter();
     let receive = receive.filter(|state| state.queue < carrier.receive_queues);
     receive.map(thread).collect()

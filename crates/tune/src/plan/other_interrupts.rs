@@ -1,5 +1,5 @@
-//! Interrupts of devices that carry no topics: disks, USB, graphics, other interfaces. They are kept off the
-//! executor's core as far as the kernel allows.
+//! Interrupts of devices that carry no topics: disks, USB, graphics, other interfaces. They are kept off the executor's
+//! core as far as the kernel allows.
 
 use crate::facts::{Facts, Interrupt};
 use crate::lists::list;
@@ -34,8 +34,8 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     refuse_fixed(asked, core, &fixed, draft);
 }
 
-/// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to
-/// none of `others`. The kernel sends an interrupt to any core if all of its own are offline.
+/// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
+/// `others`. The kernel sends an interrupt to any core if all of its own are offline.
 pub(crate) fn may_come<'a>(
     facts: &'a Facts,
     needs: &Needs,
@@ -97,8 +97,8 @@ fn leave_to_irqbalance(core: u16, movable: &[&Interrupt], draft: &mut Draft) {
 fn refuse_fixed(asked: &Asked<'_>, core: u16, fixed: &[&Interrupt], draft: &mut Draft) {
     let line = asked.facts.kernel.command_line.as_deref();
     let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
-    // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this
-    // core alone.
+    // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
+    // alone.
     let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));
     let there: Vec<&Interrupt> = there.copied().collect();
     if there.is_empty() {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::steer::Tuple;
 use crate::verify::BootMark;
 
-/// Known receive queues of flows, in both directions; may be empty. It is parsed from reports that contain
-/// further fields (how they were measured), which are ignored.
+/// Known receive queues of flows, in both directions; may be empty. It is parsed from reports that contain further
+/// fields (how they were measured), which are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// Flows with known placement.
@@ -25,7 +25,7 @@ pub struct Placement {
 pub struct PlacedFlow {
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
-    /// Its placement.
+    /// Placement of the flow.
     pub place: Place,
 }
 
@@ -33,8 +33,8 @@ pub struct PlacedFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Place {
-    /// Entry of the receiver's RSS table, computed from the key or learnt. The table maps it to a queue; that
-    /// the device follows the table was not observed.
+    /// Entry of the receiver's RSS table, computed from the key or learnt. The table maps it to a queue; that the
+    /// device follows the table was not observed.
     Computed {
         /// Table entry.
         entry: u32,
@@ -47,7 +47,7 @@ pub enum Place {
 }
 
 impl Placement {
-    /// Whether the placement is known to be of another boot: this boot neither asked nor answered. Reboots of
+    /// Returns whether the placement is known to be of another boot: this boot neither asked nor answered. Reboots of
     /// the other machine cannot be detected.
     pub fn is_of_another_boot(&self, boot_id: Option<&str>) -> bool {
         let known = self.boot_id.as_deref().filter(|known| !known.is_empty());
@@ -66,7 +66,7 @@ impl Placement {
         })
     }
 
-    /// Whether all datagrams of a flow were counted on queue `wanted`.
+    /// Returns whether all datagrams of a flow were counted on queue `wanted`.
     pub fn is_measured_on(&self, tuple: Tuple, wanted: u32) -> bool {
         let mut queues = self.of(tuple).filter_map(|place| match place {
             Place::Measured { queue } => Some(queue),

@@ -1,9 +1,9 @@
 //! Validation of untrusted plans: accepts the steps that planning can produce, and no others.
 //!
-//! Anybody may have written a plan file, and root applies it. So each step must be one that planning makes
-//! for some machine and description: a kernel file from this list with a value in its range, a [`Document`]
-//! of the closed list with parameters that planning gives it on this machine, or a device setting changed in
-//! planning's direction. A test checks the plans of all recorded machines against it.
+//! Anybody may have written a plan file, and root applies it. So each step must be one that planning makes for some
+//! machine and description: a kernel file from this list with a value in its range, a [`Document`] of the closed list
+//! with parameters that planning gives it on this machine, or a device setting changed in planning's direction. A test
+//! checks the plans of all recorded machines against it.
 
 use crate::facts::{Coalescing, FlowRule, Queues, RingSizes, RootQdisc, TrafficClasses};
 use crate::limits::{
@@ -72,7 +72,7 @@ const ATTRIBUTES: [(&str, Range); 19] = [
 const PAGE_BYTES: u64 = 4096;
 
 impl Step {
-    /// Whether planning can produce this step on a machine with these cores. `found`: the setting's original
+    /// Returns whether planning can produce this step on a machine with these cores. `found`: the setting's original
     /// value from the journal, which planning may restore.
     pub(crate) fn is_producible(&self, found: Option<&Value>, cores: &[u16]) -> bool {
         found == Some(&self.to) || is_producible(&self.setting, &self.from, &self.to, cores)
@@ -87,7 +87,7 @@ pub(crate) struct AgreedCores<'a> {
 }
 
 impl<'a> AgreedCores<'a> {
-    /// Whether a step can belong to the same plan as the earlier ones. A plan has one executor core and one
+    /// Returns whether a step can belong to the same plan as the earlier ones. A plan has one executor core and one
     /// list of other cores, which excludes the executor's.
     pub(crate) fn admit(&mut self, step: &'a Step) -> bool {
         let Value::Document(document) = &step.to else {
@@ -111,7 +111,7 @@ impl<'a> AgreedCores<'a> {
 }
 
 impl Reliance {
-    /// Whether planning can rely on this setting: it must determine the steering of frames to queues.
+    /// Returns whether planning can rely on this setting: it must determine the steering of frames to queues.
     pub(crate) fn is_producible(&self) -> bool {
         super::steers(&self.setting).is_some_and(is_interface)
     }
@@ -173,7 +173,7 @@ fn is_producible(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> 
     }
 }
 
-/// Whether planning gives a document these parameters on a machine with these cores.
+/// Returns whether planning gives a document these parameters on a machine with these cores.
 fn has_parameters(document: &Document, cores: &[u16]) -> bool {
     let executor = document.executor_core();
     let others = document.other_cores().unwrap_or_default();
@@ -196,7 +196,7 @@ fn has_parameters(document: &Document, cores: &[u16]) -> bool {
         }
 }
 
-/// Whether these are cores of the machine, ascending. `of_machine`: its cores; empty if unknown.
+/// Returns whether these are cores of the machine, ascending. `of_machine`: its cores; empty if unknown.
 fn are_cores(cores: &[u16], of_machine: &[u16]) -> bool {
     let is_there = |core: &u16| of_machine.is_empty() || of_machine.contains(core);
     cores.is_sorted_by(|one, next| one < next) && cores.iter().all(is_there)
@@ -221,18 +221,18 @@ impl Range {
     }
 }
 
-/// Whether no queue count shrinks: planning only adds queues.
+/// Returns whether no queue count shrinks: planning only adds queues.
 fn more(from: &Queues, to: &Queues) -> bool {
     to.rx >= from.rx && to.tx >= from.tx && to.combined >= from.combined
 }
 
-/// Whether receive rings grow and transmit rings shrink, as planning does.
+/// Returns whether receive rings grow and transmit rings shrink, as planning does.
 fn between_rings(from: &RingSizes, to: &RingSizes) -> bool {
     to.rx >= from.rx && (to.tx == from.tx || (MIN_TRANSMIT_RING_FRAMES..from.tx).contains(&to.tx))
 }
 
-/// Whether interrupts come sooner, as planning does. A number of microseconds may be a driver's mode, which
-/// any time may replace.
+/// Returns whether interrupts come sooner, as planning does. A number of microseconds may be a driver's mode, which any
+/// time may replace.
 fn sooner(from: &Coalescing, to: &Coalescing) -> bool {
     let at_most = |from: Option<u32>, to: Option<u32>| to.is_none() || to <= from;
     let off = |from: Option<bool>, to: Option<bool>| {
@@ -252,7 +252,7 @@ fn are_classes(classes: &TrafficClasses) -> bool {
     are_there && classes.queues.iter().all(|(count, _)| *count > 0)
 }
 
-/// Whether this names a thread of an interrupt (`irq/24-eth0-rx-0`) or of a NAPI instance (`napi/eth0-8193`).
+/// Returns whether this names a thread of an interrupt (`irq/24-eth0-rx-0`) or of a NAPI instance (`napi/eth0-8193`).
 fn is_of_receive_work(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let of_interrupt = name.strip_prefix("irq/").and_then(|it| it.split_once('-'));
@@ -264,7 +264,6 @@ fn is_of_receive_work(name: &str) -> bool {
             .is_some_and(|(interface, number)| is_interface(interface) && is_number(number))
 }
 
-/// Whether a path matches a pattern.
 fn is_like(path: &str, pattern: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let is_part = |(part, pattern): (&str, &str)| match pattern.split_once('#') {
@@ -279,7 +278,7 @@ fn is_like(path: &str, pattern: &str) -> bool {
         && path.split('/').zip(pattern.split('/')).all(is_part)
 }
 
-/// Whether the kernel accepts this as an interface name (`dev_valid_name`).
+/// Returns whether the kernel accepts this as an interface name (`dev_valid_name`).
 fn is_interface(name: &str) -> bool {
     let has_length = (1..=MAX_INTERFACE_NAME).contains(&name.len());
     let is_letter = |letter: char| letter != '/' && letter != ':' && !letter.is_whitespace();
@@ -291,7 +290,6 @@ mod tests {
     use super::*;
     use crate::setting::{CoreList, ThreadClass, Unit};
 
-    /// Cores of the test machine.
     const CORES: [u16; 4] = [0, 1, 2, 3];
 
     fn attribute(path: &str, from: &str, to: &str) -> bool {

@@ -1,5 +1,5 @@
-//! Reliances of steps that do harm without them: the steering under which the receive queues of critical
-//! flows were measured.
+//! Reliances of steps that do harm without them: the steering under which the receive queues of critical flows were
+//! measured.
 
 use crate::setting::{Setting, Value};
 

@@ -1,9 +1,9 @@
-//! Steering of critical datagrams by flow rules of the device (ntuple). One rule per port; or per VLAN
-//! priority, if the device matches nothing else.
+//! Steering of critical datagrams by flow rules of the device (ntuple). One rule per port; or per VLAN priority, if the
+//! device matches nothing else.
 //!
-//! A device's rules are shared with other programs. A rule that steers non-critical frames to the critical
-//! queue defeats its purpose, whoever set it. A rule that steers a critical port elsewhere contradicts
-//! isolane's, and which of them applies depends on the device.
+//! A device's rules are shared with other programs. A rule that steers non-critical frames to the critical queue
+//! defeats its purpose, whoever set it. A rule that steers a critical port elsewhere contradicts isolane's, and which
+//! of them applies depends on the device.
 
 use std::net::Ipv4Addr;
 
@@ -16,8 +16,8 @@ use crate::setting::{Setting, Value};
 use super::carrier::{Asked, Carrier, Unverified};
 use super::draft::{Draft, RULES, Said};
 
-/// Drivers whose rules match the Ethernet header only (addresses, EtherType, VLAN priority), and reject UDP
-/// ports: `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
+/// Drivers whose rules match the Ethernet header only (addresses, EtherType, VLAN priority), and reject UDP ports:
+/// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
 pub(crate) const RULES_WITHOUT_PORTS: [&str; 2] = ["igb", "igc"];
 
 /// Rules of a device that can match UDP ports.
@@ -79,9 +79,9 @@ fn wanted(asked: &Asked<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<
     wanted
 }
 
-/// Whether rules alone steer all critical datagrams to their queue. Rules persist over a boot; a hash key
-/// does not, nor do other programs' settings. Rules by VLAN priority do not count: measurements use untagged
-/// datagrams, which the hash steers.
+/// Returns whether rules alone steer all critical datagrams to their queue. Rules persist over a boot; a hash key does
+/// not, nor do other programs' settings. Rules by VLAN priority do not count: measurements use untagged datagrams,
+/// which the hash steers.
 pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
     let (Some(queue), Some(has)) = (carrier.critical_queue, of(carrier.device)) else {
         return false;
@@ -153,7 +153,7 @@ fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a 
     rules.find(|(_, rule)| is_about_same(rule, wanted) && rule.queue() != wanted.queue())
 }
 
-/// Whether a rule matches every frame that `wanted` matches.
+/// Returns whether a rule matches every frame that `wanted` matches.
 fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
     match (rule, wanted) {
         (
@@ -262,8 +262,8 @@ pub(super) fn plan(
     }
 }
 
-/// Removes rules to the critical queue whose ports carry no critical datagrams (any more). Rules for
-/// addresses of other hosts are not isolane's.
+/// Removes rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses of other
+/// hosts are not isolane's.
 fn stale(
     asked: &Asked<'_>,
     carrier: &Carrier<'_>,

@@ -5,7 +5,6 @@ use crate::setting::Document;
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
 
-/// Process name of irqbalance.
 pub(super) const IRQBALANCE: &str = "irqbalance";
 /// Services that apply rules of their own to settings of a plan: process name, full name, remedy.
 const OTHERS: [(&str, &str, &str); 2] = [

@@ -7,7 +7,6 @@ use crate::lists::list;
 use crate::setting::{Setting, ThreadClass, Value};
 use crate::steer::shared;
 
-/// Command that restores the original value.
 pub(super) fn undo(setting: &Setting, from: &Value) -> String {
     line(setting, from).unwrap_or_else(|| String::from("isolane tune rollback"))
 }
@@ -86,7 +85,6 @@ fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Command that sets the number of queues.
 pub(crate) fn channels(interface: &str, queues: Queues) -> String {
     let mut line = format!("ethtool -L {}", quoted(interface));
     for (name, count) in [
@@ -95,7 +93,6 @@ pub(crate) fn channels(interface: &str, queues: Queues) -> String {
         ("combined", queues.combined),
     ] {
         if count > 0 {
-            // Writing to a string cannot fail.
             let _ = write!(line, " {name} {count}");
         }
     }
@@ -125,8 +122,8 @@ fn moderation(interface: &str, coalescing: &Coalescing) -> String {
     line
 }
 
-/// Arguments of `ethtool -X` for a table: queues in turn, from a first one on, or in blocks by weight.
-/// ethtool cannot set single entries.
+/// Arguments of `ethtool -X` for a table: queues in turn, from a first one on, or in blocks by weight. ethtool cannot
+/// set single entries.
 fn spread(table: &[u32]) -> Option<String> {
     let start = *table.iter().min()?;
     let last = *table.iter().max()?;

@@ -1,8 +1,7 @@
-//! Isolation by systemd: its units are restricted to the other cores, and isolane's programs get a slice of
-//! their own.
+//! Isolation by systemd: its units are restricted to the other cores, and isolane's programs get a slice of their own.
 //!
-//! With cgroup v2, no process can leave its slice's cores. With cgroup v1, or without cpusets, there is only
-//! the CPU affinity inherited from systemd, which a process may change.
+//! With cgroup v2, no process can leave its slice's cores. With cgroup v1, or without cpusets, there is only the CPU
+//! affinity inherited from systemd, which a process may change.
 
 use crate::facts::Facts;
 use crate::lists::list;
@@ -100,13 +99,12 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     );
 }
 
-/// File with a unit's cores.
 fn bound_of(unit: Unit) -> String {
     format!("{GROUPS}/{}/cpuset.cpus", unit.name())
 }
 
-/// Cores to which another program has restricted a unit. If isolane's document exists, the restriction is its
-/// own: it is not written over one by others.
+/// Cores to which another program has restricted a unit. If isolane's document exists, the restriction is its own: it
+/// is not written over one by others.
 fn bound_by_others(asked: &Asked<'_>, unit: Unit) -> Option<Vec<u16>> {
     if asked.facts.documents.contains_key(&unit.path()) {
         return None;
@@ -182,7 +180,7 @@ fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     );
 }
 
-/// Whether systemd can restrict slices to cores, as far as the facts show.
+/// Returns whether systemd can restrict slices to cores, as far as the facts show.
 fn has_cpusets(asked: &Asked<'_>) -> bool {
     let line = asked
         .facts

@@ -1,5 +1,5 @@
-//! Steering of critical datagrams alone to their receive queue: by flow rules of the device, or by the RSS
-//! table entries of their addresses and ports.
+//! Steering of critical datagrams alone to their receive queue: by flow rules of the device, or by the RSS table
+//! entries of their addresses and ports.
 
 use isolane_model::{Participant, Steering};
 
@@ -237,8 +237,8 @@ fn other_port(
         let mut others = needs.participants.iter().filter(|it| it.ports != own.ports);
         others.any(|it| first < it.ports.end && it.ports.start < first + Participant::PORTS)
     };
-    // Tries every port, not each eighth: since the hash is linear, the distance of two participants' levels
-    // in the table depends on the lowest bits of their first ports alone.
+    // Tries every port, not each eighth: since the hash is linear, the distance of two participants' levels in the
+    // table depends on the lowest bits of their first ports alone.
     let suggested = isolane_model::limits::SUGGESTED_PORTS;
     let last = suggested.end - Participant::PORTS;
     let candidates = (suggested.start..=last).filter(|first| !is_taken(*first));

@@ -8,7 +8,6 @@ impl Plan {
     /// Formats the plan: each step with reason and cost, and the refusals.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string cannot fail.
         let _ = self.head(&mut text);
         let mut number = 1;
         for alike in self.steps.chunk_by(are_alike) {
@@ -105,7 +104,7 @@ impl Plan {
     }
 }
 
-/// Whether two steps move other devices' interrupts in the same way.
+/// Returns whether two steps move other devices' interrupts in the same way.
 fn are_alike(one: &Step, other: &Step) -> bool {
     let of = |step: &Step| step.is_of_other_device() && !step.puts_back();
     let values = |step: &Step| (step.from.clone(), step.to.clone(), step.when);
@@ -144,7 +143,6 @@ fn describe(text: &mut String, step: &Step, number: usize) -> fmt::Result {
     about(text, step)
 }
 
-/// Describes change, reason and cost of a step.
 fn about(text: &mut String, step: &Step) -> fmt::Result {
     writeln!(
         text,

@@ -85,8 +85,8 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
                 );
                 return;
             };
-            // A device that separates the classes itself is better, whoever configured it; one that was not
-            // told to serves its queues round-robin.
+            // A device that separates the classes itself is better, whoever configured it; one that was not told to
+            // serves its queues round-robin.
             let is_there = matches!(has, RootQdisc::Mqprio(known)
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
@@ -143,8 +143,8 @@ fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
     })
 }
 
-/// Kernel priorities of the critical levels, up to the host's highest level: kernel frames with a higher
-/// priority (IGMP, LACP) are not critical.
+/// Kernel priorities of the critical levels, up to the host's highest level: kernel frames with a higher priority
+/// (IGMP, LACP) are not critical.
 fn critical_priorities(asked: &Asked<'_>) -> Option<RangeInclusive<u8>> {
     let highest = asked.needs.highest_level?.min(LEVELS - 1);
     Some(asked.critical_level()?..=highest)
@@ -170,11 +170,11 @@ fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// One class per queue, served in strict order by the device, the highest first: critical levels on the last
-/// queue, the others by level on the earlier ones. `None` if device or driver cannot.
+/// Strict classes, one per queue, served by the device in descending order: critical levels on the last queue, the
+/// others by level on the earlier ones. `None` if device or driver cannot.
 ///
-/// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with
-/// `hw 1` (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).
+/// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with `hw 1`
+/// (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).
 fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     if !can_be_strict(asked, carrier) {
         return None;
@@ -204,7 +204,7 @@ fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// Whether the driver can make its device serve queues strictly by class, from this kernel version on.
+/// Returns whether the driver can make its device serve queues strictly by class, from this kernel version on.
 fn can_be_strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
     const SINCE: (u32, u32) = (6, 12);
     let mut numbers = asked.facts.kernel.release.split(['.', '-']);

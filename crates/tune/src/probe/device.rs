@@ -13,7 +13,6 @@ use crate::facts::{Device, FlowRules, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
 
-/// Devices of all interfaces except loopback.
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
     let mut sources = Sources {
         ethtool: Ethtool::open().ok(),

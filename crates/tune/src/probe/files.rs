@@ -46,7 +46,6 @@ pub(crate) fn number_list(text: &str) -> Vec<u16> {
         .collect()
 }
 
-/// Parses a kernel list into ranges.
 pub(crate) fn ranges(text: &str) -> Vec<(u16, u16)> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -7,8 +7,8 @@ use super::files::{entries, number_list, text};
 use crate::facts::Interrupt;
 use crate::machine::{KernelThreads, class};
 
-/// Numbers of a device's interrupts, ascending: those of its bus device or that one's parent (virtio), and
-/// those named after the interface (platform devices).
+/// Numbers of a device's interrupts, ascending: those of its bus device or that one's parent (virtio), and those named
+/// after the interface (platform devices).
 pub(crate) fn device_interrupts(interface: &str) -> Vec<u32> {
     let device = format!("/sys/class/net/{interface}/device");
     let of_bus = [
@@ -45,7 +45,7 @@ fn numbers_named(table: &str, interface: &str) -> Vec<u32> {
     table.lines().filter_map(number).collect()
 }
 
-/// Whether an interrupt's name is the interface's: `eth0`, `eth0-TxRx-1`, `eth0:rx`, but not `eth01`.
+/// Returns whether an interrupt's name is the interface's: `eth0`, `eth0-TxRx-1`, `eth0:rx`, but not `eth01`.
 fn belongs(name: &str, interface: &str) -> bool {
     let rest = name.strip_prefix(interface);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
@@ -110,8 +110,8 @@ fn cores(number: u32) -> (Vec<u16>, bool) {
     (cores.unwrap_or_default(), is_managed)
 }
 
-/// Queue number in an interrupt's name: `eth0-TxRx-1`, `virtio0-input.1`, `mlx5_comp1@pci:0000:03:00.0`. A
-/// bare number is not a queue: `eth0` is the whole device.
+/// Queue number in an interrupt's name: `eth0-TxRx-1`, `virtio0-input.1`, `mlx5_comp1@pci:0000:03:00.0`. A bare number
+/// is not a queue: `eth0` is the whole device.
 fn queue(name: &str) -> Option<u32> {
     let name = name.split('@').next()?;
     let words = [

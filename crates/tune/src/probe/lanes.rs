@@ -7,8 +7,8 @@ use crate::facts::{Interface, LaneGround};
 use crate::limits::MAX_LANE_GROUNDS;
 use crate::plan::of_vlan;
 
-/// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them: a VLAN's
-/// receive processing is its parent's, which may have no address.
+/// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them: a VLAN's receive
+/// processing is its parent's, which may have no address.
 pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
     let ground = |interface: &Interface| {
         let ground = facts(&interface.name);

@@ -1,5 +1,5 @@
-//! Reading of interfaces and addresses from netlink, in this thread's network namespace. Driver and speed
-//! come from sysfs, which shows only interfaces of the namespace it was mounted in.
+//! Reading of interfaces and addresses from netlink, in this thread's network namespace. Driver and speed come from
+//! sysfs, which shows only interfaces of the namespace it was mounted in.
 
 use std::io;
 

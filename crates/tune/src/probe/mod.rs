@@ -51,8 +51,8 @@ pub fn probe() -> Facts {
     }
 }
 
-/// Reads only the facts that [`clock_error`](crate::clock_error) uses, for a measurement's record. All other
-/// facts are left unknown.
+/// Reads only the facts that [`clock_error`](crate::clock_error) uses, for a measurement's record. All other facts are
+/// left unknown.
 pub fn probe_clock() -> Facts {
     let programs = system::programs();
     Facts {

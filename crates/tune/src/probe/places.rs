@@ -9,7 +9,6 @@ use crate::limits::MAX_PLACE_CORES;
 use crate::plan::slices;
 
 const CPUS: &str = "/sys/devices/system/cpu";
-/// Files of the whole machine.
 const ATTRIBUTES: [&str; 6] = [
     "/sys/devices/virtual/workqueue/cpumask",
     "/proc/irq/default_smp_affinity",
@@ -35,7 +34,6 @@ const DOCUMENTS: [&str; 9] = [
     "/etc/systemd/system/user.slice.d/50-isolane.conf",
 ];
 
-/// Contents of the existing files that a plan may change.
 pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<String, String> {
     let mut paths: Vec<String> = ATTRIBUTES.map(String::from).to_vec();
     paths.extend(slices::bounds());
@@ -74,7 +72,6 @@ pub(super) fn documents() -> BTreeMap<String, String> {
     there.collect()
 }
 
-/// Boot configuration of this machine.
 pub(super) fn boot() -> Boot {
     let has_grub = Path::new("/usr/sbin/update-grub").exists();
     let knows_loader = has_grub || Path::new("/boot").is_dir();

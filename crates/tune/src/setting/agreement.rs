@@ -4,7 +4,7 @@ use super::{Setting, Value};
 use crate::facts::{Coalescing, QueueQdisc, RootQdisc};
 
 impl Value {
-    /// Whether `found` satisfies this value, wanted or found earlier. Unset fields of this value
+    /// Returns whether `found` satisfies this value, wanted or found earlier. Unset fields of this value
     /// ([`Coalescing`], cores of a thread) match anything.
     #[must_use]
     pub fn agrees_with(&self, setting: &Setting, found: &Value) -> bool {
@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// Whether the value can be set again: false for disciplines of other programs in an unknown form.
+    /// Returns whether the value can be set again: false for disciplines of other programs in an unknown form.
     pub(crate) fn can_be_set(&self) -> bool {
         !matches!(
             self,

@@ -1,7 +1,7 @@
 //! Files on disk that a plan may write: a closed list, each given by parameters.
 //!
-//! A plan file contains the parameters, and the text is rendered on the machine that applies the plan. So an
-//! untrusted plan cannot bring its own text into a file.
+//! A plan file contains the parameters, and the text is rendered on the machine that applies the plan. So an untrusted
+//! plan cannot bring its own text into a file.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,6 @@ pub enum CoreList {
 }
 
 impl Unit {
-    /// All units.
     pub(crate) const ALL: [Self; 4] = [Self::System, Self::User, Self::Machine, Self::Init];
 
     /// Unit name in systemd.
@@ -111,7 +110,6 @@ impl CoreList {
         }
     }
 
-    /// Argument for one core.
     fn of(self, core: u16) -> String {
         let words = match self {
             Self::Isolcpus => "managed_irq,domain,",
@@ -177,7 +175,6 @@ impl Document {
             Self::CriticalSlice { core } => {
                 format!("[Unit]\nDescription=Critical programs\n\n[Slice]\nAllowedCPUs={core}\n")
             }
-            // As above.
             Self::ManagerCores { cores } => {
                 format!("[Manager]\nCPUAffinity=\nCPUAffinity={}\n", list(cores))
             }

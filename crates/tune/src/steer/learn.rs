@@ -1,9 +1,9 @@
 //! Learning of a hash with an unreadable key, from the receive queues of datagrams.
 //!
-//! The hash is linear: each of its bits is the XOR of key bits, selected by the datagram alone. A datagram's
-//! queue determines the hash bits in which all table entries of that queue agree: linear equations over the
-//! key bits. Their solution gives the hash of every datagram whose equations are sums of observed ones. The
-//! key itself need not be determined.
+//! The hash is linear: each of its bits is the XOR of key bits, selected by the datagram alone. A datagram's queue
+//! determines the hash bits in which all table entries of that queue agree: linear equations over the key bits. Their
+//! solution gives the hash of every datagram whose equations are sums of observed ones. The key itself need not be
+//! determined.
 //!
 //! [`rounds`](super::rounds()) selects the datagrams, so that few of them suffice.
 
@@ -29,8 +29,8 @@ pub enum Contradiction {
         /// Receive queue.
         queue: u32,
     },
-    /// A datagram arrived on another queue than earlier ones imply: the hash is another function or has other
-    /// inputs, or other programs' frames were counted.
+    /// A datagram arrived on another queue than earlier ones imply: the hash is another function or has other inputs,
+    /// or other programs' frames were counted.
     NotThisHash {
         /// Datagram.
         datagram: Tuple,
@@ -117,8 +117,7 @@ impl Learner {
         })
     }
 
-    /// Receive queue of a datagram under this table, if all entries that its known bits allow map to the same
-    /// one.
+    /// Receive queue of a datagram under this table, if all entries that its known bits allow map to the same one.
     pub fn queue_of(&self, datagram: Tuple, table: &[u32]) -> Option<u32> {
         let bits: Vec<Option<bool>> = (0..self.bits)
             .map(|bit| self.bit_of(datagram, bit))

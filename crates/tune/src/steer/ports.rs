@@ -36,8 +36,8 @@ impl Hashing {
     }
 }
 
-/// Ports of `range` whose flows all arrive on `queue`. `flows` returns the flows of a port: one per sender to
-/// a receiver, and the replies if they matter.
+/// Ports of `range` whose flows all arrive on `queue`. `flows` returns the flows of a port: one per sender to a
+/// receiver, and the replies if they matter.
 pub fn on_queue<'a>(
     hashing: &'a Hashing,
     table: &'a [u32],
@@ -52,8 +52,8 @@ pub fn on_queue<'a>(
     })
 }
 
-/// First of `candidates` with which no other flow shares an entry with a critical one. `flows` returns
-/// critical and other flows of a candidate.
+/// First of `candidates` with which no other flow shares an entry with a critical one. `flows` returns critical and
+/// other flows of a candidate.
 pub fn apart(
     hashing: &Hashing,
     entries: usize,
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn which_entries_two_peers_are_apart_no_port_changes() {
-        // The hash is linear: the difference of two peers' flows does not depend on the port. So with several
-        // peers only the table helps.
+        // The hash is linear: the difference of two peers' flows does not depend on the port. So with several peers
+        // only the table helps.
         let hashing = Hashing::Key(KEY.to_vec());
         let apart = |port| {
             let of = |peer| hashing.entry_of(flow(peer, port), 128).expect("an entry");

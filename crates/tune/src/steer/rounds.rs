@@ -1,8 +1,7 @@
 //! Tables and datagrams with which a hash is learnt.
 //!
-//! Adjacent hash bits are sums of adjacent key bits. So each of the 32 port bits must be flipped once for the
-//! lowest hash bit, and one of them for each further bit: 45 datagrams for a table of 128 entries and two
-//! queues.
+//! Adjacent hash bits are sums of adjacent key bits. So each of the 32 port bits must be flipped once for the lowest
+//! hash bit, and one of them for each further bit: 45 datagrams for a table of 128 entries and two queues.
 
 use std::net::Ipv4Addr;
 
@@ -15,14 +14,14 @@ use crate::limits::{PROBE_DESTINATION_PORT, PROBE_SOURCE_PORT};
 pub struct Round {
     /// RSS table.
     pub table: Vec<u32>,
-    /// Datagrams to send. No program need listen at their ports, since they are counted by queue. Each may be
-    /// replaced by one with other ports, as long as all are different.
+    /// Datagrams to send. No program need listen at their ports, since they are counted by queue. Each may be replaced
+    /// by one with other ports, as long as all are different.
     pub datagrams: Vec<Tuple>,
 }
 
-/// Rounds with which a [`Learner`] can determine the entry of every datagram between these pairs of addresses
-/// (source, destination), by its ports. Empty without pairs, for an unsuitable table, or with fewer than two
-/// queues, which cannot distinguish a bit.
+/// Rounds with which a [`Learner`] can determine the entry of every datagram between these pairs of addresses (source,
+/// destination), by its ports. Empty without pairs, for an unsuitable table, or with fewer than two queues, which
+/// cannot distinguish a bit.
 pub fn rounds(entries: usize, queues: &[u32], pairs: &[(Ipv4Addr, Ipv4Addr)]) -> Vec<Round> {
     let is_possible = Learner::new(entries).is_some() && entries > 1;
     if !is_possible || queues.len() < 2 || pairs.is_empty() {
@@ -49,8 +48,8 @@ pub fn probed_ports() -> [Vec<u16>; 2] {
     })
 }
 
-/// One datagram per pair; for the first pair, also those with one port bit flipped: each of the 32 bits, or
-/// one of them only.
+/// Datagrams of a round: one per pair; for the first pair, also those with one port bit flipped, each of the 32 or one
+/// only.
 pub(super) fn datagrams(pairs: &[(Ipv4Addr, Ipv4Addr)], all_bits: bool) -> Vec<Tuple> {
     let of = |(source, destination): &(Ipv4Addr, Ipv4Addr), ports: u32| Tuple {
         source: *source,

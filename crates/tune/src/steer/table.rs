@@ -1,7 +1,7 @@
 //! RSS tables that reserve a queue for critical datagrams.
 
-/// Table in which only `critical_entries` map to the critical queue. Other entries of that queue are
-/// distributed over the other queues; the rest is unchanged. `None` if there is no other queue.
+/// Table in which only `critical_entries` map to the critical queue. Other entries of that queue are distributed over
+/// the other queues; the rest is unchanged. `None` if there is no other queue.
 pub fn reserve(
     table: &[u32],
     critical_queue: u32,
@@ -25,8 +25,8 @@ pub fn reserve(
     Some(table.iter().enumerate().map(queue).collect())
 }
 
-/// Table with an equal block per queue, as `ethtool -X DEVICE weight` makes it for weights of 1 (0 for queues
-/// not listed), so that it can be set without isolane.
+/// Table with an equal block per queue, as `ethtool -X DEVICE weight` makes it for weights of 1 (0 for queues not
+/// listed), so that it can be set without isolane.
 pub fn shared(entries: usize, queues: &[u32]) -> Vec<u32> {
     let count = queues.len().max(1);
     let share = |entry: usize| {

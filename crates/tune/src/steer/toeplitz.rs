@@ -1,5 +1,5 @@
-//! Toeplitz hash of receive-side scaling (RSS), over addresses and ports, as defined in Microsoft's "RSS
-//! hashing functions" and implemented by devices.
+//! Toeplitz hash of receive-side scaling (RSS), over addresses and ports, as defined in Microsoft's "RSS hashing
+//! functions" and implemented by devices.
 
 use std::net::Ipv4Addr;
 
@@ -19,17 +19,15 @@ pub struct Tuple {
     pub destination_port: u16,
 }
 
-/// Number of bits of a tuple.
 pub(super) const INPUT_BITS: u32 = 96;
-/// Number of bits of a hash.
 #[cfg(test)]
 const HASH_BITS: u32 = 32;
 /// Bytes of the key used for IPv4 tuples: input plus hash bits.
 pub const KEY_BYTES: usize = 16;
 
 impl Tuple {
-    /// Hash input: source address, destination address, source port, destination port; the first bit is the
-    /// highest of 96.
+    /// Hash input: source address, destination address, source port, destination port; the first bit is the highest of
+    /// 96.
     pub(super) fn bits(self) -> u128 {
         u128::from(u32::from(self.source)) << 64
             | u128::from(u32::from(self.destination)) << 32
@@ -51,8 +49,8 @@ impl Tuple {
 
 /// Hash of a tuple; `None` if the key is shorter than [`KEY_BYTES`].
 ///
-/// Each set input bit XORs in the 32 key bits that start at its position. So the hash is linear, which the
-/// learner uses.
+/// Each set input bit XORs in the 32 key bits that start at its position. So the hash is linear, which the learner
+/// uses.
 pub fn hash(key: &[u8], tuple: Tuple) -> Option<u32> {
     let key = u128::from_be_bytes(key.get(..KEY_BYTES)?.try_into().ok()?);
     let input = tuple.bits();
@@ -62,8 +60,7 @@ pub fn hash(key: &[u8], tuple: Tuple) -> Option<u32> {
     Some(set.fold(0, |hash, place| hash ^ window(place)))
 }
 
-/// Table entry of a hash: its lowest bits, since tables have a power of two of entries. `None` for any other
-/// length.
+/// Table entry of a hash: its lowest bits, since tables have a power of two of entries. `None` for any other length.
 pub fn entry(hash: u32, entries: usize) -> Option<usize> {
     let mask = entries.is_power_of_two().then(|| entries - 1)?;
     Some(hash as usize & mask)
@@ -79,8 +76,8 @@ pub(super) fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
 mod tests {
     use super::*;
 
-    /// Key and tuples of the specification ("Verifying the RSS hash calculation"): destination, source, hash
-    /// with ports.
+    /// Key and tuples of the specification ("Verifying the RSS hash calculation"): destination, source, hash with
+    /// ports.
     const KEY: [u8; 40] = [
         0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
         0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,

@@ -32,7 +32,6 @@ pub struct Answered {
 #[derive(Debug)]
 pub struct Answerer {
     ports: Vec<ProbeSocket>,
-    /// Boot mark of this machine.
     boot: Option<BootMark>,
 }
 

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 const MARK: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
 
-/// Identifier of one boot of one machine: checksum of the kernel's random boot id, written as 16 hexadecimal
-/// digits.
+/// Identifier of one boot of one machine: checksum of the kernel's random boot id, written as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BootMark(u64);

@@ -1,8 +1,8 @@
 //! Interrupts, soft interrupts and threads that ran on a core between two samples.
 //!
-//! The kernel counts interrupts per core. Of a thread it reports total run time and last core, so a thread
-//! that ran on the core and left before the second sample is missed. The result shows repeated disturbances;
-//! it does not prove their absence.
+//! The kernel counts interrupts per core. Of a thread it reports total run time and last core, so a thread that ran on
+//! the core and left before the second sample is missed. The result shows repeated disturbances; it does not prove
+//! their absence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -99,8 +99,8 @@ fn more(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap
         .collect()
 }
 
-/// Column of one core in `/proc/interrupts` or `/proc/softirqs`: a header with the cores, then lines of
-/// number or name, counts and (interrupts) description.
+/// Column of one core in `/proc/interrupts` or `/proc/softirqs`: a header with the cores, then lines of number or name,
+/// counts and (interrupts) description.
 fn table(text: &str, core: u16) -> BTreeMap<String, u64> {
     let mut lines = text.lines();
     let head: Vec<&str> = lines
@@ -154,8 +154,8 @@ fn threads() -> BTreeMap<u32, ThreadLook> {
     found
 }
 
-/// Parses `stat` (proc_pid_stat(5): the name in parentheses may contain anything; field 39 is the core) and
-/// `schedstat` (first number: run time in nanoseconds).
+/// Parses `stat` (proc_pid_stat(5): the name in parentheses may contain anything; field 39 is the core) and `schedstat`
+/// (first number: run time in nanoseconds).
 fn thread_look(state: &str, time: &str) -> Option<ThreadLook> {
     let (_, name) = state.split_once('(')?;
     let (name, fields) = name.rsplit_once(')')?;

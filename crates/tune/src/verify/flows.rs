@@ -21,13 +21,12 @@ pub struct FlowLanding {
     pub way: Way,
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
-    /// Critical queue of the receiver: critical flows must arrive there, others must not. `None` if the
-    /// description names no queue.
+    /// Critical queue of the receiver: critical flows must arrive there, others must not. `None` if the description
+    /// names no queue.
     pub critical_queue: Option<u32>,
-    /// Whether the flow is critical.
+    /// True if the flow is critical.
     pub is_critical: bool,
-    /// Whether the receiver may steer by VLAN priority. Probe datagrams are untagged, so their queue says
-    /// nothing then.
+    /// True if the receiver may steer by VLAN priority. Probe datagrams are untagged, so their queue says nothing then.
     pub may_go_by_priority: bool,
     /// Queues on which its datagrams arrived.
     pub landing: Landing,
@@ -36,7 +35,7 @@ pub struct FlowLanding {
 }
 
 impl FlowLanding {
-    /// Whether the flow arrived as expected; `None` if no queue is expected, or if probes cannot tell.
+    /// Returns whether the flow arrived as expected; `None` if no queue is expected, or if probes cannot tell.
     pub fn is_as_expected(&self) -> Option<bool> {
         if self.may_go_by_priority {
             return None;
@@ -53,8 +52,8 @@ impl FlowLanding {
     }
 }
 
-/// Whether the receiver of a flow may steer by VLAN priority: the profile selects rules, both hosts send in
-/// one VLAN, and the receiver's rules may not match ports. `driver`: this host's; the peer's is unknown.
+/// Returns whether the receiver of a flow may steer by VLAN priority: the profile selects rules, both hosts send in one
+/// VLAN, and the receiver's rules may not match ports. `driver`: this host's; the peer's is unknown.
 pub fn may_go_by_priority(
     needs: &Needs,
     flow: &DescribedFlow,
@@ -74,8 +73,8 @@ pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
     pairs
 }
 
-/// Described flows with a peer and their receive queues; flows that were not probed are omitted. `critical`:
-/// lowest critical level; `by_priority`: see [`may_go_by_priority`].
+/// Described flows with a peer and their receive queues; flows that were not probed are omitted. `critical`: lowest
+/// critical level; `by_priority`: see [`may_go_by_priority`].
 pub fn flow_landings(
     needs: &Needs,
     critical: u8,

@@ -122,7 +122,6 @@ impl Landings {
 }
 
 impl Landings {
-    /// Records the peer's boot mark.
     fn meet(&mut self, boot: Option<BootMark>) -> Result<(), PlaceError> {
         match (self.peer_boot, boot) {
             (Some(known), Some(boot)) if known != boot => return Err(PlaceError::Restarted),
@@ -134,12 +133,11 @@ impl Landings {
 }
 
 impl Pair {
-    /// Whether no question was answered.
     fn is_silent(&self) -> bool {
         self.there == Landing::default()
     }
 
-    /// Whether all questions arrived on queue `there`, all answers on `back`, and none was lost.
+    /// Returns whether all questions arrived on queue `there`, all answers on `back`, and none was lost.
     pub fn lands_on(&self, there: u32, back: u32) -> bool {
         self.lost == 0 && self.there.only() == Some(there) && self.back.only() == Some(back)
     }
@@ -158,8 +156,7 @@ pub enum PlaceError {
     System(io::Error),
 }
 
-/// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if it returns
-/// false.
+/// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if it returns false.
 ///
 /// # Errors
 ///
@@ -225,7 +222,6 @@ pub fn place(
     Ok(landings)
 }
 
-/// Whether the send error is transient.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, WouldBlock};
     let is_full = error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error());

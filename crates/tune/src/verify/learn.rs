@@ -1,8 +1,8 @@
-//! Learning of a device's unreadable receive hash with the help of a peer: tables are set temporarily while
-//! questions are asked ([`rounds`]).
+//! Learning of a device's unreadable receive hash with the help of a peer: tables are set temporarily while questions
+//! are asked ([`rounds`]).
 //!
-//! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and
-//! are restored at the end, also after an error. If the process is killed, a rollback restores them.
+//! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and are
+//! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
 mod asker;
 mod error;

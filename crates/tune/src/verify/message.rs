@@ -20,7 +20,6 @@ const QUESTION: &[u8; 8] = b"isolane?";
 const ANSWER: &[u8; 8] = b"isolane!";
 const NO_QUEUE: u32 = u32::MAX;
 
-/// Parsed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// Question: on which queue does this datagram arrive?

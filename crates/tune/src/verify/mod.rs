@@ -1,14 +1,13 @@
 //! Verification of a machine's settings by measurement.
 //!
-//! A value that reads back as written need not be in effect: a driver may ignore it, or a hash may select an
-//! unintended queue. So two hosts measure together. One answers ([`Answerer`]) at the ports of critical
-//! topics. The other asks ([`place`]) from each of its ports, one datagram at a time, marked like the topics'
-//! datagrams. Each side records the receive queue, and the answer contains the answerer's. The result maps
-//! port pairs to queues, in both directions ([`Landings`]).
+//! A value that reads back as written need not be in effect: a driver may ignore it, or a hash may select an unintended
+//! queue. So two hosts measure together. One answers ([`Answerer`]) at the ports of critical topics. The other asks
+//! ([`place`]) from each of its ports, one datagram at a time, marked like the topics' datagrams. Each side records the
+//! receive queue, and the answer contains the answerer's. The result maps port pairs to queues, in both directions
+//! ([`Landings`]).
 //!
-//! This needs neither driver counters nor the hash key. It stays valid while neither changes; a device may
-//! get a new key at a reset, so the measurement is repeated after each boot of either host, and results carry
-//! both boot ids.
+//! This needs neither driver counters nor the hash key. It stays valid while neither changes; a device may get a new
+//! key at a reset, so the measurement is repeated after each boot of either host, and results carry both boot ids.
 //!
 //! The ports must be free, so it runs before the participants start. Traffic is bounded: one datagram of
 //! [`MESSAGE_BYTES`] is in flight, an answer is as long as its question, and answers are never answered.

@@ -1,9 +1,9 @@
 //! Transmit queues of each level, measured with queueing discipline counters.
 //!
-//! Under `mq` and `mqprio` each transmit queue has its own discipline, whose counter the kernel reports.
-//! Datagrams of one level are sent to the discard port, and the counters are read before and after. Other
-//! programs may send meanwhile, so the check is that the queues of the level's traffic class sent at least as
-//! many; counters of other queues do not count towards it.
+//! Under `mq` and `mqprio` each transmit queue has its own discipline, whose counter the kernel reports. Datagrams of
+//! one level are sent to the discard port, and the counters are read before and after. Other programs may send
+//! meanwhile, so the check is that the queues of the level's traffic class sent at least as many; counters of other
+//! queues do not count towards it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,7 +39,7 @@ pub struct Departure {
 }
 
 impl Departure {
-    /// Whether the queues of its class sent at least as many.
+    /// Returns whether the queues of its class sent at least as many.
     pub fn is_as_expected(&self) -> bool {
         let of_class = self
             .expected
@@ -49,8 +49,8 @@ impl Departure {
     }
 }
 
-/// Sends `count` datagrams of each level to a neighbour, at most [`MAX_SENT_DATAGRAMS`], and returns their
-/// transmit queues; `None` if the interface's queueing discipline does not count per queue.
+/// Sends `count` datagrams of each level to a neighbour, at most [`MAX_SENT_DATAGRAMS`], and returns their transmit
+/// queues; `None` if the interface's queueing discipline does not count per queue.
 ///
 /// # Errors
 ///
@@ -99,7 +99,6 @@ pub fn departures(
     Ok(Some(found))
 }
 
-/// Transmit queues of a level's traffic class.
 fn expected(root: Option<&RootQdisc>, level: Level) -> Vec<u32> {
     let Some(RootQdisc::Mqprio(TrafficClasses {
         class_of_priority,

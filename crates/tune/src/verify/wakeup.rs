@@ -1,8 +1,8 @@
-//! Wake-up latency of a real-time thread on a core: the delay that kernel, interrupts and other work cause
-//! before a critical job's first instruction.
+//! Wake-up latency of a real-time thread on a core: the delay that kernel, interrupts and other work cause before a
+//! critical job's first instruction.
 //!
-//! A thread repeatedly sleeps until a time on the monotonic clock, and records how much later it runs, as
-//! cyclictest does. The result is a measurement, not a bound: rare delays come rarely.
+//! A thread repeatedly sleeps until a time on the monotonic clock, and records how much later it runs, as cyclictest
+//! does. The result is a measurement, not a bound: rare delays come rarely.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,8 +52,7 @@ pub struct WokenUp {
     pub used_by: CoreUse,
 }
 
-/// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any
-/// sample.
+/// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any sample.
 ///
 /// # Errors
 ///

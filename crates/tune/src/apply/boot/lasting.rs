@@ -1,8 +1,7 @@
 //! Persistence of a file until the next boot.
 //!
-//! A path that certainly disappears is refused: its unit would fail silently at each boot. A path that may
-//! disappear only causes a warning, because robots do boot from USB sticks and run programs from build
-//! folders.
+//! A path that certainly disappears is refused: its unit would fail silently at each boot. A path that may disappear
+//! only causes a warning, because robots do boot from USB sticks and run programs from build folders.
 
 use std::fs;
 use std::io;
@@ -19,8 +18,7 @@ const TEMPORARY: [&str; 3] = ["/tmp", "/run", "/dev"];
 /// Magic numbers of file systems in memory (linux/magic.h): tmpfs, ramfs.
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Marker file of folders that may be emptied (Cache Directory Tagging Specification). cargo marks its build
-/// folder.
+/// Marker file of folders that may be emptied (Cache Directory Tagging Specification). cargo marks its build folder.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
@@ -87,7 +85,7 @@ fn cache_of(path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).find(is_marked)
 }
 
-/// Whether the path is on a removable disk that is not the system's.
+/// Returns whether the path is on a removable disk that is not the system's.
 fn is_removable(path: &Path) -> bool {
     let Some(disk) = disk_of(existing(path)) else {
         return false;

@@ -1,9 +1,9 @@
 //! Text of the systemd unit, and quoting in it.
 //!
-//! Quoting has three layers (systemd.syntax(7), systemd.unit(5), systemd.service(5)): quoted words with C
-//! escapes; `%` specifiers, in all names; and `$` variables, in arguments only. The first word of
-//! `ExecStart=` is the program: variables are not expanded in it, so `$$` would stay two dollars, and quotes
-//! and backslashes are refused in it even when escaped.
+//! Quoting has three layers (systemd.syntax(7), systemd.unit(5), systemd.service(5)): quoted words with C escapes; `%`
+//! specifiers, in all names; and `$` variables, in arguments only. The first word of `ExecStart=` is the program:
+//! variables are not expanded in it, so `$$` would stay two dollars, and quotes and backslashes are refused in it even
+//! when escaped.
 
 use std::path::Path;
 
@@ -40,8 +40,8 @@ pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String
     let devices: Vec<String> = interfaces.iter().map(|name| device_of(name)).collect();
     let devices = match devices.join(" ") {
         none if none.is_empty() => none,
-        // `After=` alone: other settings apply even if an interface is missing. `Wants=` would make systemd
-        // wait 90 s for it; the program waits itself, for a shorter time.
+        // `After=` alone: other settings apply even if an interface is missing. `Wants=` would make systemd wait 90 s
+        // for it; the program waits itself, for a shorter time.
         devices => format!("After={devices}\n"),
     };
     format!(
@@ -67,15 +67,14 @@ pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String
     )
 }
 
-/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path with quotes is cut to its longest
-/// prefix without them.
+/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path with quotes is cut to its longest prefix
+/// without them.
 fn mount(path: &str) -> String {
     let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
     let plain = above.find(|path| !has_quotes(path)).unwrap_or("/");
     format!("\"{}\"", without_specifiers(plain))
 }
 
-/// Quotes an argument as one word.
 fn argument(text: &str) -> String {
     let text = without_specifiers(text).replace('$', "$$");
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");

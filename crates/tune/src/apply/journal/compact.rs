@@ -1,8 +1,7 @@
-//! Compaction of a journal: one line per setting that may still need restoring, or whose set value is still
-//! in force.
+//! Compaction of a journal: one line per setting that may still need restoring, or whose set value is still in force.
 //!
-//! The first value of a file is kept for ever. Kernel settings start anew with each boot, so of earlier boots
-//! only those remain that the last plan still contains.
+//! The first value of a file is kept for ever. Kernel settings start anew with each boot, so of earlier boots only
+//! those remain that the last plan still contains.
 
 use std::collections::HashMap;
 
@@ -16,13 +15,11 @@ pub(in crate::apply) struct Outcome<'a> {
     /// Profile and boot id of the last plan.
     pub(in crate::apply) profile: &'a str,
     pub(in crate::apply) boot_id: &'a str,
-    /// Whether the last plan was completed.
     pub(in crate::apply) is_complete: bool,
     /// Settings in force, in the order they were set.
     pub(in crate::apply) settings: Vec<Set<'a>>,
 }
 
-/// Setting that a plan has set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::apply) struct Set<'a> {
     pub(in crate::apply) boot_id: &'a str,
@@ -34,13 +31,13 @@ pub(in crate::apply) struct Set<'a> {
 }
 
 impl Set<'_> {
-    /// Whether a reboot since has discarded the setting.
+    /// Returns whether a reboot since has discarded the setting.
     pub(in crate::apply) fn has_ended(&self, boot_id: &str) -> bool {
         self.boot_id != boot_id && !self.setting.is_kept_by_a_boot()
     }
 
-    /// Current value; `None` if it is unreadable, or if its interrupt or thread number is from an earlier
-    /// boot and may have been reassigned.
+    /// Current value; `None` if it is unreadable, or if its interrupt or thread number is from an earlier boot and may
+    /// have been reassigned.
     pub(in crate::apply) fn now(&self, machine: &mut dyn Machine, boot_id: &str) -> Option<Value> {
         if self.has_ended(boot_id) && has_number(self.setting) {
             return None;
@@ -51,13 +48,11 @@ impl Set<'_> {
         }
     }
 
-    /// Whether `now` equals the value that was set.
     pub(in crate::apply) fn is_as_set(&self, now: &Value) -> bool {
         self.to.agrees_with(self.setting, now)
     }
 }
 
-/// Fields of an [`Entry::Found`].
 #[derive(Clone, Copy)]
 struct Found<'a> {
     boot_id: &'a str,
@@ -177,8 +172,8 @@ impl Contents {
 }
 
 impl<'a> Outcome<'a> {
-    /// Adds a setting. It replaces an earlier value of the same setting, and the same step's value from an
-    /// earlier boot, where interrupts had other numbers.
+    /// Adds a setting. It replaces an earlier value of the same setting, and the same step's value from an earlier
+    /// boot, where interrupts had other numbers.
     fn take(&mut self, found: Found<'a>, before: &'a Value) {
         let Some(to) = found.to else {
             return;

@@ -16,7 +16,6 @@ const BESIDE: &str = "tune.journal.new";
 /// File name of a damaged journal kept for inspection; a number may follow.
 const BROKEN: &str = "tune.journal.broken";
 
-/// Journal open for writing.
 pub(in crate::apply) struct Journal<'a> {
     state: &'a State,
     file: File,
@@ -26,12 +25,9 @@ pub(in crate::apply) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Writes a new journal with the entries still needed of `before` and with `entries`. It replaces the old
-    /// one atomically: whenever this process is killed, one of them exists, whole.
-    ///
-    /// # Errors
-    ///
-    /// As [`append`](Self::append). The old journal is unchanged.
+    /// Writes a new journal with the entries still needed of `before` and with `entries`. It replaces the old one
+    /// atomically: whenever this process is killed, one of them exists, whole. Fails like [`append`](Self::append), and
+    /// leaves the old journal unchanged then.
     pub(in crate::apply) fn begin(
         state: &'a State,
         before: Option<&Contents>,
@@ -70,12 +66,9 @@ impl<'a> Journal<'a> {
         Ok(journal)
     }
 
-    /// Appends entries. On return they are all on disk; after an error, none is in the file.
-    ///
-    /// # Errors
-    ///
-    /// [`io::ErrorKind::FileTooLarge`]: the journal would exceed the size that is read back, including room
-    /// for the plan's end. [`io::ErrorKind::NotFound`]: the file was deleted. Others as the system reports.
+    /// Appends entries. On return they are all on disk; after an error, none is in the file. Fails with
+    /// [`io::ErrorKind::FileTooLarge`] if the journal would exceed the size that is read back, including room for the
+    /// plan's end; with [`io::ErrorKind::NotFound`] if the file was deleted.
     pub(in crate::apply) fn append(
         &mut self,
         entries: impl IntoIterator<Item = Entry>,
@@ -139,8 +132,8 @@ fn damaged_names() -> impl Iterator<Item = String> {
     })
 }
 
-/// Damaged journals that rollbacks kept in the state folder. Settings in their unreadable lines may still be
-/// changed. They stay until the user removes them.
+/// Damaged journals that rollbacks kept in the state folder. Settings in their unreadable lines may still be changed.
+/// They stay until the user removes them.
 ///
 /// # Errors
 ///
@@ -153,11 +146,8 @@ pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
     Ok(kept.map(|name| state.path_of(&name)).collect())
 }
 
-/// Renames an unreadable journal, for inspection, and returns its new path. Earlier ones are kept.
-///
-/// # Errors
-///
-/// [`io::ErrorKind::AlreadyExists`]: too many are kept. Others as the system reports.
+/// Renames an unreadable journal, for inspection, and returns its new path. Fails with [`io::ErrorKind::AlreadyExists`]
+/// if too many are kept already.
 pub(in crate::apply) fn set_aside(state: &State) -> Result<PathBuf, StateError> {
     let take = || -> io::Result<PathBuf> {
         let aside = damaged_names().find(|name| state.is_free(name));

@@ -201,8 +201,8 @@ fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option
     (contents.originals_since(boot_id), applied)
 }
 
-/// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not),
-/// and ending.
+/// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not), and
+/// ending.
 type Told = (u32, bool, Vec<(usize, u32, bool)>, u8);
 
 fn told() -> impl Strategy<Value = Told> {

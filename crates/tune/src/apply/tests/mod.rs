@@ -1,5 +1,5 @@
-//! Tests of plans on machines that fail, ignore writes, lose a device, or die, at any operation. Incomplete
-//! plans are undone at once, complete ones by a rollback.
+//! Tests of plans on machines that fail, ignore writes, lose a device, or die, at any operation. Incomplete plans are
+//! undone at once, complete ones by a rollback.
 
 mod boots;
 mod endings;

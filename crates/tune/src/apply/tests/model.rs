@@ -7,8 +7,8 @@ use crate::facts::{Queues, RootQdisc};
 use crate::plan::{Identity, Plan, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-/// Number of settings: four attributes, two documents in a missing folder, and a device's queues, table, root
-/// queueing discipline and offload.
+/// Number of settings: four attributes, two documents in a missing folder, and a device's queues, table, root queueing
+/// discipline and offload.
 pub(super) const SETTINGS: usize = 10;
 const FOLDER: &str = "/etc/isolane.d";
 const ENTRIES: u32 = 8;
@@ -31,7 +31,6 @@ pub(super) struct Model {
     pub(super) values: BTreeMap<Setting, Value>,
     /// Faults, by index of the operation.
     pub(super) faults: Vec<(usize, Fault)>,
-    /// Number of writes so far.
     pub(super) operations: usize,
     /// First operation that does not reach the machine.
     pub(super) dead_from: Option<usize>,
@@ -59,7 +58,7 @@ impl Model {
         self.values.insert(setting(number), value(number, to));
     }
 
-    /// Whether all settings of a plan hold.
+    /// Returns whether all settings of a plan hold.
     pub(super) fn stands(&self, plan: &Plan) -> bool {
         let last: BTreeMap<&Setting, &Value> = plan
             .steps
@@ -70,7 +69,7 @@ impl Model {
             .all(|(setting, value)| self.values.get(setting) == Some(value))
     }
 
-    /// Whether all settings are as in `before`, except those that vanished.
+    /// Returns whether all settings are as in `before`, except those that vanished.
     pub(super) fn is_as(&self, before: &Model) -> bool {
         before
             .values
@@ -124,7 +123,6 @@ pub(super) fn setting(number: usize) -> Setting {
     }
 }
 
-/// One of four values of a setting.
 pub(super) fn value(number: usize, which: u32) -> Value {
     match (number, which) {
         (4 | 5, 0) => Value::Absent,

@@ -65,7 +65,6 @@ fn a_journal_cut_in_its_last_line_restores_whatever_was_done_by_then() {
     }
 }
 
-/// Offset of the last line.
 fn last_line(bytes: &[u8]) -> usize {
     let before = bytes[..bytes.len() - 1].iter();
     before

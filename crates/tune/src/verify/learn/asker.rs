@@ -12,7 +12,6 @@ use super::{LearnError, Lesson};
 use crate::limits::MAX_QUESTIONS_A_PROBE;
 use crate::steer::{Tuple, probed_ports};
 
-/// Asker with one socket per port.
 pub(super) struct Asker<'a> {
     lesson: &'a Lesson,
     sockets: BTreeMap<u16, ProbeSocket>,

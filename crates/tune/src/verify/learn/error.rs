@@ -21,7 +21,7 @@ pub enum LearnError {
     },
     /// A table could not be set or restored.
     Apply(ApplyError),
-    /// These settings could not be restored.
+    /// Settings that could not be restored.
     Left(Vec<Left>),
     /// The peer could not be asked.
     Place(PlaceError),

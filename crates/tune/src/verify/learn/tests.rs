@@ -47,7 +47,6 @@ impl Device {
         self.0.borrow().clone()
     }
 
-    /// Receive queue of a datagram.
     fn queue(&self, mut datagram: Tuple) -> u32 {
         let settings = self.settings();
         if settings[&ports()] == Value::Switch(false) {

@@ -1,5 +1,5 @@
-//! Tests of learning that is killed at each access to the machine and at each question: a rollback restores
-//! the original values, and until then learning is refused.
+//! Tests of learning that is killed at each access to the machine and at each question: a rollback restores the
+//! original values, and until then learning is refused.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -53,7 +53,6 @@ fn killed(device: &Device, folder: &Folder, at: usize) -> (usize, bool) {
     (calls.get(), ended.is_ok())
 }
 
-/// Learns without faults.
 fn learnt(device: &mut Device, folder: &Folder) -> Result<Learner, LearnError> {
     let network = device.clone();
     taught(device, folder, 2, |datagram| Ok(network.queue(datagram)))
