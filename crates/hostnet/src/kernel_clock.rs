@@ -5,14 +5,14 @@ use std::io;
 /// Error bounds of the kernel's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelClock {
-    /// Whether a program synchronises it (STA_UNSYNC is clear).
+    /// True if a program synchronises the clock (STA_UNSYNC is clear).
     pub is_kept: bool,
-    /// Maximum error in microseconds. The kernel adds 500 ppm until the next report; some synchronisers
-    /// report 0 whatever the error.
+    /// Maximum error in microseconds. The kernel adds 500 ppm until the next report; some synchronisers always report
+    /// 0.
     pub maximum_error_us: u64,
     /// Estimated error in microseconds.
     pub estimated_error_us: u64,
-    /// TAI minus UTC in seconds; 0: unknown to the kernel.
+    /// TAI minus UTC in seconds; 0 if unknown to the kernel.
     pub tai_offset_s: i32,
 }
 
@@ -26,7 +26,7 @@ const UNSYNCHRONISED: libc::c_int = 0x40;
 pub fn kernel_clock() -> io::Result<KernelClock> {
     // SAFETY: all bits of `timex` are numbers, for which zero is a value; `modes` of zero sets nothing.
     let mut clock: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: `clock` is a `timex` that lives and is ours to write to for the length of the call.
+    // SAFETY: `clock` is a `timex` that lives and is exclusively borrowed for the length of the call.
     if unsafe { libc::adjtimex(&raw mut clock) } < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,4 +1,4 @@
-//! Ntuple rules, which steer single flows to a queue. By ioctl: netlink does not know them.
+//! Ntuple rules, which steer flows to queues, by ioctl: netlink lacks them.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -12,13 +12,13 @@ const GET: u32 = 0x2f;
 const LIST: u32 = 0x30;
 const DELETE: u32 = 0x31;
 const INSERT: u32 = 0x32;
-/// Places in `struct ethtool_rxnfc`, and its bytes without the list that may follow.
+/// Offsets in `struct ethtool_rxnfc`, and its size without the list that may follow.
 const DATA: usize = 8;
 const RULE: usize = 16;
 const RULES: usize = 184;
 const PLACES: usize = 188;
 const BYTES: usize = 192;
-/// Places in the rule (`struct ethtool_rx_flow_spec`): flow type, values, masks, queue, location.
+/// Offsets in the rule (`struct ethtool_rx_flow_spec`): flow type, values, masks, queue, location.
 const FLOW_TYPE: usize = RULE;
 const VALUES: usize = RULE + 4;
 const MORE_VALUES: usize = VALUES + 52;
@@ -26,10 +26,10 @@ const MASKS: usize = MORE_VALUES + 20;
 const MORE_MASKS: usize = MASKS + 52;
 const QUEUE: usize = RULE + 152;
 const PLACE: usize = RULE + 160;
-/// Places in values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
+/// Offsets in values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
 const DESTINATION: usize = 4;
 const DESTINATION_PORT: usize = 10;
-/// Place of the VLAN tag in `struct ethtool_flow_ext`.
+/// Offset of the VLAN tag in `struct ethtool_flow_ext`.
 const TAG: usize = 10;
 /// UDP over IPv4 (UDP_V4_FLOW).
 const UDP4: u32 = 2;
@@ -41,12 +41,12 @@ const PRIORITY_SHIFT: u32 = 13;
 /// Flag in DATA of COUNT: the driver chooses locations itself. The other bits are the capacity.
 const SPECIAL_PLACES: u64 = 1 << 31;
 
-/// Ntuple rule: frames that go to a queue.
+/// Ntuple rule: match and target queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Frames that match.
+    /// Match.
     pub frames: Frames,
-    /// Queue that they go to.
+    /// Target queue.
     pub queue: u32,
 }
 
@@ -55,12 +55,12 @@ pub struct Rule {
 pub enum Frames {
     /// UDP datagrams over IPv4.
     Udp {
-        /// Destination address; `None`: any.
+        /// Destination address; `None` for any.
         destination: Option<Ipv4Addr>,
         /// Destination port.
         destination_port: u16,
     },
-    /// Frames with an IEEE 802.1Q tag of this priority (PCP), of any VLAN.
+    /// Frames with an IEEE 802.1Q tag of this priority (PCP), in any VLAN.
     Priority(u8),
 }
 
@@ -76,7 +76,7 @@ pub enum Placed {
 /// Ntuple rules of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Capacity of the table; [`MAX_STEERING_RULES`] where the driver does not say.
+    /// Capacity of the table; [`MAX_STEERING_RULES`] if the driver does not report it.
     pub capacity: u32,
     /// Rules by location, ascending.
     pub placed: Vec<(u32, Placed)>,
@@ -85,7 +85,8 @@ pub struct Rules {
 /// Reads a device's rules.
 ///
 /// # Errors
-/// The system's error; `EOPNOTSUPP` where the driver has none.
+///
+/// The system error; `EOPNOTSUPP` if the driver has no rules.
 pub fn rules(interface: &str) -> io::Result<Rules> {
     let mut count = Argument::new(COUNT, BYTES);
     // SAFETY: the fixed structure, and the command fills in no list.
@@ -113,9 +114,9 @@ pub fn rules(interface: &str) -> io::Result<Rules> {
     })
 }
 
-/// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list
-/// alone (ixgbe, mlx5, igb, igc). One that reports it with neither has rules all the same: the end of
-/// its table shows when a rule is inserted behind it.
+/// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list alone (ixgbe,
+/// mlx5, igb, igc). A driver that reports it with neither has rules anyway: the table's end shows when an insertion
+/// fails.
 fn capacity(count: &Argument, list: &Argument) -> u32 {
     let said = [count.long(DATA) & !SPECIAL_PLACES, list.long(DATA)];
     let said = said.into_iter().find(|capacity| *capacity > 0);
@@ -135,10 +136,11 @@ fn rule(interface: &str, place: u32) -> io::Result<Option<Placed>> {
     }
 }
 
-/// Inserts a rule at a location, in place of the one there.
+/// Inserts a rule at a location, replacing the one there.
 ///
 /// # Errors
-/// The system's error.
+///
+/// The system error.
 pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
     let mut argument = emit(place, rule);
     // SAFETY: the fixed structure, and the command reads no list.
@@ -148,7 +150,8 @@ pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
 /// Deletes the rule at a location.
 ///
 /// # Errors
-/// The system's error; `ENOENT` if there is none.
+///
+/// The system error; `ENOENT` if there is none.
 pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
     let mut argument = Argument::new(DELETE, BYTES);
     argument.set(PLACE, place.to_ne_bytes());
@@ -183,7 +186,7 @@ fn emit(place: u32, rule: Rule) -> Argument {
     argument
 }
 
-/// Rule in an answer, if [`Rule`] expresses all of it.
+/// Parses a rule, if [`Rule`] expresses all of it.
 fn parse(answer: &Argument) -> Placed {
     let frames = match answer.number(FLOW_TYPE) {
         UDP4 => {
@@ -204,7 +207,7 @@ fn parse(answer: &Argument) -> Placed {
         frames,
         queue: u32::try_from(answer.long(QUEUE)).unwrap_or(u32::MAX),
     };
-    // The encoding has to agree in every mask bit.
+    // All mask bits must match the encoding.
     let own = emit(answer.number(PLACE), rule);
     let is_same = |from: usize, to: usize| (from..to).all(|at| own.byte(at) == answer.byte(at));
     let has_same_masks = is_same(MASKS, MORE_MASKS + 20);
@@ -250,7 +253,7 @@ mod tests {
         assert_eq!(bytes, expected);
     }
 
-    /// Unproven on hardware: the same, and what `igb_add_ethtool_nfc_entry` of Linux 6.12 looks at.
+    /// Unproven on hardware: as above, with the fields that `igb_add_ethtool_nfc_entry` of Linux 6.12 reads.
     #[test]
     fn a_rule_by_priority_has_the_bytes_of_the_kernels_header() {
         let argument = emit(0, BY_PRIORITY);
