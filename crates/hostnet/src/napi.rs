@@ -57,7 +57,6 @@ pub struct QueueState {
 /// without the netlink family `netdev` only threads are visible.
 ///
 /// # Errors
-///
 /// [`NapiError::NoInterface`]; [`NapiError::System`].
 pub fn state(interface_index: u32) -> Result<Vec<QueueState>, NapiError> {
     let name = name_of(interface_index)?;
@@ -133,7 +132,6 @@ pub struct Guard {
 /// NAPI instances for one.
 ///
 /// # Errors
-///
 /// [`NapiError`]; everything is restored.
 pub fn switch(interface_index: u32, plan: &Plan) -> Result<Guard, NapiError> {
     plan.check()?;

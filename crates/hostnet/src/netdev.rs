@@ -91,7 +91,6 @@ impl Netdev {
     /// Opens the connection.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `ENOENT` if the kernel lacks the family.
     pub fn open() -> Result<Netdev, NetlinkError> {
         Family::open("netdev").map(Netdev)
@@ -166,7 +165,6 @@ impl Netdev {
     /// polls.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn set_polling(
         &mut self,

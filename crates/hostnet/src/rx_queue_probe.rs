@@ -86,7 +86,6 @@ impl ProbeSocket {
     /// Binds a port. Sent datagrams have the level's SO_PRIORITY and DSCP.
     ///
     /// # Errors
-    ///
     /// The address is in use or not of this host; the kernel refuses the priority (7 needs CAP_NET_ADMIN).
     pub fn bind(address: SocketAddrV4, level: Level, queues: ReceiveQueues) -> io::Result<Self> {
         // SO_REUSEPORT would silently join a port that another process shares, and the queues would be wrong. A socket

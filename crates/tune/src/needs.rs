@@ -98,7 +98,6 @@ impl Needs {
     /// only one.
     ///
     /// # Errors
-    ///
     /// No host is named `wanted`; holds the names of all hosts.
     pub fn of_system(
         system: &System,

@@ -219,19 +219,17 @@ pub trait Machine {
     /// Reads the current value of `setting`.
     ///
     /// # Errors
-    ///
     /// [`SettingError`].
     fn read(&mut self, setting: &Setting) -> Result<Value, SettingError>;
 
     /// Sets `setting` to `value`. The caller reads it back, because only it knows the earlier value.
     ///
     /// # Errors
-    ///
     /// [`SettingError`].
     fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError>;
 
     /// Existing settings that a change of `setting` may change too: a new number of queues resets all queue settings.
-    /// Folders that must be created for a document come first.
+    /// For a document, the missing folders that must be created first.
     fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
         let _ = setting;
         Vec::new()

@@ -30,7 +30,6 @@ impl Ethtool {
     /// Queue counts, in use and maximum.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `EOPNOTSUPP` if the driver does not report them.
     pub fn queues(&mut self, interface: &str) -> Result<Option<(Queues, Queues)>, NetlinkError> {
         self.get(GET, interface, |answer: AttributeReader<'_>| {
@@ -45,7 +44,6 @@ impl Ethtool {
     /// Sets the queue counts.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)

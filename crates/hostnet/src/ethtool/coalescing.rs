@@ -42,7 +42,6 @@ impl Ethtool {
     /// Current coalescing, without fields that the driver lacks.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `EOPNOTSUPP` if the driver does not report it.
     pub fn coalescing(&mut self, interface: &str) -> Result<Option<Coalescing>, NetlinkError> {
         self.get(GET, interface, parse)

@@ -31,7 +31,6 @@ impl Ethtool {
     /// lacks them.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn features(&mut self, interface: &str) -> Result<BTreeMap<String, Feature>, NetlinkError> {
         Ok(self.get(GET, interface, parse)?.unwrap_or_default())
@@ -40,7 +39,6 @@ impl Ethtool {
     /// Switches offloads; those the device cannot switch are left unchanged.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn set_features(
         &mut self,

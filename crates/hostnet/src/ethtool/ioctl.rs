@@ -63,7 +63,6 @@ impl Argument {
     /// Lets the kernel read and fill the structure.
     ///
     /// # Safety
-    ///
     /// With the sizes in its fields, the structure of the command ends within it.
     pub(super) unsafe fn exchange(&mut self, interface: &str) -> io::Result<()> {
         let socket = any_socket()?;

@@ -35,7 +35,6 @@ impl Ethtool {
     /// Opens the connection.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `ENOENT` if the kernel lacks the family.
     pub fn open() -> Result<Self, NetlinkError> {
         Family::open("ethtool").map(Self)

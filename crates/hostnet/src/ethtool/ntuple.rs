@@ -85,7 +85,6 @@ pub struct Rules {
 /// Reads a device's rules.
 ///
 /// # Errors
-///
 /// The system error; `EOPNOTSUPP` if the driver has no rules.
 pub fn rules(interface: &str) -> io::Result<Rules> {
     let mut count = Argument::new(COUNT, BYTES);
@@ -139,7 +138,6 @@ fn rule(interface: &str, place: u32) -> io::Result<Option<Placed>> {
 /// Inserts a rule at a location, replacing the one there.
 ///
 /// # Errors
-///
 /// The system error.
 pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
     let mut argument = emit(place, rule);
@@ -150,7 +148,6 @@ pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
 /// Deletes the rule at a location.
 ///
 /// # Errors
-///
 /// The system error; `ENOENT` if there is none.
 pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
     let mut argument = Argument::new(DELETE, BYTES);

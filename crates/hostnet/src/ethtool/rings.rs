@@ -26,7 +26,6 @@ impl Ethtool {
     /// Ring sizes, current and maximum.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `EOPNOTSUPP` if the driver does not report them.
     pub fn rings(
         &mut self,
@@ -44,7 +43,6 @@ impl Ethtool {
     /// Sets the ring sizes.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn set_rings(&mut self, interface: &str, rings: RingSizes) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)

@@ -47,7 +47,6 @@ pub struct ReceiveHash {
 /// Reads a device's receive hash.
 ///
 /// # Errors
-///
 /// The system error; `EOPNOTSUPP` if the driver has none.
 pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     let mut sizes = Argument::new(GET, REST);
@@ -84,7 +83,6 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
 /// number of queues, unlike a table that was set.
 ///
 /// # Errors
-///
 /// The system error; `EINVAL` for a table of another length.
 pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
     if table.is_empty() || table.len() > MAX_HASH_ENTRIES as usize {
@@ -135,7 +133,6 @@ fn queues(interface: &str) -> io::Result<u32> {
 /// Returns whether UDP over IPv4 is hashed over addresses and ports; otherwise over addresses alone.
 ///
 /// # Errors
-///
 /// The system error; `EOPNOTSUPP` if the driver does not report it; [`io::ErrorKind::Unsupported`] if other fields are
 /// hashed, which [`set_udp4_hashes_ports`] could not restore.
 pub fn udp4_hashes_ports(interface: &str) -> io::Result<bool> {
@@ -164,7 +161,6 @@ fn hashes_ports(fields: u64) -> Option<bool> {
 /// Hashes UDP over IPv4 over addresses and ports if `is_on`, otherwise over addresses alone.
 ///
 /// # Errors
-///
 /// The system error; `EOPNOTSUPP` or `EINVAL` if the driver has no choice.
 pub fn set_udp4_hashes_ports(interface: &str, is_on: bool) -> io::Result<()> {
     let ports = if is_on { HASHES_PORTS } else { 0 };

@@ -25,7 +25,6 @@ impl Ethtool {
     /// Time-stamping capabilities of a device.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn timestamps(&mut self, interface: &str) -> Result<Option<Timestamps>, NetlinkError> {
         self.get(GET, interface, |answer: AttributeReader<'_>| {

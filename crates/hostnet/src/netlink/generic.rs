@@ -25,7 +25,6 @@ impl Family {
     /// Opens a connection to the family of that name.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `ENOENT` if the kernel lacks the family.
     pub fn open(name: &str) -> Result<Self, NetlinkError> {
         let mut connection = Connection::open(NETLINK_GENERIC)?;

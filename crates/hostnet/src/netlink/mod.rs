@@ -98,7 +98,6 @@ impl Connection {
     /// Sends a request and returns its answers, none for most changes.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn request(
         &mut self,
@@ -113,7 +112,6 @@ impl Connection {
     /// Reads a whole, consistent table.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `EAGAIN` if the table changed during each of [`MAX_NETLINK_DUMPS`] dumps.
     pub fn dump(&mut self, kind: u16, payload: &[u8]) -> Result<Vec<Answer>, NetlinkError> {
         for _ in 0..MAX_NETLINK_DUMPS {

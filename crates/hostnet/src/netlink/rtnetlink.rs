@@ -16,7 +16,6 @@ impl Rtnetlink {
     /// Opens the connection in the calling thread's network namespace.
     ///
     /// # Errors
-    ///
     /// The system error.
     pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
@@ -40,7 +39,6 @@ impl Rtnetlink {
     /// Dumps the table that a request names.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn dump(
         &mut self,

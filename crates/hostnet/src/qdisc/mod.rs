@@ -52,7 +52,6 @@ impl Queueing {
     /// Opens the connection in the calling thread's network namespace.
     ///
     /// # Errors
-    ///
     /// The system error.
     pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
@@ -83,7 +82,6 @@ impl Queueing {
     /// Root of a device; `None` if none is listed.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn root(&mut self, interface: &str) -> Result<Option<RootQdisc>, NetlinkError> {
         let listed = self.list(interface)?;
@@ -108,7 +106,6 @@ impl Queueing {
     /// Qdisc of one transmit queue; `None` if the root is classless.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn of_queue(
         &mut self,
@@ -127,7 +124,6 @@ impl Queueing {
     /// Replaces the qdisc of one transmit queue.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`]; `EOPNOTSUPP` for a qdisc of another kind, or under a classless root.
     pub fn set_of_queue(
         &mut self,
@@ -155,7 +151,6 @@ impl Queueing {
     /// Frames sent through the qdisc of each transmit queue; empty if the queues have none.
     ///
     /// # Errors
-    ///
     /// [`NetlinkError`].
     pub fn sent(&mut self, interface: &str) -> Result<BTreeMap<u32, u64>, NetlinkError> {
         let listed = self.list(interface)?;

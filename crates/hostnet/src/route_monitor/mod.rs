@@ -171,7 +171,6 @@ impl RouteMonitor {
     /// Opens the socket in the calling thread's network namespace, without reading anything.
     ///
     /// # Errors
-    ///
     /// The system error.
     pub fn open(interface_index: u32) -> io::Result<RouteMonitor> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;

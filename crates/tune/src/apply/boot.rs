@@ -53,7 +53,6 @@ impl BootPart {
     /// Boot part with the running program and this folder.
     ///
     /// # Errors
-    ///
     /// [`BootError`]: the program no longer exists under its name.
     pub fn of_this_program(folder: &Path) -> Result<Self, BootError> {
         let program = std::env::current_exe().map_err(BootError::System)?;
@@ -110,7 +109,6 @@ impl BootPart {
     /// Loads the saved plan.
     ///
     /// # Errors
-    ///
     /// No plan is saved ([`io::ErrorKind::NotFound`]), or it is unreadable or of another version.
     pub fn load(folder: &Path) -> io::Result<SavedPlan> {
         let state = State::find(folder).map_err(|error| error.error)?;
@@ -134,7 +132,6 @@ impl BootPart {
     /// Returns `plan` with steps that save it; or that remove the saved plan, if nothing is to be set after a boot.
     ///
     /// # Errors
-    ///
     /// [`BootError`]: the program or folder will not exist at boot, or the current files cannot be read.
     pub fn added_to(
         &self,

@@ -16,7 +16,6 @@ impl Links {
     /// Interfaces that have a carrier now.
     ///
     /// # Errors
-    ///
     /// The system error.
     pub fn now() -> io::Result<Self> {
         let with_carrier = interfaces()?.into_iter();
@@ -28,7 +27,6 @@ impl Links {
     /// returns true. Returns those without one.
     ///
     /// # Errors
-    ///
     /// The system error.
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<String>> {
         let end = Instant::now() + LINK_PATIENCE;

@@ -85,7 +85,6 @@ pub struct Applied {
 /// nobody can replan, and the rest still helps. `is_stopped` is polled between steps.
 ///
 /// # Errors
-///
 /// [`ApplyError`]: nothing was changed, or everything was undone, except for what the error lists.
 pub fn apply(
     machine: &mut dyn Machine,

@@ -16,7 +16,6 @@ impl PlanFile {
     /// Parses a plan from JSON.
     ///
     /// # Errors
-    ///
     /// [`PlanError`].
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         of_form(text, "the plan", SCHEMA).map(Self)
@@ -26,7 +25,6 @@ impl PlanFile {
     /// this folder's journal, is allowed too.
     ///
     /// # Errors
-    ///
     /// [`ApplyError::Unplanned`]; or the journal cannot be read.
     pub fn admit(self, here: &Here, folder: &Path) -> Result<Plan, ApplyError> {
         let state = State::find(folder)?;

@@ -24,7 +24,6 @@ pub struct RolledBack {
 /// others.
 ///
 /// # Errors
-///
 /// [`ApplyError::State`], [`ApplyError::Foreign`], [`ApplyError::Form`]: nothing was restored.
 pub fn rollback(
     machine: &mut dyn Machine,

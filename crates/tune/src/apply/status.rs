@@ -44,7 +44,6 @@ pub struct Standing {
 /// Compares the applied values with the current ones; `None` if no plan is applied.
 ///
 /// # Errors
-///
 /// [`ApplyError::State`], [`ApplyError::Journal`], [`ApplyError::Form`].
 pub fn status(
     machine: &mut dyn Machine,

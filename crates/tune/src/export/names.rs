@@ -77,8 +77,8 @@ pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Om
     }
 }
 
-/// Receive queue of a step about a NAPI thread. Requires that the interface's instances in the plan are numbered
-/// without gaps, in the order of its queues from queue 0.
+/// Receive queue of a step about a NAPI thread. `None` unless the plan numbers the interface's instances without gaps,
+/// in the order of its queues from queue 0.
 fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
     let of_step = |step: &Step| {
         let Setting::Thread { name } = &step.setting else {

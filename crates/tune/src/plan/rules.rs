@@ -262,8 +262,8 @@ pub(super) fn plan(
     }
 }
 
-/// Removes rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses of other
-/// hosts are not isolane's.
+/// Plans to remove rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses
+/// of other hosts are not isolane's.
 fn stale(
     asked: &Asked<'_>,
     carrier: &Carrier<'_>,

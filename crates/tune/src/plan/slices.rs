@@ -103,8 +103,8 @@ fn bound_of(unit: Unit) -> String {
     format!("{GROUPS}/{}/cpuset.cpus", unit.name())
 }
 
-/// Cores to which another program has restricted a unit. If isolane's document exists, the restriction is its own: it
-/// is not written over one by others.
+/// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning never adds it to
+/// a restriction by others.
 fn bound_by_others(asked: &Asked<'_>, unit: Unit) -> Option<Vec<u16>> {
     if asked.facts.documents.contains_key(&unit.path()) {
         return None;

@@ -16,7 +16,6 @@ use crate::limits::MAX_INTERFACES;
 /// Interfaces of the calling thread's network namespace, in the kernel's order.
 ///
 /// # Errors
-///
 /// The system error.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut netlink = Rtnetlink::open()?;

@@ -81,7 +81,6 @@ impl Learner {
     /// Adds an observation: the queue of a datagram under this table. Returns whether it was new information.
     ///
     /// # Errors
-    ///
     /// [`Contradiction`]: earlier results are not reliable either.
     pub fn observe(
         &mut self,

@@ -39,7 +39,6 @@ impl Answerer {
     /// Binds the ports.
     ///
     /// # Errors
-    ///
     /// The port that could not be bound, and the reason: participants occupy their ports while they run.
     pub fn open(
         queues: ReceiveQueues,
@@ -69,7 +68,6 @@ impl Answerer {
     /// Answers until `time` has passed or `stop` is set.
     ///
     /// # Errors
-    ///
     /// The system error of a socket.
     pub fn serve(&self, time: Duration, stop: &AtomicBool) -> io::Result<Answered> {
         let end = Instant::now() + time;

@@ -159,7 +159,6 @@ pub enum PlaceError {
 /// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if it returns false.
 ///
 /// # Errors
-///
 /// [`PlaceError`]; [`PlaceError::Silent`] once each port of the peer was probed and none answered.
 pub fn place(
     question: &Question,

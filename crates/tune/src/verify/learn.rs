@@ -43,7 +43,6 @@ pub struct Lesson {
 /// Learns the hash. Calls `progress` with number and count of rounds at the start of each.
 ///
 /// # Errors
-///
 /// [`LearnError`].
 pub fn learn(
     machine: &mut dyn Machine,

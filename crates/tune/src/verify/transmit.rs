@@ -53,7 +53,6 @@ impl Departure {
 /// queues; `None` if the interface's queueing discipline does not count per queue.
 ///
 /// # Errors
-///
 /// The interface is gone, a level's priority is refused, or the kernel does not report the counters.
 pub fn departures(
     interface: &str,

@@ -55,7 +55,6 @@ pub struct WokenUp {
 /// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any sample.
 ///
 /// # Errors
-///
 /// The core does not exist, or the priority requires CAP_SYS_NICE.
 pub fn wake_up(what: WakeUp, stop: &AtomicBool) -> io::Result<Option<WokenUp>> {
     thread::scope(|scope| {

@@ -136,7 +136,6 @@ fn damaged_names() -> impl Iterator<Item = String> {
 /// They stay until the user removes them.
 ///
 /// # Errors
-///
 /// [`StateError`]: the folder cannot be read, or others can write to it.
 pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
     let Some(state) = State::find(folder)? else {
