@@ -76,8 +76,8 @@ pub struct Applied {
     pub after_reboot: Vec<String>,
     /// Ids of steps whose setting differed from the plan's assumption and was set anyway, at boot.
     pub unexpected: Vec<String>,
-    /// Skipped steps: at boot, any that failed; otherwise those for interrupts that the kernel does not let anyone
-    /// move.
+    /// Skipped steps: at boot, any that failed; otherwise those for managed interrupts and for other devices'
+    /// interrupts.
     pub left_out: Vec<Obstacle>,
 }
 

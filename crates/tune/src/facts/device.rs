@@ -61,7 +61,7 @@ pub struct ReceiveHash {
     /// True if the hash is symmetric: both directions of a flow are mapped to the same input, so function and key alone
     /// do not determine the queue.
     pub symmetric: bool,
-    /// True if UDP ports over IPv4 are hashed; if not, addresses only. `None` if not reported, or if neither is hashed.
+    /// True if UDP ports over IPv4 are hashed; if not, addresses only. `None` if not reported, or for other fields.
     pub udp4_hashes_ports: Option<bool>,
 }
 
