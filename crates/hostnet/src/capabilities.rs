@@ -3,8 +3,8 @@
 use std::fmt;
 use std::fs;
 
-/// Capabilities for loading and attaching, by number (linux/capability.h). Without CAP_PERFMON the
-/// verifier allows no computed offset into a packet, such as the end of a header with options.
+/// Capabilities for loading and attaching, by number (linux/capability.h). Without CAP_PERFMON the verifier allows no
+/// computed offset into a packet, such as the end of a header with options.
 const NEEDED: [(u32, &str); 3] = [
     (39, "CAP_BPF"),
     (38, "CAP_PERFMON"),
@@ -12,10 +12,10 @@ const NEEDED: [(u32, &str); 3] = [
 ];
 const CAP_NET_ADMIN: u32 = 12;
 
-/// Includes all of them but CAP_NET_ADMIN, from which they were split off.
+/// Superset of all of them but CAP_NET_ADMIN, for they were split off from it.
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Names, as in "CAP_BPF and CAP_NET_ADMIN".
+/// Capability names, displayed as in "CAP_BPF and CAP_NET_ADMIN".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(pub Vec<&'static str>);
 
@@ -25,21 +25,21 @@ impl fmt::Display for Names {
     }
 }
 
-/// Capabilities that the thread lacks; none if that cannot be read.
+/// Capabilities that the thread lacks; empty if unreadable.
 #[must_use]
 pub fn missing() -> Names {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     Names(effective(&status).map_or_else(Vec::new, missing_of))
 }
 
-/// Whether the thread has the capability of this number; false if that cannot be read.
+/// Returns whether the thread has the capability of this number; false if unreadable.
 #[must_use]
 pub fn has(number: u32) -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
 }
 
-/// Effective capabilities, a bit each.
+/// Effective capability set.
 fn effective(status: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -56,7 +56,7 @@ fn missing_of(effective: u64) -> Vec<&'static str> {
     NEEDED.iter().filter_map(lacks).collect()
 }
 
-/// Whether the process is in a user namespace, whose capabilities do not count for the kernel.
+/// Returns whether the process is in a user namespace, whose capabilities do not count for the kernel.
 #[must_use]
 pub fn in_user_namespace() -> bool {
     // The initial namespace maps all ids.
@@ -71,7 +71,7 @@ pub fn kernel_release() -> String {
     release.trim().to_owned()
 }
 
-/// Whether a release is at least this one; an unknown release counts as new.
+/// Returns whether a release is at least this one; an unknown release counts as new.
 #[must_use]
 pub fn is_since(release: &str, major: u32, minor: u32) -> bool {
     let mut numbers = release

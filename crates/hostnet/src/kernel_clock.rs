@@ -12,7 +12,7 @@ const UNSYNCHRONISED: libc::c_int = 0x40;
 pub fn is_synchronised() -> io::Result<bool> {
     // SAFETY: all bits of `timex` are numbers, for which zero is a value; `modes` of zero sets nothing.
     let mut clock: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: `clock` is a `timex` that lives and is ours to write to for the length of the call.
+    // SAFETY: `clock` is a `timex` that lives and is exclusively borrowed for the length of the call.
     if unsafe { libc::adjtimex(&raw mut clock) } < 0 {
         return Err(io::Error::last_os_error());
     }

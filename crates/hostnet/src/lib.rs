@@ -1,9 +1,8 @@
-//! What Linux reports and lets set about networking.
+//! Reading and setting of Linux networking.
 //!
-//! Interfaces, routes, neighbours, queues and queueing disciplines by [`netlink`], drivers by
-//! [`ethtool`], NAPI threads ([`napi`]). All calls act on the network namespace of the calling
-//! thread, or of the thread that opened the connection. This crate decides nothing: `datapath-xdp`
-//! routes frames by it, `tune` plans by it.
+//! Interfaces, routes, neighbours, queues and queueing disciplines by [`netlink`], drivers by [`ethtool`], NAPI threads
+//! ([`napi`]). All calls act on the network namespace of the calling thread, or of the thread that opened the
+//! connection. This crate decides nothing: `datapath-xdp` uses it to route frames, `tune` to plan.
 
 pub mod capabilities;
 pub mod ethtool;

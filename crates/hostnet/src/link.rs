@@ -1,5 +1,5 @@
-//! Links of the calling thread's network namespace: names and indexes, what the kernel reports, and
-//! the requests that make and change links.
+//! Links of the calling thread's network namespace: names, indexes and attributes, and the requests that create and
+//! change links.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -30,7 +30,7 @@ pub fn index_of(name: &str) -> io::Result<u32> {
     Ok(name_to_index(any_socket()?, name)?)
 }
 
-/// Socket for ioctls on links: any of this namespace's serves.
+/// Socket for ioctls on links: any socket of this namespace works.
 pub(crate) fn any_socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
 }
@@ -45,7 +45,7 @@ pub fn describe(index: u32) -> Result<LinkMessage, NetlinkError> {
     Rtnetlink::open()?.link(question)
 }
 
-/// Kernel's id of the XDP program on a link, in whatever mode.
+/// Id of the XDP program on a link, in any mode.
 #[must_use]
 pub fn xdp_program(link: &LinkMessage) -> Option<u32> {
     let mut attributes = link.attributes.iter();
@@ -53,14 +53,14 @@ pub fn xdp_program(link: &LinkMessage) -> Option<u32> {
         LinkAttribute::Xdp(xdp) => Some(xdp),
         _ => None,
     })?;
-    // With programs in several modes the kernel names each by its mode, and none as IFLA_XDP_PROG_ID.
+    // With programs in several modes, the kernel lists each by its mode, and omits IFLA_XDP_PROG_ID.
     xdp.iter().find_map(|attribute| match attribute {
         LinkXdp::ProgId(id) | LinkXdp::DrvProgId(id) | LinkXdp::SkbProgId(id) => Some(*id),
         _ => None,
     })
 }
 
-/// IPv4 address of an address message, for this host's own end of the link.
+/// Local IPv4 address in an address message.
 #[must_use]
 pub fn ipv4_address(message: &AddressMessage) -> Option<Ipv4Addr> {
     let mut attributes = message.attributes.iter();
@@ -70,23 +70,23 @@ pub fn ipv4_address(message: &AddressMessage) -> Option<Ipv4Addr> {
     })
 }
 
-/// Link as a test host reads it.
+/// Link attributes for test hosts.
 pub struct Link {
-    /// Its index.
+    /// Interface index.
     pub index: u32,
-    /// Its hardware address.
+    /// Hardware address.
     pub address: Vec<u8>,
-    /// Its counters.
+    /// Counters.
     pub counters: Stats64,
 }
 
-/// End of a veth pair to be made.
+/// Parameters of one end of a veth pair.
 pub struct VethEnd<'a> {
     /// Name of the link.
     pub name: &'a str,
     /// Size of the largest IP packet in bytes.
     pub mtu: u32,
-    /// Number of receive queues, and of transmit queues.
+    /// Number of receive queues, and equally of transmit queues.
     pub queues: u32,
 }
 
@@ -142,7 +142,7 @@ impl Rtnetlink {
         Ok(addresses.into_iter().filter_map(address).collect())
     }
 
-    /// Makes a veth pair: `here` in this connection's namespace, `there` in the other.
+    /// Creates a veth pair: `here` in this connection's namespace, `there` in the other.
     pub fn create_veth(
         &mut self,
         here: &VethEnd<'_>,
@@ -169,7 +169,7 @@ impl Rtnetlink {
         self.create_link(attributes)
     }
 
-    /// Makes a bridge without IGMP snooping.
+    /// Creates a bridge without IGMP snooping.
     pub fn create_bridge(&mut self, name: &str) -> Result<(), NetlinkError> {
         self.create_link(vec![
             LinkAttribute::IfName(name.into()),
@@ -227,7 +227,7 @@ impl Rtnetlink {
         self.set_link(index, LinkFlags::Up, Vec::new())
     }
 
-    /// Gives a link an IPv4 address, and with it the route to its subnet.
+    /// Adds an IPv4 address to a link, and with it the route to its subnet.
     pub fn add_address(
         &mut self,
         index: u32,

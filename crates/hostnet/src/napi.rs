@@ -1,25 +1,23 @@
-//! NAPI threads: the priority of receive work.
+//! NAPI threads: priorities of receive processing.
 //!
-//! By default the kernel receives frames in a soft interrupt, ahead of every thread of the core: the
-//! frames of a bulk queue delay the critical application as much as its own do. NAPI instances,
-//! usually one a queue, can run in threads instead, and threads have priorities.
+//! By default the kernel receives frames in a soft interrupt, ahead of all threads of the core: frames of a bulk queue
+//! delay the critical application as much as its own do. NAPI instances, usually one per queue, can run in threads
+//! instead, and threads have priorities.
 //!
 //! # Priorities
 //!
-//! The thread of a critical queue runs above the applications that wait for its frames. Threads of
-//! bulk queues run below them and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is
-//! worse than no thread: once starved, such a thread collects a whole poll budget of frames, and
-//! works it off for milliseconds with soft interrupts disabled. So a plan has real-time priorities
-//! only. A thread costs one wake-up more for each frame that comes alone: it pays under heavy bulk
-//! traffic.
+//! The thread of a critical queue runs above the applications that wait for its frames. Threads of bulk queues run
+//! below them and *above everything else* ([`Plan::around`]). SCHED_OTHER for bulk is worse than no thread: once
+//! starved, such a thread collects a whole poll budget of frames, and processes it for milliseconds with soft
+//! interrupts disabled. So a plan has real-time priorities only. A thread costs one more wake-up for each frame that
+//! arrives alone: it pays off under heavy bulk traffic.
 //!
 //! # Restoring
 //!
-//! [`switch`] returns a [`Guard`], which restores everything when it is dropped. A process that is
-//! killed leaves its settings, which are bounded. Threads belong to NAPI instances: on veth these end
-//! with the XDP program, elsewhere the threads stay at their priorities and do what the soft interrupt
-//! would have done. Interrupts stay deferred within the bounds of [`Polling`]. `isolane doctor` shows
-//! both, and a later [`Guard`] starts from them.
+//! [`switch`] returns a [`Guard`], which restores everything on drop. A killed process leaves its settings, which are
+//! bounded. Threads belong to NAPI instances: on veth these end with the XDP program, elsewhere the threads keep their
+//! priorities and do what the soft interrupt would have done. Interrupts stay deferred within the bounds of
+//! [`Polling`]. `isolane doctor` shows both, and a later [`Guard`] starts from them.
 
 mod error;
 mod plan;
@@ -39,24 +37,24 @@ use crate::limits::{MAX_NAPI_INSTANCES, NAPI_THREAD_PATIENCE};
 use crate::netdev::{Instance, Netdev, ReceiveQueue};
 use crate::netlink::NetlinkError;
 
-/// Receive work of one queue.
+/// Receive processing of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueState {
     /// Number of the receive queue.
     pub queue: u32,
-    /// The kernel's number of the NAPI instance that serves it.
+    /// Number of the NAPI instance that serves it.
     pub instance: u32,
-    /// Interrupt of the instance; `None` for devices without, or where the kernel does not say.
+    /// Interrupt of the instance; `None` if it has none, or if the kernel does not report it.
     pub interrupt: Option<u32>,
-    /// Thread of the instance; `None`: it runs in the soft interrupt.
+    /// Thread of the instance; `None` if it runs in the soft interrupt.
     pub thread: Option<ThreadState>,
-    /// Polling; `None` where the kernel does not say.
+    /// Polling; `None` if the kernel does not report it.
     pub polling: Option<Polling>,
 }
 
-/// Receive work of an interface's queues. Empty where the driver has no NAPI, or the kernel does not
-/// report it: without the netlink family `netdev` only threads are visible.
+/// Receive processing of an interface's queues. Empty if the driver has no NAPI, or the kernel does not report it:
+/// without the netlink family `netdev` only threads are visible.
 ///
 /// # Errors
 /// [`NapiError::NoInterface`]; [`NapiError::System`].
@@ -94,7 +92,7 @@ fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState
         .collect()
 }
 
-/// Instance of each queue: as the driver says, else in the order in which they were made.
+/// Instance of each queue: as the driver reports, else in order of creation.
 fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instance)> {
     let told: Vec<(u32, Instance)> = queues
         .iter()
@@ -130,8 +128,8 @@ pub struct Guard {
     state: Vec<QueueState>,
 }
 
-/// Moves the receive work of queues into threads. Attach XDP programs first: some drivers make new NAPI
-/// instances for one.
+/// Moves the receive processing of queues into threads. XDP programs must be attached first: some drivers create new
+/// NAPI instances for one.
 ///
 /// # Errors
 /// [`NapiError`]; everything is restored.
@@ -213,7 +211,7 @@ fn switch_queue(
     Ok(())
 }
 
-/// Switches threads off and on: the flag may date from before the instance was made, without a thread.
+/// Switches threads off and on: the flag may have been set before the instance was created, and then has no thread.
 fn start(
     netdev: &mut Option<Netdev>,
     known: Option<&QueueState>,
@@ -224,7 +222,7 @@ fn start(
             .set_threaded(known.instance, false)
             .and_then(|()| netdev.set_threaded(known.instance, true));
         match switched {
-            // A kernel before 6.17 switches all instances of a device only.
+            // Before Linux 6.17, only all instances of a device can be switched together.
             Err(error) if is_unknown(&error) => {}
             other => return Ok(other?),
         }
@@ -233,7 +231,7 @@ fn start(
     sysfs::set_threaded(interface, true)
 }
 
-/// Whether the kernel does not know a request, or an attribute of it.
+/// Returns whether the kernel does not support a request, or an attribute of it.
 fn is_unknown(error: &NetlinkError) -> bool {
     matches!(
         error.error.raw_os_error(),

@@ -1,5 +1,4 @@
-//! IPv4 neighbours of a link: their Ethernet addresses, as ARP or an administrator gave them to the
-//! kernel.
+//! IPv4 neighbours of a link: their Ethernet addresses, learnt by ARP or set by an administrator.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -18,15 +17,15 @@ use crate::netlink::{NetlinkError, Rtnetlink};
 /// Reachability state of a neighbour (RFC 4861 §7.3.2, which Linux follows for ARP too).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// Confirmed recently, or being confirmed while the old address is used (REACHABLE, DELAY, PROBE).
+    /// Recently confirmed, or being confirmed while the old address is in use (REACHABLE, DELAY, PROBE).
     Confirmed,
-    /// Not confirmed for a while; used until a probe fails (STALE).
+    /// Unconfirmed for a while; in use until a probe fails (STALE).
     Stale,
     /// Set by an administrator (PERMANENT, NOARP).
     Permanent,
-    /// Being asked for the first time (INCOMPLETE).
+    /// Unresolved: the first request is pending (INCOMPLETE).
     Asked,
-    /// It did not answer (FAILED).
+    /// Unreachable: no answer (FAILED).
     Failed,
 }
 
@@ -44,19 +43,19 @@ impl Certainty {
     }
 }
 
-/// Neighbour.
+/// Neighbour entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Ethernet address last seen, which may be out of date.
+    /// Last known Ethernet address, which may be outdated.
     pub mac: Option<MacAddress>,
     /// Reachability state.
     pub certainty: Certainty,
-    /// Round of the dump that last contained it.
+    /// Round of the last dump that contained it.
     pub round: u32,
 }
 
 impl Neighbour {
-    /// Address that frames may be sent to now.
+    /// Address to which frames may be sent now.
     #[must_use]
     pub fn usable(&self) -> Option<MacAddress> {
         match self.certainty {
@@ -81,7 +80,7 @@ impl Neighbours {
         }
     }
 
-    /// Adds or updates a neighbour; true if frames now go elsewhere.
+    /// Adds or updates a neighbour; returns whether the usable address changed.
     pub fn insert(&mut self, address: [u8; 4], neighbour: Neighbour) -> bool {
         if let Some(known) = self.known.get_mut(&address) {
             let has_changed = known.usable() != neighbour.usable();
@@ -96,12 +95,12 @@ impl Neighbours {
         true
     }
 
-    /// Removes a neighbour; true if it was known.
+    /// Removes a neighbour; returns whether it was known.
     pub(crate) fn remove(&mut self, address: [u8; 4]) -> bool {
         self.known.remove(&address).is_some()
     }
 
-    /// Ends a dump: removes neighbours that were not in it; true if there were any.
+    /// Ends a dump: removes neighbours that it did not contain; returns whether there were any.
     pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = self.known.len();
         self.known.retain(|_, neighbour| neighbour.round == round);
@@ -114,13 +113,13 @@ impl Neighbours {
         self.known.get(&address)
     }
 
-    /// Neighbours refused because the table was full.
+    /// Number of neighbours refused because the table was full.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Whether another neighbour would be refused.
+    /// Returns whether the table is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.known.len() == MAX_NEIGHBOURS

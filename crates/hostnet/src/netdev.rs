@@ -1,7 +1,7 @@
 //! Queues and NAPI instances of a device: the generic netlink family `netdev` (linux/netdev.h).
 //!
-//! The family came with Linux 6.7, settings of a NAPI instance with 6.13, its thread with 6.17. A
-//! kernel leaves attributes out that it does not know: each value here may be absent.
+//! The family exists since Linux 6.7, settings of a NAPI instance since 6.13, its thread since 6.17. A kernel omits
+//! attributes it does not know, so each value may be absent.
 
 use netlink_packet_core::DefaultNla;
 use serde::{Deserialize, Serialize};
@@ -60,26 +60,26 @@ impl From<u64> for XdpFeatures {
 pub struct ReceiveQueue {
     /// Number of the queue, from 0.
     pub number: u32,
-    /// NAPI instance that serves it, if the driver says so.
+    /// NAPI instance that serves it, if the driver reports it.
     pub napi: Option<u32>,
-    /// Whether an AF_XDP socket is bound to it (Linux 6.14).
+    /// True if an AF_XDP socket is bound to it (Linux 6.14).
     pub is_taken: bool,
 }
 
-/// NAPI instance: what receives the frames of one or several queues.
+/// NAPI instance, which receives the frames of one or several queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// The kernel's number of it.
+    /// Instance number.
     pub number: u32,
-    /// Its interrupt.
+    /// Interrupt.
     pub interrupt: Option<u32>,
-    /// Thread that runs it, if there is one.
+    /// Process id of its thread, if there is one.
     pub thread: Option<i32>,
     /// Polls that find no frame before interrupts are enabled again.
     pub deferred_interrupts: Option<u32>,
     /// Nanoseconds between two such polls.
     pub flush_timeout_ns: Option<u64>,
-    /// Whether it runs in a thread; `None` where the kernel cannot say.
+    /// True if it runs in a thread; `None` if the kernel does not report it.
     pub is_threaded: Option<bool>,
 }
 
@@ -87,10 +87,10 @@ pub struct Instance {
 pub struct Netdev(Family);
 
 impl Netdev {
-    /// Opens it.
+    /// Opens the connection.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `ENOENT` where the kernel lacks the family.
+    /// [`NetlinkError`]; `ENOENT` if the kernel lacks the family.
     pub fn open() -> Result<Netdev, NetlinkError> {
         Family::open("netdev").map(Netdev)
     }
@@ -151,8 +151,11 @@ impl Netdev {
         self.set(instance, [number(NAPI_THREADED, is_threaded.into())])
     }
 
-    /// Sets after how many polls without a frame interrupts are enabled again, and the nanoseconds
-    /// between two polls.
+    /// Sets the number of polls without a frame before interrupts are enabled again, and the nanoseconds between two
+    /// polls.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn set_polling(
         &mut self,
         instance: u32,

@@ -1,8 +1,8 @@
-//! IPv4 routes of a network namespace, and the route that a destination takes.
+//! IPv4 routes of a network namespace, and route look-up.
 //!
-//! The kernel looks into its tables in the order local, main, default (the policy rules that every
-//! machine starts with), and takes the longest prefix, then the smallest metric. [`Routes`] is sorted
-//! so: the first route that covers a destination is the one.
+//! The kernel searches its tables in the order local, main, default (the default policy rules), and takes the longest
+//! prefix, then the smallest metric. [`Routes`] is sorted in that order: the first route that covers a destination is
+//! the result.
 
 use std::net::Ipv4Addr;
 
@@ -15,30 +15,30 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use crate::limits::MAX_ROUTES;
 use crate::netlink::{NetlinkError, Rtnetlink};
 
-/// Tables that the kernel's default policy rules name, in order of look-up.
+/// Routing tables of the kernel's default policy rules, in order of look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
     /// The host's own addresses and broadcasts.
     Local,
-    /// Routes that `ip route` shows.
+    /// Routes shown by `ip route`.
     Main,
-    /// Usually empty.
+    /// Default table, usually empty.
     Default,
 }
 
 /// Treatment of a packet that takes a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteKind {
-    /// Leaves by an interface.
+    /// Forwarded through an interface.
     Unicast,
-    /// Stays: an address of this host.
+    /// Delivered locally: an address of this host.
     Local,
-    /// Leaves to the broadcast address.
+    /// Sent to the broadcast address.
     Broadcast,
     /// Refused: blackhole, unreachable, prohibit.
     Refused,
-    /// Leaves in a way that takes more than an Ethernet header: several paths, a tunnel, a
-    /// gateway of another family, a route for one type of service.
+    /// Sent in a way that takes more than an Ethernet header: several paths, a tunnel, a gateway of another family, a
+    /// route for one type of service.
     Intricate,
 }
 
@@ -55,15 +55,15 @@ pub struct Route {
     pub metric: u32,
     /// Treatment of a packet.
     pub kind: RouteKind,
-    /// Index of the interface; 0 where none is named.
+    /// Interface index; 0 if the route names none.
     pub interface: u32,
     /// Next hop, if the destination is not on the link.
     pub gateway: Option<[u8; 4]>,
     /// Preferred source address.
     pub source: Option<[u8; 4]>,
-    /// Largest packet in bytes, where an administrator has set it.
+    /// Route MTU in bytes, if an administrator has set it.
     pub mtu_bytes: Option<u32>,
-    /// Round of the dump that last contained it.
+    /// Round of the last dump that contained it.
     pub round: u32,
 }
 
@@ -77,7 +77,7 @@ impl Route {
             == 0
     }
 
-    /// What comes first is asked first.
+    /// Sort key: order of look-up.
     fn rank(&self) -> (Table, u8, u32) {
         (self.table, 32 - self.prefix_bits.min(32), self.metric)
     }
@@ -96,7 +96,7 @@ impl Route {
 #[derive(Debug)]
 pub struct Routes {
     sorted: Vec<Route>,
-    /// Routes refused for want of room since the last dump began.
+    /// Routes refused since the last dump began, because the table was full.
     refused: u64,
     /// Routes refused before it. They count until the dump ends, since any of them may be missing.
     refused_before: u64,
@@ -111,7 +111,7 @@ impl Routes {
         }
     }
 
-    /// Adds or updates a route; true if that changed anything.
+    /// Adds or updates a route; returns whether anything changed.
     pub fn insert(&mut self, route: Route) -> bool {
         if let Some(known) = self.sorted.iter_mut().find(|known| known.is_same(&route)) {
             let has_changed = known.mtu_bytes != route.mtu_bytes;
@@ -133,7 +133,7 @@ impl Routes {
         true
     }
 
-    /// Removes a route; true if it was known.
+    /// Removes a route; returns whether it was known.
     pub(crate) fn remove(&mut self, route: &Route) -> bool {
         let position = self.sorted.iter().position(|known| known.is_same(route));
         position.map(|at| self.sorted.remove(at)).is_some()
@@ -145,7 +145,7 @@ impl Routes {
         self.refused = 0;
     }
 
-    /// Ends a dump: removes routes that were not in it; true if that changed anything.
+    /// Ends a dump: removes routes that it did not contain; returns whether anything changed.
     pub(crate) fn end_dump(&mut self, round: u32) -> bool {
         let before = (self.sorted.len(), self.refused());
         self.sorted.retain(|route| route.round == round);
@@ -160,7 +160,7 @@ impl Routes {
         self.sorted.iter().find(|route| route.covers(address))
     }
 
-    /// Routes refused for want of room. With any, the route of a destination may be missing.
+    /// Number of routes refused because the table was full. If not 0, the route of a destination may be missing.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.max(self.refused_before)
@@ -319,7 +319,7 @@ mod tests {
         }
         assert_eq!(routes.refused(), 3);
         assert_eq!(routes.iter().count(), MAX_ROUTES);
-        // A reading that is not finished, and begun again, has shown nothing.
+        // A dump that restarts before its end has shown nothing.
         for _ in 0..2 {
             routes.begin_dump();
             assert_eq!(routes.refused(), 3);

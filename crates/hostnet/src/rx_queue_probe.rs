@@ -1,13 +1,12 @@
-//! UDP socket that tells the receive queue of each datagram: steering as seen above the stack, whatever
-//! the driver counts and names.
+//! UDP socket that reports the receive queue of each datagram: steering as seen above the stack, independent of driver
+//! counters and names.
 //!
-//! One socket for each queue shares the port (SO_REUSEPORT). A classic BPF filter of four steps chooses
-//! among them by the queue that the driver recorded on the frame (`SKF_AD_QUEUE`), so the socket on
-//! which a datagram arrives names its queue. SO_INCOMING_NAPI_ID would not do: on a socket that is not
-//! connected it keeps its first value.
+//! One socket per queue shares the port (SO_REUSEPORT). A classic BPF filter of four steps selects among them by the
+//! queue that the driver recorded on the frame (`SKF_AD_QUEUE`), so the receiving socket identifies the queue.
+//! SO_INCOMING_NAPI_ID does not work: on an unconnected socket it keeps its first value.
 //!
-//! Drivers record the queue plus one, and zero where it is unknown. veth records nothing: the sender's
-//! transmit queue stays on the frame, and is the receive queue.
+//! Drivers record the queue plus one, and zero if unknown. veth records nothing: the sender's transmit queue stays on
+//! the frame, and is the receive queue.
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
@@ -22,7 +21,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use crate::limits::MAX_PROBED_QUEUES;
 use crate::xdp_facts::XdpFacts;
 
-/// Place of the DSCP in the byte that IP_TOS sets.
+/// Offset of the DSCP in the byte that IP_TOS sets.
 const DSCP_SHIFT: u32 = 2;
 
 /// Receive queues of an interface that a probe distinguishes.
@@ -46,13 +45,13 @@ impl ReceiveQueues {
         })
     }
 
-    /// Number of the queues.
+    /// Number of queues.
     #[must_use]
     pub fn count(self) -> u32 {
         self.count
     }
 
-    /// Number of sockets: one a queue, and one for datagrams of none.
+    /// Number of sockets: one per queue, and one for datagrams of unknown queue.
     fn sockets(self) -> u32 {
         self.first + self.count + 1
     }
@@ -64,10 +63,10 @@ impl ReceiveQueues {
     }
 }
 
-/// UDP port that sends datagrams as those of a level, and tells the queue of those it receives.
+/// UDP port that sends datagrams with a level's marking, and reports the queue of received ones.
 #[derive(Debug)]
 pub struct ProbeSocket {
-    /// By the number that the driver records; the last one is for all others.
+    /// Sockets by the number that the driver records; the last is for all others.
     sockets: Vec<UdpSocket>,
     queues: ReceiveQueues,
 }
@@ -75,28 +74,27 @@ pub struct ProbeSocket {
 /// Received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Landed {
-    /// Its bytes, as far as they fit the buffer.
+    /// Length of its data, truncated to the buffer.
     pub length: usize,
     /// Address of the sender.
     pub from: SocketAddrV4,
-    /// Receive queue; `None` if it came by none of the interface's, as from this host.
+    /// Receive queue; `None` if it is none of the interface's, as for datagrams of this host.
     pub queue: Option<u32>,
 }
 
 impl ProbeSocket {
-    /// Binds a port. Datagrams it sends have the level's SO_PRIORITY and DSCP.
+    /// Binds a port. Sent datagrams have the level's SO_PRIORITY and DSCP.
     ///
     /// # Errors
-    /// The address is in use or not of this host; the kernel refuses the priority (7 needs
-    /// CAP_NET_ADMIN).
+    /// The address is in use or not of this host; the kernel refuses the priority (7 needs CAP_NET_ADMIN).
     pub fn bind(address: SocketAddrV4, level: Level, queues: ReceiveQueues) -> io::Result<Self> {
-        // A port that another socket shares would be joined silently, and the queues be wrong. A socket
-        // that does not share finds it in use.
+        // SO_REUSEPORT would silently join a port that another process shares, and the queues would be wrong. A socket
+        // without it fails then.
         if address.port() != 0 {
             drop(UdpSocket::bind(address)?);
         }
         let first = shared_socket(address, level)?;
-        // With port 0 the kernel has chosen: the other sockets take the same.
+        // With port 0 the kernel has chosen one, which the other sockets use too.
         let SocketAddr::V4(address) = first.local_addr()? else {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         };
@@ -109,7 +107,7 @@ impl ProbeSocket {
         Ok(port)
     }
 
-    /// Attaches the filter: the socket of the recorded number, the last one if there is none.
+    /// Attaches the filter, which selects the socket of the recorded number, or the last one.
     fn choose_by_queue(&self) -> io::Result<()> {
         let last = self.queues.sockets() - 1;
         let step = |code: u32, jump_if: u8, jump_else: u8, k: u32| libc::sock_filter {
@@ -129,7 +127,7 @@ impl ProbeSocket {
             len: steps.len() as u16,
             filter: steps.as_mut_ptr(),
         };
-        // The group has one filter, which any of its sockets accepts.
+        // The group has one filter, set through any of its sockets.
         set(self.first()?, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
     }
 
@@ -174,7 +172,7 @@ impl ProbeSocket {
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {
-                // ConnectionRefused is of an earlier datagram that no socket received.
+                // ConnectionRefused belongs to an earlier datagram that no socket received.
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
                 | io::ErrorKind::ConnectionRefused => Ok(None),
@@ -184,7 +182,7 @@ impl ProbeSocket {
     }
 }
 
-/// Socket that shares its port with others of this process's user.
+/// Socket that shares its port with other sockets of the same user.
 fn shared_socket(address: SocketAddrV4, level: Level) -> io::Result<UdpSocket> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
@@ -200,8 +198,8 @@ fn shared_socket(address: SocketAddrV4, level: Level) -> io::Result<UdpSocket> {
 
 /// Sets an option of SOL_SOCKET whose value is a plain C structure or number.
 fn set<T>(socket: &UdpSocket, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the value is of the stated length and alive during the call, as are the steps that a
-    // program's structure points to.
+    // SAFETY: the value is of the stated length and alive during the call, as are the steps that a program's structure
+    // points to.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -1,5 +1,4 @@
-//! Facts of kernel, process and interface on which AF_XDP and native XDP depend. Unknown facts are
-//! `None`.
+//! Prerequisites of AF_XDP and native XDP: facts about kernel, process and interface. Unknown facts are `None`.
 
 use std::fs;
 use std::io;
@@ -14,33 +13,33 @@ use crate::link::{self, index_of};
 use crate::netdev::{Netdev, XdpFeatures};
 use crate::netlink::Rtnetlink;
 
-/// Whether AF_XDP sockets can be opened.
+/// Availability of AF_XDP sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sockets {
-    /// The process may open them.
+    /// Permitted to the process.
     #[default]
     Granted,
-    /// The kernel has them, but this process may not open them.
+    /// Present in the kernel, but not permitted to the process.
     Refused,
-    /// The kernel has none, or the family is forbidden.
+    /// Absent from the kernel, or the family is forbidden.
     Absent,
 }
 
-/// Numbers of a device's queues, in the words of recorded machines.
+/// Queue counts of a device, in the form that is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Channels {
-    /// Queues that receive only.
+    /// Receive-only queues.
     pub receive: u32,
-    /// Queues that transmit only.
+    /// Transmit-only queues.
     pub transmit: u32,
-    /// Pairs of a receive and a transmit queue.
+    /// Queue pairs, for reception and transmission.
     pub combined: u32,
 }
 
 impl Channels {
-    /// Queues that receive.
+    /// Number of queues that receive.
     #[must_use]
     pub fn receiving(&self) -> u32 {
         self.receive + self.combined
@@ -61,13 +60,13 @@ impl From<Queues> for Channels {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// Index.
+    /// Interface index.
     pub index: u32,
-    /// Administratively up.
+    /// True if administratively up.
     pub is_up: bool,
-    /// Has a carrier.
+    /// True if it has a carrier.
     pub has_carrier: bool,
-    /// Has an IPv4 address.
+    /// True if it has an IPv4 address.
     pub has_address: bool,
     /// Size of the largest packet in bytes.
     pub mtu_bytes: Option<u32>,
@@ -77,13 +76,13 @@ pub struct Device {
     pub features: Option<XdpFeatures>,
     /// Program on its XDP hook. [`XdpFacts::look`] leaves it out: who loads programs can name them.
     pub program: Option<String>,
-    /// Receive queues that the device was made with.
+    /// Receive queues at the device's creation.
     pub made_receive_queues: Option<u32>,
-    /// Queues in use, where the driver reports them.
+    /// Queues in use, if the driver reports them.
     pub channels: Option<Channels>,
-    /// Queues that AF_XDP sockets are bound to, where the kernel reports them (Linux 6.14).
+    /// Queues with bound AF_XDP sockets, if the kernel reports them (Linux 6.14).
     pub taken_queues: Vec<u32>,
-    /// Whether the device removes VLAN tags of received frames.
+    /// True if the device removes VLAN tags of received frames.
     pub strips_vlan_tags: Option<bool>,
 }
 
@@ -106,15 +105,15 @@ pub struct XdpFacts {
     pub kernel_release: String,
     /// Capabilities for loading and attaching XDP programs that the process lacks.
     pub missing_capabilities: Vec<String>,
-    /// The process is in a user namespace, whose capabilities do not count.
+    /// True if the process is in a user namespace, whose capabilities do not count.
     pub is_in_user_namespace: bool,
-    /// `kernel.unprivileged_bpf_disabled`: 0 lets everybody use bpf(2).
+    /// `kernel.unprivileged_bpf_disabled`: 0 allows bpf(2) to all users.
     pub unprivileged_bpf_disabled: Option<u8>,
     /// Lockdown mode: "none", "integrity", "confidentiality".
     pub lockdown: Option<String>,
-    /// Whether AF_XDP sockets can be opened.
+    /// Availability of AF_XDP sockets.
     pub sockets: Sockets,
-    /// Bytes of memory that may be locked; `None`: unlimited.
+    /// Lockable memory in bytes; `None` for unlimited.
     pub lockable_bytes: Option<u64>,
     /// Name of the interface.
     pub interface: String,
@@ -147,7 +146,7 @@ impl XdpFacts {
         }
     }
 
-    /// Whether the kernel is at least this release.
+    /// Returns whether the kernel is at least this release.
     #[must_use]
     pub fn is_kernel_since(&self, major: u32, minor: u32) -> bool {
         capabilities::is_since(&self.kernel_release, major, minor)
@@ -170,7 +169,7 @@ fn sockets() -> Sockets {
             _ => Sockets::Refused,
         };
     }
-    // SAFETY: the descriptor was just made, and is nobody else's.
+    // SAFETY: the descriptor was just created, and nothing else uses it.
     unsafe { libc::close(descriptor) };
     Sockets::Granted
 }

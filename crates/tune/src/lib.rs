@@ -1,18 +1,16 @@
-//! A machine set up for critical topics: what it is like, what of it stands in the way, what to change, and whether
-//! that works.
+//! Tuning of a Linux host for critical topics: reads the host, reports obstacles, plans settings, applies them
+//! reversibly, and verifies them.
 //!
-//! [`probe`] reads a machine into [`Facts`], which are plain values that can be recorded;
-//! [`examine`] turns facts, and what a description needs, into [`Finding`]s: what is so, what it
-//! costs, what to do; [`plan()`] into a [`Plan`]: settings, from what to what, why, at what price. Both are
-//! pure functions, so that recorded machines are their tests. `probe` changes nothing: it reads sysfs and
-//! procfs, asks netlink, and opens a socket that it closes again.
+//! [`probe`] reads the host into [`Facts`], plain values that can be recorded. [`examine`] compares facts with what a
+//! description needs and returns [`Finding`]s; [`plan()`] returns a [`Plan`]: settings, old and new value, reason and
+//! cost. Both are pure functions, tested with recorded hosts. `probe` changes nothing: it reads sysfs and procfs,
+//! queries netlink and ptp4l, reads clocks, and opens a socket that it closes again.
 //!
-//! [`mod@apply`] carries plans out, with a journal of what was found, and undoes them; [`verify`] measures what
-//! settings only promise: where datagrams land and leave, and how late threads wake. [`steer`] knows where a receive
-//! hash brings datagrams. [`export()`] writes plans in the forms of other tools.
+//! [`mod@apply`] carries out plans, with a journal of the values found, and rolls them back. [`verify`] measures what
+//! settings only promise: receive and transmit queues of datagrams, and wake-up latency. [`steer`] predicts the queue a
+//! receive hash selects. [`export()`] writes plans in the formats of other tools.
 //!
-//! Beside them, for those who ask why nothing arrives: what packet filters do with a port
-//! ([`packet_filters`]), which starts the system's own tools to list their rules.
+//! [`packet_filters`] reports how packet filters treat a port; it runs the system's own tools to list their rules.
 
 #![forbid(unsafe_code)]
 

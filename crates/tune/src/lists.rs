@@ -1,6 +1,6 @@
-//! Numbers of cores as the kernel writes them: lists (`0-2,6`) and masks (`0000000f`).
+//! Core numbers in the kernel's formats: lists (`0-2,6`) and masks (`0000000f`).
 
-/// Numbers as the kernel lists them, `0-2,6`; they are ascending.
+/// Formats ascending numbers as a kernel list, `0-2,6`.
 pub(crate) fn list(numbers: &[u16]) -> String {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for number in numbers {
@@ -19,7 +19,7 @@ pub(crate) fn list(numbers: &[u16]) -> String {
     ranges.join(",")
 }
 
-/// The cores of a mask, ascending; `None`: it is none.
+/// Parses a mask into ascending cores; `None` if `mask` is not hexadecimal.
 pub(crate) fn cores_of_mask(mask: &str) -> Option<Vec<u16>> {
     let digits: Vec<u32> = mask
         .chars()
@@ -33,7 +33,7 @@ pub(crate) fn cores_of_mask(mask: &str) -> Option<Vec<u16>> {
     Some(bits.collect())
 }
 
-/// A mask of these cores, as long as another one: what is written is read back as the same text.
+/// Formats cores as a mask with the length and commas of `like`, so that it reads back as the same text.
 pub(crate) fn mask_like(like: &str, cores: &[u16]) -> String {
     let set = |digit: usize| {
         let bits = (0..4).filter(|bit| {

@@ -1,4 +1,4 @@
-//! What a description wants of one of its hosts.
+//! Requirements of a description for one of its hosts.
 
 use core::ops::Range;
 use std::net::Ipv4Addr;
@@ -12,74 +12,72 @@ mod flows;
 
 pub use flows::{DescribedFlow, Way};
 
-/// What one host of a system needs.
+/// Requirements of one host of a system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The system's domain.
+    /// DDS domain of the system.
     pub domain: u32,
-    /// The host's name; `None`: it is not known which of the hosts this machine is.
+    /// Host name; `None` if this machine matches no described host.
     pub host: Option<String>,
     /// Names of all hosts.
     pub hosts: Vec<String>,
-    /// The interface that carries its topics.
+    /// Interface that carries the host's topics.
     pub interface: Option<String>,
-    /// The executor's core.
+    /// Core of the executor.
     pub core: Option<u16>,
-    /// The highest level among its topics.
+    /// Highest level among the host's topics.
     pub highest_level: Option<u8>,
-    /// Datagrams that may wait at one socket while the host is kept from reading, and of which level
-    /// they are: the level with the most.
+    /// Level with the most datagrams that may queue at one socket during a stall, and their number.
     pub waiting_datagrams: Option<(u8, u64)>,
-    /// Participants of the host that peers know without discovery.
+    /// Participants of this host that peers know without discovery.
     pub participants: Vec<DescribedPlace>,
-    /// Its topics, in the order of the description.
+    /// Topics of this host, in the order of the description.
     pub topics: Vec<NeededTopic>,
-    /// The flows between described participants of this host and of others.
+    /// Flows between described participants of this host and of other hosts.
     pub flows: Vec<DescribedFlow>,
-    /// The device's queue of each level's lane.
+    /// Device queue of each level's lane.
     pub lane_queues: [u32; Level::COUNT],
-    /// Whether the description names them, rather than leaving them all on the first queue.
+    /// True if the description names the queues; otherwise all lanes use the first queue.
     pub names_queues: bool,
-    /// Whether its executor never sleeps.
+    /// True if the executor never sleeps.
     pub spins: bool,
-    /// Whether its lanes are to have the device read and write their frames itself, or not to be at all.
+    /// True if lanes require zero-copy mode with a native attachment.
     pub asks_for_zero_copy: bool,
-    /// The VLAN its frames are sent in.
+    /// VLAN of the host's frames.
     pub vlan: Option<u16>,
 }
 
-/// A topic that a host has to do with.
+/// Topic that a host sends or receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededTopic {
-    /// Its name.
+    /// Topic name.
     pub name: String,
-    /// Its level.
+    /// Topic level.
     pub level: u8,
-    /// The host sends it.
+    /// True if the host sends it.
     pub is_sent: bool,
-    /// The host receives it.
+    /// True if the host receives it.
     pub is_received: bool,
 }
 
-/// Where a described participant is reached.
+/// Addresses of a described participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescribedPlace {
-    /// Its name.
+    /// Participant name.
     pub name: String,
-    /// Its address.
+    /// IPv4 address.
     pub address: Ipv4Addr,
-    /// Its UDP ports, one a level.
+    /// UDP ports, one per level.
     pub ports: Range<u16>,
 }
 
 impl Needs {
-    /// The topics from a level on, of this host.
+    /// Topics of this host at or above `level`.
     pub fn topics_from(&self, level: u8) -> impl Iterator<Item = &NeededTopic> {
         self.topics.iter().filter(move |topic| topic.level >= level)
     }
 
-    /// The level from which on topics are critical, by a profile: the one it names, else the highest there is.
-    /// `None`: the host has none.
+    /// Lowest critical level: the profile's, else the host's highest. `None` if the host has no critical topic.
     pub fn critical_level(&self, tuning: &Tuning) -> Option<u8> {
         let highest = self.highest_level?;
         match tuning.critical_level.value {
@@ -88,7 +86,7 @@ impl Needs {
         }
     }
 
-    /// The needs of the domain alone, where there is no description.
+    /// Requirements without a description: the domain alone.
     pub fn of_domain(domain: u32) -> Self {
         Self {
             domain,
@@ -96,11 +94,11 @@ impl Needs {
         }
     }
 
-    /// The needs of a host of a system: of that name, else the one that is called as the machine is,
-    /// else the only one there is.
+    /// Requirements of one host of a system: the host named `wanted`, else the one named like the machine, else the
+    /// only one.
     ///
     /// # Errors
-    /// There is no host of that name; the names of those there are.
+    /// No host is named `wanted`; holds the names of all hosts.
     pub fn of_system(
         system: &System,
         wanted: Option<&str>,
@@ -177,7 +175,7 @@ impl Needs {
     }
 }
 
-/// Datagrams of a topic that come while the host is kept from reading: one a period from each sender.
+/// Datagrams of a topic that arrive during a stall: one per period from each sender.
 fn waiting(topic: &Topic) -> u64 {
     let senders = topic.from.value.len() as u64;
     let periods = match topic.period.value {

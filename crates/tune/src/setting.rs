@@ -1,8 +1,7 @@
-//! What a plan changes: places on a machine that can be read and set, and what stands in them.
+//! Settings of a machine and their values.
 //!
-//! A [`Setting`] names a place, a [`Value`] what it holds. Both are plain and serialisable, for they
-//! are written to the journal before anything is changed. A [`Machine`] reads and writes them: the
-//! one this process runs on, or one of a test.
+//! A [`Setting`] names a place, a [`Value`] its content. Both are serialisable, because they are written to the journal
+//! before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in tests.
 
 mod agreement;
 mod document;
@@ -21,154 +20,151 @@ use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdis
 pub(crate) use self::document::BEFORE_ARGUMENTS;
 pub use self::document::{CoreList, Document, Unit};
 
-/// A place on a machine.
+/// Place on a machine that can be read and set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Setting {
-    /// A file of sysfs, procfs or debugfs that holds one value: [`Value::Text`]. Where it lists what may
-    /// be chosen (`always [madvise] never`), its value is the chosen word.
+    /// File of sysfs, procfs or debugfs with one value: [`Value::Text`]. In a list of choices (`always [madvise]
+    /// never`), the value is the chosen word.
     Attribute {
-        /// Where it is.
+        /// Path of the file.
         path: String,
     },
-    /// A file on disk that is ours, whole: [`Value::Text`] with the ends of its lines, or [`Value::Absent`] if there
-    /// is none. What a plan writes there is a [`Value::Document`].
+    /// File on disk that isolane owns whole: [`Value::Text`] with line ends, or [`Value::Absent`]. A plan writes it as
+    /// a [`Value::Document`].
     Document {
-        /// Where it is.
+        /// Path of the file.
         path: String,
     },
-    /// A folder that documents of ours are in: [`Value::Present`], or [`Value::Absent`]. It is taken
-    /// away only when nothing is left in it.
+    /// Folder of such documents: [`Value::Present`] or [`Value::Absent`]. It is removed only when empty.
     Folder {
-        /// Where it is.
+        /// Path of the folder.
         path: String,
     },
-    /// How many queues a device has: [`Value::Queues`].
+    /// Number of queues of a device: [`Value::Queues`].
     Channels {
-        /// The device.
+        /// Device name.
         interface: String,
     },
-    /// How many frames its rings hold: [`Value::Rings`].
+    /// Ring sizes of a device in frames: [`Value::Rings`].
     Rings {
-        /// The device.
+        /// Device name.
         interface: String,
     },
-    /// When it interrupts: [`Value::Coalescing`].
+    /// Interrupt coalescing of a device: [`Value::Coalescing`].
     Coalescing {
-        /// The device.
+        /// Device name.
         interface: String,
     },
-    /// An offload, by the kernel's name of it (`rx-gro`): [`Value::Switch`].
+    /// Offload, by its kernel name (`rx-gro`): [`Value::Switch`].
     Feature {
-        /// The device.
+        /// Device name.
         interface: String,
-        /// The kernel's name.
+        /// Kernel name of the offload.
         feature: String,
     },
-    /// The queue of each entry of the receive hash's table: [`Value::Table`].
+    /// RSS indirection table, one queue per entry: [`Value::Table`].
     RssTable {
-        /// The device.
+        /// Device name.
         interface: String,
     },
-    /// Whether the receive hash takes the UDP ports of IPv4 in: [`Value::Switch`].
+    /// Inclusion of UDP ports over IPv4 in the receive hash: [`Value::Switch`].
     UdpHash {
-        /// The device.
+        /// Device name.
         interface: String,
     },
-    /// A rule that steers received frames, by its place in the device: [`Value::Rule`], or
-    /// [`Value::Absent`].
+    /// Receive flow rule, by its location in the device: [`Value::Rule`] or [`Value::Absent`].
     FlowRule {
-        /// The device.
+        /// Device name.
         interface: String,
-        /// Its place.
+        /// Rule location.
         location: u32,
     },
-    /// How frames wait for a device: [`Value::Qdisc`].
+    /// Root queueing discipline of a device: [`Value::Qdisc`].
     RootQdisc {
-        /// The device.
+        /// Device name.
         interface: String,
     },
-    /// How frames wait for one transmit queue of a root with classes: [`Value::QueueQdisc`].
+    /// Queueing discipline of one transmit queue under a classful root: [`Value::QueueQdisc`].
     QueueQdisc {
-        /// The device.
+        /// Device name.
         interface: String,
-        /// The queue.
+        /// Transmit queue.
         queue: u16,
     },
-    /// How a thread of the kernel is scheduled, by its name (`irq/24-eth0-rx-0`), for its number
-    /// is another one after each restart: [`Value::Thread`], or [`Value::Absent`] while there is none
-    /// of that name.
+    /// Scheduling of a kernel thread, by name (`irq/24-eth0-rx-0`), because its process id changes with each restart:
+    /// [`Value::Thread`], or [`Value::Absent`] while no thread has the name.
     Thread {
-        /// Its name.
+        /// Thread name.
         name: String,
     },
 }
 
-/// What stands in a [`Setting`].
+/// Content of a [`Setting`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
-    /// Nothing: the file or rule does not exist.
+    /// Absence of the file, rule or thread.
     Absent,
-    /// The folder exists.
+    /// Presence of the folder.
     Present,
-    /// Text; of an attribute without the end of the line.
+    /// Text; of an attribute, without the line end.
     Text(String),
-    /// The text of a file, by its parameters.
+    /// File text, as its parameters.
     Document(Document),
-    /// On or off.
+    /// Switch position.
     Switch(bool),
-    /// Queues.
+    /// Queue counts.
     Queues(Queues),
-    /// Rings.
+    /// Ring sizes.
     Rings(RingSizes),
-    /// Interrupts; fields that the driver does not have are `None`, and stay as they are.
+    /// Interrupt coalescing. Fields the driver lacks are `None`, and are left unchanged.
     Coalescing(Coalescing),
-    /// A queue for each entry.
+    /// Queue of each table entry.
     Table(Vec<u32>),
-    /// A rule.
+    /// Flow rule.
     Rule(FlowRule),
-    /// A queueing discipline.
+    /// Root queueing discipline.
     Qdisc(RootQdisc),
-    /// That of one queue.
+    /// Queueing discipline of one queue.
     QueueQdisc(QueueQdisc),
-    /// A thread's class and cores.
+    /// Scheduling class and cores of a thread.
     Thread(ThreadClass),
 }
 
-/// How a thread of the kernel is scheduled.
+/// Scheduling of a kernel thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadClass {
-    /// SCHED_FIFO's priority; `None`: the ordinary class.
+    /// `SCHED_FIFO` priority; `None` for the ordinary class.
     pub fifo: Option<u8>,
-    /// The cores it may run on, ascending; empty: not looked at, and left as they are (an interrupt's
-    /// thread follows its interrupt).
+    /// Cores the thread may run on, ascending. Empty: neither read nor changed (an interrupt's thread follows its
+    /// interrupt).
     pub cores: Vec<u16>,
 }
 
-/// Why a setting could not be read or set.
+/// Reason that a setting cannot be read or set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// The place does not exist: no such interface, file, thread.
+    /// No such interface, file or thread.
     Gone,
-    /// It exists, and this machine has no such thing there: the driver lacks it.
+    /// The driver or kernel lacks this setting.
     Unsupported,
-    /// This process may not: rights, or a file system that is read-only.
+    /// Permission denied, or a read-only file system.
     Refused(String),
-    /// An interrupt that the kernel has placed itself, and lets nobody move; or it has no room where it was to go.
+    /// The kernel manages this interrupt's affinity itself, or the target core has no free vector.
     Immovable(String),
-    /// It was set, and reads as something else: the driver accepts and ignores.
+    /// The write succeeded, and another value reads back: the driver ignored it.
     Ignored {
-        /// What it reads as.
+        /// Value that reads back.
         found: Box<Value>,
     },
-    /// What the system said.
+    /// Any other system error, as text.
     System(String),
 }
 
 impl Setting {
-    /// Whether it is on disk, and not in the kernel.
+    /// Returns whether the setting is on disk, so that it survives a boot.
     pub(crate) fn is_kept_by_a_boot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
     }
@@ -181,7 +177,7 @@ impl From<NetlinkError> for SettingError {
 }
 
 impl SettingError {
-    /// What an error of a system call means for a setting. `words`: what else the kernel said.
+    /// Maps a system error to its meaning for a setting. `words`: additional text from the kernel.
     pub(crate) fn of_system(error: &io::Error, words: Option<&str>) -> Self {
         let said = match words {
             Some(words) => format!("{error}: {words}"),
@@ -218,23 +214,22 @@ impl fmt::Display for SettingError {
 
 impl std::error::Error for SettingError {}
 
-/// A machine whose settings can be read and set.
+/// Machine whose settings can be read and set.
 pub trait Machine {
-    /// What stands there now.
+    /// Reads the current value of `setting`.
     ///
     /// # Errors
     /// [`SettingError`].
     fn read(&mut self, setting: &Setting) -> Result<Value, SettingError>;
 
-    /// Sets it. What was written is not read back: that is for the caller, who knows what came before.
+    /// Sets `setting` to `value`. The caller reads it back, because only it knows the earlier value.
     ///
     /// # Errors
     /// [`SettingError`].
     fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError>;
 
-    /// Settings that a change of this one may change too: a device that gets another number of queues
-    /// resets what is about queues. And folders that must be made for a document first. None that
-    /// does not exist.
+    /// Existing settings that a change of `setting` may change too: a new number of queues resets all queue settings.
+    /// For a document, the missing folders that must be created first.
     fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
         let _ = setting;
         Vec::new()

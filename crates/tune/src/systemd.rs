@@ -1,11 +1,11 @@
-//! Names as systemd has them, for the unit that `apply` makes and the one that `export` prints.
+//! Unit names of systemd, for the units that `apply` and `export` write.
 
-/// The unit of an interface: there while the interface is.
+/// Name of the interface's device unit, which is active while the interface exists.
 pub(crate) fn device_of(interface: &str) -> String {
     format!("sys-subsystem-net-devices-{}.device", escaped(interface))
 }
 
-/// A name in a unit's name: what is not a letter, a digit or one of `:_.` is its number (systemd.unit(5)).
+/// Escapes a name for a unit name: other bytes than letters, digits and `:_.` become `\xNN` (systemd.unit(5)).
 fn escaped(name: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {

@@ -1,10 +1,9 @@
-//! A folder for a journal, for the tests of what keeps one.
+//! Journal folder for tests.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A folder of one test, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -12,7 +11,7 @@ impl Folder {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("isolane-tune-{}-{number}", std::process::id());
-        // In memory where that can be had: each plan waits several times for a disk.
+        // In memory if possible, because each plan syncs to disk several times.
         let memory = PathBuf::from("/dev/shm");
         let base = match memory.is_dir() {
             true => memory,

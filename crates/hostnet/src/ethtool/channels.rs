@@ -1,4 +1,4 @@
-//! Channels: the numbers of a device's queues.
+//! Channels: queue counts of a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,23 +14,23 @@ const RX: u16 = 6;
 const TX: u16 = 7;
 const COMBINED: u16 = 9;
 
-/// Numbers of a device's queues.
+/// Queue counts of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Queues {
-    /// Queues that receive only.
+    /// Receive-only queues.
     pub rx: u32,
-    /// Queues that transmit only.
+    /// Transmit-only queues.
     pub tx: u32,
-    /// Pairs of a receive and a transmit queue.
+    /// Queue pairs, for reception and transmission.
     pub combined: u32,
 }
 
 impl Ethtool {
-    /// Queues in use, and the maximum of each.
+    /// Queue counts, in use and maximum.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `EOPNOTSUPP` where the driver does not say.
+    /// [`NetlinkError`]; `EOPNOTSUPP` if the driver does not report them.
     pub fn queues(&mut self, interface: &str) -> Result<Option<(Queues, Queues)>, NetlinkError> {
         self.get(GET, interface, |answer: AttributeReader<'_>| {
             let [now, most] = [[RX, TX, COMBINED], [RX_MAX, TX_MAX, COMBINED_MAX]].map(|kinds| {
@@ -41,7 +41,10 @@ impl Ethtool {
         })
     }
 
-    /// Sets the numbers of queues.
+    /// Sets the queue counts.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn set_queues(&mut self, interface: &str, queues: Queues) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, queues.rx))

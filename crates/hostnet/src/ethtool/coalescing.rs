@@ -1,10 +1,9 @@
 //! Interrupt coalescing.
 //!
-//! A driver may refuse a whole request for a field that changes nothing, or that another field
-//! forbids. So only differences are sent, in an order that all drivers accept. ice and iavf refuse
-//! times while adaptive moderation is on (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`). igc and
-//! igb, whose queue pairs share an interrupt, copy the receive times to the transmit side and refuse
-//! others (`igc_ethtool_set_coalesce`).
+//! A driver may reject a whole request for a field that changes nothing, or that another field rules out. So only
+//! differences are sent, in an order that all drivers accept. ice and iavf reject times while adaptive moderation is on
+//! (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`). igc and igb, whose queue pairs share an interrupt, copy the
+//! receive times to the transmit side and reject others (`igc_ethtool_set_coalesce`).
 
 use netlink_packet_core::DefaultNla;
 use serde::{Deserialize, Serialize};
@@ -24,9 +23,9 @@ pub struct Coalescing {
     pub tx_usecs: Option<u32>,
     /// Sent frames until the interrupt.
     pub tx_frames: Option<u32>,
-    /// Whether the driver adapts the receive times to the load.
+    /// True if the driver adapts the receive times to the load.
     pub adaptive_rx: Option<bool>,
-    /// Whether the driver adapts the transmit times to the load.
+    /// True if the driver adapts the transmit times to the load.
     pub adaptive_tx: Option<bool>,
 }
 
@@ -40,16 +39,19 @@ const ADAPTIVE_RX: u16 = 11;
 const ADAPTIVE_TX: u16 = 12;
 
 impl Ethtool {
-    /// Coalescing as it is set; the kernel leaves out what the driver lacks.
+    /// Current coalescing, without fields that the driver lacks.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `EOPNOTSUPP` where the driver does not say.
+    /// [`NetlinkError`]; `EOPNOTSUPP` if the driver does not report it.
     pub fn coalescing(&mut self, interface: &str) -> Result<Option<Coalescing>, NetlinkError> {
         self.get(GET, interface, parse)
     }
 
-    /// Sets the fields that are given. Where a queue pair shares an interrupt (igb, igc), the transmit
-    /// time follows the receive time; reading back shows whether it did.
+    /// Sets the fields that are given. Where a queue pair shares an interrupt (igb, igc), the transmit time follows the
+    /// receive time; reading back shows whether it did.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn set_coalescing(
         &mut self,
         interface: &str,
@@ -151,7 +153,7 @@ fn changes(now: Times, wanted: Times) -> impl Iterator<Item = Times> {
         frames: changed(now.frames, wanted.frames),
         adaptive: None,
     };
-    // The adaptive setting at the end, also where none is wanted.
+    // The final adaptive setting, even if none is requested.
     let is_moved_then = wanted.adaptive.or(now.adaptive);
     let is_set_while_off = times != Times::default() && is_moved_then == Some(true);
     let (first, is_moved_now) = match is_set_while_off {

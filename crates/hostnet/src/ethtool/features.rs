@@ -13,27 +13,33 @@ const SET: u8 = 12;
 const CHANGEABLE: u16 = 2;
 const WANTED: u16 = 3;
 const ACTIVE: u16 = 4;
-/// Features that nobody can change.
+/// Features that cannot be changed.
 const FIXED: u16 = 5;
 
-/// Offload.
+/// State of an offload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Feature {
-    /// The offload is on.
+    /// True if the offload is on.
     pub is_on: bool,
-    /// The offload can be switched.
+    /// True if the offload can be switched.
     pub is_changeable: bool,
 }
 
 impl Ethtool {
-    /// Offloads by the kernel's name. Left out are those that are off and cannot be switched on,
-    /// which the kernel lists though the device lacks them.
+    /// Offloads by kernel name. Those that are off and fixed are omitted: the kernel lists them although the device
+    /// lacks them.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn features(&mut self, interface: &str) -> Result<BTreeMap<String, Feature>, NetlinkError> {
         Ok(self.get(GET, interface, parse)?.unwrap_or_default())
     }
 
-    /// Switches offloads; those that the device cannot switch stay as they are.
+    /// Switches offloads; those the device cannot switch are left unchanged.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn set_features(
         &mut self,
         interface: &str,

@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 
 use crate::link::any_socket;
 
-/// Command, and the place of the driver's name in its answer (`struct ethtool_drvinfo`).
+/// Command, and offset of the driver's name in its answer (`struct ethtool_drvinfo`).
 const GET_DRIVER: u32 = 0x3;
 const DRIVER_AT: usize = 4;
 const DRIVER_BYTES: usize = 196;
 
-/// Name of a device's driver. Sysfs shows it only where it was mounted for this namespace.
+/// Driver name of a device. sysfs shows it only if it was mounted for this namespace.
 #[must_use]
 pub fn driver(interface: &str) -> Option<String> {
     let mut answer = Argument::new(GET_DRIVER, DRIVER_BYTES);
@@ -21,15 +21,14 @@ pub fn driver(interface: &str) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned()).filter(|name| !name.is_empty())
 }
 
-/// Structure of the ioctl, with the command in its first four bytes.
+/// Argument structure of the ioctl, with the command in its first four bytes.
 ///
-/// Its length is a safety condition: the kernel takes the sizes of the lists behind the fixed part
-/// from fields of that part, so a caller that sets these provides room for as much.
+/// Its length is a safety condition: the kernel takes the sizes of the lists behind the fixed part from fields of that
+/// part, so a caller that sets these provides room for as much.
 pub(super) struct Argument(Vec<u64>);
 
 impl Argument {
-    /// Structure of that many bytes, zero but for the command. Words of eight bytes give the alignment
-    /// that its fields need.
+    /// Zeroed structure of `bytes` bytes with the command set. Its 8-byte words align all fields.
     pub(super) fn new(command: u32, bytes: usize) -> Argument {
         let mut argument = Argument(vec![0; bytes.div_ceil(8)]);
         argument.set(0, command.to_ne_bytes());
@@ -40,7 +39,7 @@ impl Argument {
         self.0[at / 8].to_ne_bytes()[at % 8]
     }
 
-    /// Bytes from a place on.
+    /// Bytes from offset `at`.
     pub(super) fn get<const N: usize>(&self, at: usize) -> [u8; N] {
         std::array::from_fn(|index| self.byte(at + index))
     }
@@ -61,7 +60,7 @@ impl Argument {
         }
     }
 
-    /// Has the kernel read and fill the structure.
+    /// Lets the kernel read and fill the structure.
     ///
     /// # Safety
     /// With the sizes in its fields, the structure of the command ends within it.
@@ -70,7 +69,7 @@ impl Argument {
         // SAFETY: zero is a value of all its fields.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         let name = interface.as_bytes();
-        // The last byte stays the zero that ends the name.
+        // The last byte stays the terminating zero.
         if name.len() >= request.ifr_name.len() || name.contains(&0) {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
@@ -78,8 +77,8 @@ impl Argument {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
-        // SAFETY: the request and the argument are alive during the call, and the caller says that
-        // the structure the kernel reads and writes ends within the argument.
+        // SAFETY: the request and the argument are alive during the call, and the caller says that the structure the
+        // kernel reads and writes ends within the argument.
         match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),

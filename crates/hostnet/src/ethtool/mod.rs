@@ -1,10 +1,8 @@
-//! Settings of a network driver: the generic netlink family `ethtool` (Linux 5.6), and the ioctls for
-//! what it cannot do.
+//! Settings of a network driver: the generic netlink family `ethtool` (Linux 5.6), and ioctls where it falls short.
 //!
-//! [`Ethtool`] reads and sets channels, rings, interrupt coalescing and offloads by netlink; numbers
-//! are those of `linux/ethtool_netlink.h`. Three things take the ioctl: ntuple rules ([`ntuple`]),
-//! which netlink does not know; RSS ([`rss`]), which it reads since Linux 6.3 and sets since 6.17; and
-//! the driver's name ([`driver`]).
+//! [`Ethtool`] reads and sets channels, rings, interrupt coalescing and offloads by netlink, with the numbers of
+//! `linux/ethtool_netlink.h`. Three things use the ioctl: ntuple rules ([`ntuple`]), which netlink lacks; RSS
+//! ([`rss`]), which it reads since Linux 6.3 and sets since 6.17; and the driver's name ([`driver`]).
 
 mod channels;
 mod coalescing;
@@ -35,10 +33,10 @@ const OMIT_REPLY: u32 = 2;
 pub struct Ethtool(Family);
 
 impl Ethtool {
-    /// Opens it.
+    /// Opens the connection.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `ENOENT` where the kernel lacks the family.
+    /// [`NetlinkError`]; `ENOENT` if the kernel lacks the family.
     pub fn open() -> Result<Self, NetlinkError> {
         Family::open("ethtool").map(Self)
     }
@@ -85,7 +83,7 @@ fn bit_names(set: AttributeReader<'_>) -> impl Iterator<Item = (String, bool)> {
         })
 }
 
-/// Set that changes these bits alone.
+/// Bit set that changes these bits alone.
 fn bits_to(names: &[&str], is_set: bool) -> Attributes {
     let mut list = Attributes::new();
     for name in names {

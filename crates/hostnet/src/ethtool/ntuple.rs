@@ -1,4 +1,4 @@
-//! Ntuple rules, which steer single flows to a queue. By ioctl: netlink does not know them.
+//! Ntuple rules, which steer flows to queues, by ioctl: netlink lacks them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,13 +15,13 @@ const GET: u32 = 0x2f;
 const LIST: u32 = 0x30;
 const DELETE: u32 = 0x31;
 const INSERT: u32 = 0x32;
-/// Places in `struct ethtool_rxnfc`, and its bytes without the list that may follow.
+/// Offsets in `struct ethtool_rxnfc`, and its size without the list that may follow.
 const DATA: usize = 8;
 const RULE: usize = 16;
 const RULES: usize = 184;
 const PLACES: usize = 188;
 const BYTES: usize = 192;
-/// Places in the rule (`struct ethtool_rx_flow_spec`): flow type, values, masks, queue, location.
+/// Offsets in the rule (`struct ethtool_rx_flow_spec`): flow type, values, masks, queue, location.
 const FLOW_TYPE: usize = RULE;
 const VALUES: usize = RULE + 4;
 const MORE_VALUES: usize = VALUES + 52;
@@ -29,10 +29,10 @@ const MASKS: usize = MORE_VALUES + 20;
 const MORE_MASKS: usize = MASKS + 52;
 const QUEUE: usize = RULE + 152;
 const PLACE: usize = RULE + 160;
-/// Places in values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
+/// Offsets in values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
 const DESTINATION: usize = 4;
 const DESTINATION_PORT: usize = 10;
-/// Place of the VLAN tag in `struct ethtool_flow_ext`.
+/// Offset of the VLAN tag in `struct ethtool_flow_ext`.
 const TAG: usize = 10;
 /// UDP over IPv4 (UDP_V4_FLOW).
 const UDP4: u32 = 2;
@@ -127,9 +127,9 @@ pub fn rules(interface: &str) -> io::Result<FlowRules> {
     Ok(found)
 }
 
-/// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list
-/// alone (ixgbe, mlx5, igb, igc). One that reports it with neither has rules all the same: the end of
-/// its table shows when a rule is inserted behind it.
+/// Capacity of the table. Drivers report it with the number of rules (i40e, ice), or with their list alone (ixgbe,
+/// mlx5, igb, igc). A driver that reports it with neither has rules anyway: the table's end shows when an insertion
+/// fails.
 fn capacity(count: &Argument, list: &Argument) -> u32 {
     let said = [count.long(DATA) & !SPECIAL_PLACES, list.long(DATA)];
     let said = said.into_iter().find(|capacity| *capacity > 0);
@@ -147,7 +147,7 @@ pub fn insert_rule(interface: &str, place: u32, rule: FlowRule) -> io::Result<()
 /// Deletes the rule at a location.
 ///
 /// # Errors
-/// The system's error; `ENOENT` if there is none.
+/// The system error; `ENOENT` if there is none.
 pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
     let mut argument = Argument::new(DELETE, BYTES);
     argument.set(PLACE, place.to_ne_bytes());
@@ -205,7 +205,7 @@ fn parse(answer: &Argument) -> Option<FlowRule> {
         }
         _ => return None,
     };
-    // The encoding has to agree in every mask bit.
+    // All mask bits must match the encoding.
     let own = emit(answer.number(PLACE), rule);
     let is_same = |from: usize, to: usize| (from..to).all(|at| own.byte(at) == answer.byte(at));
     (is_same(MASKS, MORE_MASKS + 20) && is_same(QUEUE, PLACE)).then_some(rule)
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(bytes, expected);
     }
 
-    /// Unproven on hardware: the same, and what `igb_add_ethtool_nfc_entry` of Linux 6.12 looks at.
+    /// Unproven on hardware: as above, with the fields that `igb_add_ethtool_nfc_entry` of Linux 6.12 reads.
     #[test]
     fn a_rule_by_priority_has_the_bytes_of_the_kernels_header() {
         let argument = emit(0, BY_PRIORITY);

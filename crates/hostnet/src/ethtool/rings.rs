@@ -12,21 +12,21 @@ const TX_MAX: u16 = 5;
 const RX: u16 = 6;
 const TX: u16 = 9;
 
-/// Frames that a device's rings hold.
+/// Ring sizes of a device in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RingSizes {
-    /// Frames of a receive ring.
+    /// Receive ring size.
     pub rx: u32,
-    /// Frames of a transmit ring.
+    /// Transmit ring size.
     pub tx: u32,
 }
 
 impl Ethtool {
-    /// Sizes of the rings, and the maximum of each.
+    /// Ring sizes, current and maximum.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `EOPNOTSUPP` where the driver does not say.
+    /// [`NetlinkError`]; `EOPNOTSUPP` if the driver does not report them.
     pub fn rings(
         &mut self,
         interface: &str,
@@ -40,7 +40,10 @@ impl Ethtool {
         })
     }
 
-    /// Sets the sizes of the rings.
+    /// Sets the ring sizes.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn set_rings(&mut self, interface: &str, rings: RingSizes) -> Result<(), NetlinkError> {
         let attributes = of(interface, OMIT_REPLY)
             .with(number(RX, rings.rx))

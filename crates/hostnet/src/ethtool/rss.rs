@@ -1,5 +1,5 @@
-//! RSS: the fields and the key of the receive hash, and the indirection table from hash values to
-//! queues. By ioctl, which every kernel has.
+//! RSS: fields and key of the receive hash, and the indirection table that maps hash values to queues. Uses ioctls,
+//! which every kernel has.
 
 use std::io;
 
@@ -12,14 +12,14 @@ const SET_FIELDS: u32 = 0x2a;
 const GET_QUEUES: u32 = 0x2d;
 const GET: u32 = 0x46;
 const SET: u32 = 0x47;
-/// Places in `struct ethtool_rxfh`; table and key begin at REST.
+/// Offsets in `struct ethtool_rxfh`; table and key start at REST.
 const TABLE_ENTRIES: usize = 8;
 const KEY_BYTES: usize = 12;
 const FUNCTION: usize = 16;
 /// `input_xfrm` (Linux 6.8; before that zero, and no other value is accepted).
 const TRANSFORM: usize = 17;
 const REST: usize = 24;
-/// Places in `struct ethtool_rxnfc`.
+/// Offsets in `struct ethtool_rxnfc`.
 const FLOW_TYPE: usize = 4;
 const DATA: usize = 8;
 const RULE_BYTES: usize = 192;
@@ -33,12 +33,12 @@ const HASHES_PORTS: u64 = 1 << 6 | 1 << 7;
 /// Receive hash of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveHash {
-    /// Hash function: 1 Toeplitz, 2 XOR, 4 CRC-32; 0: not reported.
+    /// Hash function: 1 Toeplitz, 2 XOR, 4 CRC-32; 0 if not reported.
     pub function: u8,
-    /// Transformation of the fields: 0 none; 1 and 2 make both directions of a flow equal, so that
-    /// function and key alone do not determine the queue.
+    /// Field transformation: 0 none; 1 and 2 make the hash symmetric, so that function and key alone do not determine
+    /// the queue.
     pub transform: u8,
-    /// Key; empty if it cannot be read.
+    /// Hash key; empty if unreadable.
     pub key: Vec<u8>,
     /// Indirection table: the queue of each entry.
     pub table: Vec<u32>,
@@ -47,7 +47,7 @@ pub struct ReceiveHash {
 /// Reads a device's receive hash.
 ///
 /// # Errors
-/// The system's error; `EOPNOTSUPP` where the driver has none.
+/// The system error; `EOPNOTSUPP` if the driver has none.
 pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     let mut sizes = Argument::new(GET, REST);
     // SAFETY: with room for no entries and no key nothing follows the fixed part.
@@ -79,11 +79,11 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     })
 }
 
-/// Sets the indirection table. The kernel's default, all queues in turn, is set by resetting: then it
-/// follows the number of queues, which a table that was set does not.
+/// Sets the indirection table. The kernel's default, all queues in turn, is set by a reset, because then it follows the
+/// number of queues, unlike a table that was set.
 ///
 /// # Errors
-/// The system's error; `EINVAL` for a table of another length.
+/// The system error; `EINVAL` for a table of another length.
 pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
     if table.is_empty() || table.len() > MAX_HASH_ENTRIES as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -97,13 +97,12 @@ pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
         true => request(&[], standing.transform),
         false => request(table, standing.transform),
     };
-    // SAFETY: there are as many entries as it says, and no key; without entries the kernel reads
-    // none, and makes its default.
+    // SAFETY: there are as many entries as it says, and no key; without entries the kernel reads none, and makes its
+    // default.
     unsafe { hash.exchange(interface) }
 }
 
-/// Request with a table. Key and function stay unchanged without a word; the transformation has to be
-/// repeated.
+/// Request that sets a table. Key and function stay unchanged if omitted; the transformation must be repeated.
 fn request(table: &[u32], transform: u8) -> Argument {
     let entries = table.len() as u32;
     let mut hash = Argument::new(SET, REST + 4 * table.len());
@@ -115,7 +114,7 @@ fn request(table: &[u32], transform: u8) -> Argument {
     hash
 }
 
-/// Whether a table is the kernel's default: queues in turn.
+/// Returns whether a table is the kernel's default: queues in turn.
 fn is_in_turn(table: &[u32], queues: u32) -> bool {
     queues > 0
         && (0..)
@@ -123,7 +122,7 @@ fn is_in_turn(table: &[u32], queues: u32) -> bool {
             .all(|(entry, queue)| entry % queues == *queue)
 }
 
-/// Number of queues that the hash spreads over.
+/// Number of queues over which the hash distributes frames.
 fn queues(interface: &str) -> io::Result<u32> {
     let mut answer = Argument::new(GET_QUEUES, RULE_BYTES);
     // SAFETY: the fixed structure, and the command fills in no list.
@@ -131,11 +130,11 @@ fn queues(interface: &str) -> io::Result<u32> {
     Ok(u32::try_from(answer.long(DATA)).unwrap_or(0))
 }
 
-/// Whether UDP over IPv4 is hashed over addresses and ports, or over addresses alone.
+/// Returns whether UDP over IPv4 is hashed over addresses and ports; otherwise over addresses alone.
 ///
 /// # Errors
-/// The system's error; `EOPNOTSUPP` where the driver does not say; [`io::ErrorKind::Unsupported`] where
-/// other fields are hashed, which [`set_udp4_hashes_ports`] could not restore.
+/// The system error; `EOPNOTSUPP` if the driver does not report it; [`io::ErrorKind::Unsupported`] if other fields are
+/// hashed, which [`set_udp4_hashes_ports`] could not restore.
 pub fn udp4_hashes_ports(interface: &str) -> io::Result<bool> {
     let mut fields = Argument::new(GET_FIELDS, RULE_BYTES);
     fields.set(FLOW_TYPE, UDP4.to_ne_bytes());
@@ -149,7 +148,7 @@ pub fn udp4_hashes_ports(interface: &str) -> io::Result<bool> {
     })
 }
 
-/// Whether the fields are addresses and ports, or addresses alone; `None` for others.
+/// Parses the fields: true for addresses and ports, false for addresses alone, `None` for others.
 fn hashes_ports(fields: u64) -> Option<bool> {
     const WITH_PORTS: u64 = HASHES_ADDRESSES | HASHES_PORTS;
     match fields {
@@ -159,10 +158,10 @@ fn hashes_ports(fields: u64) -> Option<bool> {
     }
 }
 
-/// Has UDP over IPv4 hashed over addresses and ports, or over addresses alone.
+/// Hashes UDP over IPv4 over addresses and ports if `is_on`, otherwise over addresses alone.
 ///
 /// # Errors
-/// The system's error; `EOPNOTSUPP` or `EINVAL` where the driver has no choice.
+/// The system error; `EOPNOTSUPP` or `EINVAL` if the driver has no choice.
 pub fn set_udp4_hashes_ports(interface: &str, is_on: bool) -> io::Result<()> {
     let ports = if is_on { HASHES_PORTS } else { 0 };
     let mut fields = Argument::new(SET_FIELDS, RULE_BYTES);
@@ -198,8 +197,8 @@ mod tests {
 
     #[test]
     fn only_addresses_with_or_without_ports_are_known_fields() {
-        // linux/ethtool.h: RXH_L2DA 2, RXH_VLAN 4, RXH_L3_PROTO 8, RXH_IP_SRC 0x10, RXH_IP_DST 0x20,
-        // RXH_L4_B_0_1 0x40, RXH_L4_B_2_3 0x80, RXH_DISCARD 0x80000000
+        // linux/ethtool.h: RXH_L2DA 2, RXH_VLAN 4, RXH_L3_PROTO 8, RXH_IP_SRC 0x10, RXH_IP_DST 0x20, RXH_L4_B_0_1 0x40,
+        // RXH_L4_B_2_3 0x80, RXH_DISCARD 0x80000000
         assert_eq!(hashes_ports(0xf0), Some(true));
         assert_eq!(hashes_ports(0x30), Some(false));
         for other in [0, 0x10, 0x70, 0xf8, 0xc0, 0x34, 0x8000_0000] {

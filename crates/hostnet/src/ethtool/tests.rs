@@ -1,4 +1,4 @@
-//! Messages of the family: requests as bytes, answers as they are read.
+//! Tests of the family's messages: requests as bytes, and parsed answers.
 
 use super::coalescing::Interrupting;
 use super::*;
@@ -22,12 +22,12 @@ fn only_what_is_given_is_set() {
     assert_eq!(coalescing::parse(AttributeReader(&request)), wanted);
 }
 
-/// A driver that refuses as some do, and what it was asked for.
+/// Driver model that rejects requests as real drivers do, and counts them.
 struct Driver {
     now: Coalescing,
-    /// ice, iavf: no times while it moves them.
+    /// As ice and iavf: rejects times while adaptive moderation is on.
     keeps_moved: bool,
-    /// igc, igb: the times of sending follow those of receiving, and cannot be set.
+    /// As igc and igb: transmit times follow receive times, and cannot be set.
     has_pairs: bool,
     requests: usize,
 }
@@ -39,7 +39,7 @@ impl Interrupting for Driver {
 
     fn send(&mut self, request: Coalescing) -> Result<(), NetlinkError> {
         self.requests += 1;
-        // The kernel hands the driver all fields, those that are not given as they stand.
+        // The kernel passes all fields to the driver, unset ones with their current value.
         let new = Coalescing {
             rx_usecs: request.rx_usecs.or(self.now.rx_usecs),
             tx_usecs: request.tx_usecs.or(self.now.tx_usecs),

@@ -1,4 +1,4 @@
-//! Time stamps of a device, and its clock.
+//! Hardware time stamps of a device, and its clock.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,23 @@ const GET: u8 = 25;
 const MODES: u16 = 2;
 const CLOCK: u16 = 5;
 
-/// Time stamps that a device takes.
+/// Time-stamping capabilities of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timestamps {
-    /// The hardware stamps sent frames.
+    /// True if the hardware stamps sent frames.
     pub hardware_tx: bool,
-    /// The hardware stamps received frames.
+    /// True if the hardware stamps received frames.
     pub hardware_rx: bool,
-    /// Number of its clock: `/dev/ptpN`.
+    /// Number of the hardware clock, `/dev/ptpN`.
     pub clock: Option<u32>,
 }
 
 impl Ethtool {
-    /// Time stamps that the device takes.
+    /// Time-stamping capabilities of a device.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn timestamps(&mut self, interface: &str) -> Result<Option<Timestamps>, NetlinkError> {
         self.get(GET, interface, |answer: AttributeReader<'_>| {
             let modes = answer.nest(MODES).unwrap_or(AttributeReader(&[]));

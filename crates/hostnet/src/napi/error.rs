@@ -17,7 +17,7 @@ pub enum NapiError {
         /// Index of the interface.
         index: u32,
     },
-    /// The driver has no NAPI, or none at present.
+    /// The driver has no NAPI instance for the queue, in general or at present.
     #[error(
         "{interface} has no NAPI instance for queue {queue}: a veth pair has them only while an XDP \
          program is attached or GRO is on (attach first), and queues are numbered from 0 (ethtool -l \
@@ -41,7 +41,7 @@ pub enum NapiError {
         /// Number of the queue.
         queue: u32,
     },
-    /// The priority is no real-time priority, or leaves no room around the applications.
+    /// Priority outside the real-time range, or too close to its ends.
     #[error(
         "priority {priority} is no real-time priority from 1 to 98: receive work of the ordinary \
          class blocks its core for milliseconds once it was starved. Choose the applications' \
@@ -51,7 +51,7 @@ pub enum NapiError {
         /// The priority.
         priority: u8,
     },
-    /// The polling exceeds [`MAX_POLL_WAIT`] or [`MAX_IDLE_POLLS`].
+    /// Polling beyond [`MAX_POLL_WAIT`] or [`MAX_IDLE_POLLS`].
     #[error(
         "polling every {wait:?}, {idle_polls} times without a frame, is out of bounds: wait at most \
          {MAX_POLL_WAIT:?} and poll at most {MAX_IDLE_POLLS} times"
@@ -73,18 +73,18 @@ pub enum NapiError {
         /// The capability.
         capability: &'static str,
     },
-    /// Any other error of the system.
+    /// Any other system error.
     #[error("could not {action}: {source}")]
     System {
         /// The step that failed.
         action: &'static str,
-        /// The system's error.
+        /// System error.
         source: io::Error,
     },
 }
 
 impl NapiError {
-    /// Sorts the error of a step by what the user can do about it.
+    /// Classifies the error of a step by what the user can do about it.
     pub(super) fn of<E: Into<io::Error>>(
         action: &'static str,
         capability: &'static str,

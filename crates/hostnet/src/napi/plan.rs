@@ -1,4 +1,4 @@
-//! Plan for a device's receive work.
+//! Plan for a device's receive processing.
 
 use std::time::Duration;
 
@@ -7,15 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::NapiError;
 use crate::limits::{MAX_IDLE_POLLS, MAX_POLL_WAIT};
 
-/// Polling instead of interrupts. After an interrupt the queue is polled every `wait`; interrupts are
-/// enabled again after `idle_polls` polls without a frame. A frame waits for at most `wait`, or, on an
-/// idle queue, for an interrupt.
+/// Polling instead of interrupts. After an interrupt the queue is polled every `wait`; interrupts are enabled again
+/// after `idle_polls` polls without a frame. A frame waits for at most `wait`, or, on an idle queue, for an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Polling {
     /// Time between two polls: the longest wait of a frame while interrupts are deferred.
     pub wait: Duration,
-    /// Polls without a frame before interrupts are enabled again; 0: interrupts only.
+    /// Polls without a frame before interrupts are enabled again; 0 for interrupts only.
     pub idle_polls: u32,
 }
 
@@ -34,16 +33,16 @@ pub struct QueuePlan {
     pub queue: u32,
     /// SCHED_FIFO priority of the thread, 1 to 98.
     pub priority: u8,
-    /// Core of the thread; `None`: unchanged.
+    /// Core of the thread; `None` for unchanged.
     pub core: Option<usize>,
-    /// Polling; `None`: unchanged.
+    /// Polling; `None` for unchanged.
     pub polling: Option<Polling>,
 }
 
-/// Plan for the receive work of a device.
+/// Plan for the receive processing of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Queues with a thread; others stay unchanged.
+    /// Queues with a thread; others are unchanged.
     pub queues: Vec<QueuePlan>,
 }
 
@@ -53,8 +52,8 @@ impl Plan {
     /// Distance of a bulk queue's priority below them.
     pub const BELOW: u8 = 10;
 
-    /// Plan around applications of this SCHED_FIFO priority: threads of critical queues above, of bulk
-    /// queues below them.
+    /// Plan around applications of this SCHED_FIFO priority: threads of critical queues above, of bulk queues below
+    /// them.
     #[must_use]
     pub fn around(applications: u8, critical: &[u32], bulk: &[u32]) -> Plan {
         let plan = |queue: &u32, priority| QueuePlan {

@@ -16,7 +16,7 @@ pub enum Policy {
     Fifo(u8),
     /// SCHED_RR, with its priority.
     RoundRobin(u8),
-    /// Another policy, by the kernel's number.
+    /// Another policy, by its kernel number.
     Other(i32),
 }
 
@@ -24,11 +24,11 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadState {
-    /// Process id.
+    /// Thread id.
     pub process_id: i32,
-    /// Policy; `None` if it cannot be read.
+    /// Policy; `None` if unreadable.
     pub policy: Option<Policy>,
-    /// CPU affinity; empty if it cannot be read.
+    /// CPU affinity; empty if unreadable.
     pub cores: Vec<usize>,
 }
 
@@ -48,7 +48,7 @@ impl ThreadState {
 pub struct Scheduling {
     /// Policy.
     pub policy: Policy,
-    /// CPU affinity; `None`: unchanged.
+    /// CPU affinity; `None` for unchanged.
     pub cores: Option<Vec<usize>>,
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_was_read_can_be_put_back() {
-        // Of the calling thread.
+        // The calling thread.
         let before = Scheduling::of(0).expect("one's own scheduling can be read");
         assert!(before.cores.as_ref().is_some_and(|cores| !cores.is_empty()));
         before.apply(0).expect("nothing changes");

@@ -1,8 +1,8 @@
-//! NAPI threads of kernels whose family `netdev` has none: sysfs switches them for a whole device, and
-//! their names tell the device.
+//! NAPI threads on kernels whose family `netdev` does not report them: sysfs switches them per device, and their names
+//! contain the device's.
 //!
-//! Threads are visible from all network namespaces, where devices of the same name may exist. So
-//! threads count as a device's only if its switch is on and it can have that many instances.
+//! Threads of all network namespaces are visible, and a device of another namespace may have the same name. So threads
+//! count as a device's only if its switch is on and it can have that many instances.
 
 use std::fs;
 use std::io;
@@ -10,20 +10,19 @@ use std::io;
 use crate::limits::MAX_NAPI_INSTANCES;
 use crate::netdev::Instance;
 
-/// Starts or stops the threads of all NAPI instances of a device. Sysfs shows a device only where it
-/// was mounted for the device's network namespace.
+/// Starts or stops the threads of all NAPI instances of a device. sysfs shows a device only if it was mounted for the
+/// device's network namespace.
 pub(super) fn set_threaded(interface: &str, is_threaded: bool) -> io::Result<()> {
     let value = if is_threaded { "1" } else { "0" };
     fs::write(format!("/sys/class/net/{interface}/threaded"), value)
 }
 
-/// Instances of a device that run in threads, ascending; none where the threads could be another
-/// device's.
+/// Instances of a device that run in threads, ascending; empty if the threads could be another device's.
 pub(super) fn instances(interface: &str) -> Vec<Instance> {
     let folder = format!("/sys/class/net/{interface}");
     let switch = fs::read_to_string(format!("{folder}/threaded"));
-    // At most one for each queue of each direction. Threads of a device of the same name in another
-    // namespace pass for its own where it has fewer.
+    // At most one per queue and direction. If the device has fewer threads, those of a device of the same name in
+    // another namespace may count as its own.
     let queues = fs::read_dir(format!("{folder}/queues")).map_or(0, Iterator::count);
     let most = match switch.as_deref().map(str::trim) {
         Ok("0") | Err(_) => 0,

@@ -1,4 +1,4 @@
-//! Attributes of netlink messages, written and read.
+//! Attributes of netlink messages: encoding and decoding.
 
 use netlink_packet_core::{
     DefaultNla, Emitable, NLA_F_NESTED, NLA_TYPE_MASK, NlaBuffer, NlasIterator,
@@ -22,7 +22,7 @@ impl Attributes {
         self
     }
 
-    /// Appends a number of four bytes, if there is one.
+    /// Appends a number of four bytes, if given.
     #[must_use]
     pub fn with_number(self, kind: u16, value: Option<u32>) -> Self {
         match value {
@@ -41,31 +41,31 @@ impl Attributes {
     }
 }
 
-/// Attribute that is a number of four bytes.
+/// Number attribute of four bytes.
 #[must_use]
 pub fn number(kind: u16, value: u32) -> DefaultNla {
     DefaultNla::new(kind, value.to_ne_bytes().to_vec())
 }
 
-/// Attribute that is text; a zero byte ends it.
+/// Text attribute, zero-terminated.
 #[must_use]
 pub fn text(kind: u16, value: &str) -> DefaultNla {
     DefaultNla::new(kind, [value.as_bytes(), &[0]].concat())
 }
 
-/// Attribute without a value, whose presence is the meaning.
+/// Flag attribute: no value, its presence is the meaning.
 #[must_use]
 pub fn flag(kind: u16) -> DefaultNla {
     DefaultNla::new(kind, Vec::new())
 }
 
-/// Attribute that holds others.
+/// Nested attributes.
 #[must_use]
 pub fn nest(kind: u16, inner: &Attributes) -> DefaultNla {
     DefaultNla::new(kind | NLA_F_NESTED, inner.bytes())
 }
 
-/// Attributes of an answer; they end at the first that is malformed.
+/// Reader of an answer's attributes; ends at the first malformed one.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributeReader<'a>(pub &'a [u8]);
 
@@ -100,7 +100,7 @@ impl<'a> AttributeReader<'a> {
         })
     }
 
-    /// Number of four or eight bytes: the kernel's `uint` is as long as its value needs.
+    /// Number of four or eight bytes: the kernel's `uint` has the length its value needs.
     #[must_use]
     pub fn uint(self, kind: u16) -> Option<u64> {
         match self.value(kind)?.try_into() {
@@ -109,20 +109,20 @@ impl<'a> AttributeReader<'a> {
         }
     }
 
-    /// Text up to the zero that ends it.
+    /// Text up to the terminating zero.
     #[must_use]
     pub fn text(self, kind: u16) -> Option<String> {
         let text = self.value(kind)?.split(|byte| *byte == 0).next()?;
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Whether there is an attribute of a type.
+    /// Returns whether an attribute of a type exists.
     #[must_use]
     pub fn has(self, kind: u16) -> bool {
         self.value(kind).is_some()
     }
 
-    /// Attributes that another one holds.
+    /// Nested attributes of a type.
     #[must_use]
     pub fn nest(self, kind: u16) -> Option<AttributeReader<'a>> {
         self.value(kind).map(AttributeReader)
@@ -155,7 +155,7 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(AttributeReader(&bytes[..length]).number(1), None);
         }
-        // A length that reaches beyond the end, and one that would never end.
+        // A length beyond the end, and one that would never end.
         assert_eq!(AttributeReader(&[255, 0, 1, 0]).number(1), None);
         assert_eq!(AttributeReader(&[0, 0, 1, 0]).all().count(), 0);
     }

@@ -8,7 +8,7 @@ use netlink_sys::protocols::NETLINK_GENERIC;
 
 use super::{Answer, AttributeReader, Attributes, Connection, NetlinkError, text};
 
-/// The controller, which knows the other families' numbers by name.
+/// Family of the controller, which maps names of families to numbers.
 const CONTROLLER: u16 = 0x10;
 const GET_FAMILY: u8 = 3;
 const FAMILY_NUMBER: u16 = 1;
@@ -25,7 +25,7 @@ impl Family {
     /// Opens a connection to the family of that name.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `ENOENT` where the kernel lacks the family.
+    /// [`NetlinkError`]; `ENOENT` if the kernel lacks the family.
     pub fn open(name: &str) -> Result<Self, NetlinkError> {
         let mut connection = Connection::open(NETLINK_GENERIC)?;
         let question = Attributes::new().with(text(FAMILY_NAME, name));
@@ -63,7 +63,7 @@ impl Family {
     }
 }
 
-/// Generic header and attributes. The families used here are all of version 1.
+/// Generic header and attributes. All families used here have version 1.
 fn payload(command: u8, attributes: &Attributes) -> Vec<u8> {
     let header = GenlHeader {
         cmd: command,

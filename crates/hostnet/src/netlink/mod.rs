@@ -1,9 +1,8 @@
 //! Requests to the kernel by netlink (netlink(7)).
 //!
-//! A [`Connection`] sends one request at a time, and reads until the kernel acknowledges it or ends
-//! the dump. [`Rtnetlink`] carries the typed messages of rtnetlink(7), [`Family`] the attributes of
-//! a generic netlink family. An error keeps the kernel's own message (extended acknowledgement). A
-//! dump that changed while it was read is repeated.
+//! A [`Connection`] sends one request at a time, and reads until the kernel acknowledges it or ends the dump.
+//! [`Rtnetlink`] carries the typed messages of rtnetlink(7), [`Family`] the attributes of a generic netlink family. An
+//! error keeps the kernel's own message (extended acknowledgement). A dump that changed while it was read is repeated.
 
 mod attributes;
 mod generic;
@@ -26,21 +25,21 @@ use crate::limits::{
     MAX_NETLINK_DATAGRAMS, MAX_NETLINK_DUMPS, NETLINK_DATAGRAM_BYTES, NETLINK_PATIENCE,
 };
 
-/// Message types of netlink itself (linux/netlink.h). Those of families begin at 16.
+/// Message types of netlink itself (linux/netlink.h). Families' types start at 16.
 pub(crate) const ERROR: u16 = 2;
 pub(crate) const DONE: u16 = 3;
 pub(crate) const FIRST_OF_FAMILY: u16 = 16;
 const HEADER_BYTES: usize = 16;
-/// Attribute of an error that holds the kernel's message (NLMSGERR_ATTR_MSG).
+/// Attribute with the kernel's error message (NLMSGERR_ATTR_MSG).
 const ERROR_MESSAGE: u16 = 1;
 
 /// Error of a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", .message.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
 pub struct NetlinkError {
-    /// The system's error.
+    /// System error.
     pub error: io::Error,
-    /// The kernel's message, where it gives one.
+    /// Kernel's message, if it sent one.
     pub message: Option<String>,
 }
 
@@ -73,7 +72,7 @@ pub struct Connection {
 pub struct Answer {
     /// Message type.
     pub kind: u16,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub payload: Vec<u8>,
 }
 
@@ -84,7 +83,7 @@ impl Connection {
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         set_socket_timeout(&socket, Timeout::Recv, Some(NETLINK_PATIENCE))?;
-        // An old kernel refuses these; its errors are numbers only.
+        // Old kernels refuse these; their errors are numbers only.
         let _ = socket.set_ext_ack(true);
         let _ = socket.set_cap_ack(true);
         Ok(Self {
@@ -104,7 +103,7 @@ impl Connection {
         Ok(answers)
     }
 
-    /// Reads a whole table, consistent in itself.
+    /// Reads a whole, consistent table.
     ///
     /// # Errors
     /// [`NetlinkError`]; `EAGAIN` if the table changed during each of [`MAX_NETLINK_DUMPS`] dumps.
@@ -147,7 +146,7 @@ impl Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dump {
     Whole,
-    /// The table changed meanwhile: entries may be missing or duplicated (NLM_F_DUMP_INTR).
+    /// Table changed during the dump: entries may be missing or duplicated (NLM_F_DUMP_INTR).
     Interrupted,
 }
 
@@ -172,7 +171,7 @@ pub(crate) struct Message<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Messages of a datagram; ends at the first that is malformed.
+/// Messages of a datagram; ends at the first malformed one.
 pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
@@ -180,7 +179,7 @@ impl<'a> Iterator for Messages<'a> {
 
     fn next(&mut self) -> Option<Message<'a>> {
         let header = NetlinkBuffer::new_checked(self.0).ok()?;
-        // The check has compared the length with the header's size and with the datagram.
+        // `new_checked` has compared the length with the header size and with the datagram.
         let length = header.length() as usize;
         let message = Message {
             kind: header.message_type(),
@@ -194,7 +193,7 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Collects the answers in a datagram; true if the last of them ends the exchange.
+/// Collects the answers in a datagram; returns whether the last of them ends the exchange.
 fn take(
     datagram: &[u8],
     sequence: u32,
@@ -230,7 +229,7 @@ pub(crate) fn request_bytes(kind: u16, flags: u16, sequence: u32, payload: &[u8]
     bytes
 }
 
-/// Result of a dump: a number, negative for an error, then attributes. Old kernels leave both out.
+/// Result of a dump: a number, negative for an error, then attributes. Old kernels omit both.
 fn end_of_dump(payload: &[u8]) -> Result<(), NetlinkError> {
     let Some((code, attributes)) = payload.split_first_chunk::<4>() else {
         return Ok(());
@@ -238,8 +237,8 @@ fn end_of_dump(payload: &[u8]) -> Result<(), NetlinkError> {
     error_of(*code, Some(attributes))
 }
 
-/// Result of a request: the number, the request's header (and its payload, unless the
-/// acknowledgement is capped), then attributes.
+/// Result of a request: the number, the request's header (and its payload, unless the acknowledgement is capped), then
+/// attributes.
 pub(crate) fn outcome(payload: &[u8], flags: u16) -> Result<(), NetlinkError> {
     let Some((code, rest)) = payload.split_first_chunk::<4>() else {
         return Err(io::Error::from(io::ErrorKind::InvalidData).into());

@@ -8,13 +8,15 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 
 use super::{Answer, Connection, NetlinkError};
 
-/// Connection to the network configuration of the namespace in which it was opened, whichever
-/// thread uses it later. [`link`](crate::link), [`route`](crate::route) and
-/// [`neighbour`](crate::neighbour) add their requests.
+/// Connection to the network configuration of the namespace it was opened in, whichever thread uses it later.
+/// [`link`](crate::link), [`route`](crate::route) and [`neighbour`](crate::neighbour) add their requests.
 pub struct Rtnetlink(Connection);
 
 impl Rtnetlink {
-    /// Opens it in the calling thread's network namespace.
+    /// Opens the connection in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// The system error.
     pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
     }
@@ -31,7 +33,10 @@ impl Rtnetlink {
         parsed(answers?)
     }
 
-    /// Reads the table that a request names.
+    /// Dumps the table that a request names.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn dump(
         &mut self,
         message: &RouteNetlinkMessage,

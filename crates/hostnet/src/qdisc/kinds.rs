@@ -1,4 +1,4 @@
-//! Queueing disciplines and their options, as they are recorded.
+//! Queueing disciplines and their options, in the form that is recorded.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum RootQdisc {
     /// The kernel's default: `mq`, `fq_codel`, `noqueue`, `pfifo_fast`.
     Default {
-        /// Name of its kind.
+        /// Kind.
         name: String,
     },
     /// First-in, first-out queue.
@@ -16,13 +16,13 @@ pub enum RootQdisc {
         /// Limit in frames.
         frames: u32,
     },
-    /// Transmit queues for each traffic class (mqprio), each with a `pfifo`.
+    /// Transmit queues per traffic class (mqprio), each with a `pfifo`.
     Mqprio(TrafficClasses),
-    /// Traffic classes with gates that open and close by the clock (taprio, IEEE 802.1Qbv).
+    /// Traffic classes with clock-driven gates (taprio, IEEE 802.1Qbv).
     Taprio(GateSchedule),
-    /// Another kind, which is left as it is.
+    /// Another kind, which is left unchanged.
     Other {
-        /// Name of its kind.
+        /// Kind.
         name: String,
     },
 }
@@ -35,38 +35,38 @@ pub struct TrafficClasses {
     pub class_of_priority: [u8; 16],
     /// Number and first of the queues of each class.
     pub queues: Vec<(u16, u16)>,
-    /// Whether the device is told (`hw 1`).
+    /// True if the classes are offloaded to the device (`hw 1`).
     pub offloaded: bool,
 }
 
-/// Traffic classes whose gates open and close by the clock.
+/// Traffic classes with clock-driven gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateSchedule {
-    /// Classes; `offloaded` says whether the device opens the gates.
+    /// Classes; `offloaded` means that the device operates the gates.
     pub classes: TrafficClasses,
-    /// Begin of the first cycle in nanoseconds of TAI.
+    /// Start of the first cycle in nanoseconds of TAI.
     pub base_time_ns: i64,
-    /// Entries of the cycle: open gates, a bit a class, and their duration in nanoseconds.
+    /// Entries of the cycle: mask of open gates, one bit per class, and duration in nanoseconds.
     pub entries: Vec<(u32, u32)>,
 }
 
-/// Qdisc of one transmit queue, below a root that has classes.
+/// Qdisc of one transmit queue, under a classful root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum QueueQdisc {
     /// First-in, first-out queue.
     Pfifo {
-        /// Limit in frames; `None`: the device's queue length.
+        /// Limit in frames; `None` for the device's queue length.
         frames: Option<u32>,
     },
     /// Credit-based shaper (cbs, IEEE 802.1Qav).
     CreditShaper(CreditShaper),
     /// Earliest TxTime first (etf).
     EarliestTime(EarliestTime),
-    /// Another kind, which is left as it is.
+    /// Another kind, which is left unchanged.
     Other {
-        /// Name of its kind.
+        /// Kind.
         name: String,
     },
 }
@@ -75,15 +75,15 @@ pub enum QueueQdisc {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreditShaper {
-    /// Idle slope, the reserved rate, in kilobits a second.
+    /// Idle slope, the reserved rate, in kbit/s.
     pub idle_slope_kbps: i32,
-    /// Send slope, the idle slope less the link's rate: negative.
+    /// Send slope, idle slope minus link rate, in kbit/s: negative.
     pub send_slope_kbps: i32,
     /// High credit in bytes.
     pub high_credit_bytes: i32,
     /// Low credit in bytes: negative.
     pub low_credit_bytes: i32,
-    /// Whether the device shapes.
+    /// True if the device does the shaping.
     pub offloaded: bool,
 }
 
@@ -91,10 +91,10 @@ pub struct CreditShaper {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EarliestTime {
-    /// Nanoseconds before its time at which a frame is handed to the device.
+    /// Nanoseconds before its SO_TXTIME at which a frame is passed to the device.
     pub delta_ns: i32,
     /// Clock id; 11 is CLOCK_TAI.
     pub clock: i32,
-    /// Whether the device keeps to the time.
+    /// True if the device enforces the time.
     pub offloaded: bool,
 }

@@ -1,7 +1,7 @@
-//! Queueing disciplines of a device: the root, and those of its transmit queues below it.
+//! Queueing disciplines of a device: the root, and those of its transmit queues.
 //!
-//! Options are structures for some kinds and attributes for others (`linux/pkt_sched.h`); [`options`]
-//! writes and reads them.
+//! Options are structures for some kinds and attributes for others (`linux/pkt_sched.h`); [`options`] encodes and
+//! decodes them.
 
 mod kinds;
 mod options;
@@ -26,21 +26,21 @@ const GET: u16 = 38;
 const KIND: u16 = 1;
 /// Parent of a root (TC_H_ROOT).
 const ROOT: u32 = 0xffff_ffff;
-/// Handle of a root that is ours, which names its classes. The kernel assigns handles from 8000: on;
-/// people take small ones.
+/// Handle of isolane's roots, from which their class ids derive. The kernel assigns handles from 8000: on; users choose
+/// small ones.
 const OURS: u32 = 0x1501_0000;
-/// Bits of a class that are its qdisc's handle.
+/// Mask of the qdisc's handle in a class id.
 const HANDLE: u32 = 0xffff_0000;
-/// Counters; among them the numbers of bytes and packets.
+/// Counters attribute; among them bytes and packets.
 const STATISTICS: u16 = 7;
 const BASIC: u16 = 1;
-/// Bytes of `struct tcmsg`.
+/// Size of `struct tcmsg` in bytes.
 const HEADER_BYTES: usize = 20;
 
-/// Connection to the qdiscs of the namespace in which it was opened.
+/// Connection to the qdiscs of the namespace it was opened in.
 pub struct Queueing(Connection);
 
-/// Qdisc as the kernel lists it.
+/// Qdisc as listed by the kernel.
 struct Listed {
     parent: u32,
     handle: u32,
@@ -49,7 +49,10 @@ struct Listed {
 }
 
 impl Queueing {
-    /// Opens it in the calling thread's network namespace.
+    /// Opens the connection in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// The system error.
     pub fn open() -> io::Result<Self> {
         Connection::open(NETLINK_ROUTE).map(Self)
     }
@@ -76,7 +79,10 @@ impl Queueing {
             .map(drop)
     }
 
-    /// Root of a device; `None` if there is none that can be seen.
+    /// Root of a device; `None` if none is listed.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn root(&mut self, interface: &str) -> Result<Option<RootQdisc>, NetlinkError> {
         let listed = self.list(interface)?;
         let root = listed.into_iter().find(|listed| listed.parent == ROOT);
@@ -97,7 +103,10 @@ impl Queueing {
         Ok(())
     }
 
-    /// Qdisc of one transmit queue; `None` where the root has no classes.
+    /// Qdisc of one transmit queue; `None` if the root is classless.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn of_queue(
         &mut self,
         interface: &str,
@@ -115,7 +124,7 @@ impl Queueing {
     /// Replaces the qdisc of one transmit queue.
     ///
     /// # Errors
-    /// [`NetlinkError`]; `EOPNOTSUPP` for a qdisc of another kind, or below a root without classes.
+    /// [`NetlinkError`]; `EOPNOTSUPP` for a qdisc of another kind, or under a classless root.
     pub fn set_of_queue(
         &mut self,
         interface: &str,
@@ -131,7 +140,7 @@ impl Queueing {
         };
         let listed = self.list(interface)?;
         let root = listed.iter().find(|listed| listed.parent == ROOT);
-        // Nothing can be put below the classes of the kernel's default.
+        // The classes of the kernel's default accept no children.
         let root = root
             .filter(|root| root.handle != 0)
             .ok_or_else(unsupported)?;
@@ -139,7 +148,10 @@ impl Queueing {
         self.send(&Request::put(index, 0, parent, &attributes))
     }
 
-    /// Frames sent through the qdisc of each transmit queue; empty where the queues have none.
+    /// Frames sent through the qdisc of each transmit queue; empty if the queues have none.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
     pub fn sent(&mut self, interface: &str) -> Result<BTreeMap<u32, u64>, NetlinkError> {
         let listed = self.list(interface)?;
         let root = listed.iter().find(|listed| listed.parent == ROOT);
@@ -154,7 +166,7 @@ impl Queueing {
     }
 }
 
-/// Request, as it is sent.
+/// Encoded request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     kind: u16,
@@ -163,7 +175,7 @@ struct Request {
 }
 
 impl Request {
-    /// Makes a qdisc, or changes one of the same kind.
+    /// Creates a qdisc, or changes one of the same kind.
     fn put(index: u32, handle: u32, parent: u32, attributes: &Attributes) -> Self {
         Self {
             kind: NEW,
@@ -184,10 +196,9 @@ impl Request {
 
 /// Requests that replace a root; `None` for a root of another kind.
 ///
-/// Deleting the root brings the default back. A root with classes is deleted before another one
-/// comes: `mqprio` and the classes of `taprio` cannot be changed, and if one replaced the other the
-/// kernel would destroy the old one last, with the device's classes, which are the new one's by then
-/// (`mqprio_destroy`, `taprio_destroy`).
+/// Deleting the root restores the default. A classful root is deleted before another is created: `mqprio` and the
+/// classes of `taprio` cannot be changed, and if one replaced the other the kernel would destroy the old one last, with
+/// the device's classes, which are the new one's by then (`mqprio_destroy`, `taprio_destroy`).
 fn requests_of_root(
     index: u32,
     standing: Option<&RootQdisc>,
@@ -209,12 +220,12 @@ fn requests_of_root(
         RootQdisc::Other { .. } => return None,
     };
     let mut requests = Vec::new();
-    // A root of another kind may have classes too.
+    // A root of another kind may be classful too.
     if let Some(RootQdisc::Mqprio(_) | RootQdisc::Taprio(_) | RootQdisc::Other { .. }) = standing {
         requests.push(Request::delete_root(index));
     }
     requests.push(Request::put(index, OURS, ROOT, &attributes));
-    // The shortest queue of each class.
+    // The shortest queue for each class.
     requests.extend(queues(classes).into_iter().map(|queue| {
         let parent = class_of(OURS, queue);
         Request::put(index, 0, parent, &options::pfifo(None))
@@ -258,12 +269,12 @@ fn parse_root(handle: u32, name: String, attributes: AttributeReader<'_>) -> Roo
     known.unwrap_or(RootQdisc::Other { name })
 }
 
-/// Class of a transmit queue below a root; the first queue's is 1.
+/// Class id of a transmit queue under a root; the first queue's is 1.
 fn class_of(root: u32, queue: u16) -> u32 {
     root | (u32::from(queue) + 1)
 }
 
-/// Transmit queue of a class below a root.
+/// Transmit queue of a class under a root.
 fn queue_of(root: u32, class: u32) -> Option<u32> {
     let is_below = class != ROOT && class & HANDLE == root;
     (class & !HANDLE).checked_sub(1).filter(|_| is_below)

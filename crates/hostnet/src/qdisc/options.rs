@@ -8,8 +8,8 @@ use crate::netlink::{AttributeReader, Attributes, nest, number, text};
 
 /// Attribute that holds the options.
 const OPTIONS: u16 = 2;
-/// Places in `struct tc_mqprio_qopt`: number of classes, class of each priority, offload, and count
-/// and first queue of each class.
+/// Offsets in `struct tc_mqprio_qopt`: number of classes, class of each priority, offload, and count and first queue of
+/// each class.
 const MQPRIO_BYTES: usize = 82;
 const CLASSES_AT: usize = 1;
 const OFFLOADED_AT: usize = 17;
@@ -18,8 +18,8 @@ const FIRSTS_AT: usize = 50;
 /// Maximum number of classes (TC_QOPT_MAX_QUEUE).
 const MAX_CLASSES: usize = 16;
 
-/// The one attribute behind it that may be ignored where it has its default: settings of one class.
-/// The others are mode, shaper, minimum and maximum rates.
+/// Only attribute after the structure that may be ignored, if it has its defaults: settings of one class. The others
+/// are mode, shaper, minimum and maximum rates.
 const CLASS_OF_MQPRIO: u16 = 5;
 /// Attributes of a class: its index, and frame preemption, whose default is express.
 const CLASS_INDEX: u16 = 1;
@@ -84,14 +84,14 @@ pub(super) fn taprio(schedule: &GateSchedule) -> Attributes {
             .with(number(gates::INTERVAL, *interval_ns));
         entries = entries.with(nest(gates::ENTRY, &entry));
     }
-    // taprio's offload is a flag; in the classes it would mean another kind.
+    // taprio's offload is a flag; within the classes it would select another kind.
     let classes = emit_classes(&schedule.classes, false);
     let base_time = schedule.base_time_ns.to_ne_bytes().to_vec();
     let options = Attributes::new()
         .with(DefaultNla::new(gates::CLASSES, classes))
         .with(nest(gates::ENTRIES, &entries))
         .with(DefaultNla::new(gates::BASE_TIME, base_time));
-    // With offload the device's own clock counts.
+    // With offload, the device's own clock applies.
     let options = match schedule.classes.offloaded {
         true => options.with(number(gates::FLAGS, gates::BY_DEVICE)),
         false => options.with(number(gates::CLOCK, gates::TAI)),
@@ -151,13 +151,13 @@ fn parse_classes(bytes: &[u8]) -> Option<TrafficClasses> {
     })
 }
 
-/// Limit of a `pfifo` in frames, with which its options begin.
+/// Limit of a `pfifo` in frames, the first field of its options.
 pub(super) fn parse_frames(attributes: AttributeReader<'_>) -> Option<u32> {
     let options = attributes.value(OPTIONS)?;
     options.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// Classes of an `mqprio`; `None` for options that would be lost: modes, rates, preemption.
+/// Classes of an `mqprio`; `None` if it has options that would be lost: modes, rates, preemption.
 pub(super) fn parse_mqprio(attributes: AttributeReader<'_>) -> Option<TrafficClasses> {
     let options = attributes.value(OPTIONS)?;
     let more = options.get(MQPRIO_BYTES.next_multiple_of(4)..);
@@ -172,7 +172,7 @@ pub(super) fn parse_mqprio(attributes: AttributeReader<'_>) -> Option<TrafficCla
     is_known.then(|| parse_classes(options)).flatten()
 }
 
-/// Whether all attributes of a class have their defaults.
+/// Returns whether all attributes of a class have their defaults.
 fn has_defaults(class: AttributeReader<'_>, defaults: &[(u16, u32)]) -> bool {
     class.all().all(|(kind, _)| {
         let default = defaults.iter().find(|(known, _)| *known == kind);
@@ -181,7 +181,7 @@ fn has_defaults(class: AttributeReader<'_>, defaults: &[(u16, u32)]) -> bool {
     })
 }
 
-/// Running schedule, or the next one before its first cycle. `None` for options that would be lost.
+/// Running schedule, or the next one before its first cycle. `None` if it has options that would be lost.
 pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedule> {
     let options = attributes.nest(OPTIONS)?;
     let mut classes = parse_classes(options.value(gates::CLASSES)?)?;
@@ -191,7 +191,7 @@ pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedu
         // TXTIME_ASSIST: the kernel assigns the times of frames.
         Some(_) => return None,
     };
-    // With offload the clock is the device's, and may be left out.
+    // With offload the clock is the device's, and may be omitted.
     let has_clock = match options.number(gates::CLOCK) {
         None => classes.offloaded,
         clock => clock == Some(gates::TAI),
@@ -214,7 +214,7 @@ pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedu
             let is_known = next.all().all(|(kind, _)| IS_OF_SCHEDULE.contains(&kind));
             is_known.then(|| parse_schedule(next)).flatten()?
         }
-        // One schedule is running and another waits.
+        // One schedule runs while another is pending.
         _ => return None,
     };
     Some(GateSchedule {
@@ -224,7 +224,7 @@ pub(super) fn parse_taprio(attributes: AttributeReader<'_>) -> Option<GateSchedu
     })
 }
 
-/// Attributes of a schedule, running or waiting.
+/// Attributes of a schedule, running or pending.
 const IS_OF_SCHEDULE: [u16; 5] = [
     gates::ENTRIES,
     gates::BASE_TIME,
@@ -291,7 +291,7 @@ fn parse_earliest_time(attributes: AttributeReader<'_>) -> Option<EarliestTime> 
     let offloaded = match number_at(bytes, 8) as u32 {
         0 => false,
         ETF_BY_DEVICE => true,
-        // Deadline mode, or no check of the sockets.
+        // Deadline mode, or skipped socket checks.
         _ => return None,
     };
     Some(EarliestTime {

@@ -1,8 +1,7 @@
-//! Requests as bytes, and what is read of them again.
+//! Tests of requests as bytes, and of decoding them again.
 //!
-//! **Unproven on hardware**: no machine these tests have run on has a device that serves classes,
-//! gates, shares or times itself. The bytes are those of `linux/pkt_sched.h` and `linux/rtnetlink.h`,
-//! written down by hand.
+//! **Unproven on hardware**: no machine these tests have run on has a device that offloads classes, gates, shapers or
+//! launch times. The bytes are those of `linux/pkt_sched.h` and `linux/rtnetlink.h`, written by hand.
 
 use super::*;
 
@@ -17,7 +16,7 @@ fn two_classes(offloaded: bool) -> TrafficClasses {
     }
 }
 
-/// The classes as the kernel's structure.
+/// Encoding of these classes in the kernel's structure.
 fn two_classes_bytes(offloaded: u8) -> Vec<u8> {
     let mut bytes = vec![2];
     bytes.extend([0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -29,7 +28,7 @@ fn two_classes_bytes(offloaded: u8) -> Vec<u8> {
     bytes
 }
 
-/// An attribute's bytes: length, kind, value, padding.
+/// Encoding of an attribute: length, kind, value, padding.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = (value.len() as u16 + 4).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
@@ -53,7 +52,7 @@ fn a_root_with_classes_is_asked_for_in_the_kernels_bytes() {
     assert_eq!(payload, expected);
 }
 
-/// What is asked for, in short: taken away, or put at a parent.
+/// Requests in short: message type and parent.
 fn asked(standing: &RootQdisc, root: &RootQdisc) -> Vec<(u16, u32)> {
     let requests = requests_of_root(7, Some(standing), root).expect("it is known");
     let asked = |request: &Request| {
@@ -108,8 +107,8 @@ fn a_root_with_classes_is_taken_away_before_another_one_is_put_there() {
 
 #[test]
 fn gates_are_asked_for_in_the_kernels_bytes() {
-    // tc qdisc replace dev X root taprio num_tc 2 map ... queues ... base-time 1000
-    //   sched-entry S 02 200000 sched-entry S 01 800000 flags 0x2
+    // tc qdisc replace dev X root taprio num_tc 2 map ... queues ... base-time 1000 sched-entry S 02 200000 sched-entry
+    // S 01 800000 flags 0x2
     let schedule = GateSchedule {
         classes: two_classes(true),
         base_time_ns: 1_000,
@@ -142,8 +141,7 @@ fn gates_are_asked_for_in_the_kernels_bytes() {
 
 #[test]
 fn a_share_of_the_link_is_asked_for_in_the_kernels_bytes() {
-    // tc qdisc replace dev X parent 1501:2 cbs idleslope 98688 sendslope -901312 hicredit 153
-    //   locredit -1389 offload 1
+    // tc qdisc replace dev X parent 1501:2 cbs idleslope 98688 sendslope -901312 hicredit 153 locredit -1389 offload 1
     let shaper = CreditShaper {
         idle_slope_kbps: 98_688,
         send_slope_kbps: -901_312,
@@ -200,7 +198,7 @@ fn a_root_is_read_as_it_was_written_and_what_is_cut_off_is_another_one() {
     }
 }
 
-/// Options of a `taprio` as the kernel tells them, and more of them.
+/// Decodes the options of a `taprio` as the kernel sends them, with `more` appended.
 fn told_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSchedule> {
     let inner = [
         attribute(1, &0_u32.to_ne_bytes()),
@@ -223,7 +221,7 @@ fn told_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSc
     options::parse_taprio(AttributeReader(&told))
 }
 
-/// A class's own attributes: its index, and more.
+/// Attributes of a class: its index, and more.
 fn class_entry(kind: u16, more: &[(u16, u32)]) -> Vec<u8> {
     let mut inner = attribute(1, &0_u32.to_ne_bytes());
     for (kind, value) in more {

@@ -7,14 +7,13 @@ use crate::limits::MAX_ADDRESSES;
 /// IPv4 address of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The address.
+    /// IPv4 address.
     pub address: [u8; 4],
-    /// Length of its network prefix.
+    /// Prefix length of its network.
     pub prefix_bits: u8,
-    /// Whether another address of the same network came first: it is a source only where a route names
-    /// it.
+    /// True for a secondary address, after another of the same network: a source only if a route names it.
     pub is_secondary: bool,
-    /// Round of the dump that last contained it.
+    /// Round of the last dump that contained it.
     pub round: u32,
 }
 
@@ -27,24 +26,24 @@ impl Address {
     }
 }
 
-/// Link, as the kernel last described it.
+/// Last known state of the link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceState {
     /// Index in this network namespace.
     pub index: u32,
     /// Name, which an administrator may change at any time.
     pub name: String,
-    /// Administratively up (IFF_UP).
+    /// True if administratively up (IFF_UP).
     pub is_up: bool,
-    /// Has a carrier (IFF_LOWER_UP).
+    /// True if it has a carrier (IFF_LOWER_UP).
     pub has_carrier: bool,
-    /// Can multicast.
+    /// True if it can multicast.
     pub is_multicast: bool,
-    /// Deleted, or moved to another network namespace, which is final: its AF_XDP sockets are dead.
+    /// True if deleted, or moved to another network namespace, which is final: its AF_XDP sockets are dead.
     pub is_gone: bool,
     /// Size of the largest IP packet in bytes.
     pub mtu_bytes: usize,
-    /// Ethernet address; `None` where the link is no Ethernet with neighbours.
+    /// Ethernet address; `None` if the link is not Ethernet with neighbours.
     pub mac: Option<MacAddress>,
     addresses: Vec<Address>,
 }
@@ -64,14 +63,13 @@ impl DeviceState {
         &self.addresses
     }
 
-    /// Whether frames can leave.
+    /// Returns whether frames can be sent.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_up && self.has_carrier && !self.is_gone
     }
 
-    /// Source address that the kernel would choose towards `neighbour`: the first of the same network,
-    /// else the first.
+    /// Source address that the kernel would choose towards `neighbour`: the first of the same network, else the first.
     #[must_use]
     pub fn source_for(&self, neighbour: Option<[u8; 4]>) -> Option<[u8; 4]> {
         let mut primary = self.addresses.iter().filter(|known| !known.is_secondary);
@@ -83,7 +81,7 @@ impl DeviceState {
             .map(|address| address.address)
     }
 
-    /// Adds or updates an address; true if that changed anything.
+    /// Adds or updates an address; returns whether anything changed.
     pub fn insert(&mut self, address: Address) -> bool {
         let is_same = |known: &&mut Address| {
             known.address == address.address && known.prefix_bits == address.prefix_bits
@@ -100,7 +98,7 @@ impl DeviceState {
         has_room
     }
 
-    /// Removes an address; true if it was known.
+    /// Removes an address; returns whether it was known.
     pub fn remove(&mut self, address: [u8; 4], prefix_bits: u8) -> bool {
         let before = self.addresses.len();
         self.addresses
@@ -108,7 +106,7 @@ impl DeviceState {
         self.addresses.len() != before
     }
 
-    /// Ends a dump: removes addresses that were not in it; true if there were any.
+    /// Ends a dump: removes addresses that it did not contain; returns whether there were any.
     pub(super) fn end_dump(&mut self, round: u32) -> bool {
         let before = self.addresses.len();
         self.addresses.retain(|known| known.round == round);

@@ -1,4 +1,4 @@
-//! Messages of rtnetlink(7), each applied to the [`Snapshot`].
+//! Messages of rtnetlink(7), applied to the [`Snapshot`].
 
 use std::net::IpAddr;
 
@@ -21,11 +21,11 @@ use crate::route::{Route, RouteKind, Table};
 /// Effect of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
-    /// The snapshot has changed.
+    /// True if the snapshot has changed.
     pub(super) has_changed: bool,
-    /// The kernel changes routes along with this without a notification: they are dumped again.
+    /// True if the kernel may have changed routes without a notification: they are dumped again.
     pub(super) rereads_routes: bool,
-    /// Policy rules have too many attributes to be followed one by one.
+    /// True if policy rules changed. They have too many attributes to be updated singly, and are dumped again.
     pub(super) rereads_rules: bool,
 }
 
@@ -37,7 +37,7 @@ impl Effect {
         }
     }
 
-    /// Routes may have gone with a link or an address: the kernel removes those silently.
+    /// Effect of a change that may have removed routes: the kernel removes those of a link or an address silently.
     fn with_routes(has_changed: bool) -> Effect {
         Effect {
             has_changed,
@@ -47,14 +47,14 @@ impl Effect {
     }
 }
 
-/// Circumstances in which a message was received.
+/// Context of a received message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// Flags of the netlink header.
     pub(super) flags: u16,
     /// Round of the current dump.
     pub(super) round: u32,
-    /// It is no answer to a dump.
+    /// True unless it answers a dump.
     pub(super) is_notification: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn take(snapshot: &mut Snapshot, message: &RouteNetlinkMessage, seen:
     let round = seen.round;
     match message {
         RouteNetlinkMessage::NewLink(link) => {
-            // A bridge announces its ports by the same message, of another family.
+            // A bridge announces its ports with the same message, of another family.
             let is_ours = link.header.interface_family == AddressFamily::Unspec
                 && link.header.index == snapshot.device.index;
             let has_changed =
@@ -121,7 +121,7 @@ pub(super) fn take(snapshot: &mut Snapshot, message: &RouteNetlinkMessage, seen:
             Effect::default()
         }
         RouteNetlinkMessage::NewRule(_) | RouteNetlinkMessage::DelRule(_) => {
-            // Until the rules are dumped again, no route is certain.
+            // No route is certain until the rules are dumped again.
             snapshot.rules.others += 1;
             Effect {
                 has_changed: true,
@@ -236,19 +236,19 @@ fn route(message: &RouteMessage, round: u32) -> Option<Route> {
         }
     }
     route.table = table(number)?;
-    // The next hop is a nexthop object, which the message does not spell out.
+    // The next hop is a nexthop object, whose content is not in the message.
     if route.kind == RouteKind::Unicast && route.interface == 0 {
         route.kind = RouteKind::Intricate;
     }
     Some(route)
 }
 
-/// Numbers of snapshot (linux/rtnetlink.h).
+/// Table numbers (linux/rtnetlink.h).
 const LOCAL_TABLE: u32 = 255;
 const MAIN_TABLE: u32 = 254;
 const DEFAULT_TABLE: u32 = 253;
 
-/// Tables that the default rules name; without a rule no other is used.
+/// Table of the default rules; without a rule no other table is searched.
 fn table(number: u32) -> Option<Table> {
     match number {
         LOCAL_TABLE => Some(Table::Local),

@@ -1,11 +1,10 @@
 //! Monitor of one link, its IPv4 addresses, and the namespace's IPv4 routes and neighbours.
 //!
-//! A [`RouteMonitor`] dumps the kernel's tables into a [`Snapshot`], and then follows the multicast
-//! groups of rtnetlink(7). Its socket never blocks and allows one dump at a time. Notifications that
-//! arrive during a dump are applied in the kernel's order. Each dump has a number, its *round*; an
-//! entry that it did not contain is removed at its end. If the kernel drops notifications (ENOBUFS),
-//! or a table changes during its dump, the dump is repeated. Until it has ended the snapshot is not
-//! synchronised, and its users take another way.
+//! A [`RouteMonitor`] dumps the kernel's tables into a [`Snapshot`], and then follows the multicast groups of
+//! rtnetlink(7). Its socket never blocks and allows one dump at a time. Notifications that arrive during a dump are
+//! applied in the kernel's order. Each dump has a number, its *round*; an entry that it did not contain is removed at
+//! its end. If the kernel drops notifications (ENOBUFS), or a table changes during its dump, the dump is repeated.
+//! Until it has ended the snapshot is not synchronised, and its users take another way.
 
 mod device;
 mod message;
@@ -37,26 +36,26 @@ use crate::route::Routes;
 /// Multicast groups (linux/rtnetlink.h): links, neighbours, IPv4 addresses, routes, rules.
 const GROUPS: [u32; 5] = [1, 3, 5, 7, 8];
 
-/// Policy rules, as far as they matter: only the kernel's default rules are understood.
+/// Relevant policy rules: only the kernel's default rules are interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// The default rule for the table `local` exists.
+    /// True if the default rule for the table `local` exists.
     pub has_local: bool,
-    /// The default rule for the table `main` exists.
+    /// True if the default rule for the table `main` exists.
     pub has_main: bool,
     /// Number of other rules.
     pub others: u32,
 }
 
 impl Rules {
-    /// Whether the default rules are all there is.
+    /// Returns whether there are only the default rules.
     #[must_use]
     pub fn are_default(&self) -> bool {
         self.has_local && self.has_main && self.others == 0
     }
 }
 
-/// Kernel's tables, as far as the monitor has read them.
+/// Copy of the kernel's tables, as far as they have been read.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The monitored link.
@@ -67,7 +66,7 @@ pub struct Snapshot {
     pub routes: Routes,
     /// IPv4 neighbours of the monitored link.
     pub neighbours: Neighbours,
-    /// All tables have been read, and no notification was lost since.
+    /// True if all tables have been read, and no notification was lost since.
     pub is_synchronised: bool,
 }
 
@@ -85,7 +84,7 @@ impl Snapshot {
     }
 }
 
-/// Table that is dumped.
+/// Table to dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Table {
     /// The link itself: one message.
@@ -117,9 +116,9 @@ impl Table {
 pub struct Followed {
     /// Netlink datagrams received.
     pub datagrams: usize,
-    /// None are left, as far as can be known.
+    /// True if none are left, as far as can be known.
     pub is_drained: bool,
-    /// The snapshot has changed.
+    /// True if the snapshot has changed.
     pub has_changed: bool,
 }
 
@@ -128,11 +127,11 @@ pub struct Followed {
 pub struct FollowCounts {
     /// Messages received.
     pub messages: u64,
-    /// Times that the kernel dropped notifications because the socket was full.
+    /// Number of times the kernel dropped notifications because the socket buffer was full.
     pub overruns: u64,
-    /// Times that all tables were dumped, the start included.
+    /// Number of dumps of all tables, the initial one included.
     pub readings: u64,
-    /// Answers that found no room, and were requested again.
+    /// Answers dropped for lack of buffer space, and requested again.
     pub lost_answers: u64,
     /// Messages that could not be parsed.
     pub unreadable: u64,
@@ -147,29 +146,32 @@ pub struct FollowCounts {
 struct Running {
     table: Table,
     sequence: u32,
-    /// Something was lost or changed meanwhile: the dump has to be repeated.
+    /// True if something was lost or changed meanwhile: the dump must be repeated.
     is_spoilt: bool,
 }
 
-/// Netlink socket and the snapshot that it keeps up to date.
+/// Netlink socket, and the snapshot that it keeps up to date.
 pub struct RouteMonitor {
     snapshot: Snapshot,
     socket: Socket,
     port: u32,
     buffer: Vec<u8>,
     sequence: u32,
-    /// The current round, which entries carry that were seen in it or changed since.
+    /// Current round, recorded in entries that were seen in it or changed since.
     round: u32,
-    /// Tables to be dumped, as bits.
+    /// Tables to dump, as bits.
     wanted: u8,
-    /// Of these, tables whose dump has to end before the snapshot is synchronised again.
+    /// Tables whose dump must end before the snapshot is synchronised again.
     owed: u8,
     running: Option<Running>,
     counts: FollowCounts,
 }
 
 impl RouteMonitor {
-    /// Opens it in the calling thread's network namespace; nothing is read yet.
+    /// Opens the socket in the calling thread's network namespace, without reading anything.
+    ///
+    /// # Errors
+    /// The system error.
     pub fn open(interface_index: u32) -> io::Result<RouteMonitor> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         let port = socket.bind_auto()?.port_number();
@@ -199,7 +201,7 @@ impl RouteMonitor {
         self.socket.as_fd()
     }
 
-    /// Tables as they were read.
+    /// Current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -211,8 +213,8 @@ impl RouteMonitor {
         self.counts
     }
 
-    /// Receives at most that many datagrams, and requests the dumps that are due. The kernel answers
-    /// within the call that asks, so the descriptor stays readable while there is something to do.
+    /// Receives at most `datagrams` datagrams, and requests the dumps that are due. The kernel answers within the
+    /// requesting call, so the descriptor stays readable while there is work.
     pub fn follow(&mut self, datagrams: usize) -> Followed {
         let mut followed = Followed::default();
         while followed.datagrams < datagrams {
@@ -240,7 +242,7 @@ impl RouteMonitor {
         self.buffer.clear();
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         let (length, sender) = self.socket.recv_from(&mut self.buffer, flags)?;
-        // Only the kernel is believed. A datagram that was cut off counts as lost.
+        // Only messages of the kernel are accepted. A truncated datagram counts as lost.
         if sender.port_number() != 0 {
             self.buffer.clear();
         } else if length > self.buffer.len() {
@@ -257,8 +259,8 @@ impl RouteMonitor {
                 self.begin_again();
                 followed.has_changed = true;
             }
-            // Nothing there, or nothing that trying again would change. An answer that has not come
-            // by now found no room.
+            // No datagram, or an error that a retry would not change. An answer that has not arrived by now was dropped
+            // for lack of buffer space.
             _ => match self.running.take() {
                 Some(running) => {
                     self.counts.lost_answers += 1;
@@ -269,7 +271,7 @@ impl RouteMonitor {
         }
     }
 
-    /// Has all tables dumped again; until then the snapshot is not synchronised.
+    /// Requests a new dump of all tables; until then the snapshot is not synchronised.
     fn begin_again(&mut self) {
         self.snapshot.is_synchronised = false;
         self.wanted = Table::EVERYTHING;
@@ -320,7 +322,7 @@ impl RouteMonitor {
                 (RouteNetlinkMessage::GetNeighbour(neighbours), NLM_F_DUMP)
             }
         };
-        // It fails for want of memory only: the next call tries again.
+        // Fails for lack of memory only: the next call retries.
         if let Ok(sequence) = self.send(&message, flags) {
             self.wanted &= !table.bit();
             self.running = Some(Running {
@@ -427,7 +429,7 @@ impl RouteMonitor {
         }
     }
 
-    /// Has the kernel confirm a neighbour, as it would if a socket of its own sent there (`NTF_USE`).
+    /// Makes the kernel confirm a neighbour, as if a socket of the host sent to it (`NTF_USE`).
     pub fn confirm(&mut self, neighbour: [u8; 4]) {
         let mut message = NeighbourMessage::default();
         message.header.family = AddressFamily::Inet;

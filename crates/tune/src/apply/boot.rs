@@ -1,24 +1,21 @@
-//! The part of a plan that sets everything again after each boot: the plan, saved, and a unit of
-//! systemd that has it carried out.
+//! Boot part of a plan: the saved plan, and a systemd unit that applies it again after each boot.
 //!
-//! # When
+//! # Ordering
 //!
-//! Interrupts of queues and their threads exist only once an interface is up, and who switches it on
-//! is the network manager. So the unit comes after network managers and after what else sets such
-//! things (irqbalance, TuneD), waits for the plan's interfaces, and comes before
-//! `network-online.target`: whoever needs the network as it will stay waits for that, and so for the
-//! plan. It is wanted by a drop-in of `multi-user.target`, which is a plain file like the others,
-//! made and taken away with the journal.
+//! Queue interrupts and their threads exist only while an interface is up, and the network manager brings it up. So the
+//! unit runs after network managers and after other tuning services (irqbalance, TuneD), waits for the plan's
+//! interfaces, and runs before `network-online.target`, for which services that need the final network wait. A drop-in
+//! of `multi-user.target` wants it: a plain file, journaled like the others.
 //!
 //! # Numbers
 //!
-//! The numbers of interrupts and of NAPI instances are others after a boot. What they stand for is
-//! saved with the plan: an interrupt's name, an instance's queue ([`Numbers`], [`SavedPlan`]).
+//! Interrupt and NAPI numbers change with each boot. The plan saves an interrupt's name and an instance's queue with
+//! them ([`Numbers`], [`SavedPlan`]).
 //!
-//! # Where
+//! # Paths
 //!
-//! The unit names a program and a folder. Both have to be there at boots, under names that systemd
-//! understands: that is looked at before anything is written ([`BootError`], [`BootPart::doubts`]).
+//! The unit names a program and a folder. Both must exist at boot under names that systemd accepts; this is checked
+//! before anything is written ([`BootError`], [`BootPart::doubts`]).
 
 mod error;
 mod lasting;
@@ -43,25 +40,25 @@ const UNIT: &str = "/etc/systemd/system/isolane-tune.service";
 const SAVED: &str = "tune.plan";
 const WANTED_BY: &str = "/etc/systemd/system/multi-user.target.d/isolane-tune.conf";
 
-/// What has a plan carried out after each boot.
+/// Program and folder that apply a plan after each boot.
 #[derive(Clone, Debug)]
 pub struct BootPart {
-    /// The program, as it is started then.
+    /// Path of the program that is started at boot.
     pub program: PathBuf,
-    /// The folder of the journal.
+    /// Journal folder.
     pub folder: PathBuf,
 }
 
 impl BootPart {
-    /// The program that runs, started again at boots with this folder.
+    /// Boot part with the running program and this folder.
     ///
     /// # Errors
-    /// [`BootError`]: the program is not there under its name any more.
+    /// [`BootError`]: the program no longer exists under its name.
     pub fn of_this_program(folder: &Path) -> Result<Self, BootError> {
         let program = std::env::current_exe().map_err(BootError::System)?;
         let id = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
         let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
-        // Another file may have taken the name since, and the kernel tells of one without a name.
+        // Another file may have taken the name; for a deleted file, the kernel reports a name that does not exist.
         if id(&program).ok() != Some(running) {
             return Err(BootError::Program(program, Unfit::Replaced));
         }
@@ -69,14 +66,14 @@ impl BootPart {
         Ok(Self { program, folder })
     }
 
-    /// What may keep it from being carried out at a boot, and cannot be known now: a sentence each, for people.
+    /// Reasons that the boot part might not run at boot, which cannot be decided now; one sentence each.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let paths = [&self.program, &self.folder].into_iter();
         paths.flat_map(|path| lasting::doubts(path)).collect()
     }
 
-    /// Its two names as text, once it is known that they may stand in a unit and lead somewhere at boots.
+    /// Program and folder as text, after checking that systemd accepts them and that they exist at boot.
     fn names(&self) -> Result<(&str, &str), BootError> {
         let program = |why| BootError::Program(self.program.clone(), why);
         let folder = |why| BootError::Folder(self.folder.clone(), why);
@@ -89,19 +86,19 @@ impl BootPart {
         Ok(names)
     }
 
-    /// Whether this machine was started by systemd.
+    /// Returns whether systemd started this machine.
     #[must_use]
     pub fn is_possible() -> bool {
         Path::new("/run/systemd/system").is_dir()
     }
 
-    /// Where the plan is saved.
+    /// Path of the saved plan.
     #[must_use]
     pub fn saved(folder: &Path) -> PathBuf {
         folder.join(SAVED)
     }
 
-    /// Whether a setting is one of its own files: it is not what a plan is about.
+    /// Returns whether a setting is one of the boot part's own files, and so not part of the user's plan.
     pub(crate) fn owns(setting: &Setting) -> bool {
         let Setting::Document { path } = setting else {
             return false;
@@ -109,10 +106,10 @@ impl BootPart {
         path == UNIT || path == WANTED_BY || Path::new(path).file_name() == Some(SAVED.as_ref())
     }
 
-    /// Reads a saved plan.
+    /// Loads the saved plan.
     ///
     /// # Errors
-    /// There is none ([`io::ErrorKind::NotFound`]), or it cannot be read, or is of another version.
+    /// No plan is saved ([`io::ErrorKind::NotFound`]), or it is unreadable or of another version.
     pub fn load(folder: &Path) -> io::Result<SavedPlan> {
         let state = State::find(folder).map_err(|error| error.error)?;
         let state = state.ok_or(io::ErrorKind::NotFound)?;
@@ -122,8 +119,8 @@ impl BootPart {
         SavedPlan::from_json(&text).map_err(io::Error::other)
     }
 
-    /// What was saved earlier. One that cannot be read is not written over: what it sets would stay undone after
-    /// the next boot, and nobody would know.
+    /// Loads the plan saved earlier. An unreadable one is not overwritten: its settings would silently stay unset after
+    /// the next boot.
     fn earlier(&self) -> Result<Option<SavedPlan>, BootError> {
         match Self::load(&self.folder) {
             Ok(saved) => Ok(Some(saved)),
@@ -132,12 +129,10 @@ impl BootPart {
         }
     }
 
-    /// The plan with steps that save it, all to be done at once; or that take away what is saved, where nothing is
-    /// left to be set after a boot.
+    /// Returns `plan` with steps that save it; or that remove the saved plan, if nothing is to be set after a boot.
     ///
     /// # Errors
-    /// [`BootError`]: the program or the folder will not be there, or what stands in the places of its files
-    /// cannot be read.
+    /// [`BootError`]: the program or folder will not exist at boot, or the current files cannot be read.
     pub fn added_to(
         &self,
         plan: &Plan,

@@ -1,4 +1,4 @@
-//! Why a plan is not carried out, or not undone.
+//! Errors of applying a plan and of undoing it.
 
 use std::fmt;
 use std::io;
@@ -7,57 +7,57 @@ use std::path::{Path, PathBuf};
 use crate::plan::{FormError, Identity, Step};
 use crate::setting::{Setting, SettingError, Value};
 
-/// Why a plan was not carried out. But for what [`Undone`] says is left the machine is as before.
+/// Reason that a plan was not carried out. The machine is as before, except for what [`Undone`] lists.
 #[derive(Debug)]
 pub enum ApplyError {
-    /// The plan, or the journal, is of another machine.
+    /// The plan or the journal is of another machine.
     Foreign {
-        /// Whose it is.
+        /// Machine of the plan or journal.
         plan: Box<Identity>,
-        /// This one.
+        /// Identity of this machine.
         here: Box<Identity>,
     },
-    /// It rests on where datagrams landed in another run of the machine: nothing was changed.
+    /// The plan uses receive-queue measurements from another boot; nothing was changed.
     OtherBoot {
-        /// The run of the machine it was made in.
+        /// Boot id of the plan.
         plan: String,
-        /// This one.
+        /// Boot id of this machine.
         here: String,
     },
-    /// It holds steps, named here, that planning cannot make: nothing was changed.
+    /// The plan contains these steps, which planning cannot produce; nothing was changed.
     Unplanned(Vec<String>),
-    /// What stands there is not what the plan was made for: nothing was changed.
+    /// Settings differ from the plan's assumptions; nothing was changed.
     Refused(Vec<Obstacle>),
-    /// It went wrong half-way, and was undone.
+    /// A step failed, and the plan was undone.
     Undone(Box<Undone>),
-    /// The folder of the journal.
+    /// The journal folder cannot be used.
     State(StateError),
-    /// The journal.
+    /// The journal is damaged.
     Journal(JournalError),
-    /// The plan, or the journal, is written in another form: nothing was changed.
+    /// The plan or journal has another format version; nothing was changed.
     Form(FormError),
 }
 
-/// A plan that went wrong half-way.
+/// Plan that failed after its first change, and was undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
-    /// At which step: its id, and its setting; `None`: between steps.
+    /// Id and setting of the failed step; `None` if it failed between steps.
     pub step: Option<(String, Setting)>,
-    /// What happened.
+    /// Reason of the failure.
     pub why: Hindrance,
-    /// What could not be undone; the journal is kept for it.
+    /// Settings that could not be restored; the journal is kept for them.
     pub left: Vec<Left>,
-    /// All was undone, and the journal still tells of it.
+    /// Set if all settings were restored but the journal could not record it.
     pub unclosed: Option<Unclosed>,
 }
 
-/// The journal tells of what was undone already: it could not be taken away, or added to. Until it
-/// is, another rollback puts back what was found then, whatever others have set since.
+/// Journal that lists settings already restored, because it could not be removed or appended to. Until it is removed, a
+/// rollback restores those values again, over any later change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclosed {
-    /// The journal.
+    /// Path of the journal.
     pub path: PathBuf,
-    /// What the system said.
+    /// System error.
     pub why: String,
 }
 
@@ -70,16 +70,16 @@ impl From<StateError> for Unclosed {
     }
 }
 
-/// A step that cannot be carried out.
+/// Step that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The step.
+    /// Step id.
     pub id: String,
-    /// What it is about.
+    /// Setting of the step.
     pub setting: Setting,
-    /// What the plan says stands there.
+    /// Value that the plan assumes.
     pub planned: Value,
-    /// Why not.
+    /// Reason.
     pub why: Hindrance,
 }
 
@@ -94,52 +94,51 @@ impl Obstacle {
     }
 }
 
-/// What is in the way.
+/// Reason that a step or reliance fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hindrance {
-    /// Something else stands there than when the plan was made.
+    /// The value differs from the one at planning time.
     Stale {
-        /// What stands there.
+        /// Current value.
         found: Value,
     },
-    /// It was set, or relied on, and something else stood there at the end: a later step, or somebody
-    /// else, has changed it.
+    /// The value was set or relied on, and differs at the end: a later step or another program changed it.
     Overturned {
-        /// What stood there.
+        /// Value found at the end.
         found: Value,
     },
-    /// What it was about has another number now, under which it is not found.
+    /// The setting's number changed, and its new number was not found.
     Lost {
-        /// What is known of it.
+        /// Details, as text.
         why: String,
     },
-    /// What it rests on does not stand, which is told.
+    /// A setting that the step relies on has another value, as described.
     Unfounded(String),
-    /// It cannot be read or set.
+    /// The setting cannot be read or set.
     Unreadable(SettingError),
-    /// A signal asked to stop.
+    /// A signal requested a stop.
     Stopped,
-    /// All was set, and that could not be written to the journal, which said this.
+    /// All steps succeeded, but the journal could not be written; holds the system error.
     Unrecorded(String),
 }
 
-/// A setting that is not as it was found.
+/// Setting that was not restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Which, for people.
+    /// Setting, as text.
     pub what: String,
-    /// What was found, for people.
+    /// Original value, as text.
     pub found: String,
-    /// Why it is not so again.
+    /// Reason.
     pub why: String,
 }
 
-/// The folder of the journal, or something in it, cannot be used.
+/// Failed access to the journal folder or a file in it.
 #[derive(Debug)]
 pub struct StateError {
-    /// Which file or folder.
+    /// Path of the file or folder.
     pub path: PathBuf,
-    /// What the system said; [`io::ErrorKind::WouldBlock`]: another `tune` is at work.
+    /// System error; [`io::ErrorKind::WouldBlock`] if another `tune` holds the lock.
     pub error: io::Error,
 }
 
@@ -151,21 +150,21 @@ impl StateError {
         }
     }
 
-    /// Whether another `tune` holds the lock.
+    /// Returns whether another `tune` holds the lock.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.error.kind() == io::ErrorKind::WouldBlock
     }
 }
 
-/// Lines of the journal that cannot be read, or are missing at its end: something else than a crash has been at it.
+/// Damaged journal: lines are unreadable, or missing at its end, which a crash alone cannot cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalError {
-    /// The journal.
+    /// Path of the journal.
     pub path: PathBuf,
-    /// The lines that cannot be read, from 1.
+    /// Unreadable lines, from 1.
     pub lines: Vec<usize>,
-    /// Lines that were written behind the last one, and are not there.
+    /// Number of lines missing after the last one.
     pub missing: usize,
 }
 

@@ -1,17 +1,16 @@
-//! What was found before anything was changed, on disk before it was: one line an entry.
+//! Journal of original values, on disk before any change: one entry per line.
 //!
 //! ```text
-//!   {"number":1,"entry":{...},"checksum":"89abcdef"}
+//! {"number":1,"entry":{...},"checksum":"89abcdef"}
 //! ```
 //!
-//! The checksum (CRC-32 as in Ethernet) is of all that stands before it in the line. A last line
-//! without its end was being written when the process died, and what it says was not done yet: it is
-//! left out. Any other line that cannot be read is broken, and is told by its number.
+//! The checksum (CRC-32 as in Ethernet) covers all bytes before it in the line. A last line without a line end was
+//! being written when the process died, before its change: it is ignored. Any other unreadable line is reported as
+//! broken, by number.
 //!
-//! It grows with each plan, also at each boot. So each plan writes it anew: what is still needed of the one before
-//! ([`compact`]), and what the plan found, in one piece that takes the old one's place. Each beginning says how many
-//! entries follow it in that piece, so that a journal that was cut later is noticed. What would make it longer than it
-//! may be is refused before anything is changed.
+//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`compact`]) and the new
+//! values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later truncation is
+//! detected. A plan whose journal would exceed the size limit is refused before any change.
 
 mod compact;
 mod file;
@@ -34,29 +33,28 @@ use crate::plan::{FormError, Identity};
 use crate::setting::{Setting, Value};
 
 const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
-/// What stands before the checksum and behind it.
+/// Text around the checksum.
 const BEFORE_CHECKSUM: &str = ",\"checksum\":\"";
 const BEHIND_CHECKSUM: &str = "\"}";
 const SCHEMA: &str = "isolane/journal/2";
 
-/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Entry {
-    /// A plan is about to be carried out.
+    /// Start of a plan.
     Begin {
         schema: String,
         machine: Identity,
         boot_id: String,
         profile: String,
-        /// Entries that follow it in the piece that it was written in.
+        /// Number of entries written together with this one, after it.
         entries: usize,
-        /// What was set before a boot, and is not asked for since.
+        /// Settings of an earlier boot that the plan no longer contains.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         forgotten: Vec<Setting>,
     },
-    /// What stood in a setting that it changes (`to`), or may change beside (no `to`).
-    /// The run of the machine stands in each, for the line of the beginning may be the broken one.
+    /// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry
+    /// holds its boot id, because the `Begin` line may be broken.
     Found {
         boot_id: String,
         id: String,
@@ -64,9 +62,9 @@ pub(super) enum Entry {
         value: Value,
         to: Option<Value>,
     },
-    /// It was carried out.
+    /// Successful end of the plan.
     Applied,
-    /// It was undone.
+    /// Completed undo of the plan.
     Undone,
 }
 
@@ -77,21 +75,20 @@ impl Entry {
             machine: here.machine.clone(),
             boot_id: here.boot_id.clone(),
             profile: profile.into(),
-            // Counted once it is known what is written with it.
+            // Counted when the entries written with it are known.
             entries: 0,
             forgotten,
         }
     }
 }
 
-/// A line, but for its checksum.
 #[derive(Serialize)]
 struct Line<'a> {
     number: usize,
     entry: &'a Entry,
 }
 
-/// The same, as it is read.
+/// Line as read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadLine {
@@ -101,24 +98,21 @@ struct ReadLine {
     _checksum: String,
 }
 
-/// What a journal says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     pub(super) path: PathBuf,
     pub(super) entries: Vec<Entry>,
-    /// Lines that cannot be read, from 1.
+    /// Unreadable lines, from 1.
     pub(super) broken: Vec<usize>,
-    /// Entries that were written behind the last line, and are not there.
+    /// Number of entries missing after the last line.
     pub(super) missing: usize,
-    /// The form it is written in, if it is not ours.
+    /// Format version, if it is not this one.
     other_form: Option<String>,
-    /// Lines that are complete.
     lines: usize,
 }
 
 impl Contents {
-    /// # Errors
-    /// There are broken lines, or some are missing at its end.
+    /// Fails if lines are broken or missing at the end.
     pub(super) fn check(&self) -> Result<(), JournalError> {
         match self.broken.is_empty() && self.missing == 0 {
             true => Ok(()),
@@ -130,8 +124,7 @@ impl Contents {
         }
     }
 
-    /// # Errors
-    /// Another version of this program has written it.
+    /// Fails if another version of this program wrote the journal.
     pub(super) fn check_form(&self) -> Result<(), FormError> {
         match &self.other_form {
             None => Ok(()),
@@ -143,7 +136,6 @@ impl Contents {
         }
     }
 
-    /// The machine it is of.
     pub(super) fn machine(&self) -> Option<&Identity> {
         self.entries.iter().find_map(|entry| match entry {
             Entry::Begin { machine, .. } => Some(machine),
@@ -151,9 +143,8 @@ impl Contents {
         })
     }
 
-    /// What was found first in each setting, in the order in which it was found: of what a boot leaves
-    /// as it is, files; and of all else what was found since this boot. What was set before it is
-    /// gone, and the numbers of interrupts and threads stand for others now.
+    /// First value found of each setting, in order: of files since any boot, of kernel settings since this boot.
+    /// Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
     pub(super) fn originals_since(&self, boot_id: &str) -> Vec<(Setting, Value)> {
         let holds = |(of, setting, _): &(&str, &Setting, &Value)| {
             *of == boot_id || setting.is_kept_by_a_boot()
@@ -162,7 +153,7 @@ impl Contents {
         first_of_each(found.map(|(_, setting, value)| (setting, value)))
     }
 
-    /// All that was found, and in which run of the machine.
+    /// All values found, each with its boot id.
     fn found(&self) -> impl Iterator<Item = (&str, &Setting, &Value)> {
         self.in_force().into_iter().filter_map(|entry| match entry {
             Entry::Found {
@@ -175,9 +166,8 @@ impl Contents {
         })
     }
 
-    /// The entries without those of plans that were undone: what these found is there again, and what
-    /// becomes of it since is not ours. Of a journal with broken lines all are told, for the beginning
-    /// of the plan that was undone may be among those.
+    /// Entries without those of undone plans: their values are restored, and later changes are not isolane's. In a
+    /// journal with broken lines all entries count, because the undone plan's `Begin` may be among them.
     fn in_force(&self) -> Vec<&Entry> {
         let mut kept: Vec<&Entry> = Vec::new();
         let mut begun = None;
@@ -198,7 +188,6 @@ impl Contents {
     }
 }
 
-/// Reads the journal; `None` if there is none.
 pub(super) fn read(state: &State) -> Result<Option<Contents>, StateError> {
     let path = state.journal();
     let failed = StateError::of(&path);
@@ -221,11 +210,11 @@ pub(super) fn read(state: &State) -> Result<Option<Contents>, StateError> {
 
 pub(super) fn parse(bytes: &[u8]) -> Contents {
     let mut contents = Contents::default();
-    // It has its beginning at least.
+    // At least the `Begin` line.
     let mut written = 1;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let Some(text) = line.strip_suffix(b"\n") else {
-            // Cut off; nothing can follow.
+            // Truncated; nothing can follow.
             break;
         };
         contents.lines += 1;
@@ -237,7 +226,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
                 continue;
             }
         };
-        // Its number says whether a line is missing before it.
+        // A gap in the numbers reveals a missing line.
         if line.number != contents.lines {
             contents.broken.push(contents.lines);
         }
@@ -256,10 +245,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
     contents
 }
 
-/// A line that is as it was written.
-///
-/// # Errors
-/// It is broken, or of another form than ours, which it may name.
+/// Parses a line with a valid checksum. For another format version, the error contains it if the line names it.
 fn parse_line(line: &[u8]) -> Result<ReadLine, Option<String>> {
     let text = intact(line).ok_or(None::<String>)?;
     serde_json::from_str(text).map_err(|_| {
@@ -269,7 +255,7 @@ fn parse_line(line: &[u8]) -> Result<ReadLine, Option<String>> {
     })
 }
 
-/// A line whose checksum is right.
+/// Line text, if its checksum is valid.
 fn intact(line: &[u8]) -> Option<&str> {
     let text = str::from_utf8(line).ok()?;
     let (said, checksum) = text
@@ -279,13 +265,13 @@ fn intact(line: &[u8]) -> Option<&str> {
     (checksum == CHECKSUM.checksum(said.as_bytes())).then_some(text)
 }
 
-/// A line with its end.
+/// Serialises an entry as a line, with its line end.
 fn line(number: usize, entry: &Entry) -> io::Result<String> {
     let line = serde_json::to_string(&Line { number, entry })?;
     Ok(with_checksum(line.strip_suffix('}').unwrap_or(&line)))
 }
 
-/// What a line says, without the bracket that closes it, as it is written.
+/// Appends checksum, closing bracket and line end to a serialised line without its closing bracket.
 pub(super) fn with_checksum(said: &str) -> String {
     let checksum = CHECKSUM.checksum(said.as_bytes());
     format!("{said}{BEFORE_CHECKSUM}{checksum:08x}{BEHIND_CHECKSUM}\n")

@@ -1,5 +1,5 @@
-//! Links that a plan interrupts: a device that gets other rings, queues or moderation is reset by many a
-//! driver, and its link comes back seconds later. Until then all that is sent there is lost.
+//! Links that a plan interrupts. Many drivers reset the device when rings, queues or moderation change, and the link
+//! returns seconds later. Frames sent before that are lost.
 
 use std::io;
 use std::time::Instant;
@@ -8,26 +8,26 @@ use crate::facts::Interface;
 use crate::limits::{LINK_LOOK, LINK_PATIENCE};
 use crate::probe::interfaces;
 
-/// The interfaces that had a carrier, by name.
+/// Names of interfaces that had a carrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links(Vec<String>);
 
 impl Links {
-    /// Those that have one now.
+    /// Interfaces that have a carrier now.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system error.
     pub fn now() -> io::Result<Self> {
         let with_carrier = interfaces()?.into_iter();
         let with_carrier = with_carrier.filter(|interface| interface.has_carrier);
         Ok(Self(with_carrier.map(|interface| interface.name).collect()))
     }
 
-    /// Waits until all of them that are still there have one again, [`LINK_PATIENCE`] is over, or `is_stopped`
-    /// says so; those that have none.
+    /// Waits until all interfaces that still exist have a carrier again, [`LINK_PATIENCE`] has passed, or `is_stopped`
+    /// returns true. Returns those without one.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system error.
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<String>> {
         let end = Instant::now() + LINK_PATIENCE;
         let is_over = || is_stopped() || Instant::now() >= end;
@@ -41,7 +41,7 @@ impl Links {
     ) -> io::Result<Vec<String>> {
         loop {
             let mut down = now()?;
-            // One that is gone does not come back.
+            // A removed interface does not come back.
             down.retain(|interface| !interface.has_carrier && self.0.contains(&interface.name));
             if down.is_empty() || is_over() {
                 return Ok(down.into_iter().map(|interface| interface.name).collect());
@@ -61,7 +61,7 @@ mod tests {
         Links(names.iter().map(|name| String::from(*name)).collect())
     }
 
-    /// Both interfaces, of which these have a carrier.
+    /// Both interfaces, with a carrier on those in `names`.
     fn with_carrier(names: &[&str]) -> Vec<Interface> {
         let interface = |name: &str| Interface {
             name: name.into(),

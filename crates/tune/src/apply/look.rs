@@ -1,4 +1,5 @@
-//! Looking at all that a plan is about, and at what its changes reset beside it, before anything is changed.
+//! Inspection before applying: reads every setting of the plan, and every setting that its changes reset as a side
+//! effect.
 
 use std::collections::HashMap;
 
@@ -6,18 +7,15 @@ use super::{Applied, ApplyError, Hindrance, Obstacle, RELIED_ON};
 use crate::plan::{Plan, Reliance, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-/// What was found before anything was changed.
+/// Result of the inspection.
 pub(super) struct Looked<'a> {
-    /// What will be set, in order.
     pub(super) to_change: Vec<&'a Step>,
-    /// All that may differ afterwards, in the order in which it comes to be: to be undone backwards.
+    /// Original values of all settings that may change, in order of change; they are restored backwards.
     pub(super) found: Vec<Found>,
-    /// What the steps rest on.
     pub(super) relies_on: Vec<&'a Reliance>,
     pub(super) applied: Applied,
 }
 
-/// A setting as it was found.
 pub(super) struct Found {
     pub(super) id: String,
     pub(super) setting: Setting,
@@ -26,7 +24,7 @@ pub(super) struct Found {
 }
 
 impl Looked<'_> {
-    /// A step that the machine refuses, and that is left out.
+    /// Records a step that the machine refused, and that is skipped.
     pub(super) fn leave_out(&mut self, step: &Step, why: SettingError) {
         let is_another = |id: &String| *id != step.id;
         self.applied.changed.retain(is_another);
@@ -35,13 +33,12 @@ impl Looked<'_> {
         self.applied.left_out.push(obstacle);
     }
 
-    /// Whether a step is not carried out, and the rest is.
     pub(super) fn is_left_out(&self, step: &Step) -> bool {
         let mut left_out = self.applied.left_out.iter();
         left_out.any(|it| it.setting == step.setting)
     }
 
-    /// What was found where steps were to set something, and were left out then; and how it stands now.
+    /// Original and current values of settings whose steps were skipped.
     pub(super) fn staying(&self) -> impl Iterator<Item = (&Found, Value)> {
         self.found.iter().filter_map(|found| {
             found.to.as_ref()?;
@@ -57,7 +54,7 @@ impl Looked<'_> {
     }
 }
 
-/// Reads all that the plan is about, and refuses it if that is not as the plan says.
+/// Reads all settings of the plan, and refuses it if they differ from the plan's assumptions.
 pub(super) fn look<'a>(
     machine: &mut dyn Machine,
     plan: &'a Plan,
@@ -77,7 +74,7 @@ pub(super) fn look<'a>(
     if unfounded.is_some() {
         looked.relies_on.clear();
     }
-    // What earlier steps of this plan will have set by then.
+    // Values that earlier steps of this plan will have set.
     let mut expected: HashMap<&Setting, &Value> = HashMap::new();
     for step in &plan.steps {
         let mut hinder = |looked: &mut Looked<'_>, why| {
@@ -101,7 +98,7 @@ pub(super) fn look<'a>(
                 }
             },
         };
-        // What an earlier step resets is set again, though it is as it should be before.
+        // A setting that an earlier step resets is set again, even if it has the right value now.
         let is_reset = looked
             .found
             .iter()
@@ -153,8 +150,8 @@ pub(super) fn look<'a>(
     }
 }
 
-/// What a plan rests on and does not stand, at boot, when its earlier part has set the steering that it is about.
-/// Nobody is there to plan again, so what does not rest on it is carried out.
+/// First reliance that does not hold at boot, as text. Nobody can replan then, so steps that do not depend on it are
+/// still carried out.
 fn unfounded(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
     plan.relies_on
         .iter()
@@ -170,8 +167,7 @@ fn unfounded(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
         })
 }
 
-/// What a step would replace, and nobody here could put back: it is about disciplines, and does not only
-/// reset some beside it.
+/// Queueing discipline that a step would replace and that could not be restored.
 fn lost_by<'a>(
     step: &Step,
     besides: &'a [(Setting, Value)],
@@ -185,11 +181,11 @@ fn lost_by<'a>(
     values.find(|value| is_of_queueing && !value.can_be_set())
 }
 
-/// All that changing a step's setting may change beside it, as it is, of what is not known yet.
+/// Current values of settings that the step may change as a side effect, and that are not recorded yet.
 fn besides(machine: &mut dyn Machine, looked: &Looked<'_>, step: &Step) -> Vec<(Setting, Value)> {
     let mut besides = machine.beside(&step.setting);
     besides.retain(|setting| !looked.found.iter().any(|known| known.setting == *setting));
-    // What cannot be read cannot be restored, and is not there, most likely.
+    // An unreadable setting cannot be restored, and most likely does not exist.
     let read = |setting: Setting| {
         let value = machine.read(&setting).ok()?;
         Some((setting, value))
@@ -197,7 +193,7 @@ fn besides(machine: &mut dyn Machine, looked: &Looked<'_>, step: &Step) -> Vec<(
     besides.into_iter().filter_map(read).collect()
 }
 
-/// Remembers a step, and before it what it changes beside.
+/// Records a step, preceded by its side effects.
 fn take_in<'a>(
     looked: &mut Looked<'a>,
     step: &'a Step,
@@ -211,7 +207,7 @@ fn take_in<'a>(
         to: None,
     });
     looked.found.extend(besides);
-    // Of a setting that is changed twice what was found first is restored.
+    // Of a setting that is changed twice, the first value is restored.
     looked.found.push(Found {
         id: step.id.clone(),
         setting: step.setting.clone(),
@@ -226,8 +222,8 @@ fn take_in<'a>(
     }
 }
 
-/// What stands there. A place that comes to be by an earlier step (a queue's file, a thread) is
-/// nothing until then, if the plan says so.
+/// Reads the current value. A place that an earlier step creates (a queue's file, a thread) counts as absent if the
+/// plan says so.
 fn read_or_absent(machine: &mut dyn Machine, step: &Step) -> Result<Value, SettingError> {
     match machine.read(&step.setting) {
         Err(SettingError::Gone) if step.from == Value::Absent => Ok(Value::Absent),

@@ -1,17 +1,15 @@
-//! Carrying out a plan, so that it can always be undone.
+//! Reversible application of a plan.
 //!
 //! ```text
-//!   lock -> whose plan is it -> read every setting -> journal -> set, read back, next -> look at all again
-//!                 |                    |                           |
-//!              foreign               stale                 ignored, gone, stopped: undo in reverse order
+//! lock -> check machine -> read every setting -> journal -> set, read back, next -> read all again
+//!              |                    |                           |
+//!           foreign               stale                 ignored, gone, stopped: undo in reverse order
 //! ```
 //!
-//! All that will be changed, and all that a change may reset beside it, is read before anything is
-//! changed, and what was found is on the disk in one piece, the journal, before the first
-//! change. So whenever this process is killed, and whatever the end of the journal looks like,
-//! [`rollback`] finds in it everything that may differ. It restores what was found first: a plan
-//! that is applied again, or another one on top, adds to the journal and takes nothing away. After
-//! a boot the journal still tells what becomes of files; what the kernel holds began anew.
+//! All settings that will change, or that a change may reset, are read before the first change, and their values are on
+//! disk, in the journal. So [`rollback`] finds everything that may differ, whenever this process is killed. It restores
+//! the first value found: applying a plan again, or another plan on top, only adds to the journal. After a boot the
+//! journal still applies to files; kernel settings have started anew.
 
 mod boot;
 mod error;
@@ -50,45 +48,44 @@ pub use self::status::{Standing, Status, status};
 use crate::plan::{Identity, Plan, Reliance, Step};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-/// Where the journal is when nobody says otherwise.
+/// Default folder of the journal.
 pub const STATE_FOLDER: &str = "/var/lib/isolane";
 
-/// What stands in place of a step's id where something was relied on.
+/// Placeholder for a step's id in errors about a reliance.
 const RELIED_ON: &str = "relied-on";
 
-/// Where and when a plan is carried out.
+/// Machine and boot in which a plan is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Here {
-    /// This machine.
+    /// Identity of this machine.
     pub machine: Identity,
-    /// The kernel's number of this run of it.
+    /// Boot id of the kernel.
     pub boot_id: String,
-    /// The cores it has, running or not, ascending; empty where that cannot be seen.
+    /// All cores, online or not, ascending; empty if unknown.
     pub cores: Vec<u16>,
 }
 
-/// What carrying out a plan did.
+/// Result of applying a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Ids of the steps that changed something.
+    /// Ids of steps that changed something.
     pub changed: Vec<String>,
-    /// Ids of those that were as they should be.
+    /// Ids of steps whose setting already had the right value.
     pub already: Vec<String>,
-    /// Ids of those that take effect after the next boot.
+    /// Ids of steps that take effect after the next boot.
     pub after_reboot: Vec<String>,
-    /// Ids of those that did not stand as the plan says, and were set all the same: at boot.
+    /// Ids of steps whose setting differed from the plan's assumption and was set anyway, at boot.
     pub unexpected: Vec<String>,
-    /// Steps that could not be carried out, and were left out: at boot; and interrupts that the kernel does not let
-    /// anybody move.
+    /// Skipped steps: at boot, any that failed; otherwise those for managed interrupts and for other devices'
+    /// interrupts.
     pub left_out: Vec<Obstacle>,
 }
 
-/// Carries out a plan. `is_boot`: at boot, when what stands there need not be what stood there when
-/// the plan was made, and what cannot be read is left out: nobody is there to plan again, and the rest
-/// still helps. `is_stopped` is asked between steps.
+/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are skipped:
+/// nobody can replan, and the rest still helps. `is_stopped` is polled between steps.
 ///
 /// # Errors
-/// [`ApplyError`]: nothing was changed, or everything was undone, but for what the error says.
+/// [`ApplyError`]: nothing was changed, or everything was undone, except for what the error lists.
 pub fn apply(
     machine: &mut dyn Machine,
     here: &Here,
@@ -114,18 +111,17 @@ pub fn apply(
     apply_locked(machine, here, plan, &state, occasion, is_stopped)
 }
 
-/// Why a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
-    /// Somebody wants the machine to be so.
+    /// The user applies the plan.
     Asked,
-    /// What was asked for is set again after a boot.
+    /// The saved plan is applied again after a boot.
     Boot,
-    /// It is a step on the way to a plan.
+    /// A preliminary step towards a plan is applied.
     Learning,
 }
 
-/// [`apply`], by who holds the lock already.
+/// [`apply`] for a caller that holds the lock.
 pub(crate) fn apply_locked(
     machine: &mut dyn Machine,
     here: &Here,
@@ -157,7 +153,7 @@ pub(crate) fn apply_locked(
     let is_first = standing.is_none();
     let begin = Entry::begin(here, &plan.profile, forgotten);
     if looked.to_change.is_empty() {
-        // It was set by one that was killed before it could say so, or stands after a boot.
+        // A process that was killed before it could record this set it, or it persisted over a boot.
         Journal::begin(
             state,
             before.as_ref(),
@@ -182,7 +178,7 @@ pub(crate) fn apply_locked(
             id: found.id.clone(),
             setting: found.setting.clone(),
             value: found.value.clone(),
-            // It stands as it is to, so that nobody is told that others have changed it.
+            // The current value counts as set, so that no later change by others is reported.
             to: Some(stands),
         });
         let recorded = journal.append(stay.chain([Entry::Applied]));
@@ -194,8 +190,8 @@ pub(crate) fn apply_locked(
     }
 }
 
-/// What was set before the machine was started, does not stand, and is not asked for by a plan that was made since:
-/// it would be a step of that.
+/// Settings of an earlier boot that are not in force and that the plan, made since, does not contain; otherwise it
+/// would have a step for them.
 fn forgotten(
     machine: &mut dyn Machine,
     here: &Here,
@@ -225,7 +221,6 @@ fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {
     }
 }
 
-/// Why a plan was not carried out to its end: at which place, and what happened.
 struct Failure {
     at: Option<(String, Setting)>,
     why: Hindrance,
@@ -239,7 +234,6 @@ impl Failure {
         })
     }
 
-    /// Between steps.
     fn between(why: Hindrance) -> Box<Self> {
         Box::new(Self { at: None, why })
     }
@@ -262,7 +256,7 @@ fn carry_out(
         let set = machine.write(&step.setting, &step.to);
         match set.and_then(|()| expect(machine, &step.setting, &step.to)) {
             Ok(()) => {}
-            // The rest still helps.
+            // The remaining steps still help.
             Err(why) if step.is_of_other_device() => looked.leave_out(step, why),
             Err(why @ SettingError::Immovable(_)) => looked.leave_out(step, why),
             Err(why) => {
@@ -274,8 +268,7 @@ fn carry_out(
             }
         }
     }
-    // A later step, or somebody else, may have undone an earlier one, or what was as it should be, or
-    // what is relied on.
+    // A later step or another program may have changed a setting, or a reliance, that was right before.
     let last: HashMap<&Setting, &Step> = plan
         .steps
         .iter()
@@ -305,7 +298,7 @@ fn carry_out(
     }
 }
 
-/// Why something does not stand that has been set, or looked at, before.
+/// Turns a failed final check into a hindrance.
 fn overturned(why: SettingError) -> Hindrance {
     match why {
         SettingError::Ignored { found } => Hindrance::Overturned { found: *found },
@@ -313,7 +306,7 @@ fn overturned(why: SettingError) -> Hindrance {
     }
 }
 
-/// A folder that documents of the plan go to, and that is not there yet.
+/// Returns whether this is a folder that the plan's documents need and that does not exist yet.
 fn is_made_folder(found: &Found) -> bool {
     let is_folder = matches!(found.setting, Setting::Folder { .. });
     is_folder && found.value == Value::Absent && found.to.is_none()
@@ -333,7 +326,7 @@ fn expect(
     }
 }
 
-/// Puts back what this run found, and closes or removes the journal.
+/// Restores the values this run found, and closes or removes the journal.
 fn undo(
     machine: &mut dyn Machine,
     looked: &Looked<'_>,

@@ -1,6 +1,5 @@
-//! Numbers of the kernel that are others after a boot, and after a device was given other queues:
-//! of interrupts, and of NAPI instances. What they stand for lasts: an interrupt's name, an
-//! instance's queue. With both at hand a place is found again under its new number.
+//! Kernel numbers that change with a boot or a new number of queues: of interrupts and NAPI instances. Interrupt names
+//! and queue indices are stable, so with them a setting is found again under its new number.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,11 @@ use crate::machine::napi_instance;
 use crate::probe::{device_interrupts, interrupt_names};
 use crate::setting::Setting;
 
-/// Numbers of the kernel that hold until the next boot, by what they stand for.
+/// Kernel numbers valid until the next boot, with their stable names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Numbers {
-    /// Names of the machine's interrupts, by number.
+    /// Names of all interrupts, by number.
     pub interrupts: BTreeMap<u32, String>,
     /// Interrupts of each interface's device.
     pub devices: BTreeMap<String, Vec<u32>>,
@@ -24,22 +23,22 @@ pub struct Numbers {
     pub instances: BTreeMap<String, BTreeMap<u32, u32>>,
 }
 
-/// A number in the name of a place.
+/// Number within a setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number<'a> {
     Interrupt(u32),
-    /// Of an interface.
+    /// Interface and NAPI instance.
     Instance(&'a str, u32),
 }
 
-/// A place by its number: what stands before that in its name, and behind.
+/// Setting name, split around its number.
 struct Numbered<'a> {
     before: &'a str,
     number: Number<'a>,
     behind: &'a str,
 }
 
-/// The number in a setting's name, if there is one of those that change.
+/// Splits a setting's name around an interrupt or NAPI number, if it has one.
 fn numbered(setting: &Setting) -> Option<Numbered<'_>> {
     let interrupt = |text: &'static str, name: &'_ str, end: char| {
         let rest = name.strip_prefix(text)?;
@@ -70,13 +69,13 @@ fn numbered(setting: &Setting) -> Option<Numbered<'_>> {
     })
 }
 
-/// Whether a place has a number in its name that is another one after a boot.
+/// Returns whether a setting's name contains a number that changes with a boot.
 pub(crate) fn has_number(setting: &Setting) -> bool {
     numbered(setting).is_some()
 }
 
 impl Numbers {
-    /// Those of the machine and of these interfaces, as they are now.
+    /// Reads the current numbers of this machine and of `interfaces`.
     #[must_use]
     pub fn look<'a>(interfaces: impl Iterator<Item = &'a str>) -> Self {
         let mut numbers = Self {
@@ -96,7 +95,7 @@ impl Numbers {
         numbers
     }
 
-    /// The interface whose device a place with a number is about.
+    /// Interface of the device whose interrupt or NAPI instance the setting names.
     pub(super) fn interface_of<'a>(&'a self, setting: &'a Setting) -> Option<&'a str> {
         match numbered(setting)?.number {
             Number::Instance(interface, _) => Some(interface),
@@ -108,10 +107,8 @@ impl Numbers {
         }
     }
 
-    /// The place that stands for the same under the numbers of now; a place without a number as it is.
-    ///
-    /// # Errors
-    /// Why it is not found, for people: a place under its old number would be another one.
+    /// Returns the setting under its current number; a setting without a number is returned unchanged. If it is not
+    /// found, the error is the reason: the old number may belong to something else.
     pub(super) fn again(&self, setting: &Setting, now: &Self) -> Result<Setting, String> {
         let Some(Numbered {
             before,
@@ -132,8 +129,7 @@ impl Numbers {
         })
     }
 
-    /// Drivers may give one name to several interrupts: then they are told apart by their order, as long
-    /// as there are as many.
+    /// Interrupts that share a name are matched by their order, if their count is unchanged.
     fn interrupt_again(&self, number: u32, now: &Self) -> Result<u32, String> {
         let Some(name) = self.interrupts.get(&number) else {
             return Err(format!("which interrupt {number} was is not known"));

@@ -1,4 +1,4 @@
-//! A plan from a file that anybody may have written.
+//! Plan from an untrusted file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,12 +8,12 @@ use super::state::State;
 use super::{ApplyError, Here, RELIED_ON};
 use crate::plan::{AgreedCores, Plan, PlanError, SCHEMA, of_form};
 
-/// A plan as it was read from a file. It has to be [admitted](Self::admit) before it can be applied.
+/// Plan as read from a file. It must be [admitted](Self::admit) before it can be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanFile(Plan);
 
 impl PlanFile {
-    /// Reads a plan as it is written, in JSON.
+    /// Parses a plan from JSON.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -21,8 +21,8 @@ impl PlanFile {
         of_form(text, "the plan", SCHEMA).map(Self)
     }
 
-    /// The plan, if planning can make each of its steps. What was set earlier may be put back to what the journal in
-    /// this folder says was found.
+    /// Returns the plan, if planning can produce each of its steps. Restoring the original value of a setting, as in
+    /// this folder's journal, is allowed too.
     ///
     /// # Errors
     /// [`ApplyError::Unplanned`]; or the journal cannot be read.

@@ -1,7 +1,7 @@
-//! Putting settings back.
+//! Restoring of settings.
 //!
-//! One change may undo another: a device that gets its queues back resets its table. So everything
-//! is looked at again until all is as it was, a bounded number of times.
+//! One change may undo another: restoring the number of queues resets the table. So all settings are checked again, in
+//! a bounded number of passes, until all match.
 
 use std::collections::HashSet;
 
@@ -9,18 +9,18 @@ use super::Left;
 use crate::limits::MAX_RESTORING_PASSES;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-/// What putting back did.
+/// Result of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Settings that were put back, for people.
+    /// Restored settings, as text.
     pub restored: Vec<String>,
-    /// Settings whose place does not exist any more: with it went what had been set there.
+    /// Settings whose place no longer exists, so that nothing is left to restore.
     pub gone: Vec<String>,
-    /// Settings that are not as they were found.
+    /// Settings that were not restored.
     pub left: Vec<Left>,
 }
 
-/// What was found first in each setting, in the order in which it was found.
+/// First value found of each setting, in order.
 pub(super) fn first_of_each<'a>(
     found: impl Iterator<Item = (&'a Setting, &'a Value)>,
 ) -> Vec<(Setting, Value)> {
@@ -31,20 +31,20 @@ pub(super) fn first_of_each<'a>(
         .collect()
 }
 
-/// Puts back what was found, last first.
+/// Restores the values found, last first.
 pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> Restored {
     let mut result = Restored::default();
     for pass in 0..MAX_RESTORING_PASSES {
         let mut was_all_restored = true;
         for (setting, value) in found.iter().rev() {
-            // A document is written even so, once: what a killed process left beside it goes.
+            // Even a matching document is written once, which removes the temporary file of a killed process.
             let is_due = pass == 0 && matches!(setting, Setting::Document { .. });
             match state(machine, setting, value) {
                 Ok(true) if is_due => drop(machine.write(setting, value)),
                 Ok(true) | Err(SettingError::Gone) => {}
                 _ => {
                     was_all_restored = false;
-                    // What fails may succeed when others are back; what is left is told at the end.
+                    // A failed write may succeed after others were restored; the rest is reported at the end.
                     let said = setting.to_string();
                     let is_new = machine.write(setting, value).is_ok();
                     if is_new && !result.restored.contains(&said) {
@@ -61,7 +61,7 @@ pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> 
         match state(machine, setting, value) {
             Ok(true) => {}
             Err(SettingError::Gone) => result.gone.push(setting.to_string()),
-            // Somebody else has put something into it.
+            // Another program has put a file into the folder.
             Ok(false) if matches!(setting, Setting::Folder { .. }) => {}
             not => result.left.push(left(machine, setting, value, not.err())),
         }
@@ -69,8 +69,8 @@ pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> 
     result
 }
 
-/// Whether a setting is as it was found. A place that did not exist then is, whatever became of it:
-/// it goes with what made it.
+/// Returns whether a setting has its original value. A place that did not exist, and that isolane cannot remove, always
+/// counts as restored: it disappears with its creator.
 fn state(
     machine: &mut dyn Machine,
     setting: &Setting,
@@ -87,7 +87,7 @@ fn state(
     Ok(found.agrees_with(setting, &now))
 }
 
-/// Tries once more, for the reason.
+/// Writes once more, to obtain the error.
 fn left(
     machine: &mut dyn Machine,
     setting: &Setting,

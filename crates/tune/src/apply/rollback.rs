@@ -1,4 +1,4 @@
-//! Restoring what was found before the first plan.
+//! Rollback to the values before the first plan.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use super::state::State;
 use super::{ApplyError, Here, JournalError, Unclosed};
 use crate::setting::Machine;
 
-/// What a rollback did.
+/// Result of a rollback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RolledBack {
-    /// Settings, put back or not; `None`: there was nothing to undo.
+    /// Settings, restored or not; `None` if there was nothing to undo.
     pub restored: Option<Restored>,
-    /// Lines of the journal that cannot be read, and where it is kept for people.
+    /// Unreadable lines of the journal, and its path.
     pub broken: Option<(JournalError, PathBuf)>,
-    /// All was put back, and the journal still tells of it.
+    /// Set if all settings were restored but the journal could not be removed.
     pub unclosed: Option<Unclosed>,
 }
 
-/// Restores what was found before the first plan that the journal tells of, and removes the journal
-/// if all of it is so. May be repeated. After a boot, which has reset all but files, these are
-/// restored, and what the boot part has set since.
+/// Restores the values from before the first plan in the journal, and removes the journal if all were restored. It can
+/// be repeated. After a boot, it restores files and the settings that the boot part made since; the boot has reset the
+/// others.
 ///
 /// # Errors
 /// [`ApplyError::State`], [`ApplyError::Foreign`], [`ApplyError::Form`]: nothing was restored.
@@ -40,7 +40,7 @@ pub fn rollback(
     rollback_locked(machine, here, &state)
 }
 
-/// [`rollback`], by who holds the lock already.
+/// [`rollback`] for a caller that holds the lock.
 pub(crate) fn rollback_locked(
     machine: &mut dyn Machine,
     here: &Here,

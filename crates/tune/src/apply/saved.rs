@@ -1,11 +1,11 @@
-//! A plan as it is saved for the next boot, and as it is carried out then: in two parts.
+//! Plan saved for the next boot, applied in two parts.
 //!
-//! First all that has a lasting name. Among it may be another number of queues, which gives a device new
-//! interrupts and new NAPI instances. Only then their numbers are looked up, and what is about receive
-//! work follows: where interrupts go, whether it runs in threads, and their priorities. That part also is
-//! the one that does harm on other steering than it was planned for, and by then the steering is set.
+//! The first part sets everything with a stable name. It may change the number of queues, which creates new interrupts
+//! and NAPI instances. Only then are the current numbers read, and the second part sets receive processing: interrupt
+//! affinity, NAPI threads and their priorities. The second part is also the one that does harm under other steering
+//! than planned, and the first has set the steering by then.
 //!
-//! What is not found again is left out, and told: under its old number it would be something else.
+//! A setting that is not found again is skipped and reported: its old number may belong to something else.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::setting::Setting;
 
 const SCHEMA: &str = "isolane/saved-plan/2";
 
-/// A plan as it is saved for the next boot.
+/// Plan saved for the next boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedPlan {
@@ -29,7 +29,7 @@ pub struct SavedPlan {
 }
 
 impl SavedPlan {
-    /// A plan, with what its numbers stand for now.
+    /// Saves `plan` with the stable names of its numbers.
     #[must_use]
     pub fn new(plan: Plan, numbers: Numbers) -> Self {
         Self {
@@ -39,30 +39,27 @@ impl SavedPlan {
         }
     }
 
-    /// Reads one as it is saved, in JSON.
-    ///
-    /// # Errors
-    /// [`PlanError`].
+    /// Parses a saved plan from JSON.
     pub(super) fn from_json(text: &str) -> Result<Self, PlanError> {
         of_form(text, "the saved plan", SCHEMA)
     }
 
-    /// Whether there is nothing to set after a boot.
+    /// Returns whether nothing is to be set after a boot.
     pub(super) fn is_empty(&self) -> bool {
         self.plan.steps.is_empty()
     }
 
-    /// What of a plan, behind the one that was saved earlier, is to be set again after each boot: not what holds
-    /// for this boot only, nor what is put back to what the kernel does of itself.
+    /// Combines `plan` with the plan saved earlier, and keeps what must be set again after each boot. Dropped are steps
+    /// for this boot only, and steps that restore kernel defaults.
     pub(super) fn following(plan: &Plan, earlier: Option<Self>, numbers: Numbers) -> Self {
         let mut own = plan.clone();
-        // What rests on where datagrams landed is not repeated, and with it what that relied on.
+        // Steps based on measured receive queues are not repeated, so neither is what they relied on.
         if own.steps.iter().any(|step| step.when == When::ThisBoot) {
             own.relies_on.clear();
         }
         let earlier = earlier.filter(|saved| saved.plan.machine.is_same_as(&plan.machine));
         let mut whole = match earlier {
-            // The numbers it was saved with may be those of another boot.
+            // The saved numbers may be of an earlier boot.
             Some(saved) => own.following(&saved.renumbered(&numbers).0),
             None => own,
         };
@@ -75,13 +72,13 @@ impl SavedPlan {
         Self::new(whole, numbers)
     }
 
-    /// The interfaces it is about.
+    /// Interfaces that the plan concerns.
     #[must_use]
     pub fn interfaces(&self) -> Vec<String> {
         self.interfaces_of(|_| true)
     }
 
-    /// Those that are set up: without others, of which interrupts are moved if they are there.
+    /// Interfaces that the plan configures: without those whose interrupts are only moved away.
     #[must_use]
     pub fn carriers(&self) -> Vec<String> {
         self.interfaces_of(|step| !step.is_of_other_device())
@@ -121,7 +118,8 @@ impl SavedPlan {
         }
     }
 
-    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_PATIENCE`] is over, or it is stopped; those that are not.
+    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_PATIENCE`] has passed, or `is_stopped` returns true.
+    /// Returns those still down.
     #[must_use]
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> Vec<String> {
         let end = Instant::now() + BOOT_PATIENCE;
@@ -137,17 +135,17 @@ impl SavedPlan {
         }
     }
 
-    /// What is carried out first: all that is not about receive work.
+    /// First part: all steps outside receive processing.
     #[must_use]
     pub fn first_part(&self) -> Plan {
         let mut plan = self.plan.clone();
         plan.steps.retain(|step| !is_about_receive_work(step));
-        // Nothing of it does harm without; and what it is may be set by these very steps.
+        // No step of this part does harm without it, and these steps may set it.
         plan.relies_on.clear();
         plan
     }
 
-    /// What is carried out behind it, with the numbers of now; and what is left out, since it is not found.
+    /// Second part, under the current numbers, and the steps skipped because their setting was not found.
     #[must_use]
     pub fn second_part(&self, now: &Numbers) -> (Plan, Vec<Obstacle>) {
         let mut plan = self.clone();
@@ -155,7 +153,7 @@ impl SavedPlan {
         plan.renumbered(now)
     }
 
-    /// The whole plan with the numbers of now, and what is left out.
+    /// Whole plan under the current numbers, and the skipped steps.
     fn renumbered(mut self, now: &Numbers) -> (Plan, Vec<Obstacle>) {
         let mut lost = Vec::new();
         let numbers = &self.numbers;
@@ -173,8 +171,8 @@ impl SavedPlan {
     }
 }
 
-/// Whether a step is about interrupts, or threads of receive work: with a number in its name, or what makes
-/// the threads of a device.
+/// Returns whether a step concerns receive processing: its name has an interrupt or NAPI number, or it creates a
+/// device's NAPI threads.
 fn is_about_receive_work(step: &Step) -> bool {
     let makes_threads = |setting: &Setting| match setting {
         Setting::Attribute { path } => {

@@ -1,9 +1,8 @@
-//! The folder in which the journal is, and the lock that one `tune` holds at a time.
+//! Journal folder, and the lock that one `tune` process holds.
 //!
-//! What the journal says is written to the machine as root. So the folder and its files belong to root or this user,
-//! no other user can write to them, and no symbolic link is followed. The folder that was checked is the one that is used:
-//! a descriptor holds it, and its files are opened relative to that descriptor. So it does not matter if somebody moves the
-//! folder and puts another one in its place.
+//! Root writes the journal's values to the machine. So the folder and its files must belong to root or to this user, no
+//! other user may be able to write to them, and symbolic links are not followed. The checked folder is held by a
+//! descriptor, and its files are opened relative to it, so that replacing the folder has no effect.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -18,41 +17,37 @@ use rustix::process::geteuid;
 
 use super::StateError;
 
-/// Mode of the folder, whatever the umask.
+/// Mode of the folder, independent of the umask.
 const FOLDER_MODE: u32 = 0o700;
-/// Mode of its files, whatever the umask.
+/// Mode of its files, independent of the umask.
 const FILE_MODE: u32 = 0o600;
 
-/// The name of the journal.
 pub(super) const JOURNAL: &str = "tune.journal";
 const LOCK: &str = "tune.lock";
 
-/// The state folder, held by a descriptor.
+/// Journal folder, held by a descriptor.
 pub(crate) struct State {
     folder: File,
-    /// Where it was found, for people.
+    /// Path for messages.
     path: PathBuf,
 }
 
-/// While it exists no other `tune` changes anything. The kernel gives it back when the process ends,
-/// by whatever end.
+/// Lock that keeps any other `tune` from changing settings. The kernel releases it when the process ends, however it
+/// ends.
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its end")] File);
 
 impl State {
-    /// The folder, which is made if need be, and is on the disk then: what is kept in it would be
-    /// lost with it.
+    /// Opens the folder, creating it if needed. It is synced to disk, so that the files in it cannot be lost with it.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
         make(folder).map_err(StateError::of(folder))?;
         let state = Self::find(folder)?;
         state.ok_or_else(|| StateError::of(folder)(io::ErrorKind::NotFound.into()))
     }
 
-    /// The folder; `None` if there is none.
-    ///
-    /// # Errors
-    /// It cannot be looked at, is a link or no folder, or others can write to it.
+    /// Opens the folder; `None` if it does not exist. Fails if it is unreadable, a symbolic link or not a folder, or if
+    /// others can write to it.
     pub(super) fn find(folder: &Path) -> Result<Option<Self>, StateError> {
-        // A slash at its end would have a link followed.
+        // With a trailing slash, a link would be followed.
         let path: PathBuf = folder.components().collect();
         let opened = OpenOptions::new()
             .read(true)
@@ -72,18 +67,17 @@ impl State {
         Ok(Some(Self { folder, path }))
     }
 
-    /// Where a file of the folder is, for people: files are opened by their names.
+    /// Path of a file in the folder, for messages: files are opened by name.
     pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Where the journal is, for people.
     pub(super) fn journal(&self) -> PathBuf {
         self.path_of(JOURNAL)
     }
 
-    /// Takes the lock, or fails at once: two plans at a time would each undo the other. The file
-    /// stays, for a lock on a file that others remove locks nothing.
+    /// Takes the lock, or fails at once: two concurrent plans would undo each other. The lock file is never removed,
+    /// because a lock on a removed file excludes nobody.
     pub(crate) fn lock(&self) -> Result<Lock, StateError> {
         let path = self.path_of(LOCK);
         let failed = StateError::of(&path);
@@ -95,12 +89,11 @@ impl State {
         Ok(Lock(file))
     }
 
-    /// Opens a file that only root and this user can have written, or makes it.
-    ///
-    /// # Errors
-    /// Among others [`io::ErrorKind::InvalidInput`]: it is a link, no regular file, or others can write to it.
+    /// Opens or creates a file that only root and this user can have written. Fails with
+    /// [`io::ErrorKind::InvalidInput`] for a symbolic link, for anything but a regular file, or if others can write to
+    /// it.
     pub(super) fn open(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        // Not waiting for who writes to a FIFO, either.
+        // NONBLOCK also avoids waiting for the writer of a FIFO.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(&self.folder, name, flags, Mode::from_raw_mode(FILE_MODE));
         let file = match opened {
@@ -115,25 +108,23 @@ impl State {
         Ok(file)
     }
 
-    /// Whether a file is the one of that name; [`io::ErrorKind::NotFound`]: there is none.
+    /// Returns whether `file` is the file of that name; [`io::ErrorKind::NotFound`] if no file has it.
     pub(super) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
         let own = file.metadata()?;
         let named = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok((own.dev(), own.ino()) == (named.st_dev, named.st_ino))
     }
 
-    /// Whether nothing has that name.
     pub(super) fn is_free(&self, name: &str) -> bool {
         let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
         matches!(found, Err(Errno::NOENT))
     }
 
-    /// Gives a file another name, and takes that from the file that may have it.
+    /// Renames a file, replacing any file of the new name.
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.folder, from, &self.folder, to)?)
     }
 
-    /// Takes a file away, if it is there.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -141,19 +132,19 @@ impl State {
         }
     }
 
-    /// Brings to the disk which names the folder has.
+    /// Syncs the folder's entries to disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         folder_at(&self.folder, Path::new("."))?.sync_all()
     }
 }
 
-/// Makes a folder and those above it that are missing, each of which is on the disk when this returns.
+/// Creates a folder and its missing parents, and syncs each to disk.
 fn make(folder: &Path) -> io::Result<()> {
     let folder = std::path::absolute(folder)?;
     let mut above = folder.ancestors();
     let there = above.find(|path| path.exists()).unwrap_or(Path::new("/"));
     let missing = folder.strip_prefix(there).unwrap_or(Path::new(""));
-    // Something else than a folder, as a FIFO, is refused at once.
+    // Anything but a folder, such as a FIFO, fails at once.
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let mut at = File::from(open(there, flags, Mode::empty())?);
     for name in missing {
@@ -174,14 +165,12 @@ fn make(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a folder by its name in another one.
 fn folder_at(folder: &File, name: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(folder, name, flags, Mode::empty())?.into())
 }
 
-/// # Errors
-/// Somebody else than root and this user owns it, or can write to it.
+/// Fails if the owner is neither root nor this user, or if others can write.
 fn check_owner(metadata: &Metadata) -> io::Result<()> {
     let (owner, own) = (metadata.uid(), geteuid().as_raw());
     if owner != 0 && owner != own {
@@ -252,7 +241,7 @@ mod tests {
         mkfifoat(CWD, &lock, Mode::RUSR | Mode::WUSR).expect("ours");
         let refused = state.lock().err().expect("it is a FIFO");
         assert!(refused.to_string().contains("regular file"), "{refused}");
-        // The folder itself, with and without a slash behind.
+        // The link itself, with and without a trailing slash.
         let link = folder.0.join("link");
         symlink(folder.0.join("."), &link).expect("ours");
         for path in [link.clone(), PathBuf::from(format!("{}/", link.display()))] {
@@ -280,7 +269,7 @@ mod tests {
         for path in [fifo.clone(), fifo.join("below")] {
             let (made, is_made) = std::sync::mpsc::channel();
             std::thread::spawn(move || made.send(State::make(&path).err()));
-            // Opening the FIFO would wait for a writer without end.
+            // Opening the FIFO would wait for a writer for ever.
             let refused = is_made.recv_timeout(std::time::Duration::from_secs(20));
             let refused = refused.expect("it does not wait").expect("no folder");
             assert!(refused.to_string().contains("Not a directory"), "{refused}");

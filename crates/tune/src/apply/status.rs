@@ -1,4 +1,4 @@
-//! What is applied, and what others have undone since.
+//! Status of applied settings: which of them still hold.
 
 use std::path::Path;
 
@@ -9,41 +9,39 @@ use super::state::State;
 use super::{ApplyError, Here};
 use crate::setting::{Machine, Setting, Value};
 
-/// What stands of the plans that were applied.
+/// Status of the applied plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// The profile of the last plan.
+    /// Profile of the last plan.
     pub profile: String,
-    /// It was carried out to its end.
+    /// True if the last plan was completed.
     pub is_complete: bool,
-    /// It was carried out since the machine started.
+    /// True if the last plan was applied since boot.
     pub is_of_this_boot: bool,
-    /// Its settings, in the order of its steps.
+    /// Settings, in the order of their steps.
     pub settings: Vec<Standing>,
 }
 
-/// How one setting stands.
+/// Status of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
-    /// The step.
+    /// Id of the step.
     pub id: String,
-    /// What it set.
+    /// Setting of the step.
     pub setting: Setting,
-    /// It was set since the machine started, or is kept on disk.
+    /// True if the setting was made since boot, or is on disk.
     pub is_of_this_boot: bool,
-    /// What was found there before the first plan; of what the kernel holds, before the first since
-    /// the machine was started.
+    /// Value before the first plan; of a kernel setting, before the first since boot.
     pub before: Value,
-    /// What the plan set.
+    /// Value that the plan set.
     pub applied: Value,
-    /// What stands there now; `None`: it cannot be read, or had a number that ended with a boot (of an interrupt, of
-    /// a thread).
+    /// Current value; `None` if it is unreadable, or if its interrupt or thread number is of an earlier boot.
     pub now: Option<Value>,
-    /// Whether it stands.
+    /// True if the current value is the applied one.
     pub stands: bool,
 }
 
-/// Compares what was applied with what stands there; `None` if nothing was applied.
+/// Compares the applied values with the current ones; `None` if no plan is applied.
 ///
 /// # Errors
 /// [`ApplyError::State`], [`ApplyError::Journal`], [`ApplyError::Form`].

@@ -1,10 +1,11 @@
-//! Receive work beyond its budget, on a kernel that runs interrupts in threads.
+//! Receive processing beyond the NAPI budget, on a kernel with threaded interrupts.
 
 use super::Findings;
 use crate::facts::{Device, Facts};
 
-/// The soft interrupt of a device's interrupt thread takes that thread's priority with it, until its budget is used up
-/// (`netdev_budget`, `netdev_budget_usecs`): the rest is the work of the core's ksoftirqd.
+/// Checks whether receive processing keeps its thread's priority. The soft interrupt of an interrupt thread runs at
+/// that thread's priority until its budget is used up (`netdev_budget`, `netdev_budget_usecs`); the core's ksoftirqd
+/// processes the rest.
 pub(super) fn examine(facts: &Facts, device: &Device, findings: &mut Findings) {
     let is_in_threads = facts.kernel.realtime == Some(true) && !device.interrupts.is_empty();
     let name = &device.interface;

@@ -1,4 +1,4 @@
-//! Processors: how many, who else is on them, how fast they wake.
+//! Findings about cores: count, isolation, clock rate, idle states, interrupts.
 
 use super::{Findings, list};
 use crate::facts::{Facts, Interrupt};
@@ -177,8 +177,8 @@ fn idle(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-/// The cores for everything else than the executor: without the hardware threads beside its own, which plans switch
-/// off, unless there is no other.
+/// Cores for all other work than the executor. SMT siblings of its core, which plans switch off, are left out unless
+/// there are no others.
 fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     let siblings = number_list(&facts.attribute(&path).unwrap_or_default());
@@ -189,7 +189,6 @@ fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
     if apart.is_empty() { beside } else { apart }
 }
 
-/// Interrupts of other devices than the one that carries the topics.
 fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     let online = &facts.cores.online;
     let Some(core) = needs

@@ -1,5 +1,4 @@
-//! What the device of an interface can do and is set to: queues, steering, moderation, offloads, rings,
-//! interrupts, time stamps.
+//! Findings about a device: queues, steering, moderation, offloads, rings, interrupts, time stamps.
 
 use isolane_hostnet::netdev::XdpFeatures;
 
@@ -10,8 +9,8 @@ use crate::needs::Needs;
 use crate::plan::{enough, is_moderation_mode, shell, shortened_moderation};
 use crate::setting::{Setting, Value};
 
-/// What it costs when critical frames share a queue with heavy bulk traffic: measured on veth through an emulated
-/// cable of 40 Mbit/s, three repetitions.
+/// Cost of critical frames that share a queue with heavy bulk traffic. Measured on veth through an emulated 40 Mbit/s
+/// link, three repetitions.
 const SHARED: &str = "critical frames wait behind bulk ones: at p99 583 to 955 us behind heavy receive work, where \
                       it was kept apart 362 to 429 (measured on veth)";
 
@@ -88,7 +87,6 @@ fn queues(device: &Device, findings: &mut Findings) {
     }
 }
 
-/// How critical datagrams could be told apart by the device.
 fn steering(device: &Device, findings: &mut Findings) {
     let name = &device.interface;
     let receives_on = device
@@ -162,7 +160,7 @@ fn moderation(device: &Device, findings: &mut Findings) {
     let id = id(device, "moderation");
     let driver = device.driver.as_deref().unwrap_or_default();
     let longest_us = has.rx_usecs.max(has.tx_usecs).unwrap_or(0);
-    // What the driver takes: it refuses numbers that it does not have.
+    // Drivers refuse coalescing fields that they lack.
     let setting = Setting::Coalescing {
         interface: name.clone(),
     };

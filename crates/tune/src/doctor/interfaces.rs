@@ -1,10 +1,10 @@
-//! The interfaces that would carry topics.
+//! Findings about the interfaces that would carry topics.
 
 use super::{Findings, devices};
 use crate::facts::{Facts, Interface};
 use crate::needs::Needs;
 
-/// Bytes of the largest packet of ordinary Ethernet; isolane's default sample fits it.
+/// MTU of ordinary Ethernet in bytes; isolane's default sample fits it.
 const USUAL_MTU: u32 = 1500;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -91,7 +91,7 @@ fn described(facts: &Facts, name: &str, needs: &Needs, findings: &mut Findings) 
     one(facts, interface, needs, findings);
 }
 
-/// Whether there is any at all: an interface, or else loopback, over which topics flow within this machine.
+/// Checks that an interface exists, or at least loopback, which carries topics within this machine.
 fn any(chosen: &[&Interface], has_loopback: bool, findings: &mut Findings) {
     if chosen.is_empty() && has_loopback {
         findings.warn(
@@ -129,7 +129,7 @@ fn is_of_containers(interface: &Interface) -> bool {
             .any(|start| interface.name.starts_with(start))
 }
 
-/// Bridges of containers and virtual machines, on which discovery would multicast too.
+/// Warns of bridges of containers and virtual machines, to which discovery would multicast too.
 fn bridges(chosen: &[&Interface], findings: &mut Findings) {
     let bridges: Vec<&str> = chosen
         .iter()

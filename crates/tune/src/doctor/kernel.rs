@@ -1,9 +1,9 @@
-//! The kernel, its clock, its memory, and programs that move work about.
+//! Findings about the kernel, its clock source, memory, and programs that move work.
 
 use super::Findings;
 use crate::facts::Facts;
 
-/// Sources of time that are read without asking a device or a hypervisor.
+/// Clock sources that are read without a device or hypervisor access.
 const FAST_CLOCKS: [&str; 3] = ["tsc", "arch_sys_counter", "riscv_clocksource"];
 
 /// Programs that set the clock, by the name the kernel shows.

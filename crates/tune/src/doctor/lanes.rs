@@ -1,4 +1,4 @@
-//! Whether lanes (AF_XDP) work, and how the frames beside them are received.
+//! Findings about lanes (AF_XDP), and about receive processing of other frames.
 
 use isolane_datapath_xdp::preflight::{Check, Outcome, Wanted, examine as check};
 use isolane_hostnet::limits::MAX_POLL_WAIT;
@@ -19,8 +19,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     }
 }
 
-/// Nothing is asked of a lane here but that it works: what is not fine is worth knowing, since topics
-/// flow without.
+/// Checks that a lane works. Problems are only informational, since topics flow without lanes.
 fn one(lanes: &LaneGround, name: &str, findings: &mut Findings) {
     let checks = check(&lanes.ground, &Wanted::default());
     let is_possible = checks
@@ -45,7 +44,7 @@ fn one(lanes: &LaneGround, name: &str, findings: &mut Findings) {
     polling(name, &lanes.receive_work, findings);
 }
 
-/// Threads of receive work at the ordinary class are worse than none.
+/// Warns of NAPI threads at the ordinary class, which are worse than none.
 fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
     let id = format!("lane.receive-work.{name}");
     let threads: Vec<(u32, Option<Policy>)> = queues
@@ -88,17 +87,17 @@ fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
     }
 }
 
-/// Where interrupts are put off, the time between two polls is a part of every response.
+/// Checks polling intervals: with deferred interrupts, the interval is part of every response time.
 fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
     let id = format!("lane.polling.{name}");
-    // Without either of the two every frame has its interrupt.
+    // Polling needs both; otherwise every frame raises an interrupt.
     let is_on = |polling: &Polling| polling.idle_polls > 0 && !polling.wait.is_zero();
     let polled: Vec<(u32, Polling)> = queues
         .iter()
         .filter_map(|queue| Some((queue.queue, queue.polling.filter(is_on)?)))
         .collect();
     let Some(longest) = polled.iter().map(|(_, polling)| polling.wait).max() else {
-        // Of a queue about which the kernel says nothing, nothing is claimed.
+        // No claim is made if the kernel reports nothing about a queue.
         if !queues.is_empty() && queues.iter().all(|queue| queue.polling.is_some()) {
             findings.ok(
                 &id,

@@ -1,4 +1,4 @@
-//! Facts and needs become findings: a pure function, a file a subject.
+//! Findings from facts and needs: a pure function, one file per subject.
 
 mod budget;
 mod cores;
@@ -17,37 +17,37 @@ use crate::facts::Facts;
 use crate::lists::list;
 use crate::needs::Needs;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It is as it should be.
+    /// Satisfactory.
     Ok,
-    /// Worth knowing; nothing has to be done.
+    /// Informational; no action is needed.
     Info,
-    /// It costs latency, or certainty.
+    /// Costs latency, or certainty.
     Warn,
     /// Topics will not flow as described.
     Error,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: a subject and a name, `cores.governor`; of one interface, its name comes
-    /// last. It keeps its meaning from version to version.
+    /// Id of the check: subject and name, `cores.governor`, followed by the interface if it concerns one. Its meaning
+    /// is stable over versions.
     pub id: String,
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// What is so.
+    /// State found.
     pub what: String,
-    /// What it costs, in words; empty if nothing.
+    /// Cost in words; empty if none.
     pub cost: String,
-    /// What to do: a command, or a setting; empty if nothing has to be done.
+    /// Remedy, a command or a setting; empty if no action is needed.
     pub remedy: String,
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     let mut findings = Findings::default();
     kernel::examine(facts, &mut findings);
@@ -62,7 +62,7 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     findings.0
 }
 
-/// What a plan does about findings: how the id of a finding begins, and the id of the step.
+/// Plan steps that resolve findings: prefix of the finding's id, and id of the step.
 const STEPS: [(&str, &str); 24] = [
     ("cores.governor", "cores.governor"),
     ("cores.idle-states", "cores.idle-state"),
@@ -90,7 +90,7 @@ const STEPS: [(&str, &str); 24] = [
     ("sockets.receive-buffer", "sockets.buffer"),
 ];
 
-/// Says in a finding's remedy which step of a plan it is.
+/// Appends the step that resolves a finding to its remedy.
 fn name_step(finding: &mut Finding) {
     let is_meant = |(start, _): &&(&str, &str)| finding.id.starts_with(start);
     if finding.severity == Severity::Ok {
@@ -103,7 +103,6 @@ fn name_step(finding: &mut Finding) {
     }
 }
 
-/// What was found so far.
 #[derive(Default)]
 struct Findings(Vec<Finding>);
 

@@ -1,4 +1,4 @@
-//! Participants that the description puts on this host: whether they can be reached where their peers send to.
+//! Findings about described participants of this host: whether their address and ports are reachable for peers.
 
 use super::Findings;
 use crate::facts::Facts;
@@ -73,7 +73,7 @@ mod tests {
         [topic.T]\ntype = \"T\"\nmax_bytes = 64\nfrom = [\"here\"]\nto = [\"here\"]\n\
         [participant.part]\nhost = \"here\"\naddress = \"10.0.0.1\"\nport = 7000\nwrites = [\"T\"]\n";
 
-    /// The severity of what is found of the address, and of the ports.
+    /// Severities of the address finding and of the ports finding.
     fn found(address: [u8; 4], local_ports: (u16, u16), reserved: &[(u16, u16)]) -> [Severity; 2] {
         let system = System::from_toml(FILE, "isolane.toml").unwrap();
         let needs = Needs::of_system(&system, Some("here"), "").unwrap();

@@ -1,15 +1,15 @@
-//! Ports of the domain, and what filters them.
+//! Findings about the domain's UDP ports and packet filters.
 
 use super::Findings;
 use crate::facts::Facts;
 use crate::needs::Needs;
 
-/// RTPS 2.5 §9.6.2.3: PB, DG, d1, PG.
+/// Port mapping parameters of RTPS 2.5 §9.6.2.3: PB, DG, d1, PG.
 const PORT_BASE: u32 = 7400;
 const DOMAIN_GAIN: u32 = 250;
 const METATRAFFIC_OFFSET: u32 = 10;
 const PARTICIPANT_GAIN: u32 = 2;
-/// Participants a domain has ports for.
+/// Participants per domain that have ports.
 const PARTICIPANTS: u32 = 120;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -63,7 +63,7 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     }
 }
 
-/// Ports that the kernel may give to anybody who asks for none in particular.
+/// Checks whether the domain's ports are in the ephemeral range, from which the kernel gives ports to any socket.
 fn given_away(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     let Some((first, last)) = facts.network.local_ports else {
         return;

@@ -1,19 +1,19 @@
-//! What this process may do, and what the scheduler holds back.
+//! Findings about the rights of this process, and about scheduler limits on real-time threads.
 
 use super::Findings;
 use crate::facts::{Facts, Permission};
 
-/// The rights that this version has a use for. `setcap` replaces what a file had, so every remedy
-/// names all of them: one after the other, the second would take the first away.
+/// Remedy that grants file capabilities. `setcap` replaces the file's capabilities, so every remedy lists all that this
+/// version uses.
 const FILE_RIGHTS: &str = "run as root, or: sudo setcap \
                            cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep \
                            \"$(command -v isolane)\"";
 
-/// Who the limits of the remedies are for.
+/// Scope of the limits in remedies.
 const GROUP: &str = "for members of a group realtime (groupadd realtime; usermod -aG realtime \
                      USER), from their next login on";
 
-/// How a service gets rights.
+/// Scope of the remedies for services.
 const AS_SERVICE: &str = "in a systemd service";
 
 pub(super) fn examine(facts: &Facts, findings: &mut Findings) {

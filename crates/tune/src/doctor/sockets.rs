@@ -1,4 +1,4 @@
-//! Receive buffers and queues of the network stack.
+//! Findings about receive buffers and queues of the network stack.
 
 use super::Findings;
 use crate::facts::Facts;
@@ -12,7 +12,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     busy_read(facts, findings);
 }
 
-/// A socket must hold what comes while nobody reads it.
+/// Checks that a receive buffer holds all datagrams that arrive during a stall.
 fn receive_buffer(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     let Some(has) = facts.network.rmem_default_bytes else {
         return;

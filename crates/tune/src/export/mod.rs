@@ -1,7 +1,7 @@
-//! A plan in the forms of other tools, for machines that are not to run this program.
+//! Export of a plan in formats of other tools, for machines that do not run isolane.
 //!
-//! What is exported is carried out at boots, by tools of the system. What these cannot set (single entries of a receive
-//! table), and what rests on a measurement of this boot, is named in every form, and left out: [`Exported::missing`].
+//! System tools apply an exported plan at boot. Steps they cannot carry out (single RSS table entries), and steps based
+//! on measurements of this boot, are listed in every format and left out: [`Exported::missing`].
 
 mod names;
 mod omission;
@@ -15,38 +15,38 @@ use omission::line;
 
 use crate::plan::{Plan, Step};
 
-/// The forms there are.
+/// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// A profile of `TuneD`.
+    /// `TuneD` profile.
     Tuned,
-    /// A unit of systemd, its script, and drop-ins.
+    /// systemd unit with a script, and drop-ins.
     Systemd,
-    /// A script of a shell that applies and undoes.
+    /// Shell script that applies and undoes the plan.
     Shell,
 }
 
-/// A plan in another form.
+/// Exported plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// The files it takes.
+    /// Files of the export.
     pub files: Vec<ExportedFile>,
-    /// The ids of steps that it leaves out, and why.
+    /// Ids of omitted steps, with the reason.
     pub missing: Vec<(String, Omission)>,
 }
 
-/// A file of an exported plan.
+/// File of an exported plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedFile {
-    /// Where it belongs on the machine.
+    /// Path on the machine.
     pub path: String,
-    /// What it holds.
+    /// Content of the file.
     pub text: String,
-    /// Whether it is a program.
+    /// True if the file is executable.
     pub is_executable: bool,
 }
 
-/// A plan in another form.
+/// Exports a plan.
 pub fn export(plan: &Plan, format: Format) -> Exported {
     let files = match format {
         Format::Shell => vec![script::whole(plan)],
@@ -63,7 +63,7 @@ pub fn export(plan: &Plan, format: Format) -> Exported {
     }
 }
 
-/// The head of every file: what it is and where it comes from, as comments.
+/// Comment at the top of every file: content and origin.
 fn head(plan: &Plan, what: &str) -> String {
     format!(
         "# {what}\n# Made by isolane tune export for {}, profile {}.\n# Facts: {}\n",
@@ -73,12 +73,11 @@ fn head(plan: &Plan, what: &str) -> String {
     )
 }
 
-/// Text that stays in a line of comment.
+/// Text made safe for a one-line comment.
 fn comment(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }
 
-/// A step's line of comment.
 fn reason(step: &Step) -> String {
     format!("# {}: {}\n", comment(&step.id), comment(&step.why))
 }

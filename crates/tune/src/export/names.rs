@@ -1,10 +1,10 @@
-//! Lines with names where a plan has numbers that hold until the next boot: those of interrupts, and of threads.
+//! Commands that find interrupts and threads by name, because their numbers change with each boot.
 //!
-//! An interrupt's thread bears the interrupt's name. A NAPI thread bears a number only, that of its instance, and no tool
-//! of the system tells which queue that serves. What lasts is the order: a driver makes its instances in the same one at
-//! each start, and their numbers ascend. So it is found as the first, second, third of its interface, where a plan shows
-//! that the driver makes one for each receive queue, in their order. An interface of another network namespace may have the
-//! same name: numbers with a gap are of several, and nothing tells which are meant.
+//! An interrupt's thread has the interrupt's name. A NAPI thread has only its instance's number, and no system tool
+//! maps that to a queue. The order is stable: a driver creates its instances in the same order at each start, with
+//! ascending numbers. So a NAPI thread is found by its position on its interface, provided the plan shows one instance
+//! per receive queue, in their order. Interfaces of other network namespaces may have the same name: a gap in the
+//! numbers means several interfaces, and then no thread is chosen.
 
 use crate::machine::napi_instance;
 use crate::plan::{Plan, Step, shell};
@@ -12,10 +12,10 @@ use crate::setting::{Setting, Value};
 
 use super::Omission;
 
-/// What steps about interrupts are called; the interrupt's name follows, and the interface's or the core's.
+/// Prefixes of ids of interrupt steps; the interrupt's name follows, then the interface or core.
 const INTERRUPTS: [&str; 2] = ["interface.interrupt-", Step::OF_OTHER_DEVICE];
 
-/// The function of a script that finds an interrupt's number.
+/// Shell function that finds an interrupt's number.
 pub(super) const FUNCTION: &str = r#"# The number of an interrupt by its name: after a boot it is another one.
 interrupt() {
     awk -v name="$1" '
@@ -26,7 +26,7 @@ interrupt() {
 
 "#;
 
-/// The function of a script that finds a NAPI thread's number.
+/// Shell function that finds a NAPI thread's number.
 pub(super) const NAPI_FUNCTION: &str = r#"# The NAPI thread of an interface's receive queue: they are made in the order of the queues, with ascending numbers.
 napi() {
     pgrep -l "^napi/$1-[0-9]+\$" | awk '{ number = $2; sub(/.*-/, "", number); print number, $1 }' | sort -n |
@@ -40,7 +40,7 @@ napi() {
 
 "#;
 
-/// The line that gives a step's setting this value.
+/// Command that sets a step's setting to `value`.
 pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Omission> {
     let line = shell::line(&step.setting, value).ok_or(Omission::NoTool)?;
     match (&step.setting, value) {
@@ -64,7 +64,7 @@ pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Om
                 ))
             }
             None => {
-                // `irq/24-eth0-TxRx-1`.
+                // `irq/24-eth0-TxRx-1`
                 let rest = name
                     .strip_prefix("irq/")
                     .and_then(|rest| rest.split_once('-'));
@@ -77,8 +77,8 @@ pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Om
     }
 }
 
-/// The receive queue of a step about a NAPI thread, if a plan shows that an interface's instances are in the order of its
-/// queues, from the first one on, and none between them.
+/// Receive queue of a step about a NAPI thread. `None` unless the plan numbers the interface's instances without gaps,
+/// in the order of its queues from queue 0.
 fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
     let of_step = |step: &Step| {
         let Setting::Thread { name } = &step.setting else {
@@ -100,7 +100,7 @@ fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
     is_in_order.then(|| of_step(step))?.map(|(_, queue)| queue)
 }
 
-/// The name of the interrupt that a step is about, where it has one of its own.
+/// Name of the interrupt that a step sets, if it has one.
 fn name_of(step: &Step) -> Option<&str> {
     let mut starts = INTERRUPTS.iter();
     let (name, _) = starts

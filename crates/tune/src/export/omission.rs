@@ -1,26 +1,25 @@
-//! What of a plan is left out of other forms, and why.
+//! Steps omitted from an export.
 
 use crate::plan::{Plan, Step, When, shell, steers};
 use crate::setting::{Setting, Value};
 
 use super::names;
 
-/// Why a step is left out.
+/// Reason that a step is omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Omission {
-    /// No tool of the system does it: single entries of a receive table.
+    /// No system tool can do it: single RSS table entries.
     NoTool,
-    /// It rests on where datagrams were seen to land since the machine started; what is exported is carried out at
-    /// boots.
+    /// The step uses receive-queue measurements of this boot, and an export is applied at other boots.
     ThisBoot,
-    /// It does harm where critical datagrams come to another queue, and no tool steers them.
+    /// The step does harm if critical datagrams arrive on another queue, and no system tool steers them.
     NoSteering,
-    /// What it is about is told by a number that is another one after a boot, and by no name.
+    /// The setting has a number that changes with each boot, and no name.
     NoName,
 }
 
 impl Omission {
-    /// For people: the end of a sentence that begins with "left out, for".
+    /// Text that completes a sentence starting with "left out, for".
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -34,7 +33,7 @@ impl Omission {
     }
 }
 
-/// What does a step; or why nothing does.
+/// Command of a step, or the reason that there is none.
 pub(super) fn line(plan: &Plan, step: &Step) -> Result<String, Omission> {
     if step.when == When::ThisBoot {
         return Err(Omission::ThisBoot);
@@ -46,7 +45,7 @@ pub(super) fn line(plan: &Plan, step: &Step) -> Result<String, Omission> {
     }
 }
 
-/// Whether tools of the system can have critical datagrams come to their queue, and set all priorities that go with it.
+/// Returns whether system tools can steer critical datagrams to their queue, and set all priorities that depend on it.
 fn is_whole(plan: &Plan) -> bool {
     let steps = plan.steps.iter().map(|step| (&step.setting, &step.to));
     let relies_on = plan.relies_on.iter().map(|it| (&it.setting, &it.value));
@@ -58,13 +57,13 @@ fn is_whole(plan: &Plan) -> bool {
         && rest.all(|step| names::line(plan, step, &step.to).is_ok())
 }
 
-/// Whether a step does harm where a critical flow comes to a bulk queue: priorities of receive work, and an interrupt on
-/// one core alone.
+/// Returns whether a step does harm if a critical flow arrives on a bulk queue: priorities of receive threads, and an
+/// interrupt pinned to one core.
 pub(super) fn needs_steering(step: &Step) -> bool {
     match (&step.setting, &step.to) {
         (Setting::Thread { .. }, _) => true,
         (Setting::Attribute { path }, Value::Text(cores)) => {
-            // Those of other devices are only kept off a core.
+            // Interrupts of other devices are only kept off a core.
             let is_alone = !cores.contains([',', '-']) && !step.is_of_other_device();
             path.ends_with("/threaded") || (path.ends_with("/smp_affinity_list") && is_alone)
         }

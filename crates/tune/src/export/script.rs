@@ -1,4 +1,4 @@
-//! A script that applies and undoes a plan.
+//! Shell script that applies and undoes a plan.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,14 @@ use crate::setting::{Setting, Value};
 use super::systemd::interfaces;
 use super::{ExportedFile, Omission, comment, head, line, names, reason};
 
-/// Why an interrupt stays where it is.
+/// Reason that an interrupt is not moved.
 const STAYS: &str = "the kernel does not let it be moved, or it is not there";
 
-/// A script for all steps.
 pub(super) fn whole(plan: &Plan) -> ExportedFile {
     let steps: Vec<&Step> = plan.steps.iter().collect();
     of_steps(plan, &steps, "/usr/local/sbin/isolane-tune.sh")
 }
 
-/// A script for some of them.
 pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile {
     let mut text = String::from("#!/bin/sh\n");
     text.push_str(&head(
@@ -33,7 +31,7 @@ pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile
          left_out() {\n    echo \"$1 is left out, for $2\" >&2\n}\n\n",
     );
     let lines: Vec<Line<'_>> = steps.iter().map(|step| (*step, line(plan, step))).collect();
-    // What was left out needs no undoing.
+    // Omitted steps need no undo.
     let done = lines.iter().rev().filter(|(_, line)| line.is_ok());
     let undone: Vec<Line<'_>> = done
         .map(|(step, _)| (*step, names::line(plan, step, &step.from)))
@@ -62,7 +60,8 @@ pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile
     }
 }
 
-/// What the steps rely on, set first: it stood when they were planned, and may not after a boot.
+/// Commands for the plan's reliances. They held at planning time, and may not after a boot, so the script sets them
+/// first.
 fn relied_on(plan: &Plan) -> String {
     let lines = plan
         .relies_on
@@ -80,18 +79,17 @@ fn relied_on(plan: &Plan) -> String {
     set.collect()
 }
 
-/// A step, and what does it; or why nothing does.
+/// Step with its command, or the reason that it has none.
 type Line<'a> = (&'a Step, Result<String, Omission>);
 
-/// Writes the function that waits for interfaces, and its calls: interrupts and threads of queues are there once their
-/// interface is up, and who switches it on may do so later.
+/// Writes the shell function that waits for an interface, and returns its calls. Queue interrupts and threads exist
+/// only while the interface is up, and a network manager may bring it up later.
 fn wait(text: &mut String, lines: &[Line<'_>]) -> String {
     let done = lines.iter().filter(|(_, line)| line.is_ok());
     let interfaces = interfaces(done.map(|(step, _)| *step));
     if interfaces.is_empty() {
         return String::new();
     }
-    // Writing to a string does not fail.
     let _ = write!(
         text,
         "# Waits until an interface is up, which takes a network manager some seconds.\n\
@@ -108,7 +106,6 @@ fn wait(text: &mut String, lines: &[Line<'_>]) -> String {
 }
 
 fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then: &str) {
-    // Writing to a string does not fail.
     let _ = writeln!(text, "{name}() {{\n    :");
     text.push_str(first);
     for (step, line) in lines {
@@ -122,7 +119,7 @@ fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then
             false => String::from(then),
         };
         let _ = match line {
-            // A file of several lines is quoted as it is, and must not be indented.
+            // A multi-line document is quoted verbatim, so its lines must not be indented.
             Ok(line) => writeln!(text, "    {{ {line}; }}{otherwise}"),
             Err(omission) => writeln!(
                 text,

@@ -1,4 +1,4 @@
-//! A unit of systemd that applies a plan when the machine starts, and drop-ins for the rest.
+//! systemd unit that applies a plan at boot, and drop-ins for its documents.
 
 use crate::limits::BOOT_TIMEOUT;
 use crate::plan::{Plan, Step};
@@ -18,7 +18,6 @@ pub(super) fn files(plan: &Plan) -> Vec<ExportedFile> {
     files
 }
 
-/// The files that steps write.
 pub(super) fn documents(plan: &Plan) -> impl Iterator<Item = ExportedFile> {
     plan.steps
         .iter()
@@ -32,7 +31,6 @@ pub(super) fn documents(plan: &Plan) -> impl Iterator<Item = ExportedFile> {
         })
 }
 
-/// The interfaces that steps are about.
 pub(super) fn interfaces<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<&'a str> {
     let mut names: Vec<&str> = steps
         .filter(|step| step.id.starts_with("interface."))
@@ -54,10 +52,11 @@ fn unit(plan: &Plan) -> ExportedFile {
     );
     text.push_str("[Unit]\nDescription=Set-up for critical topics\n");
     if !devices.is_empty() {
-        // To want them would have systemd wait for missing ones; the script waits itself, and not as long.
+        // `After=` alone: `Wants=` would make systemd wait for missing interfaces; the script waits itself, for a
+        // shorter time.
         text.push_str(&format!("After={}\n", devices.join(" ")));
     }
-    // After those who switch interfaces on and set such things; and before whoever needs the network as it will stay.
+    // After network managers and other tuning services; before services that need the final network.
     text.push_str(
         "After=network.target systemd-sysctl.service irqbalance.service tuned.service\n\
          Before=network-online.target\n\n",

@@ -1,4 +1,4 @@
-//! A profile of `TuneD`: its own plugins where they do a step, a script for the others.
+//! `TuneD` profile: its plugins where they can do a step, a script for the other steps.
 
 use std::fmt::Write as _;
 
@@ -20,16 +20,15 @@ pub(super) fn files(plan: &Plan) -> Vec<ExportedFile> {
     let mut sysfs = String::new();
     for step in steps {
         match (&step.setting, &step.to) {
-            // The script names them.
+            // The script reports the omission.
             _ if line(plan, step).is_err() => rest.push(step),
-            // Behind the steering and with the priorities that go with it, which are the script's.
+            // These must follow the steering and accompany the priorities, which the script sets.
             _ if needs_steering(step) => rest.push(step),
             (Setting::Attribute { path }, Value::Text(value)) => {
-                // What is not in the tree of sysctl is written as a file, in order.
+                // A file outside the sysctl tree is written as a file, in order.
                 match (path.strip_prefix("/proc/sys/"), path.starts_with("/sys/")) {
                     (Some(name), _) => {
                         let name = name.replace('/', ".");
-                        // Writing to a string does not fail.
                         let _ = writeln!(sysctl, "{name}={value}");
                     }
                     (None, true) => {

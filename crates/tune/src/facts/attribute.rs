@@ -1,5 +1,4 @@
-//! Facts by the path of the file they come from: what a plan changes by writing to a file has its
-//! value here, whichever field holds it.
+//! Facts by file path: the value of any file that a plan may write, whichever field stores it.
 
 use super::{Device, Facts};
 use crate::lists::list;
@@ -11,7 +10,7 @@ const INTERFACES: &str = "/sys/class/net/";
 const INTERRUPTS: &str = "/proc/irq/";
 
 impl Facts {
-    /// What stands in a file of sysfs or procfs; `None`: it is not there, or was not looked at.
+    /// Content of a sysfs or procfs file; `None` if it does not exist or was not read.
     pub fn attribute(&self, path: &str) -> Option<String> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         match path {
@@ -36,7 +35,7 @@ impl Facts {
         }
     }
 
-    /// The same facts, but for what stands in a file.
+    /// Records a new content of a file.
     pub(crate) fn set_attribute(&mut self, path: &str, text: &str) {
         let number = || text.parse().ok();
         match path {
@@ -85,7 +84,7 @@ impl Facts {
             return true;
         }
         if let Some(core) = between(path, CPUS, "/online") {
-            // A core that is off has no part in anything; its file stays.
+            // An offline core leaves the set, but its file remains.
             self.cores.online.retain(|online| *online != core);
             if text == "1" {
                 self.cores.online.push(core);
@@ -97,8 +96,8 @@ impl Facts {
         false
     }
 
-    /// Interrupts that are left without a core may go to any; those that the kernel has placed itself are
-    /// switched off (`irq_migrate_all_off_this_cpu`).
+    /// Lets movable interrupts without an online core go to any core. The kernel shuts down managed ones
+    /// (`irq_migrate_all_off_this_cpu`).
     fn send_anywhere(&mut self) {
         let online = &self.cores.online;
         let devices = self.devices.iter_mut();
@@ -127,7 +126,7 @@ impl Facts {
         let of_devices = devices.flat_map(|device| &mut device.interrupts);
         let all = of_devices.chain(&mut self.interrupts);
         let mut is_known = false;
-        // That of a device stands in both.
+        // A device's interrupt is in both lists.
         for interrupt in all.filter(|it| it.number == number) {
             interrupt.cores = number_list(text);
             is_known = true;
@@ -135,7 +134,7 @@ impl Facts {
         is_known
     }
 
-    /// Notes that the kernel lets nobody move the interrupt whose cores stand in a file.
+    /// Marks the interrupt of this affinity file as managed, so that it cannot be moved.
     pub(crate) fn mark_managed(&mut self, path: &str) {
         let number: Option<u32> = between(path, INTERRUPTS, "/smp_affinity_list");
         let devices = self.devices.iter_mut();
@@ -174,20 +173,20 @@ impl Facts {
         true
     }
 
-    /// The device of an interface.
+    /// Device of an interface.
     pub fn device(&self, interface: &str) -> Option<&Device> {
         let mut devices = self.devices.iter();
         devices.find(|device| device.interface == interface)
     }
 }
 
-/// The number between two parts of a path.
+/// Number between a prefix and a suffix of a path.
 fn between<T: std::str::FromStr>(path: &str, start: &str, end: &str) -> Option<T> {
     let number = path.strip_prefix(start)?.strip_suffix(end)?;
     number.parse().ok()
 }
 
-/// Ranges of ports as the kernel lists them.
+/// Formats port ranges as the kernel does.
 pub(crate) fn port_list(ranges: &[(u16, u16)]) -> String {
     let range = |(first, last): &(u16, u16)| match first == last {
         true => first.to_string(),

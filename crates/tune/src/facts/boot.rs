@@ -1,27 +1,26 @@
-//! How a machine starts.
+//! Boot configuration of a machine.
 
 use serde::{Deserialize, Serialize};
 
-/// How a machine starts.
+/// Boot loader and service manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Boot {
-    /// What gives them to it; `None`: not known.
+    /// Source of the kernel's arguments; `None` if unknown.
     pub loader: Option<Loader>,
-    /// Whether systemd runs services.
+    /// True if systemd is the service manager.
     pub has_systemd: Option<bool>,
-    /// The cores that it may run on itself, which all that it starts inherits.
+    /// CPU affinity of systemd, which all its services inherit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub systemd_cores: Option<Vec<u16>>,
 }
 
-/// What starts the kernel, as far as its arguments can be added to by a file.
+/// Boot loader, by how kernel arguments can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loader {
-    /// GRUB with `update-grub`, which takes a folder of settings in (`/etc/default/grub.d`), as Debian and Ubuntu
-    /// have it.
+    /// GRUB with `update-grub` and a settings folder (`/etc/default/grub.d`), as in Debian and Ubuntu.
     Grub,
-    /// Another one.
+    /// Any other boot loader.
     Other,
 }

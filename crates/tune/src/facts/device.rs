@@ -1,4 +1,4 @@
-//! What a network device can do and is set to.
+//! Capabilities and settings of a network device.
 
 use std::collections::BTreeMap;
 
@@ -6,61 +6,61 @@ use isolane_hostnet::ethtool::{Coalescing, Feature, FlowRules, Queues, RingSizes
 use isolane_hostnet::qdisc::RootQdisc;
 use serde::{Deserialize, Serialize};
 
-/// A network device, beside what its [`Interface`](super::Interface) says. What the driver does not
-/// have, or does not say, is `None`.
+/// Network device; supplements its [`Interface`](super::Interface). A field is `None` if the driver lacks it or does
+/// not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// Its interface.
+    /// Interface name.
     pub interface: String,
-    /// Its driver, as ethtool names it: `igb`, `veth`.
+    /// Driver name as in ethtool: `igb`, `veth`.
     pub driver: Option<String>,
     /// Queues in use.
     pub queues: Option<Queues>,
-    /// The most there can be.
+    /// Maximum number of queues.
     pub queues_max: Option<Queues>,
-    /// Frames its rings hold.
+    /// Ring sizes in frames.
     pub rings: Option<RingSizes>,
-    /// The most they can.
+    /// Maximum ring sizes in frames.
     pub rings_max: Option<RingSizes>,
-    /// When it interrupts.
+    /// Interrupt coalescing.
     pub coalescing: Option<Coalescing>,
-    /// Offloads by the kernel's name; those missing do not exist.
+    /// Offloads by kernel name; those missing do not exist.
     pub features: BTreeMap<String, Feature>,
-    /// How received frames are spread over queues.
+    /// Distribution of received frames over queues.
     pub receive_hash: Option<ReceiveHash>,
-    /// Steering rules; `None`: the device has none (no ntuple), or they cannot be read.
+    /// Flow rules; `None` if the device has none (no ntuple), or they cannot be read.
     pub flow_rules: Option<FlowRules>,
-    /// How frames wait to be sent.
+    /// Root queueing discipline.
     pub root_qdisc: Option<RootQdisc>,
-    /// Its interrupts.
+    /// Interrupts of the device.
     pub interrupts: Vec<Interrupt>,
-    /// Time stamps of the hardware, and its clock.
+    /// Hardware time stamps, and the hardware clock.
     pub timestamps: Option<Timestamps>,
-    /// Nanoseconds after which received frames are given on at the latest (`gro_flush_timeout`).
+    /// Maximum time in nanoseconds that GRO holds received frames (`gro_flush_timeout`).
     pub gro_flush_timeout_ns: Option<u64>,
-    /// Idle polls before interrupts are switched on again (`napi_defer_hard_irqs`).
+    /// Idle polls before interrupts are enabled again (`napi_defer_hard_irqs`).
     pub deferred_interrupts: Option<u32>,
-    /// Whether receive work runs in threads.
+    /// True if receive processing runs in NAPI threads.
     pub threaded: Option<bool>,
-    /// Cores that each receive queue's frames are handed to (`rps_cpus`), by queue, ascending.
+    /// Cores that process each receive queue's frames (RPS, `rps_cpus`), by queue, ascending.
     pub receive_cores: Vec<Vec<u16>>,
 }
 
-/// How a device spreads received frames over its queues (RSS).
+/// Receive hash of a device (RSS).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReceiveHash {
-    /// The function: `toeplitz`, `xor`, `crc32`; `None`: not said.
+    /// Hash function: `toeplitz`, `xor`, `crc32`; `None` if not reported.
     pub function: Option<String>,
-    /// The key of it; `None`: it cannot be read.
+    /// Hash key; `None` if unreadable.
     pub key: Option<Vec<u8>>,
-    /// The queue of each entry.
+    /// Indirection table: queue of each entry.
     pub table: Vec<u32>,
-    /// Whether both directions of a flow are made the same before they are hashed: the function and
-    /// the key alone do not tell the queue then.
+    /// True if the hash is symmetric: both directions of a flow are mapped to the same input, so function and key alone
+    /// do not determine the queue.
     pub symmetric: bool,
-    /// Whether the UDP ports of IPv4 are hashed, or addresses only; `None`: not said, or neither.
+    /// True if UDP ports over IPv4 are hashed; if not, addresses only. `None` if not reported, or for other fields.
     pub udp4_hashes_ports: Option<bool>,
 }
 
@@ -68,23 +68,23 @@ pub struct ReceiveHash {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Interrupt {
-    /// Its number.
+    /// Interrupt number.
     pub number: u32,
-    /// What it is for, as the driver names it: `eth0-TxRx-1`.
+    /// Name that the driver gave it: `eth0-TxRx-1`.
     pub name: String,
-    /// The queue it serves, where its name tells.
+    /// Queue that it serves, if the name contains it.
     pub queue: Option<u32>,
-    /// The cores it may go to, ascending.
+    /// CPU affinity, ascending.
     pub cores: Vec<u16>,
-    /// Whether the kernel keeps others from moving it.
+    /// True if the kernel manages its affinity, so that it cannot be moved.
     pub is_managed: bool,
-    /// The thread it runs in, by its name (`irq/24-eth0-TxRx-1`), and its SCHED_FIFO priority.
+    /// Name of its thread (`irq/24-eth0-TxRx-1`), and the thread's `SCHED_FIFO` priority.
     pub thread: Option<(String, Option<u8>)>,
 }
 
 impl Interrupt {
-    /// Whether it is for sent frames alone, as its name says: `eth0-tx-1`, `virtio0-output.1`. Those of pairs
-    /// (`eth0-TxRx-1`) and those whose name says nothing are for received ones too.
+    /// Returns whether the interrupt serves transmission alone, judged by its name: `eth0-tx-1`, `virtio0-output.1`.
+    /// Interrupts of queue pairs (`eth0-TxRx-1`) and with other names serve reception too.
     #[must_use]
     pub fn only_transmits(&self) -> bool {
         let name = self.name.split('@').next().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! A machine as it was found. Everything that could not be read is `None`: not knowing is a fact of
-//! its own, and never a zero.
+//! Facts about a machine. A value that could not be read is `None`, never zero.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -22,25 +21,25 @@ pub use isolane_hostnet::qdisc::{
     CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,
 };
 
-/// A machine.
+/// Facts about a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Facts {
-    /// Where the facts come from, for people: a recording says so here.
+    /// Origin of the facts, for messages; a recording is marked here.
     pub origin: String,
-    /// Its name.
+    /// Host name.
     pub hostname: String,
-    /// What tells it from others of that name (`/etc/machine-id`).
+    /// Machine id (`/etc/machine-id`), which distinguishes machines of the same name.
     pub machine_id: Option<String>,
-    /// The kernel's number of this run of the machine.
+    /// Boot id of the kernel.
     pub boot_id: Option<String>,
-    /// The kernel.
+    /// Kernel.
     pub kernel: Kernel,
-    /// The processors.
+    /// Processor cores.
     pub cores: Cores,
-    /// What this process may do.
+    /// Rights of this process.
     pub rights: Rights,
-    /// What the scheduler holds back.
+    /// Scheduler limits on real-time threads.
     pub scheduling: Scheduling,
     /// Memory.
     pub memory: Memory,
@@ -48,46 +47,46 @@ pub struct Facts {
     pub network: Network,
     /// Interfaces of this network namespace, in the kernel's order.
     pub interfaces: Vec<Interface>,
-    /// The devices behind them, in the same order; interfaces without one (`lo`) are missing.
+    /// Devices of the interfaces, in the same order; an interface without a device (`lo`) has none.
     pub devices: Vec<Device>,
-    /// What lanes would stand on: the interfaces that could have some.
+    /// Lane prerequisites of the interfaces that could have lanes.
     pub lanes: Vec<LaneGround>,
-    /// All interrupts of the machine that are in use, ascending: number, name, cores, and whether they can
-    /// be moved. What else is known of those of devices stands there.
+    /// All interrupts in use, ascending: number, name, affinity, and whether they can be moved. Further fields are set
+    /// only in their device's list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<Interrupt>,
-    /// Programs that run and matter here, by the name the kernel shows (15 bytes).
+    /// Relevant running programs, by their name in `/proc` (at most 15 bytes).
     pub programs: Vec<String>,
-    /// How it starts.
+    /// Boot configuration.
     pub boot: Boot,
     /// What stands in other small files that a plan may change or has to know, by path. Those of which
     /// there are fields above are not repeated: [`Facts::attribute`] finds both.
     pub attributes: BTreeMap<String, String>,
-    /// Files on disk that are ours, by path.
+    /// Files on disk that isolane owns, by path.
     pub documents: BTreeMap<String, String>,
 }
 
-/// What the lanes of one interface would stand on.
+/// Lane prerequisites of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LaneGround {
     /// Kernel, rights and interface, as far as lanes depend on them.
     pub ground: XdpFacts,
-    /// How the receive work of its queues is done; empty where the kernel does not say.
+    /// Receive processing of each queue; empty if the kernel does not report it.
     pub receive_work: Vec<QueueState>,
 }
 
-/// The kernel.
+/// Kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Kernel {
-    /// Its release, `6.12.5`.
+    /// Release, `6.12.5`.
     pub release: String,
-    /// Whether it is fully preemptible (PREEMPT_RT).
+    /// True if the kernel is PREEMPT_RT.
     pub realtime: Option<bool>,
-    /// Whether it runs on a hypervisor.
+    /// True if it runs under a hypervisor.
     pub virtual_machine: Option<bool>,
-    /// What it takes the time from, `tsc`.
+    /// Clock source, `tsc`.
     pub clocksource: Option<String>,
     /// Whether the kernel counts its clock as synchronised (adjtimex: `STA_UNSYNC` is clear).
     pub clock_is_synchronised: Option<bool>,
@@ -95,37 +94,37 @@ pub struct Kernel {
     pub command_line: Option<String>,
 }
 
-/// The processors.
+/// Processor cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cores {
-    /// Those that run, ascending.
+    /// Online cores, ascending.
     pub online: Vec<u16>,
-    /// Those kept free of ordinary programs (isolcpus).
+    /// Isolated cores (isolcpus).
     pub isolated: Option<Vec<u16>>,
-    /// Those without a tick while one program runs.
+    /// Cores without a tick while one program runs (nohz_full).
     pub nohz_full: Option<Vec<u16>>,
-    /// Whether two hardware threads share a core.
+    /// True if SMT siblings are online.
     pub smt_active: Option<bool>,
-    /// The governor of each core's clock; empty where the clock is not governed.
+    /// cpufreq governor of each core; empty without cpufreq.
     pub governors: BTreeMap<u16, String>,
-    /// The idle states of the first core.
+    /// Idle states of the first core.
     pub idle_states: Vec<IdleState>,
 }
 
-/// A state a core sleeps in.
+/// Idle state of a core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdleState {
-    /// Its name, `C6`.
+    /// State name, `C6`.
     pub name: String,
-    /// How long waking takes, in microseconds.
+    /// Exit latency in microseconds.
     pub latency_us: u64,
-    /// Whether it is switched off.
+    /// True if the state is disabled.
     pub disabled: bool,
 }
 
-/// What this process may do.
+/// Rights of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rights {
@@ -137,41 +136,40 @@ pub struct Rights {
     pub sys_nice: Option<bool>,
     /// CAP_IPC_LOCK.
     pub ipc_lock: Option<bool>,
-    /// The highest real-time priority without CAP_SYS_NICE (RLIMIT_RTPRIO).
+    /// Highest real-time priority without CAP_SYS_NICE (RLIMIT_RTPRIO).
     pub realtime_priority_limit: Option<u64>,
-    /// The memory that may be locked without CAP_IPC_LOCK (RLIMIT_MEMLOCK), in bytes.
+    /// Lockable memory without CAP_IPC_LOCK (RLIMIT_MEMLOCK), in bytes.
     pub locked_memory_limit_bytes: Option<u64>,
-    /// Descriptors this process may have (RLIMIT_NOFILE).
+    /// Maximum number of descriptors (RLIMIT_NOFILE).
     pub descriptor_limit: Option<u64>,
-    /// Sockets of the family AF_XDP.
+    /// AF_XDP sockets.
     pub af_xdp: Permission,
 }
 
-/// Whether something can be had.
+/// Availability of a kernel facility.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Permission {
-    /// It is not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// Yes.
+    /// Available.
     Granted,
-    /// The kernel has it, and this process may not use it.
+    /// Present in the kernel, but not permitted to this process.
     Refused,
-    /// The kernel does not have it.
+    /// Absent from the kernel.
     Absent,
 }
 
-/// What the scheduler holds back from real-time threads.
+/// Scheduler limits on real-time threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scheduling {
-    /// Microseconds of each period that real-time threads get; -1: all.
+    /// Microseconds of each period available to real-time threads; -1 for all.
     pub realtime_runtime_us: Option<i64>,
-    /// The period, in microseconds.
+    /// Period in microseconds.
     pub realtime_period_us: Option<i64>,
-    /// Nanoseconds of each period that the fair server keeps for ordinary programs, by core; empty if
-    /// it cannot be seen.
+    /// Nanoseconds of each period that the fair server reserves for ordinary programs, by core; empty if unreadable.
     pub fair_server_runtime_ns: BTreeMap<u16, u64>,
 }
 
@@ -179,7 +177,7 @@ pub struct Scheduling {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
-    /// Bytes of swap that are on.
+    /// Active swap in bytes.
     pub swap_bytes: Option<u64>,
     /// Transparent huge pages: `always`, `madvise`, `never`.
     pub transparent_huge_pages: Option<String>,
@@ -189,78 +187,78 @@ pub struct Memory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// The receive buffer of a socket that asks for none, in bytes.
+    /// Default receive buffer of a socket in bytes.
     pub rmem_default_bytes: Option<u64>,
-    /// The largest a socket may ask for, in bytes.
+    /// Maximum receive buffer that a socket may request, in bytes.
     pub rmem_max_bytes: Option<u64>,
-    /// The same for sending, in bytes.
+    /// Maximum send buffer that a socket may request, in bytes.
     pub wmem_max_bytes: Option<u64>,
-    /// Packets a core queues between interface and stack.
+    /// Maximum packets in a core's backlog between interface and stack.
     pub netdev_max_backlog: Option<u64>,
-    /// Microseconds a socket that reads polls the interface; 0: none.
+    /// Microseconds that a reading socket polls the interface; 0 for none.
     pub busy_read_us: Option<u64>,
-    /// Groups a socket may join.
+    /// Maximum multicast groups per socket.
     pub igmp_max_memberships: Option<u64>,
-    /// First and last port the kernel gives away.
+    /// First and last ephemeral port.
     pub local_ports: Option<(u16, u16)>,
-    /// Ports it never gives away, as ranges.
+    /// Ports excluded from the ephemeral range, as ranges.
     pub reserved_ports: Vec<(u16, u16)>,
-    /// UDP ports that are taken, ascending; those of IPv6 sockets included, which IPv4 shares.
+    /// UDP ports in use, ascending; includes those of IPv6 sockets, which IPv4 shares.
     pub udp_ports: Option<Vec<u16>>,
-    /// Datagrams lost to full receive buffers since the machine or namespace started.
+    /// Datagrams dropped at full receive buffers since the machine or namespace started.
     pub udp_receive_buffer_errors: Option<u64>,
-    /// What may filter packets.
+    /// Packet filters.
     pub firewall: Firewall,
 }
 
-/// What can be seen of a firewall without the right to ask it.
+/// Signs of a packet filter that are visible without rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Firewall {
-    /// Whether the kernel's module for nftables is used by somebody.
+    /// True if the kernel's nftables module is in use.
     pub nf_tables_in_use: Option<bool>,
     /// Tables of iptables.
     pub ip_tables: Vec<String>,
 }
 
-/// An interface.
+/// Network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Interface {
-    /// Its name.
+    /// Interface name.
     pub name: String,
-    /// Its kind, as the kernel names it: `veth`, `bridge`, `vlan`, `bond`; `None` for hardware.
+    /// Kind as the kernel names it: `veth`, `bridge`, `vlan`, `bond`; `None` for hardware.
     pub kind: Option<String>,
-    /// It was switched on.
+    /// True if it is administratively up.
     pub is_up: bool,
-    /// It has a carrier.
+    /// True if it has a carrier.
     pub has_carrier: bool,
-    /// It takes part in multicast.
+    /// True if multicast is enabled.
     pub is_multicast: bool,
-    /// It does not leave the host.
+    /// True if it is a loopback interface.
     pub is_loopback: bool,
-    /// Whether it is wireless.
+    /// True if it is wireless.
     pub is_wireless: bool,
-    /// Its IPv4 addresses, and the leading bits of their networks.
+    /// IPv4 addresses with prefix lengths.
     pub addresses: Vec<(Ipv4Addr, u8)>,
-    /// Bytes of its largest packet.
+    /// MTU in bytes.
     pub mtu: Option<u32>,
-    /// Transmit queues.
+    /// Number of transmit queues.
     pub tx_queues: Option<u32>,
-    /// Receive queues.
+    /// Number of receive queues.
     pub rx_queues: Option<u32>,
-    /// What serves it, `igb`.
+    /// Driver name, `igb`.
     pub driver: Option<String>,
-    /// Megabits a second.
+    /// Link speed in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// How its transmit queues are served, `mq`, `fq_codel`.
+    /// Root queueing discipline, `mq`, `fq_codel`.
     pub qdisc: Option<String>,
-    /// Whether an XDP program is attached.
+    /// True if an XDP program is attached.
     pub has_xdp_program: bool,
-    /// The VLAN it is.
+    /// VLAN id of a VLAN interface.
     pub vlan: Option<u16>,
-    /// Of a VLAN: the interface that it is on, in the same network namespace.
+    /// Parent of a VLAN interface in the same network namespace.
     pub below: Option<String>,
-    /// Frames it dropped on the way in since it was made.
+    /// Received frames dropped since the interface was created.
     pub rx_dropped: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Files of sysfs, procfs and debugfs that hold one value.
+//! Attribute files of sysfs, procfs and debugfs.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use crate::limits::MAX_ATTRIBUTE_BYTES;
 use crate::setting::SettingError;
 
-/// File systems of which every file is the kernel's (linux/magic.h): sysfs, procfs, debugfs, tracefs,
-/// and both versions of cgroups.
+/// Magic numbers of file systems that hold only kernel files (linux/magic.h): sysfs, procfs, debugfs, tracefs, and both
+/// versions of cgroups.
 const FILE_SYSTEMS: [u32; 6] = [
     0x6265_6572,
     0x9fa0,
@@ -20,8 +20,8 @@ const FILE_SYSTEMS: [u32; 6] = [
     0x0027_e0eb,
 ];
 
-/// What it holds, without white space at its ends; of a list of words with one in brackets
-/// (`always [madvise] never`) that one.
+/// Reads an attribute, without surrounding white space. Of a list of choices (`always [madvise] never`) it returns the
+/// chosen word.
 pub(super) fn read(path: &str) -> Result<String, SettingError> {
     check(path)?;
     let mut bytes = Vec::new();
@@ -35,10 +35,10 @@ pub(super) fn read(path: &str) -> Result<String, SettingError> {
     Ok(chosen(text).unwrap_or(text).to_owned())
 }
 
-/// Writes it at once: the kernel takes each call for a value of its own.
+/// Writes an attribute in one system call: the kernel parses each call as a whole value.
 pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     check(path)?;
-    // Nothing is made or emptied: such a file exists, or the kernel has no such thing.
+    // Neither created nor truncated: a missing file means that the kernel lacks the setting.
     let mut file = File::options().write(true).open(path).map_err(of_system)?;
     check_kernels(&file)?;
     file.write_all(format!("{text}\n").as_bytes())
@@ -48,13 +48,13 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
         })
 }
 
-/// Where an interrupt may go.
+/// Returns whether this is an interrupt's affinity file.
 fn is_of_interrupt(path: &str) -> bool {
     path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list")
 }
 
-/// What the kernel says of an interrupt that it has placed itself: EIO, and EPERM from Linux 6.11 on; that its
-/// controller cannot have it anywhere else: EINVAL; that the cores have no vector left for it: ENOSPC.
+/// Maps errors of an affinity write: EIO, and EPERM since Linux 6.11, for a managed interrupt; EINVAL if the controller
+/// cannot move it; ENOSPC if the cores have no free vector.
 fn of_interrupt(error: &std::io::Error) -> SettingError {
     match Errno::from_io_error(error) {
         Some(Errno::IO | Errno::PERM | Errno::INVAL | Errno::NOSPC) => {
@@ -72,7 +72,7 @@ fn chosen(text: &str) -> Option<&str> {
         .filter(|_| is_list)
 }
 
-/// A plan is a file that anybody may have written: only the kernel's own files are attributes.
+/// Restricts attributes to the kernel's file trees, because a plan is an untrusted file.
 fn check(path: &str) -> Result<(), SettingError> {
     let is_kernels = path.starts_with("/sys/") || path.starts_with("/proc/");
     match is_kernels && !path.split('/').any(|part| part == "..") {
@@ -81,10 +81,10 @@ fn check(path: &str) -> Result<(), SettingError> {
     }
 }
 
-/// What was opened may be something else than its name says: a link, or another file system there.
+/// Checks the opened file, since its path may be a link or lead to another mounted file system.
 fn check_kernels(file: &File) -> Result<(), SettingError> {
     let system = fstatfs(file).map_err(|error| of_system(error.into()))?;
-    // The kernel's numbers have 32 bits, and stand in a signed word.
+    // The kernel's 32-bit magic number is in a signed word.
     match FILE_SYSTEMS.contains(&(system.f_type as u32)) {
         true => Ok(()),
         false => Err(not_kernels()),
@@ -114,7 +114,7 @@ mod tests {
     fn what_was_opened_must_be_the_kernels() {
         let own = File::open("/proc/self/stat").expect("procfs");
         assert_eq!(check_kernels(&own), Ok(()));
-        // A link of procfs to what is none of the kernel's.
+        // procfs links to files that are not the kernel's.
         for path in ["/proc/self/exe", "/proc/self/cwd/Cargo.toml"] {
             assert_eq!(read(path), Err(not_kernels()), "{path}");
         }

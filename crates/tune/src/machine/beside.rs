@@ -1,11 +1,10 @@
-//! What a change changes beside: settings that drivers reset of themselves, and folders.
+//! Side effects of a change: settings that drivers reset, and folders.
 //!
-//! Another number of queues, or other rings, make a driver take its queues down and up again. It
-//! gives the receive table anew, the kernel takes its own queueing disciplines for the new queues,
-//! and files and interrupts of queues come and go.
+//! A new number of queues or new rings make a driver restart its queues. It resets the RSS table, the kernel attaches
+//! its default queueing disciplines, and files and interrupts of queues come and go.
 //!
-//! A core that is switched off takes its interrupts' place from them: those that could go to it only may
-//! go anywhere then, and stay so. Switched on again it has the kernel's governor and all its idle states.
+//! A core taken offline loses its interrupts: those bound to it alone may then go anywhere, and stay so. Back online,
+//! the core has the default governor and all idle states.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -30,7 +29,7 @@ pub(super) fn beside(setting: &Setting) -> Vec<Setting> {
     }
 }
 
-/// Disciplines of single queues go with the root they are below.
+/// Queueing disciplines of single queues, which disappear with their root.
 fn below_root(interface: &str) -> Vec<Setting> {
     let folders = queue_folders(interface);
     let transmit = folders.iter().filter(|folder| folder.contains("/tx-"));
@@ -72,13 +71,13 @@ fn of_queues(interface: &str) -> Vec<Setting> {
     settings
 }
 
-/// The core that a file switches on and off.
+/// Core that the file takes online and offline.
 fn switched_core(path: &str) -> Option<u16> {
     let rest = path.strip_prefix(CPUS)?.strip_prefix("/cpu")?;
     rest.strip_suffix("/online")?.parse().ok()
 }
 
-/// The governor and the idle states of a core, and where every interrupt of the machine may go.
+/// Governor and idle states of a core, and the affinity of every interrupt.
 fn of_core(core: u16, cores: &str, interrupts: &str) -> Vec<Setting> {
     let folder = format!("{cores}/cpu{core}");
     let states = entries(format!("{folder}/cpuidle"));
@@ -98,7 +97,7 @@ fn of_core(core: u16, cores: &str, interrupts: &str) -> Vec<Setting> {
             .iter()
             .map(|number| format!("{interrupts}/{number}/smp_affinity_list")),
     );
-    // Those of interrupts that the kernel manages nobody may write to, and it puts them back itself.
+    // Affinity files of managed interrupts are read-only; the kernel restores those itself.
     let can_be_written = |path: &String| {
         let mode = std::fs::metadata(path).map(|metadata| metadata.permissions().mode());
         mode.is_ok_and(|mode| mode & 0o200 != 0)
@@ -108,7 +107,7 @@ fn of_core(core: u16, cores: &str, interrupts: &str) -> Vec<Setting> {
     paths.into_iter().map(attribute).collect()
 }
 
-/// Folders above a file that are not there yet, outermost first.
+/// Missing parent folders of a file, outermost first.
 fn missing_folders(path: &str) -> Vec<Setting> {
     let above = Path::new(path).ancestors().skip(1);
     let mut missing: Vec<Setting> = above
@@ -167,7 +166,7 @@ mod tests {
         file("irq/121/smp_affinity_list", 0o444);
         file("irq/default_smp_affinity", 0o644);
         let found = of_core(3, &cores, &interrupts);
-        // The other core's, and those that cannot be set, do not stand beside it.
+        // Files of the other core, and read-only files, are no side effects.
         let expected = [
             "cpu/cpu3/cpufreq/scaling_governor",
             "cpu/cpu3/cpuidle/state0/disable",
@@ -180,7 +179,7 @@ mod tests {
         });
         assert_eq!(found, expected);
         std::fs::remove_dir_all(base).expect("ours");
-        // This machine's own files, as far as it has any.
+        // Files of the machine that runs the test, as far as they exist.
         let path = String::from("/sys/devices/system/cpu/cpu1/online");
         for setting in beside(&Setting::Attribute { path }) {
             let Setting::Attribute { path } = setting else {

@@ -1,7 +1,7 @@
-//! Files on disk that are ours, whole, and the folders they are in.
+//! Files on disk that isolane owns whole, and their folders.
 //!
-//! A file is never half written, whenever this process is killed: its text goes to another one
-//! beside it, is on the disk before that takes the name, and the folder is on the disk after it.
+//! A file is never half written, whenever the process is killed: the text goes to a temporary file, which is synced
+//! before it is renamed; then the folder is synced.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -14,14 +14,14 @@ use rustix::io::Errno;
 use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::setting::SettingError;
 
-/// Modes of what is made anew, whatever the umask: all may read it, and its owner may write it.
+/// Modes of new files and folders, independent of the umask: readable by all, writable by the owner.
 const NEW_FILE_MODE: u32 = 0o644;
 const NEW_FOLDER_MODE: u32 = 0o755;
 
-/// The text of a file; `None` if there is none.
+/// Text of a file; `None` if it does not exist.
 pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
     let path = check(path)?;
-    // Neither through a link that somebody has put there, nor waiting for who writes to a pipe.
+    // Follows no link, and does not wait for the writer of a FIFO.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = File::options()
         .read(true)
@@ -50,13 +50,13 @@ pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
         .map_err(|_| SettingError::System(String::from("it holds no text, and is not touched")))
 }
 
-/// Writes a file, in place of the one there may be, whose mode and owner it takes over.
+/// Writes a file, replacing an existing one and keeping its mode and owner.
 pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let put = || -> io::Result<()> {
         let beside = beside(path);
-        // What a killed process left. A new file is made, and never one used that stands there, or
-        // that a link there names.
+        // A killed process may have left one. The temporary file is always created anew, so that no existing file or
+        // link target is written to.
         remove_if_there(&beside)?;
         let mut file = File::options()
             .write(true)
@@ -77,14 +77,14 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     put().map_err(of_system)
 }
 
-/// Takes a file away, and what an attempt to write it may have left.
+/// Removes a file, and the temporary file of an interrupted write.
 pub(super) fn remove(path: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let take = || -> io::Result<()> {
         remove_if_there(path)?;
         remove_if_there(&beside(path))?;
         match sync_folder_of(path) {
-            // It went away before.
+            // The folder is already gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result,
         }
@@ -112,7 +112,7 @@ pub(super) fn make_folder(path: &str) -> Result<(), SettingError> {
     .map_err(of_system)
 }
 
-/// Takes a folder away if nothing is in it.
+/// Removes a folder, if it is empty.
 pub(super) fn remove_folder(path: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     match fs::remove_dir(path) {
@@ -133,18 +133,18 @@ fn not_plain() -> SettingError {
     SettingError::System(String::from("it is no plain file, and is not touched"))
 }
 
-/// Where a file's text is until it is complete.
+/// Path of the temporary file.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.isolane-new"))
 }
 
-/// Brings to the disk what a folder holds.
+/// Syncs the entries of the folder that contains `path`.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
-/// Only files on disk, whatever the journal says.
+/// Restricts documents to files on disk, whatever the journal contains.
 fn check(path: &str) -> Result<&Path, SettingError> {
     let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let is_kernels = path.starts_with("/sys/") || path.starts_with("/proc/");
@@ -179,7 +179,7 @@ mod tests {
         let mode = fs::metadata(&path).expect("it exists").mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(remove_folder(folder).is_err(), "something is in it");
-        // What a killed process left.
+        // Temporary file of a killed process.
         fs::write(beside(Path::new(&path)), "c").expect("ours");
         remove(&path).expect("it can be removed");
         remove(&path).expect("again");

@@ -1,8 +1,7 @@
-//! The machine this process runs on: each kind of setting, read and set.
+//! Access to the settings of the machine this process runs on.
 //!
-//! Nothing is remembered between two calls but sockets, so that what is read is what stands there
-//! now. All of it is about the network namespace of the calling thread; `/sys/class/net` shows the
-//! one that it was mounted for.
+//! Only sockets are kept between calls, so each read returns the current value. All settings are of the calling
+//! thread's network namespace; `/sys/class/net` shows the namespace it was mounted in.
 
 mod attribute;
 mod beside;
@@ -17,7 +16,7 @@ use crate::setting::{Machine, Setting, SettingError, Value};
 
 pub(crate) use self::thread::{KernelThreads, class, napi_instance};
 
-/// The machine this process runs on.
+/// Machine that this process runs on.
 #[derive(Default)]
 pub struct ThisMachine {
     ethtool: Option<Ethtool>,
@@ -25,7 +24,7 @@ pub struct ThisMachine {
 }
 
 impl ThisMachine {
-    /// Nothing is opened yet.
+    /// Creates it without opening sockets.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -34,7 +33,7 @@ impl ThisMachine {
     fn ethtool(&mut self) -> Result<&mut Ethtool, SettingError> {
         if self.ethtool.is_none() {
             let opened = Ethtool::open().map_err(SettingError::from);
-            // A kernel without the family has none of its devices' settings.
+            // A kernel without the netlink family supports none of these settings.
             self.ethtool = Some(opened.map_err(|error| match error {
                 SettingError::Gone => SettingError::Unsupported,
                 other => other,
@@ -162,7 +161,7 @@ fn of_driver(error: std::io::Error) -> SettingError {
     SettingError::of_system(&error, None)
 }
 
-/// What stands at a place of the device's rules.
+/// Reads the flow rule at a location of the device.
 fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
     let rules = ntuple::rules(interface).map_err(of_driver)?;
     match rules.rules.get(&location) {

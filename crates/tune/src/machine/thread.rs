@@ -1,4 +1,4 @@
-//! Threads of the kernel, and how they are scheduled.
+//! Kernel threads and their scheduling.
 
 use std::fs;
 
@@ -8,16 +8,16 @@ use isolane_hostnet::napi::{self, Policy, Scheduling};
 use crate::limits::MAX_ENTRIES;
 use crate::setting::{SettingError, ThreadClass};
 
-/// In a process's flags: it is a thread of the kernel (PF_KTHREAD).
+/// Flag of a kernel thread in a process's flags (PF_KTHREAD).
 const OF_KERNEL: u32 = 0x0020_0000;
-/// Where the flags stand behind the name in `/proc/PID/stat`.
+/// Index of the flags field after the name in `/proc/PID/stat`.
 const FLAGS: usize = 6;
 
-/// All threads of the kernel, as they are called now.
+/// Process ids and names of all kernel threads.
 pub(crate) struct KernelThreads(Vec<(i32, String)>);
 
 impl KernelThreads {
-    /// Looks for them. In a container none are seen.
+    /// Lists the kernel threads; in a container, none are visible.
     pub(crate) fn look() -> Self {
         let Ok(processes) = fs::read_dir("/proc") else {
             return Self(Vec::new());
@@ -38,8 +38,7 @@ impl KernelThreads {
         Self(threads)
     }
 
-    /// The one whose name begins so; `None` also if there are several, for which of them is meant
-    /// cannot be told.
+    /// Thread whose name starts with `start`; `None` if several do, since any of them may be the right one.
     pub(crate) fn beginning(&self, start: &str) -> Option<(i32, &str)> {
         let mut threads = self.0.iter().filter(|(_, name)| name.starts_with(start));
         let (process, name) = threads.next()?;
@@ -63,7 +62,7 @@ impl KernelThreads {
 }
 
 fn is_of_kernel(stat: &str) -> bool {
-    // The name may hold anything, brackets too.
+    // The name may contain anything, even brackets.
     let behind_name = stat.rsplit_once(") ").map(|(_, rest)| rest);
     let flags = behind_name.and_then(|rest| rest.split(' ').nth(FLAGS)?.parse::<u32>().ok());
     flags.is_some_and(|flags| flags & OF_KERNEL != 0)
@@ -73,7 +72,7 @@ pub(super) fn read(name: &str) -> Result<ThreadClass, SettingError> {
     class(find(name)?)
 }
 
-/// How a thread is scheduled, if this program could put it back so.
+/// Scheduling of a thread, if it is of a class that this program can restore.
 pub(crate) fn class(process: i32) -> Result<ThreadClass, SettingError> {
     let scheduling = Scheduling::of(process).map_err(of_system)?;
     let fifo = match scheduling.policy {
@@ -115,18 +114,18 @@ fn find(name: &str) -> Result<i32, SettingError> {
     }
 }
 
-/// The interface and the number of the NAPI instance whose thread has this name: `napi/eth0-8193`.
+/// Parses a NAPI thread's name (`napi/eth0-8193`) into interface and instance.
 pub(crate) fn napi_instance(thread: &str) -> Option<(&str, u32)> {
     let (interface, number) = thread.strip_prefix("napi/")?.rsplit_once('-')?;
     Some((interface, number.parse().ok()?))
 }
 
-/// The thread of a NAPI instance of an interface in this network namespace; `None` where the kernel lists no instance, as
-/// for an interface that is down. Threads of all network namespaces are visible, so a thread of the same name may belong to
-/// an interface of another namespace.
+/// Finds the thread of a NAPI instance of an interface in this network namespace; `None` if the kernel lists no
+/// instance, as for an interface that is down. Fails with [`SettingError::Gone`] if the interface has no such instance,
+/// or the instance no thread.
 ///
-/// # Errors
-/// [`SettingError::Gone`]: the interface has no such instance, or it has no thread.
+/// Threads of all network namespaces are visible, so a thread of the same name may belong to another namespace's
+/// interface.
 fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingError> {
     let index = index_of(interface).map_err(of_system)?;
     let queues = napi::state(index).unwrap_or_default();
@@ -153,7 +152,7 @@ mod tests {
         assert!(is_of_kernel("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0"));
         assert!(!is_of_kernel("1 (a) S 0) S 0 1 1 0 -1 4194560 0 0"));
         assert!(!is_of_kernel("1 (cut"));
-        // This test is none, whatever it is called.
+        // The test itself is not a kernel thread, whatever its name.
         let own = fs::read_to_string("/proc/self/stat").expect("procfs");
         assert!(!is_of_kernel(&own));
         assert_eq!(read("no such thread"), Err(SettingError::Gone));

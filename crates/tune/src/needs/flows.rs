@@ -1,41 +1,40 @@
-//! The flows between described participants of different hosts: their addresses and ports are known
-//! before anything runs.
+//! Flows between described participants of different hosts. Addresses and ports follow from the description.
 
 use isolane_model::{Participant, Reliability, System, Topic};
 use serde::{Deserialize, Serialize};
 
 use crate::steer::Tuple;
 
-/// Datagrams of one level from a participant to another.
+/// Datagrams of one level from one participant to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescribedFlow {
-    /// Its level.
+    /// Level of the flow.
     pub level: u8,
-    /// Its addresses and ports.
+    /// Addresses and ports.
     pub tuple: Tuple,
-    /// Which way it goes, from this host's point of view.
+    /// Direction from this host's point of view.
     pub way: Way,
-    /// The host at its other end.
+    /// Host at the other end.
     pub peer: String,
-    /// The VLAN that the peer's lanes send in.
+    /// VLAN in which the peer's lanes send.
     pub peer_vlan: Option<u16>,
-    /// The queue that its receiver has for this level.
+    /// Queue of this level on the receiving host.
     pub queue: u32,
-    /// The topics it carries, or whose samples it acknowledges.
+    /// Topics that the flow carries or acknowledges.
     pub topics: Vec<String>,
 }
 
-/// Which way a flow goes.
+/// Direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// This host receives it.
+    /// Received by this host.
     In,
-    /// This host sends it.
+    /// Sent by this host.
     Out,
 }
 
-/// The flows of a host, each once, in the order of the description.
+/// Flows of a host, without duplicates, in the order of the description.
 pub(super) fn of_host(system: &System, host: &str) -> Vec<DescribedFlow> {
     let mut flows: Vec<DescribedFlow> = Vec::new();
     for topic in system.topics() {
@@ -44,7 +43,7 @@ pub(super) fn of_host(system: &System, host: &str) -> Vec<DescribedFlow> {
                 continue;
             }
             add(&mut flows, system, host, topic, (writer, reader));
-            // A reliable reader answers, at the topic's level.
+            // A reliable reader sends ACKNACKs at the topic's level.
             if topic.reliability.value == Reliability::Reliable {
                 add(&mut flows, system, host, topic, (reader, writer));
             }

@@ -1,4 +1,4 @@
-//! What a machine is like once a step was carried out: for those who plan again, and for tests.
+//! Predicted facts after a step, for replanning and for tests.
 
 use isolane_hostnet::napi::{Policy, QueueState, ThreadState};
 
@@ -7,7 +7,7 @@ use crate::facts::{Coalescing, Facts, RootQdisc};
 use crate::setting::{Setting, Value};
 
 impl Facts {
-    /// Takes a step's outcome in: what was set, and what that changes besides.
+    /// Applies a step's outcome to the facts, including its side effects.
     pub fn carry_out(&mut self, setting: &Setting, value: &Value) {
         match (setting, value) {
             (Setting::Attribute { path }, Value::Text(text)) => {
@@ -42,7 +42,7 @@ impl Facts {
         };
         match (setting, value) {
             (Setting::Channels { .. }, Value::Queues(queues)) => {
-                // The driver starts again: rings, table, queueing and interrupts are new.
+                // The driver restarts: rings, table, queueing disciplines and interrupts are new.
                 device.queues = Some(*queues);
                 let gone = std::mem::take(&mut device.interrupts);
                 let is_gone = |number| gone.iter().any(|it| it.number == number);
@@ -66,7 +66,7 @@ impl Facts {
             (Setting::Rings { .. }, Value::Rings(rings)) => device.rings = Some(*rings),
             (Setting::Coalescing { .. }, Value::Coalescing(coalescing)) => {
                 let had = device.coalescing.unwrap_or_default();
-                // What is not given stays.
+                // Fields not given stay.
                 device.coalescing = Some(Coalescing {
                     rx_usecs: coalescing.rx_usecs.or(had.rx_usecs),
                     rx_frames: coalescing.rx_frames.or(had.rx_frames),
@@ -110,7 +110,7 @@ impl Facts {
         }
     }
 
-    /// Threads come and go with the switch of a device.
+    /// Adds or removes the NAPI threads of a device.
     fn threads_of(&mut self, path: &str, text: &str) {
         let interface = path
             .strip_prefix("/sys/class/net/")

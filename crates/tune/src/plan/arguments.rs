@@ -1,7 +1,7 @@
-//! Arguments of the kernel that keep others off the executor's core: isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity.
+//! Kernel arguments that keep other work off the executor's core: isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity.
 //!
-//! The kernel takes one list of each. So what it was started with is looked at first: what already says so needs no
-//! step, and what says something else is somebody's line, which has to be edited.
+//! The kernel takes one list of each. So the current command line is checked first: a sufficient argument needs no
+//! step, and a contradicting one is the user's and must be edited by hand.
 
 use crate::facts::Loader;
 use crate::probe::files::number_list;
@@ -20,7 +20,7 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
         .as_deref()
         .unwrap_or_default();
     if is_in_effect(asked, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
-        // What installed it is not asked about.
+        // In effect, however it was installed.
         return;
     }
     let installed = asked
@@ -33,7 +33,7 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
         .map_or("", |rest| rest.trim_end_matches('"'))
         .split_whitespace()
         .collect();
-    // Without ours, which the step replaces.
+    // Arguments other than isolane's, which the step replaces.
     let foreign: Vec<&str> = line
         .split_whitespace()
         .filter(|word| !own.contains(word))
@@ -90,7 +90,8 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
     );
 }
 
-/// Whether the kernel says that the core is free: where it cannot leave out the tick at all, without that.
+/// Returns whether the kernel reports the core as isolated and tickless; the tick is not required of kernels without
+/// NO_HZ_FULL.
 fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
     let cores = &asked.facts.cores;
     let has =
@@ -98,8 +99,7 @@ fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
     has(&cores.isolated) && (cores.nohz_full.is_none() || has(&cores.nohz_full))
 }
 
-/// Whether the kernel was started so that interrupts it places itself come to other cores than this one, where they have
-/// some.
+/// Returns whether isolcpus keeps managed interrupts off the core, as far as they have other cores.
 pub(super) fn keeps_managed_interrupts_off(line: &str, core: u16) -> bool {
     let words = line.split_whitespace();
     let mut given = words.filter_map(|word| word.strip_prefix("isolcpus="));
@@ -109,7 +109,7 @@ pub(super) fn keeps_managed_interrupts_off(line: &str, core: u16) -> bool {
     })
 }
 
-/// Whether an argument of this name in a line has the core in its list.
+/// Returns whether an argument of the command line lists the core.
 fn covers(line: &str, name: &str, core: u16) -> bool {
     let mut words = line
         .split_whitespace()
@@ -117,14 +117,14 @@ fn covers(line: &str, name: &str, core: u16) -> bool {
     words.any(|value| value == "all" || cores_of(value).contains(&core))
 }
 
-/// The cores of a list that may begin with words (`managed_irq,domain,2-3`).
+/// Cores of a list that may start with flags (`managed_irq,domain,2-3`).
 fn cores_of(value: &str) -> Vec<u16> {
     let parts = value.split(',');
     let numbers = parts.filter(|part| part.starts_with(|first: char| first.is_ascii_digit()));
     number_list(&numbers.collect::<Vec<_>>().join(","))
 }
 
-/// Somebody else's list, without the core.
+/// Refuses because the user's list leaves the core out.
 fn refuse_contradicting(
     asked: &Asked<'_>,
     core: u16,

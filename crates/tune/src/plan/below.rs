@@ -1,17 +1,17 @@
-//! Interfaces above others: queues, interrupts and steering are those of what is below them.
+//! Stacked interfaces, whose queues, interrupts and steering are those of the device below.
 //!
-//! Of a VLAN that is followed, for it has one device, which serves it as it serves everything else. Bonds, bridges and
-//! the like have several, or send by rules of their own.
+//! A VLAN is resolved to its device, which is one and treats all its frames alike. Bonds, bridges and similar have
+//! several devices, or forward by rules of their own.
 
 use crate::facts::{Facts, Interface};
 
 use super::draft::Draft;
 
-/// What a VLAN is on, of all interfaces there are, and that one again; any other interface itself.
+/// Resolves a VLAN, also a nested one, to its parent among `all`; any other interface is returned unchanged.
 #[must_use]
 pub fn of_vlan<'a>(all: &'a [Interface], described: &'a Interface) -> &'a Interface {
     let mut interface = described;
-    // As often as there are interfaces: a recording may have them in a circle.
+    // Bounded, because a recording may contain a cycle.
     for _ in all {
         let below = interface.below.as_deref().filter(|_| is_vlan(interface));
         let known = below.and_then(|below| all.iter().find(|it| it.name == below));
@@ -27,7 +27,7 @@ fn is_vlan(interface: &Interface) -> bool {
     interface.kind.as_deref() == Some("vlan")
 }
 
-/// Says what is set up in the place of a VLAN, if something is.
+/// Reports that the parent is configured in place of a VLAN.
 pub(super) fn tell(described: &Interface, interface: &Interface, draft: &mut Draft) {
     let (vlan, device) = (&described.name, &interface.name);
     if vlan == device || is_vlan(interface) {
@@ -49,8 +49,7 @@ fn number_of(vlan: &Interface) -> String {
     number.unwrap_or_else(|| String::from("N"))
 }
 
-/// Why queues, interrupts and steering are not those of an interface, but of what is below it; and what to describe
-/// instead.
+/// Reason that queues, interrupts and steering are not the interface's own, and the interface to describe instead.
 pub(super) fn hindrance(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
     let name = &interface.name;
     let kind = interface.kind.as_deref()?;

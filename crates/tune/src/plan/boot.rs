@@ -1,6 +1,6 @@
-//! Keeping other programs off the executor's core: by arguments of the kernel, or by systemd.
+//! Isolation of the executor's core from other programs, by kernel arguments or systemd.
 //!
-//! Both take the core away from everybody else, so the profile `balanced` has neither.
+//! Both deny the core to all other programs, so the profile `balanced` uses neither.
 
 use isolane_model::Isolation;
 

@@ -1,4 +1,4 @@
-//! The interface that carries the topics, and what is critical about it.
+//! Interface that carries the topics, and its critical queue.
 
 use crate::facts::{Device, Facts, Interface, Interrupt};
 use crate::needs::{DescribedFlow, Needs, Way};
@@ -8,10 +8,9 @@ use crate::probe::files::number_list;
 use super::{Placement, rules};
 use isolane_model::Tuning;
 
-/// Where the kernel tells of its cores.
+/// sysfs folder of the cores.
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
-/// What a plan is made from.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) facts: &'a Facts,
@@ -21,12 +20,12 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The level from which on topics are critical; `None`: the host has none.
+    /// Lowest critical level; `None` if the host has no critical topic.
     pub(super) fn critical_level(&self) -> Option<u8> {
         self.needs.critical_level(self.tuning)
     }
 
-    /// The names of critical topics that go this way; of both ways, without one.
+    /// Names of critical topics in one direction; without a direction, in both.
     pub(super) fn critical_topics(&self, way: Option<Way>) -> Vec<String> {
         let Some(level) = self.critical_level() else {
             return Vec::new();
@@ -39,20 +38,19 @@ impl Asked<'_> {
         topics.map(|topic| topic.name.clone()).collect()
     }
 
-    /// The described flows of critical topics.
     pub(super) fn critical_flows(&self) -> impl Iterator<Item = &DescribedFlow> {
         let level = self.critical_level();
         let flows = self.needs.flows.iter();
         flows.filter(move |flow| level.is_some_and(|level| flow.level >= level))
     }
 
-    /// The executor's core, if it is one of those that run.
+    /// Core of the executor, if online.
     pub(super) fn core(&self) -> Option<u16> {
         let online = &self.facts.cores.online;
         self.needs.core.filter(|core| online.contains(core))
     }
 
-    /// The cores for everything else: all that run and go on running, but the executor's.
+    /// Cores for all other work: those online now and after the plan, without the executor's.
     pub(super) fn other_cores(&self) -> Vec<u16> {
         let leaving = self.leaving_siblings();
         let online = self.facts.cores.online.iter().copied();
@@ -61,7 +59,7 @@ impl Asked<'_> {
             .collect()
     }
 
-    /// The hardware threads beside the executor's that the plan switches off.
+    /// SMT siblings of the executor's core that the plan takes offline.
     pub(super) fn leaving_siblings(&self) -> Vec<u16> {
         let Some(core) = self.core().filter(|_| self.tuning.siblings_off.value) else {
             return Vec::new();
@@ -74,37 +72,36 @@ impl Asked<'_> {
         siblings.into_iter().filter(can_leave).collect()
     }
 
-    /// Whether a program runs, by the name that the kernel shows.
+    /// Returns whether a program runs, by its name in `/proc`.
     pub(super) fn runs(&self, program: &str) -> bool {
         self.facts.programs.iter().any(|known| known == program)
     }
 
-    /// The hardware threads that share a core's processor, it among them; `None`: it cannot be seen.
+    /// SMT siblings of a core, itself included; `None` if unreadable.
     pub(super) fn siblings(&self, core: u16) -> Option<Vec<u16>> {
         let path = format!("{CPUS}/cpu{core}/topology/thread_siblings_list");
         Some(number_list(&self.facts.attribute(&path)?))
     }
 }
 
-/// The interface that carries the topics.
+/// Interface that carries the topics.
 #[derive(Clone, Copy)]
 pub(super) struct Carrier<'a> {
     pub(super) interface: &'a Interface,
     pub(super) device: &'a Device,
-    /// Receive queues, once the plan is carried out.
+    /// Receive queues after the plan.
     pub(super) receive_queues: u32,
-    /// Transmit queues, likewise.
+    /// Transmit queues after the plan.
     pub(super) transmit_queues: u32,
-    /// Whether their number changes: then interrupts and threads will be others.
+    /// True if the number of queues changes, so that interrupts and threads are replaced.
     pub(super) is_remade: bool,
-    /// The queue of critical topics, both ways; `None`: there is none of its own.
+    /// Queue of critical topics in both directions; `None` if they have none of their own.
     pub(super) critical_queue: Option<u32>,
 }
 
-/// Why critical flows may not be alone on their queue.
+/// Reason that critical flows may share their queue.
 pub(super) struct Unverified {
     pub(super) why: String,
-    /// What to do.
     pub(super) remedy: String,
 }
 
@@ -125,22 +122,22 @@ impl Carrier<'_> {
         &self.interface.name
     }
 
-    /// The id of a step about it.
     pub(super) fn id(&self, subject: &str) -> String {
         format!("interface.{subject}.{}", self.name())
     }
 
-    /// Whether what an interrupt is for is on the way of critical samples: it receives them; or it is for what was
-    /// sent, and a device that reads a lane's frames itself (zero copy) is given them there, as the description asks.
+    /// Returns whether an interrupt is on the path of critical samples. It is if it serves reception; or if it serves
+    /// transmission on a device that reads a lane's frames itself (zero copy), as the description requests.
     ///
-    /// To look after what was sent is not: the frame is on the wire, and nobody waits for its memory.
+    /// Otherwise transmit completion is not on the path: the frame is already on the wire, and nothing waits for its
+    /// buffer.
     pub(super) fn is_on_critical_way(&self, asked: &Asked<'_>, interrupt: &Interrupt) -> bool {
         let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
         is_of_queue && (!interrupt.only_transmits() || self.reads_lanes(asked))
     }
 
-    /// Whether the device reads the frames of lanes itself: the description asks for it, and the device can. Where it
-    /// leaves that open, it is not known whether programs have lanes at all, and nobody may wait for these interrupts.
+    /// Returns whether the device reads the frames of lanes itself: the description requests it, and the device can. If
+    /// the description leaves it open, programs may have no lanes at all, and nothing may depend on these interrupts.
     fn reads_lanes(&self, asked: &Asked<'_>) -> bool {
         if !asked.needs.asks_for_zero_copy {
             return false;
@@ -152,9 +149,8 @@ impl Carrier<'_> {
         features.is_some_and(|features| features.has_zero_copy)
     }
 
-    /// Whether a critical flow may be trusted to be alone on its queue: every one of them was counted on
-    /// the queue it is meant for, at the receiver of each way, and no rule brings anything else there. Why not,
-    /// otherwise.
+    /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver, in both
+    /// directions, and no rule steers other frames there.
     pub(super) fn verified(&self, asked: &Asked<'_>) -> Result<(), Unverified> {
         let Some(queue) = self.critical_queue else {
             let why = String::from("critical topics have no queue of their own");

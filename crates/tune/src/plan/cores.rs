@@ -1,4 +1,4 @@
-//! The executor's core: how fast it runs, how deep it sleeps, who else is on it.
+//! Plan for the executor's core: clock rate, idle states, SMT siblings, kernel housekeeping.
 
 use crate::limits::STATISTICS_SECONDS;
 use crate::lists::{cores_of_mask, list, mask_like};
@@ -7,7 +7,7 @@ use crate::probe::files::number_list;
 use super::carrier::{Asked, CPUS};
 use super::draft::{Draft, Said};
 
-/// Idle states that a core is looked at for: Linux has ten at most (CPUIDLE_STATE_MAX).
+/// Maximum number of idle states per core (CPUIDLE_STATE_MAX).
 const IDLE_STATES: u32 = 10;
 
 pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
@@ -47,7 +47,6 @@ fn without(asked: &Asked<'_>, draft: &mut Draft) {
     );
 }
 
-/// The hardware threads that share the executor's core.
 fn siblings(asked: &Asked<'_>, core: u16, draft: &mut Draft) {
     let Some(siblings) = asked.siblings(core) else {
         if asked.facts.cores.smt_active == Some(true) {
@@ -129,7 +128,6 @@ fn idle(asked: &Asked<'_>, core: u16, draft: &mut Draft) {
     }
 }
 
-/// The kernel's own work that can be sent to other cores.
 fn housekeeping(asked: &Asked<'_>, core: u16, draft: &mut Draft) {
     let others = asked.other_cores();
     if others.is_empty() {

@@ -1,11 +1,10 @@
-//! The steps and refusals of a plan as they come together.
+//! Plan under construction.
 
 use super::shell;
 use super::{Refusal, Reliance, Step, When};
 use crate::facts::Facts;
 use crate::setting::{Document, Setting, Value};
 
-/// A plan that is being made.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) steps: Vec<Step>,
@@ -13,23 +12,22 @@ pub(super) struct Draft {
     pub(super) relies_on: Vec<Reliance>,
 }
 
-/// What is said of a step.
+/// Explanation of a step.
 pub(super) struct Said {
-    /// Why it helps.
     pub(super) why: String,
-    /// What it costs others.
+    /// Cost to others.
     pub(super) costs: String,
-    /// The topics it helps; empty: all of the host.
+    /// Topics that benefit; empty for all of the host.
     pub(super) topics: Vec<String>,
 }
 
 impl Said {
-    /// Of a step that helps all topics of the host.
+    /// Explanation of a step that benefits all topics of the host.
     pub(super) fn of_all(why: impl Into<String>, costs: impl Into<String>) -> Self {
         Self::of(&[], why, costs)
     }
 
-    /// Of a step that helps these topics.
+    /// Explanation of a step that benefits these topics.
     pub(super) fn of(topics: &[String], why: impl Into<String>, costs: impl Into<String>) -> Self {
         Self {
             why: why.into(),
@@ -40,7 +38,7 @@ impl Said {
 }
 
 impl Draft {
-    /// Changes a setting; nothing, where it stands so already.
+    /// Adds a step, unless the setting already has the value.
     pub(super) fn change(
         &mut self,
         id: impl Into<String>,
@@ -68,14 +66,14 @@ impl Draft {
         });
     }
 
-    /// Has the steps from this number on end with the next boot: they rest on where datagrams land now.
+    /// Limits the steps from index `first` on to this boot, because they use receive-queue measurements.
     pub(super) fn hold_for_this_boot(&mut self, first: usize) {
         for step in self.steps.iter_mut().skip(first) {
             step.when = When::ThisBoot;
         }
     }
 
-    /// Changes what stands in a file of sysfs or procfs; nothing, where there is no such file.
+    /// Adds a step for a sysfs or procfs file, unless the file is missing.
     pub(super) fn attribute(
         &mut self,
         facts: &Facts,
@@ -98,7 +96,7 @@ impl Draft {
         );
     }
 
-    /// Writes a file of our own; nothing, where it stands so already.
+    /// Adds a step for a document, unless it already has the text.
     pub(super) fn document(
         &mut self,
         facts: &Facts,
@@ -116,15 +114,13 @@ impl Draft {
         self.change(id, setting, (from, Value::Document(document)), said);
     }
 
-    /// Whether what comes to which queue of an interface changes: then nothing that was measured before
-    /// holds.
+    /// Returns whether a step changes the steering of an interface, which invalidates earlier measurements.
     pub(super) fn changes_steering(&self, interface: &str) -> bool {
         self.steps
             .iter()
             .any(|step| steers(&step.setting) == Some(interface))
     }
 
-    /// Says why something is not done, and what to do instead.
     pub(super) fn refuse(
         &mut self,
         id: impl Into<String>,
@@ -139,7 +135,7 @@ impl Draft {
     }
 }
 
-/// The interface of which a setting decides what comes to which queue.
+/// Interface whose steering of frames to queues the setting determines.
 pub(crate) fn steers(setting: &Setting) -> Option<&str> {
     match setting {
         Setting::Feature { interface, feature } if feature == RULES => Some(interface),
@@ -151,5 +147,5 @@ pub(crate) fn steers(setting: &Setting) -> Option<&str> {
     }
 }
 
-/// The kernel's name of the switch of steering rules.
+/// Kernel name of the offload that enables flow rules.
 pub(super) const RULES: &str = "rx-ntuple-filter";

@@ -1,20 +1,19 @@
-//! Plans one after the other, as one: what has to be set again after a boot.
+//! Merging of consecutive plans into one that is applied after each boot.
 
 use super::{Plan, Reliance};
 
 impl Plan {
-    /// This plan behind an earlier one that was carried out: the steps of both, with what this one wants
-    /// where both are about the same setting. What this one relied on, and the earlier one sets, is a
-    /// step now.
+    /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
+    /// counts. A reliance of this plan that the earlier plan sets becomes a step.
     ///
-    /// Steps keep their order: what a plan relies on was set by those before it.
+    /// Steps keep their order, because a plan may rely on settings of earlier steps.
     #[must_use]
     pub fn following(mut self, earlier: &Self) -> Self {
         let mut steps = earlier.steps.clone();
         for step in self.steps {
             match steps.iter_mut().find(|known| known.setting == step.setting) {
                 Some(known) => {
-                    // Found before the first of them: that is what is to come back.
+                    // The original value, from before the first plan, is the one to restore.
                     let from = known.from.clone();
                     *known = step;
                     known.undo = super::shell::undo(&known.setting, &from);

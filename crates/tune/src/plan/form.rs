@@ -1,5 +1,4 @@
-//! The form a plan is written in: one of another version is told as that, and not as a field that
-//! nobody knows.
+//! Format version of a plan. Another version is reported as such, not as an unknown field.
 
 use std::fmt;
 
@@ -9,41 +8,40 @@ use serde::de::DeserializeOwned;
 use super::{Plan, SCHEMA};
 use crate::limits::{MAX_ERROR_TEXT, MAX_SHOWN_TEXT};
 
-/// Written by another version of this program.
+/// Mismatch of the format version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormError {
-    /// What: the plan, or a file.
+    /// Plan or file, as text.
     pub what: String,
-    /// Its form.
+    /// Format version found.
     pub found: String,
-    /// The form that this program knows.
+    /// Format version that this program reads.
     pub known: &'static str,
 }
 
-/// Why a text is no plan.
+/// Reason that a text is not a plan.
 #[derive(Debug)]
 pub enum PlanError {
-    /// It is one of another form.
+    /// Other format version.
     Form(FormError),
-    /// It is none.
+    /// Syntax error, or unknown fields.
     Text(serde_json::Error),
 }
 
-/// What a plan of any form says.
+/// Fields common to all format versions.
 #[derive(Deserialize)]
 struct AnyForm {
     schema: String,
 }
 
 impl Plan {
-    /// # Errors
-    /// It is of another form.
+    /// Fails for another format version.
     pub(crate) fn check_form(&self) -> Result<(), FormError> {
         check(&self.schema, "the plan", SCHEMA)
     }
 }
 
-/// Reads what says of which form it is, if it is of this one.
+/// Parses a value that names its format version, after checking the version.
 pub(crate) fn of_form<T: DeserializeOwned>(
     text: &str,
     what: &str,
@@ -79,7 +77,7 @@ impl fmt::Display for PlanError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Form(error) => error.fmt(formatter),
-            // It may name what stands in the text, which may be long.
+            // The error may quote the text, which may be long.
             Self::Text(error) => {
                 let said: String = error.to_string().chars().take(MAX_ERROR_TEXT).collect();
                 formatter.write_str(&said)

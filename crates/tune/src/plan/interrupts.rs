@@ -1,4 +1,4 @@
-//! On which cores the device's interrupts come in, and what is received is worked off.
+//! CPU affinity of the device's interrupts, and of receive packet steering.
 
 use crate::facts::Interrupt;
 use crate::lists::{cores_of_mask, list, mask_like};
@@ -9,7 +9,7 @@ use super::services::IRQBALANCE;
 use super::{reliance, rules};
 
 const COSTS: &str = "the other cores take its receive work";
-/// Why some interrupts stay where they are.
+/// Reason that some interrupts are not moved.
 pub(super) const PLACED: &str = "the kernel has placed these interrupts, and lets nobody move them";
 
 pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Draft) {
@@ -88,11 +88,10 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
     }
 }
 
-/// An interrupt that is to go to other cores.
 struct Move<'a> {
     interrupt: &'a Interrupt,
     cores: Vec<u16>,
-    /// Whether it goes to the executor's core, for it serves critical datagrams alone.
+    /// True if it is moved to the executor's core, because it serves critical datagrams alone.
     is_pinned: bool,
 }
 
@@ -136,14 +135,14 @@ fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, dra
     }
 }
 
-/// Interrupts by number and name.
+/// Formats interrupts as numbers with names.
 pub(crate) fn named<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> String {
     let named = interrupts.map(|Interrupt { number, name, .. }| format!("{number} ({name})"));
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// What an interrupt is called in the id of a step: its name, for its number is another one after a boot; where that is
-/// not its own, its number.
+/// Name of an interrupt in the id of a step: its own name, because numbers change with each boot; its number if the
+/// name is not unique.
 pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
     let of_that_name = all
         .iter()
@@ -155,8 +154,8 @@ pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
     }
 }
 
-/// What irqbalance moves about it moves again within ten seconds, whoever has placed it; and from cores that it was
-/// told to leave alone it takes interrupts away.
+/// Refuses, because irqbalance moves any interrupt again within ten seconds, and moves interrupts away from cores it is
+/// banned from.
 fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], draft: &mut Draft) {
     if moves.is_empty() {
         return;
@@ -187,7 +186,7 @@ fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], dra
     );
 }
 
-/// The cores an interrupt has, without the executor's; all others, if none is left.
+/// Affinity of the interrupt without the executor's core; all other cores if none is left.
 pub(super) fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
     if interrupt.cores.is_empty() {
         return others.to_vec();
@@ -203,7 +202,7 @@ pub(super) fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16>
     }
 }
 
-/// Receive work that one core hands to another (RPS) is not handed to the executor's.
+/// Removes the executor's core from receive packet steering (RPS).
 fn handing_on(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, draft: &mut Draft) {
     for queue in 0..carrier.receive_queues {
         let path = format!(

@@ -1,4 +1,4 @@
-//! What no plan can change: the kernel itself, and what it runs on.
+//! Limits that no plan can change: the kernel, and a hypervisor.
 
 use super::carrier::Asked;
 use super::draft::Draft;

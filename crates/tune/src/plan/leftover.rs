@@ -1,10 +1,10 @@
-//! Planning behind an earlier plan: what that one set, and nothing asks for any more, is put back.
+//! Replanning: restores settings of earlier plans that the current one no longer needs.
 //!
-//! A plan does not mention what stands as it is wanted, so that what is not mentioned may be wanted or not. It
-//! is found out by asking: were this setting as it was found, would the plan change it? Each is asked for
-//! itself, for a setting may be wanted because of another one.
+//! A plan has no step for a setting that already has the right value, so a missing step does not mean that the setting
+//! is unneeded. The test is: with the original value, would planning change it? Each setting is tested separately,
+//! because one may be needed due to another.
 //!
-//! What somebody else has changed since is theirs, and stays.
+//! Settings that another program has changed since are left alone.
 
 use super::draft::steers;
 use super::{Plan, Refusal, Step, When, shell};
@@ -12,8 +12,8 @@ use crate::apply::{BootPart, Standing, has_number};
 use crate::facts::Facts;
 use crate::setting::{Setting, Value};
 
-/// The plan that `plan` makes of a machine, and before its steps those that put back what earlier plans set
-/// and it does not ask for. `standing`: what these set, in the order of their steps.
+/// Plans for the facts, and adds steps that restore settings of earlier plans that are no longer needed. `standing`:
+/// settings of earlier plans, in the order of their steps.
 pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Plan) -> Plan {
     let marked = mark_immovable(facts, standing);
     let facts = marked.as_ref().unwrap_or(facts);
@@ -44,8 +44,8 @@ pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Pla
     new
 }
 
-/// The facts with those interrupts marked as the kernel's that an earlier plan was to move, and could not: older kernels
-/// say so only then. Apply notes that by having them stay as they were found. `None`: there are none.
+/// Returns facts in which interrupts that an earlier plan failed to move are marked as managed; older kernels reveal
+/// this only then. Apply records it as an applied value equal to the original. `None` if there are none.
 fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
     let mut marked = None;
     for it in standing {
@@ -60,8 +60,8 @@ fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
     marked
 }
 
-/// Whether it stands as an earlier plan set it since the machine started, was something else before, and can
-/// be set to that by itself.
+/// Returns whether the setting still has the value that an earlier plan set since boot, had another before, and can be
+/// restored on its own.
 fn can_be_put_back(standing: &Standing) -> bool {
     let Standing {
         setting,
@@ -71,7 +71,7 @@ fn can_be_put_back(standing: &Standing) -> bool {
     } = standing;
     let can_be_absent = matches!(setting, Setting::Document { .. } | Setting::FlowRule { .. });
     let has_place = *before != Value::Absent || can_be_absent;
-    // That of one queue goes with the root it is below.
+    // A queue's discipline disappears with its root.
     let is_own = !matches!(setting, Setting::Folder { .. } | Setting::QueueQdisc { .. });
     standing.stands
         && standing.is_of_this_boot
@@ -82,7 +82,7 @@ fn can_be_put_back(standing: &Standing) -> bool {
         && !BootPart::owns(setting)
 }
 
-/// Whether the plan is about it as it stands, or would be if it were as it was found.
+/// Returns whether planning changes the setting from its current or from its original value.
 fn is_wanted(
     standing: &Standing,
     facts: &Facts,
@@ -94,26 +94,26 @@ fn is_wanted(
     } = standing;
     let mut without = facts.clone();
     without.carry_out(setting, &standing.before);
-    // A rule may be wanted at any place.
+    // A rule may be at any location.
     let is_rule = matches!(setting, Setting::FlowRule { .. });
     let is_about = |step: &Step| step.setting == *setting || (is_rule && step.to == *applied);
     current.steps.iter().any(is_about) || plan(&without).steps.iter().any(is_about)
 }
 
-/// What a device starts again for, and gives other settings anew.
+/// Returns whether a change makes the driver restart, which resets other settings.
 fn is_remaking(setting: &Setting) -> bool {
     matches!(setting, Setting::Channels { .. } | Setting::Rings { .. })
 }
 
-/// What has to be back before more can be planned.
+/// Returns whether a setting must be restored before the rest can be planned.
 fn is_first(setting: &Setting) -> bool {
     is_remaking(setting) || steers(setting).is_some()
 }
 
-/// Puts steps that put back before those of a plan; but steps that reset others stay first of all.
+/// Inserts restoring steps before the plan's own; changes that reset other settings stay first.
 fn combine(plan: &mut Plan, left: &[&Standing]) {
     for step in &mut plan.steps {
-        // It wants something else there than was found: set at once, from what stands there.
+        // The plan sets a third value: it is set directly, from the current one.
         if let Some(it) = left.iter().find(|it| it.setting == step.setting) {
             step.from = as_it_is(it);
             step.undo = shell::undo(&step.setting, &step.from);
@@ -122,11 +122,11 @@ fn combine(plan: &mut Plan, left: &[&Standing]) {
     let planned = |setting: &Setting| plan.steps.iter().any(|step| step.setting == *setting);
     let is_remade = plan.steps.iter().any(|step| is_remaking(&step.setting))
         || left.iter().any(|it| is_remaking(&it.setting));
-    // Interrupts and threads of a device that starts again are others then, and its table is new.
+    // A restarted device has new interrupts, new threads and a new table.
     let goes = |setting: &Setting| {
         is_remade && (has_number(setting) || matches!(setting, Setting::RssTable { .. }))
     };
-    // The last that was set goes back first: a rule before the switch that makes rules count.
+    // Last set, first restored: a rule before the feature that enables rules.
     let back = left
         .iter()
         .rev()
@@ -140,7 +140,7 @@ fn combine(plan: &mut Plan, left: &[&Standing]) {
     plan.steps = [back_first, own_first, back_then, own_then].concat();
 }
 
-/// What stands there, which is what was set.
+/// Current value, which is the applied one.
 fn as_it_is(standing: &Standing) -> Value {
     standing.now.as_ref().unwrap_or(&standing.applied).clone()
 }

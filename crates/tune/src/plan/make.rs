@@ -1,4 +1,4 @@
-//! Facts, needs, a profile and placements become a plan: a pure function, a file a subject.
+//! Planning from facts, needs, a profile and placements: a pure function, one file per subject.
 
 use isolane_model::Tuning;
 
@@ -12,11 +12,11 @@ use super::{
     offloads, other_interrupts, queues, rings, scheduler, services, sockets, steering, transmit,
 };
 
-/// What to change on a machine so that the topics of a description have it as a profile wants it.
+/// Plans the changes that give the description's topics the machine that the profile asks for.
 ///
-/// Every step's [`from`](super::Step::from) is what the facts say, before any step. Steps that
-/// reset others come first: another number of queues gives the device a new table, new interrupts
-/// and a new queueing, so queues come before these, and rings before interrupts.
+/// [`from`](super::Step::from) of every step is the value in the facts, before any step. Steps that reset other
+/// settings come first: a new number of queues resets table, interrupts and queueing disciplines, so queues precede
+/// these, and rings precede interrupts.
 pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement) -> Plan {
     let mut draft = Draft::default();
     let unknown = Placement::default();
@@ -39,7 +39,7 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement
     };
     kernel::plan(&asked, &mut draft);
     carrier(&asked, &mut draft);
-    // Interrupts leave a hardware thread before it is switched off, and go back there when it runs again.
+    // Interrupts leave an SMT sibling before it goes offline, and return after it is online again.
     other_interrupts::plan(&asked, &mut draft);
     cores::plan(&asked, &mut draft);
     scheduler::plan(&asked, &mut draft);
@@ -62,7 +62,6 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement
     }
 }
 
-/// Everything about the interface that carries the topics.
 fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
     let Some(name) = &asked.needs.interface else {
         let why = match (asked.needs.hosts.as_slice(), &asked.needs.host) {

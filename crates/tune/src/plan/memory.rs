@@ -1,4 +1,4 @@
-//! Pages: that none is made, moved or fetched while a critical job waits.
+//! Memory: avoids page faults, compaction and swapping while a critical job waits.
 
 use crate::setting::Document;
 
@@ -37,7 +37,6 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     limits(asked, draft);
 }
 
-/// Rights of programs that are not root.
 fn limits(asked: &Asked<'_>, draft: &mut Draft) {
     if !asked.tuning.limits.value {
         draft.refuse(

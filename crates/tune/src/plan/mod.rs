@@ -1,12 +1,11 @@
-//! What to change on a machine, in order, and why.
+//! Plans: changes of a machine, in order, with reasons.
 //!
-//! A plan is made from facts, a description and a profile by a pure function, so that recorded
-//! machines are its tests. It is plain and serialisable: people read it, programs compare it, and
-//! `apply` carries out exactly what was shown.
+//! A pure function makes a plan from facts, a description and a profile, so it is tested with recorded machines. Plans
+//! are serialisable: people read them, programs compare them, and `apply` carries out exactly what was shown.
 //!
-//! [`Step::from`] of every step is what the facts said, before any of them. Some steps change what
-//! others are about (another number of queues resets the receive table, interrupts and queueing), so
-//! whoever carries a plan out compares all of them with the machine first, and then changes it.
+//! [`Step::from`] of every step is the value before any step. Some steps reset settings of others (a new number of
+//! queues resets the RSS table, interrupts and queueing), so `apply` compares all of them with the machine before the
+//! first change.
 
 mod after;
 mod arguments;
@@ -62,72 +61,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::setting::{Setting, Value};
 
-/// The form of a plan that is written.
+/// Current format version of plans.
 pub const SCHEMA: &str = "isolane/plan/2";
 
-/// What to change on one machine.
+/// Changes of one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// `isolane/plan/2`.
+    /// Format version, `isolane/plan/2`.
     pub schema: String,
-    /// The machine it was made for.
+    /// Machine that the plan is for.
     pub machine: Identity,
-    /// Where its facts come from, for people: probed, recorded, or made up.
+    /// Origin of the facts, for messages: probed, recorded or invented.
     pub origin: String,
-    /// The profile it was made from.
+    /// Profile of the plan.
     pub profile: String,
-    /// The kernel's number of the run of the machine that its facts are of, where they say so.
+    /// Boot id of the facts, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// What to change, in this order; undone in the reverse one.
+    /// Changes in order; undone in reverse.
     pub steps: Vec<Step>,
-    /// What was asked for, or would help, and is not done here.
+    /// Requested or useful changes that this plan does not make.
     pub refusals: Vec<Refusal>,
-    /// What has to stand already, or some of the steps do harm: priorities of receive threads were planned
-    /// because critical flows were measured on their queue, with this steering. Where it does not stand (any
-    /// more), the plan must not be carried out.
+    /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads were planned
+    /// because critical flows were measured on their queue under this steering. If one does not hold, the plan must not
+    /// be applied.
     #[serde(default)]
     pub relies_on: Vec<Reliance>,
 }
 
 impl Plan {
-    /// The run of the machine it was made in, if that is another one and the plan rests on it: on where
-    /// datagrams landed then. At boot what a plan relies on is looked at, whichever run it is of: rules
-    /// lead where they led before.
+    /// Boot id of the plan, if it differs from `boot_id` and the plan depends on its boot, through receive-queue
+    /// measurements. At boot the reliances are checked instead: rules steer as before.
     pub(crate) fn of_other_boot(&self, boot_id: &str, is_boot: bool) -> Option<&str> {
         let rests = self.steps.iter().any(|step| step.when == When::ThisBoot)
             || (!self.relies_on.is_empty() && !is_boot);
         let of = self.boot_id.as_deref().filter(|_| rests)?;
-        // Where the kernel does not tell, nothing is known.
+        // An unknown boot id never differs.
         let is_other = of != boot_id && !of.is_empty() && !boot_id.is_empty();
         is_other.then_some(of)
     }
 }
 
-/// What a plan relies on.
+/// Setting that a plan relies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reliance {
-    /// The place.
+    /// Setting.
     pub setting: Setting,
-    /// What stands there.
+    /// Required value.
     pub value: Value,
 }
 
-/// Which machine a plan is for.
+/// Identity of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {
-    /// Its name.
+    /// Host name.
     pub hostname: String,
-    /// `/etc/machine-id`; `None` where there is none.
+    /// `/etc/machine-id`; `None` if missing.
     pub machine_id: Option<String>,
 }
 
 impl Identity {
-    /// Whether both name one machine. Names of machines change, their ids do not; where one has no id
-    /// its name must do.
+    /// Returns whether both identify the same machine. Ids are compared if both have one, otherwise host names, which
+    /// may change.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.machine_id, &other.machine_id) {
@@ -137,80 +135,79 @@ impl Identity {
     }
 }
 
-/// One change.
+/// Change of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What it is about, a subject and a name: `interface.coalescing.eth0`. It keeps its meaning from
-    /// version to version.
+    /// Step id, subject and name: `interface.coalescing.eth0`. Its meaning is stable over versions.
     pub id: String,
-    /// What is changed.
+    /// Setting to change.
     pub setting: Setting,
-    /// What stood there when the facts were read.
+    /// Value when the facts were read.
     pub from: Value,
-    /// What is to stand there.
+    /// New value.
     pub to: Value,
-    /// Why it helps.
+    /// Benefit.
     pub why: String,
-    /// The topics it helps; empty: all of this host.
+    /// Topics that benefit; empty for all of this host.
     pub topics: Vec<String>,
-    /// What it costs others.
+    /// Cost to others.
     pub costs: String,
-    /// How it is undone without this program.
+    /// Command that undoes the step without isolane.
     pub undo: String,
-    /// When it takes effect.
+    /// Time at which the step takes effect.
     pub when: When,
 }
 
 impl Step {
-    /// What the ids of steps begin with that set up an interface which carries topics.
+    /// Id prefix of steps about an interface that carries topics.
     const OF_CARRIER: &str = "interface.";
 
-    /// What the ids of steps begin with that move interrupts of other devices out of the way.
+    /// Id prefix of steps that move other devices' interrupts away.
     pub(crate) const OF_OTHER_DEVICE: &str = "cores.interrupt-";
 
-    /// Whether it is about an interface that carries topics.
+    /// Returns whether the step concerns an interface that carries topics.
     pub(crate) fn is_of_carrier(&self) -> bool {
         self.id.starts_with(Self::OF_CARRIER)
     }
 
-    /// Whether it is about an interrupt of another device than the one that carries topics. Such devices come and
-    /// go, the kernel may refuse to move it, and the rest helps without it.
+    /// Returns whether the step concerns an interrupt of a device that carries no topics. Such devices come and go, the
+    /// kernel may refuse to move the interrupt, and the other steps help without it.
     pub(crate) fn is_of_other_device(&self) -> bool {
         let id = self.id.strip_prefix(Self::PUTS_BACK).unwrap_or(&self.id);
         id.starts_with(Self::OF_OTHER_DEVICE)
     }
 
-    /// What the ids of steps begin with that put back what an earlier plan set.
+    /// Id prefix of steps that restore settings of earlier plans.
     pub(crate) const PUTS_BACK: &str = "restore.";
 
-    /// Whether it puts back what an earlier plan set, and this one does not ask for.
+    /// Returns whether the step restores a setting of an earlier plan.
     pub(crate) fn puts_back(&self) -> bool {
         self.id.starts_with(Self::PUTS_BACK)
     }
 }
 
-/// When a step takes effect.
+/// Time at which a step takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
-    /// At once, until the next boot: the boot part of the plan sets it again.
+    /// Immediately, until the next boot; the boot part sets it again.
     Now,
-    /// At once, and not again after a boot: it rests on where datagrams were seen to land, and the device
-    /// takes another key for its hash then. They have to be looked at again.
+    /// Immediately, in this boot only: it uses receive-queue measurements, which become invalid when the device gets a
+    /// new hash key at boot.
     ThisBoot,
-    /// After the next boot.
+    /// From the next boot on.
     Reboot,
 }
 
-/// What is not done here, and why.
+/// Change that a plan does not make, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
-    /// What it would be about, as a [`Step::id`].
+    /// Subject, in the form of a [`Step::id`].
     pub id: String,
-    /// Why not.
+    /// Reason.
     pub why: String,
-    /// What to do instead; empty: nothing.
+    /// Remedy; empty if there is none.
     pub remedy: String,
 }

@@ -1,4 +1,4 @@
-//! When the device interrupts.
+//! Interrupt moderation (coalescing) of the device.
 
 use crate::facts::{Coalescing, Device};
 use crate::setting::{Setting, Value};
@@ -6,16 +6,17 @@ use crate::setting::{Setting, Value};
 use super::carrier::{Asked, Carrier};
 use super::draft::{Draft, Said};
 
-/// What a driver takes small times for: numbers that are no times but modes, in which it moves the time between 10 and
-/// 250 microseconds with the load (Intel's README of each: InterruptThrottleRate), and numbers that it refuses.
+/// Interpretation of small times by a driver. Some numbers are modes, in which the driver varies the time between 10
+/// and 250 microseconds with the load (Intel's README of each: InterruptThrottleRate); others are refused.
 struct SmallTimes {
     drivers: &'static [&'static str],
     modes: &'static [u32],
-    /// The least number that is a time, beside 0.
+    /// Smallest number other than 0 that is a time.
     least_us: u32,
 }
 
-/// `e1000_set_coalesce`, `igb_set_coalesce`, `igc_ethtool_set_coalesce`, `ixgbe_set_coalesce` in Linux 6.12.
+/// Constants of `e1000_set_coalesce`, `igb_set_coalesce`, `igc_ethtool_set_coalesce` and `ixgbe_set_coalesce` in Linux
+/// 6.12.
 const SMALL_TIMES: [SmallTimes; 3] = [
     SmallTimes {
         drivers: &["e1000", "e1000e"],
@@ -34,11 +35,11 @@ const SMALL_TIMES: [SmallTimes; 3] = [
     },
 ];
 
-/// Drivers whose queues of both ways may share an interrupt. Then `rx-usecs` counts for both, and another `tx-usecs`
-/// than the present one is refused ("Queue Pair mode enabled").
+/// Drivers whose receive and transmit queues may share an interrupt. `rx-usecs` then applies to both, and a change of
+/// `tx-usecs` is refused ("Queue Pair mode enabled").
 const WITH_PAIRS: [&str; 2] = ["igb", "igc"];
 
-/// Drivers that accept a time of 0 for received frames, and keep the one they had (`__stmmac_set_coalesce`).
+/// Drivers that accept 0 as receive time, but keep the old one (`__stmmac_set_coalesce`).
 const IGNORE_ZERO: [&str; 1] = ["st_gmac"];
 
 fn small_times(driver: &str) -> Option<&'static SmallTimes> {
@@ -47,12 +48,12 @@ fn small_times(driver: &str) -> Option<&'static SmallTimes> {
         .find(|known| known.drivers.contains(&driver))
 }
 
-/// Whether a number is no time of a driver, but a mode.
+/// Returns whether a number is a mode of the driver, not a time.
 pub(crate) fn is_mode(driver: &str, microseconds: u32) -> bool {
     small_times(driver).is_some_and(|known| known.modes.contains(&microseconds))
 }
 
-/// The longest time that a driver can be told and is not longer than this one.
+/// Longest time up to `most_us` that the driver accepts as a time.
 fn time_up_to(driver: &str, most_us: u32) -> u32 {
     match small_times(driver) {
         Some(known) if most_us < known.least_us => 0,
@@ -60,10 +61,10 @@ fn time_up_to(driver: &str, most_us: u32) -> u32 {
     }
 }
 
-/// What can be set of a device's moderation: where it has pairs of queues, what is about received frames.
+/// Settable part of a device's coalescing: without transmission if queues are paired.
 fn settable(device: &Device, has: Coalescing) -> Coalescing {
     let driver = device.driver.as_deref().unwrap_or_default();
-    // Interrupts of queues that are no pairs say so: `eth0-tx-1`.
+    // Separate interrupts have names such as `eth0-tx-1`.
     let mut interrupts = device.interrupts.iter();
     let is_apart = interrupts.any(|interrupt| interrupt.name.contains("-tx-"));
     if WITH_PAIRS.contains(&driver) && !is_apart {
@@ -75,8 +76,8 @@ fn settable(device: &Device, has: Coalescing) -> Coalescing {
     has
 }
 
-/// What a device's moderation is to be, and what can be set of it as it is: interrupts are put off by so many
-/// microseconds at most. `None`: the device does not say what it has.
+/// Current and planned coalescing of a device, so that interrupts are delayed by at most `most_us`. `None` if the
+/// device does not report its coalescing.
 pub(crate) fn shortened(device: &Device, most_us: u32) -> Option<(Coalescing, Coalescing)> {
     let has = settable(device, device.coalescing?);
     let driver = device.driver.as_deref().unwrap_or_default();

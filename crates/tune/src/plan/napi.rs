@@ -1,9 +1,9 @@
-//! How receive work is done: at once or by polling, in a soft interrupt or in threads with priorities.
+//! Receive processing: polling or interrupts, soft interrupts or threads with priorities.
 //!
-//! The order of priorities is measured: critical queue > applications > bulk queues > what looks after sent
-//! frames > everything else. Bulk at the ordinary class is worse than no threads, and threads by queue do harm where a critical
-//! request or its reply comes to a bulk queue: so they are planned only where every critical flow was
-//! measured on its queue, both ways.
+//! The order of priorities is the result of measurements: critical queue > applications > bulk queues > transmit
+//! completion > everything else. Bulk at the ordinary class is worse than no threads, and per-queue threads do harm if
+//! a critical request or its reply arrives on a bulk queue. So threads are planned only if every critical flow was
+//! measured on its queue, in both directions.
 
 use isolane_hostnet::napi::{Policy, QueueState};
 
@@ -13,19 +13,19 @@ use super::carrier::{Asked, Carrier, Unverified};
 use super::draft::{Draft, Said};
 use super::{reliance, rules};
 
-/// SCHED_FIFO of the thread that receives for critical topics.
+/// `SCHED_FIFO` priority of the critical queue's receive thread.
 pub const CRITICAL_QUEUE_PRIORITY: u8 = 75;
-/// SCHED_FIFO that applications with critical topics are to have: between the two.
+/// `SCHED_FIFO` priority for applications with critical topics: between the critical and the bulk queues.
 pub const APPLICATION_PRIORITY: u8 = 70;
-/// SCHED_FIFO of the threads that receive everything else.
+/// `SCHED_FIFO` priority of the bulk queues' receive threads.
 pub const BULK_QUEUE_PRIORITY: u8 = 60;
-/// SCHED_FIFO of the threads that look after what was sent, of every queue: the kernel's own for interrupts. Nobody
-/// waits for them; but at the ordinary class they would be starved, until the ring is full of sent frames.
+/// `SCHED_FIFO` priority of transmit-completion threads of all queues: the kernel's default for interrupt threads.
+/// Nothing waits for them, but at the ordinary class they would starve until the transmit ring is full.
 pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     polling(asked, carrier, draft);
-    // Without a queue for critical topics, which was said before, threads have nothing to tell apart.
+    // Without a critical queue, already reported, threads have nothing to separate.
     if asked.tuning.receive_threads.value && carrier.critical_queue.is_some() {
         threads(asked, carrier, draft);
     }
@@ -63,7 +63,6 @@ fn polling(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     );
 }
 
-/// Threads of receive work, and their priorities.
 fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     let name = carrier.name();
     let id = carrier.id("receive-threads");
@@ -100,7 +99,7 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
         })
         .collect();
     let is_threaded = carrier.device.threaded == Some(true);
-    // A kernel that runs interrupts in threads does their receive work there: no second kind is needed.
+    // With threaded interrupts, their threads do the receive processing: NAPI threads are not needed.
     let needs_switch = of_interrupts.is_empty() && !is_threaded;
     if of_interrupts.is_empty() && carrier.device.threaded.is_none() {
         draft.refuse(
@@ -183,31 +182,29 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     }
 }
 
-/// What a thread works at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// It receives critical samples.
+    /// Reception of critical samples.
     Critical,
-    /// It hands critical samples of lanes to a device that reads them itself, and receives nothing.
+    /// Transmission of critical samples from lanes by a zero-copy device, without reception.
     CriticalSending,
-    /// It receives everything else.
+    /// Reception of all other frames.
     Bulk,
-    /// It looks after frames that are on the wire already, and receives nothing.
+    /// Transmit completion, without reception.
     Sent,
 }
 
-/// A thread of a device's queue.
 struct Thread {
     name: String,
     queue: u32,
     work: Work,
-    /// As it is now; `None`: it is not there yet.
+    /// Current scheduling; `None` if the thread does not exist yet.
     from: Option<ThreadClass>,
-    /// Where it is to run; empty: as it is.
+    /// Planned cores; empty for no change.
     cores: Vec<u16>,
 }
 
-/// The NAPI threads of a device: they are named by its instances, which are there before them.
+/// NAPI threads of a device. Their names follow from the NAPI instances, which exist before the threads.
 fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec<Thread> {
     let thread = |state: &QueueState| {
         let is_critical = Some(state.queue) == carrier.critical_queue;
@@ -238,8 +235,8 @@ fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec
             },
         }
     };
-    // Where the kernel does not say which queue an instance serves they are counted in their order: those that only
-    // transmit come behind, and are none of these.
+    // If the kernel does not map instances to queues, they are counted in order. Transmit-only instances come last, and
+    // are excluded here.
     let receive = work.iter();
     let receive = receive.filter(|state| state.queue < carrier.receive_queues);
     receive.map(thread).collect()

@@ -1,14 +1,14 @@
-//! What the device does to frames before anybody sees them.
+//! Offloads that change frames before isolane receives them, or after it sends them.
 
 use crate::setting::{Setting, Value};
 
 use super::carrier::{Asked, Carrier};
 use super::draft::{Draft, Said};
 
-/// An offload, by the kernel's name; why it is switched off, and what that costs.
+/// Offload by kernel name, reason to disable it, and cost of that.
 struct Offload(&'static str, &'static str, &'static str);
 
-/// What hides frames from an XDP program, which lanes stand on.
+/// Offloads that hide frames from an XDP program, and so from lanes.
 const HIDES: [Offload; 2] = [
     Offload(
         "rx-lro",
@@ -56,7 +56,7 @@ const CUTS: [Offload; 4] = [
     ),
 ];
 
-/// The kernel's names of all that planning may switch off.
+/// Kernel names of all offloads that planning may disable.
 pub(super) fn switched_off() -> impl Iterator<Item = &'static str> {
     let all = HIDES.iter().chain([&TAGS]).chain(&MERGES).chain(&CUTS);
     all.map(|Offload(feature, ..)| *feature)

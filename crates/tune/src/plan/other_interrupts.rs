@@ -1,5 +1,5 @@
-//! Interrupts of other devices than the one that carries the topics: disks, USB, graphics, other interfaces. They stay
-//! off the executor's core, where the kernel lets them be moved.
+//! Interrupts of devices that carry no topics: disks, USB, graphics, other interfaces. They are kept off the executor's
+//! core as far as the kernel allows.
 
 use crate::facts::{Facts, Interrupt};
 use crate::lists::list;
@@ -34,9 +34,8 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     refuse_fixed(asked, core, &fixed, draft);
 }
 
-/// Interrupts of other devices than the one that carries the topics that may come to the executor's core: those
-/// that are sent there, and those that are sent to none of the cores for everything else. Where all cores of an
-/// interrupt are switched off, the kernel sends it to any.
+/// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
+/// `others`. The kernel sends an interrupt to any core if all of its own are offline.
 pub(crate) fn may_come<'a>(
     facts: &'a Facts,
     needs: &Needs,
@@ -94,11 +93,12 @@ fn leave_to_irqbalance(core: u16, movable: &[&Interrupt], draft: &mut Draft) {
     );
 }
 
-/// Those that the kernel has placed itself: a queue of a disk for each core, a timer.
+/// Reports interrupts that the kernel manages: a disk queue per core, a timer.
 fn refuse_fixed(asked: &Asked<'_>, core: u16, fixed: &[&Interrupt], draft: &mut Draft) {
     let line = asked.facts.kernel.command_line.as_deref();
     let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
-    // The kernel has them on another core of theirs then; those that have no other are of queues of this core alone.
+    // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
+    // alone.
     let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));
     let there: Vec<&Interrupt> = there.copied().collect();
     if there.is_empty() {

@@ -1,55 +1,54 @@
-//! What is known of where flows land.
+//! Receive queues of flows, as computed or measured.
 
 use serde::{Deserialize, Serialize};
 
 use crate::steer::Tuple;
 use crate::verify::BootMark;
 
-/// What is known of where flows land at their receivers, both ways. Empty: nothing. It is read from
-/// whatever tells flows: what else stands there (how it was measured) is passed over.
+/// Known receive queues of flows, in both directions; may be empty. It is parsed from reports that contain further
+/// fields (how they were measured), which are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The flows of which something is known.
+    /// Flows with known placement.
     pub flows: Vec<PlacedFlow>,
-    /// The run of the machine that asked (the kernel's number of it): devices may take another key for
-    /// their hash in the next.
+    /// Boot id of the asking machine: devices may get another hash key at the next boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// The run of the machine that answered, where it told.
+    /// Boot mark of the answering machine, if it sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_boot: Option<BootMark>,
 }
 
-/// Where one flow lands.
+/// Placement of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacedFlow {
-    /// The flow.
+    /// Addresses and ports of the flow.
     pub tuple: Tuple,
-    /// What is known.
+    /// Placement of the flow.
     pub place: Place,
 }
 
-/// Where a flow lands, and how that is known.
+/// Placement of a flow, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Place {
-    /// It picks this entry of its receiver's table: computed from the key, or learnt. Which queue that
-    /// is follows from the table; that the device does as it says was not seen.
+    /// Entry of the receiver's RSS table, computed from the key or learnt. The table maps it to a queue; that the
+    /// device follows the table was not observed.
     Computed {
-        /// The entry.
+        /// Table entry.
         entry: u32,
     },
-    /// Datagrams of it were sent, and the receiver counted them on this queue, and on no other.
+    /// Datagrams of the flow were sent, and the receiver counted them on this queue alone.
     Measured {
-        /// The queue.
+        /// Receive queue.
         queue: u32,
     },
 }
 
 impl Placement {
-    /// Whether this is known not to be of that run of the machine: neither asked from it nor answered. What
-    /// became of the other machine since nobody can tell.
+    /// Returns whether the placement is known to be of another boot: this boot neither asked nor answered. Reboots of
+    /// the other machine cannot be detected.
     pub fn is_of_another_boot(&self, boot_id: Option<&str>) -> bool {
         let known = self.boot_id.as_deref().filter(|known| !known.is_empty());
         let (Some(asked), Some(boot_id)) = (known, boot_id.filter(|id| !id.is_empty())) else {
@@ -59,7 +58,7 @@ impl Placement {
         asked != boot_id && !has_answered
     }
 
-    /// The entry that a flow picks at its receiver.
+    /// RSS table entry of a flow at its receiver.
     pub fn entry_of(&self, tuple: Tuple) -> Option<u32> {
         self.of(tuple).find_map(|place| match place {
             Place::Computed { entry } => Some(entry),
@@ -67,7 +66,7 @@ impl Placement {
         })
     }
 
-    /// Whether datagrams of a flow were counted on this queue, and none of them on another.
+    /// Returns whether all datagrams of a flow were counted on queue `wanted`.
     pub fn is_measured_on(&self, tuple: Tuple, wanted: u32) -> bool {
         let mut queues = self.of(tuple).filter_map(|place| match place {
             Place::Measured { queue } => Some(queue),
@@ -97,7 +96,7 @@ mod tests {
             (Some("asker's"), false),
             (Some("answerer's"), false),
             (Some("next"), true),
-            // Facts that do not say so.
+            // Facts without a boot id.
             (None, false),
             (Some(""), false),
         ] {

@@ -1,9 +1,9 @@
-//! Steps that planning can make, and no others.
+//! Validation of untrusted plans: accepts the steps that planning can produce, and no others.
 //!
-//! A plan file may have been written by anybody, and is applied by root. So each of its steps has to be one that
-//! planning makes for some machine and description: a file of the kernel from this list with a value in its range, a
-//! [`Document`] of the closed list with parameters that planning gives it on this machine, a device's setting changed in
-//! the direction that planning changes it. A test holds the plans of all recorded machines against it.
+//! Anybody may have written a plan file, and root applies it. So each step must be one that planning makes for some
+//! machine and description: a kernel file from this list with a value in its range, a [`Document`] of the closed list
+//! with parameters that planning gives it on this machine, or a device setting changed in planning's direction. A test
+//! checks the plans of all recorded machines against it.
 
 use crate::facts::{Coalescing, FlowRule, Queues, RingSizes, RootQdisc, TrafficClasses};
 use crate::limits::{
@@ -18,22 +18,22 @@ use super::{
     BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Reliance, Step, TRANSMIT_QUEUE_PRIORITY,
 };
 
-/// What planning writes to a file of the kernel.
+/// Values that planning writes to a kernel file.
 #[derive(Clone, Copy)]
 enum Range {
-    /// This text.
+    /// Exactly this text.
     Is(&'static str),
     /// [`STATISTICS_SECONDS`].
     Seconds,
-    /// A mask of cores (`0000000f`).
+    /// Mask of cores (`0000000f`).
     Mask,
-    /// A list of cores or ports (`0-2,6`); it may be empty.
+    /// List of cores or ports (`0-2,6`), possibly empty.
     List,
-    /// More bytes than there were, in pages.
+    /// Number of bytes larger than before, in whole pages.
     MoreBytes,
 }
 
-/// Files of the kernel that planning writes to. `#` stands for a number, `@` for the name of an interface.
+/// Kernel files that planning writes. `#` matches a number, `@` an interface name.
 const ATTRIBUTES: [(&str, Range); 19] = [
     ("/sys/devices/system/cpu/cpu#/online", Range::Is("0")),
     (
@@ -68,18 +68,18 @@ const ATTRIBUTES: [(&str, Range); 19] = [
     ("/sys/class/net/@/queues/rx-#/rps_cpus", Range::Mask),
 ];
 
-/// Bytes of a page, to which buffers are rounded.
+/// Page size in bytes, to which buffers are rounded.
 const PAGE_BYTES: u64 = 4096;
 
 impl Step {
-    /// Whether planning can make this step on a machine with these cores. `found`: what the journal says was found in
-    /// its setting, to which planning may put it back.
+    /// Returns whether planning can produce this step on a machine with these cores. `found`: the setting's original
+    /// value from the journal, which planning may restore.
     pub(crate) fn is_producible(&self, found: Option<&Value>, cores: &[u16]) -> bool {
         found == Some(&self.to) || is_producible(&self.setting, &self.from, &self.to, cores)
     }
 }
 
-/// The cores that all documents of one plan share.
+/// Cores that all documents of one plan must agree on.
 #[derive(Debug, Default)]
 pub(crate) struct AgreedCores<'a> {
     executor: Option<u16>,
@@ -87,8 +87,8 @@ pub(crate) struct AgreedCores<'a> {
 }
 
 impl<'a> AgreedCores<'a> {
-    /// Whether a step can belong to the same plan as those before it. A plan has one core for the executor and one list of
-    /// cores for everything else; the executor's core is not in that list.
+    /// Returns whether a step can belong to the same plan as the earlier ones. A plan has one executor core and one
+    /// list of other cores, which excludes the executor's.
     pub(crate) fn admit(&mut self, step: &'a Step) -> bool {
         let Value::Document(document) = &step.to else {
             return true;
@@ -111,7 +111,7 @@ impl<'a> AgreedCores<'a> {
 }
 
 impl Reliance {
-    /// Whether planning can rely on it: on what leads datagrams to queues.
+    /// Returns whether planning can rely on this setting: it must determine the steering of frames to queues.
     pub(crate) fn is_producible(&self) -> bool {
         super::steers(&self.setting).is_some_and(is_interface)
     }
@@ -173,7 +173,7 @@ fn is_producible(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> 
     }
 }
 
-/// Whether planning gives a document these parameters on a machine with these cores.
+/// Returns whether planning gives a document these parameters on a machine with these cores.
 fn has_parameters(document: &Document, cores: &[u16]) -> bool {
     let executor = document.executor_core();
     let others = document.other_cores().unwrap_or_default();
@@ -182,7 +182,7 @@ fn has_parameters(document: &Document, cores: &[u16]) -> bool {
         && executor.is_none_or(|core| !others.contains(&core));
     is_right
         && match document {
-            // The executor's core is none of them.
+            // The executor's core is excluded.
             Document::UnitCores { cores: others, .. }
             | Document::ManagerCores { cores: others } => {
                 !others.is_empty() && (cores.is_empty() || others.len() < cores.len())
@@ -196,7 +196,7 @@ fn has_parameters(document: &Document, cores: &[u16]) -> bool {
         }
 }
 
-/// Whether these are cores of a machine, ascending. `of_machine`: those it has; empty where that cannot be seen.
+/// Returns whether these are cores of the machine, ascending. `of_machine`: its cores; empty if unknown.
 fn are_cores(cores: &[u16], of_machine: &[u16]) -> bool {
     let is_there = |core: &u16| of_machine.is_empty() || of_machine.contains(core);
     cores.is_sorted_by(|one, next| one < next) && cores.iter().all(is_there)
@@ -221,18 +221,18 @@ impl Range {
     }
 }
 
-/// Planning gives a device more queues, never fewer.
+/// Returns whether no queue count shrinks: planning only adds queues.
 fn more(from: &Queues, to: &Queues) -> bool {
     to.rx >= from.rx && to.tx >= from.tx && to.combined >= from.combined
 }
 
-/// Planning makes receive rings longer, and transmit rings shorter.
+/// Returns whether receive rings grow and transmit rings shrink, as planning does.
 fn between_rings(from: &RingSizes, to: &RingSizes) -> bool {
     to.rx >= from.rx && (to.tx == from.tx || (MIN_TRANSMIT_RING_FRAMES..from.tx).contains(&to.tx))
 }
 
-/// Planning has a device interrupt sooner. A number of microseconds may be a mode of its driver, and any time replaces
-/// it.
+/// Returns whether interrupts come sooner, as planning does. A number of microseconds may be a driver's mode, which any
+/// time may replace.
 fn sooner(from: &Coalescing, to: &Coalescing) -> bool {
     let at_most = |from: Option<u32>, to: Option<u32>| to.is_none() || to <= from;
     let off = |from: Option<bool>, to: Option<bool>| {
@@ -252,7 +252,7 @@ fn are_classes(classes: &TrafficClasses) -> bool {
     are_there && classes.queues.iter().all(|(count, _)| *count > 0)
 }
 
-/// A thread of an interrupt (`irq/24-eth0-rx-0`), or of a NAPI instance (`napi/eth0-8193`).
+/// Returns whether this names a thread of an interrupt (`irq/24-eth0-rx-0`) or of a NAPI instance (`napi/eth0-8193`).
 fn is_of_receive_work(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let of_interrupt = name.strip_prefix("irq/").and_then(|it| it.split_once('-'));
@@ -264,7 +264,6 @@ fn is_of_receive_work(name: &str) -> bool {
             .is_some_and(|(interface, number)| is_interface(interface) && is_number(number))
 }
 
-/// Whether a path is one of a pattern's.
 fn is_like(path: &str, pattern: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let is_part = |(part, pattern): (&str, &str)| match pattern.split_once('#') {
@@ -279,7 +278,7 @@ fn is_like(path: &str, pattern: &str) -> bool {
         && path.split('/').zip(pattern.split('/')).all(is_part)
 }
 
-/// Whether the kernel takes this for the name of an interface (`dev_valid_name`).
+/// Returns whether the kernel accepts this as an interface name (`dev_valid_name`).
 fn is_interface(name: &str) -> bool {
     let has_length = (1..=MAX_INTERFACE_NAME).contains(&name.len());
     let is_letter = |letter: char| letter != '/' && letter != ':' && !letter.is_whitespace();
@@ -291,7 +290,6 @@ mod tests {
     use super::*;
     use crate::setting::{CoreList, ThreadClass, Unit};
 
-    /// Cores of the machine.
     const CORES: [u16; 4] = [0, 1, 2, 3];
 
     fn attribute(path: &str, from: &str, to: &str) -> bool {
@@ -359,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Documents that planning can make, and those that it cannot.
+    /// Checks documents that planning can produce, and others that it cannot.
     fn assert_made(made: &[Document], others: &[Document]) {
         let is_made = |it: &&Document| document((*it).clone()).is_producible(None, &CORES);
         let refused: Vec<_> = made.iter().filter(|it| !is_made(it)).collect();

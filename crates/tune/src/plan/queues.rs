@@ -1,4 +1,4 @@
-//! How many queues the device has, and which one is for critical topics.
+//! Number of queues, and the queue for critical topics.
 
 use crate::facts::{Device, Interface, Queues};
 use crate::setting::{Setting, Value};
@@ -6,7 +6,7 @@ use crate::setting::{Setting, Value};
 use super::carrier::{Asked, Carrier};
 use super::draft::{Draft, Said};
 
-/// The carrier, as it will be once it has its queues.
+/// Plans the number of queues, and returns the carrier as it will be then.
 pub(super) fn plan<'a>(
     asked: &Asked<'a>,
     interface: &'a Interface,
@@ -64,7 +64,7 @@ pub(super) fn plan<'a>(
     carrier
 }
 
-/// The queue of the critical level's lane; `None`: no level is critical.
+/// Queue of the critical level's lane; `None` if no level is critical.
 fn lane_queue(asked: &Asked<'_>) -> Option<u32> {
     let highest = asked
         .needs
@@ -73,7 +73,7 @@ fn lane_queue(asked: &Asked<'_>) -> Option<u32> {
     asked.needs.lane_queues.get(usize::from(highest)).copied()
 }
 
-/// As many queues as are needed, if the device can; as they are otherwise.
+/// Queue counts raised to `needed` as far as the device allows; never lowered.
 pub(crate) fn enough(has: Queues, most: Queues, needed: u32) -> Queues {
     let mut to = has;
     if most.combined > 0 {
@@ -154,7 +154,7 @@ fn highest(asked: &Asked<'_>) -> u8 {
     asked.needs.highest_level.unwrap_or_default()
 }
 
-/// Levels that are not critical and have their lanes on the critical queue all the same.
+/// Reports non-critical levels whose lanes are on the critical queue.
 fn shared(asked: &Asked<'_>, queue: u32, id: &str, draft: &mut Draft) {
     let critical = asked.critical_level().unwrap_or_default();
     let mut sharing: Vec<String> = asked
@@ -180,7 +180,7 @@ fn shared(asked: &Asked<'_>, queue: u32, id: &str, draft: &mut Draft) {
     }
 }
 
-/// Critical levels that have their lanes on another queue than the one that critical datagrams come to.
+/// Reports critical levels whose lanes are not on the critical queue, where their datagrams arrive.
 fn elsewhere(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32, draft: &mut Draft) {
     let Some(critical) = asked.critical_level() else {
         return;

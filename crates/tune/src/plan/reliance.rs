@@ -1,5 +1,5 @@
-//! What steps rely on that do harm without it: the steering that was in place when it was measured where
-//! critical flows land.
+//! Reliances of steps that do harm without them: the steering under which the receive queues of critical flows were
+//! measured.
 
 use crate::setting::{Setting, Value};
 
@@ -7,7 +7,7 @@ use super::Reliance;
 use super::carrier::Carrier;
 use super::draft::{Draft, RULES};
 
-/// Notes the steering of a device, as it stands, for steps that do harm without it.
+/// Adds the device's current steering as reliances of the plan.
 pub(super) fn rely(carrier: &Carrier<'_>, draft: &mut Draft) {
     let device = carrier.device;
     let interface = || carrier.name().to_owned();

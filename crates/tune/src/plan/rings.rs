@@ -1,4 +1,4 @@
-//! How many frames wait in the device.
+//! Ring sizes of the device.
 
 use crate::facts::RingSizes;
 use crate::limits::MIN_TRANSMIT_RING_FRAMES;
@@ -53,7 +53,7 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
     );
 }
 
-/// What the shortest frame takes at 1 Gbit/s: 64 B, and 20 B of preamble and gap.
+/// Time of a minimum-size frame at 1 Gbit/s: 64 B, plus 20 B of preamble and gap.
 const SHORTEST_FRAME_NS: u64 = 672;
-/// What the longest takes: 1,518 B, and the same.
+/// Time of a maximum-size frame: 1,518 B, plus the same 20 B.
 const LONGEST_FRAME_NS: u64 = 12_304;

@@ -1,9 +1,9 @@
-//! Critical datagrams come to their queue by rules of the device (ntuple): one for each port that they come to, or
-//! for each priority in their VLAN tags, where the device looks at nothing else.
+//! Steering of critical datagrams by flow rules of the device (ntuple). One rule per port; or per VLAN priority, if the
+//! device matches nothing else.
 //!
-//! The rules of a device are not ours alone. Those that lead to the critical queue what is not critical spoil it,
-//! whoever set them; those that lead a critical port elsewhere contradict ours, and which one counts is the device's
-//! choice.
+//! A device's rules are shared with other programs. A rule that steers non-critical frames to the critical queue
+//! defeats its purpose, whoever set it. A rule that steers a critical port elsewhere contradicts isolane's, and which
+//! of them applies depends on the device.
 
 use std::net::Ipv4Addr;
 
@@ -16,24 +16,24 @@ use crate::setting::{Setting, Value};
 use super::carrier::{Asked, Carrier, Unverified};
 use super::draft::{Draft, RULES, Said};
 
-/// Drivers whose rules look at the Ethernet header only (addresses, EtherType, VLAN priority), and refuse UDP ports:
+/// Drivers whose rules match the Ethernet header only (addresses, EtherType, VLAN priority), and reject UDP ports:
 /// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
 pub(crate) const RULES_WITHOUT_PORTS: [&str; 2] = ["igb", "igc"];
 
-/// The rules of a device that can tell UDP ports apart.
+/// Rules of a device that can match UDP ports.
 pub(super) fn of(device: &Device) -> Option<&FlowRules> {
     let rules = device.flow_rules.as_ref();
     rules.filter(|rules| rules.capacity > 0 && sees_ports(device))
 }
 
-/// The rules of a device that tells frames apart by the priorities in their tags, if they have any.
+/// Rules of a device that can match VLAN priorities only, provided all critical frames have a VLAN tag.
 pub(super) fn by_priority<'a>(asked: &Asked<'_>, device: &'a Device) -> Option<&'a FlowRules> {
     let rules = device.flow_rules.as_ref();
     let is_meant = asked.needs.vlan.is_some() && !sees_ports(device) && untagged(asked).is_empty();
     rules.filter(|rules| is_meant && rules.capacity > 0)
 }
 
-/// The hosts that send critical frames to this one, and not in its VLAN: without a tag they have no priority.
+/// Hosts that send critical frames to this host outside its VLAN: untagged frames have no VLAN priority.
 pub(super) fn untagged<'a>(asked: &Asked<'a>) -> Vec<&'a str> {
     let mut hosts: Vec<&str> = Vec::new();
     let level = asked.critical_level();
@@ -52,7 +52,7 @@ pub(super) fn sees_ports(device: &Device) -> bool {
     !RULES_WITHOUT_PORTS.contains(&driver)
 }
 
-/// The rules that bring critical datagrams to their queue, and the topics of each.
+/// Rules that steer critical datagrams to their queue, with the topics of each.
 fn wanted(asked: &Asked<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
     let mut wanted: Vec<(FlowRule, Vec<String>)> = Vec::new();
     let is_told_apart = asked.needs.vlan.is_some() && untagged(asked).is_empty();
@@ -79,9 +79,9 @@ fn wanted(asked: &Asked<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<
     wanted
 }
 
-/// Whether rules, and nothing else, bring all critical datagrams to their queue: rules lead where they led before a
-/// boot; a hash does not, nor does anything else that is not ours. Rules by priority are not counted: what was measured
-/// with datagrams that have no tag rests on the hash, and nothing else measures.
+/// Returns whether rules alone steer all critical datagrams to their queue. Rules persist over a boot; a hash key does
+/// not, nor do other programs' settings. Rules by VLAN priority do not count: measurements use untagged datagrams,
+/// which the hash steers.
 pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
     let (Some(queue), Some(has)) = (carrier.critical_queue, of(carrier.device)) else {
         return false;
@@ -100,7 +100,7 @@ pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
             .all(|(rule, _)| is_there(rule) && contradicting(has, rule).is_none())
 }
 
-/// A rule that brings something else to the critical queue, or may.
+/// Rule that steers, or may steer, other frames to the critical queue.
 pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> Option<Unverified> {
     let name = carrier.name();
     let has = carrier.device.flow_rules.as_ref()?;
@@ -147,13 +147,13 @@ fn of_what(rule: &FlowRule) -> String {
     }
 }
 
-/// A rule that leads datagrams of this one to another queue, by its place.
+/// Location and rule that steers the same datagrams to another queue.
 fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a FlowRule)> {
     let mut rules = has.rules.iter().map(|(place, rule)| (*place, rule));
     rules.find(|(_, rule)| is_about_same(rule, wanted) && rule.queue() != wanted.queue())
 }
 
-/// Whether a rule is about all frames that another one is about.
+/// Returns whether a rule matches every frame that `wanted` matches.
 fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
     match (rule, wanted) {
         (
@@ -179,7 +179,7 @@ fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
     }
 }
 
-/// One rule for each port, or priority, that critical datagrams come to, and none for others to the same queue.
+/// Plans a rule for each port or priority of critical datagrams, and removes stale rules to the same queue.
 pub(super) fn plan(
     asked: &Asked<'_>,
     carrier: &Carrier<'_>,
@@ -262,8 +262,8 @@ pub(super) fn plan(
     }
 }
 
-/// Rules of the form of ours, to the critical queue, for ports that no critical datagram comes to (any more). Those to
-/// other addresses than this host's are somebody else's.
+/// Plans to remove rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses
+/// of other hosts are not isolane's.
 fn stale(
     asked: &Asked<'_>,
     carrier: &Carrier<'_>,

@@ -1,4 +1,4 @@
-//! What the scheduler holds back from real-time threads.
+//! Scheduler limits on real-time threads.
 
 use super::carrier::Asked;
 use super::draft::{Draft, Said};

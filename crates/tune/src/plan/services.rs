@@ -1,13 +1,12 @@
-//! Services that move work about.
+//! Services that move interrupts or change settings.
 
 use crate::setting::Document;
 
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
 
-/// The name that the kernel shows of it.
 pub(super) const IRQBALANCE: &str = "irqbalance";
-/// Services that set what a plan sets, by their own rules.
+/// Services that apply rules of their own to settings of a plan: process name, full name, remedy.
 const OTHERS: [(&str, &str, &str); 2] = [
     (
         "tuned",
@@ -15,7 +14,7 @@ const OTHERS: [(&str, &str, &str); 2] = [
         "isolane tune export --format tuned makes a profile for it; or: systemctl disable --now tuned",
     ),
     (
-        // As much of its name as the kernel shows.
+        // Truncated as in `/proc`.
         "power-profiles-",
         "power-profiles-daemon",
         "systemctl disable --now power-profiles-daemon",

@@ -1,4 +1,4 @@
-//! Settings as lines of a shell: how a step is done, or undone, without this program.
+//! Shell commands for settings: to carry out or undo a step without isolane.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,11 @@ use crate::lists::list;
 use crate::setting::{Setting, ThreadClass, Value};
 use crate::steer::shared;
 
-/// The line that puts back what was found.
 pub(super) fn undo(setting: &Setting, from: &Value) -> String {
     line(setting, from).unwrap_or_else(|| String::from("isolane tune rollback"))
 }
 
-/// The line that sets it; `None` where no tool of the system does.
+/// Command that sets a value; `None` if no system tool can.
 pub(crate) fn line(setting: &Setting, value: &Value) -> Option<String> {
     Some(match (setting, value) {
         (Setting::Attribute { path }, Value::Text(text)) => {
@@ -73,7 +72,7 @@ fn document(path: &str, text: &str) -> String {
     format!("mkdir -p {folder} && printf %s {text} > {path}")
 }
 
-/// A word of a shell.
+/// Quotes a text as one shell word.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:,=@+".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -86,7 +85,6 @@ fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// The line that gives a device its queues.
 pub(crate) fn channels(interface: &str, queues: Queues) -> String {
     let mut line = format!("ethtool -L {}", quoted(interface));
     for (name, count) in [
@@ -95,7 +93,6 @@ pub(crate) fn channels(interface: &str, queues: Queues) -> String {
         ("combined", queues.combined),
     ] {
         if count > 0 {
-            // Writing to a string does not fail.
             let _ = write!(line, " {name} {count}");
         }
     }
@@ -125,8 +122,8 @@ fn moderation(interface: &str, coalescing: &Coalescing) -> String {
     line
 }
 
-/// A table as ethtool can write it: queues in turn, from one on, or in blocks by weights. It has no way to set
-/// single entries.
+/// Arguments of `ethtool -X` for a table: queues in turn, from a first one on, or in blocks by weight. ethtool cannot
+/// set single entries.
 fn spread(table: &[u32]) -> Option<String> {
     let start = *table.iter().min()?;
     let last = *table.iter().max()?;
@@ -160,7 +157,7 @@ fn flow_rule(interface: &str, location: u32, rule: &FlowRule) -> String {
             format!("udp4{destination} dst-port {destination_port}")
         }
         FlowRule::Priority { vlan_priority, .. } => {
-            // The bits that are not looked at are set in what ethtool calls the mask.
+            // ethtool's mask has the ignored bits set.
             format!("ether vlan {:#x} m 0x1fff", u16::from(*vlan_priority) << 13)
         }
     };
@@ -203,12 +200,12 @@ fn mqprio(interface: &str, classes: &TrafficClasses) -> String {
     )
 }
 
-/// The line that schedules the thread whose name matches a pattern as a whole.
+/// Command that schedules the thread whose name matches the whole pattern.
 pub(crate) fn thread(pattern: &str, class: &ThreadClass) -> String {
     scheduled(&format!("$(pgrep -x -o {})", quoted(pattern)), class)
 }
 
-/// The line that schedules the thread whose number this command tells.
+/// Command that schedules the thread whose id `number` expands to.
 pub(crate) fn scheduled(number: &str, class: &ThreadClass) -> String {
     let mut line = match class.fifo {
         Some(priority) => format!("chrt -f -p {priority} \"{number}\""),
@@ -220,7 +217,7 @@ pub(crate) fn scheduled(number: &str, class: &ThreadClass) -> String {
     line
 }
 
-/// A name as a pattern that matches nothing else.
+/// Pattern that matches exactly `name`.
 pub(crate) fn exactly(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
     for letter in name.chars() {

@@ -1,7 +1,7 @@
-//! systemd keeps what it starts on the other cores, and isolane's programs have a slice of their own.
+//! Isolation by systemd: its units are restricted to the other cores, and isolane's programs get a slice of their own.
 //!
-//! With control groups of the second version nobody gets out of a slice's cores. With the first version, or without
-//! cpusets, there is only the affinity that programs inherit from systemd, and may change.
+//! With cgroup v2, no process can leave its slice's cores. With cgroup v1, or without cpusets, there is only the CPU
+//! affinity inherited from systemd, which a process may change.
 
 use crate::facts::Facts;
 use crate::lists::list;
@@ -11,11 +11,11 @@ use crate::setting::{Document, Unit};
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
 
-/// What the kernel can keep a slice from, where all of it is of the second version.
+/// File that lists the controllers of a pure cgroup v2 hierarchy.
 const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.controllers";
-/// The file that only the first version has there.
+/// File that exists only with cgroup v1.
 const FIRST_VERSION: &str = "/sys/fs/cgroup/cpuset/cpuset.cpus";
-/// Where control groups of the second version stand, those that systemd makes among them.
+/// Mount point of cgroup v2, with the groups that systemd creates.
 const GROUPS: &str = "/sys/fs/cgroup";
 pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     let isolated = asked.facts.cores.isolated.as_deref().unwrap_or_default();
@@ -41,7 +41,7 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
         "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
          isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
     );
-    // A slice that is not there has no use for its drop-in until it is.
+    // A drop-in has no effect until its slice exists.
     for of in Unit::ALL {
         let unit = of.name();
         let id = format!("boot.cpuset.{unit}");
@@ -99,13 +99,12 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     );
 }
 
-/// The file that tells what a unit was bound to.
 fn bound_of(unit: Unit) -> String {
     format!("{GROUPS}/{}/cpuset.cpus", unit.name())
 }
 
-/// The cores that somebody else has bound a unit to. Where our document stands, they are its own: there is none
-/// where somebody was before.
+/// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning never adds it to
+/// a restriction by others.
 fn bound_by_others(asked: &Asked<'_>, unit: Unit) -> Option<Vec<u16>> {
     if asked.facts.documents.contains_key(&unit.path()) {
         return None;
@@ -114,12 +113,12 @@ fn bound_by_others(asked: &Asked<'_>, unit: Unit) -> Option<Vec<u16>> {
     (!cores.is_empty()).then_some(cores)
 }
 
-/// What units are bound to, for who reads the machine.
+/// Files with the units' cores, for probing.
 pub(crate) fn bounds() -> impl Iterator<Item = String> {
     Unit::ALL.into_iter().map(bound_of)
 }
 
-/// Takes away, of facts, what a document of ours had set that is there no more.
+/// Removes from the facts the effect of a document of isolane's that was removed.
 pub(super) fn forget(facts: &mut Facts, document: &str) {
     for unit in Unit::ALL {
         if document == unit.path() {
@@ -131,7 +130,7 @@ pub(super) fn forget(facts: &mut Facts, document: &str) {
     }
 }
 
-/// The cores that somebody else keeps systemd to, where these are fewer than ordinary programs have.
+/// Cores to which another program has restricted systemd, if it excludes an ordinary core.
 fn kept_by_others(asked: &Asked<'_>) -> Option<Vec<u16>> {
     let facts = asked.facts;
     if facts.documents.contains_key(Document::MANAGER) {
@@ -144,7 +143,7 @@ fn kept_by_others(asked: &Asked<'_>) -> Option<Vec<u16>> {
     is_bound.then(|| cores.clone())
 }
 
-/// The cores that systemd runs on, and all that it starts, unless they choose others.
+/// Plans the CPU affinity of systemd, which its services inherit unless they set their own.
 fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     if let Some(cores) = kept_by_others(asked) {
         if cores.contains(&core) {
@@ -181,7 +180,7 @@ fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     );
 }
 
-/// Whether systemd can keep slices off a core, as far as it can be seen.
+/// Returns whether systemd can restrict slices to cores, as far as the facts show.
 fn has_cpusets(asked: &Asked<'_>) -> bool {
     let line = asked
         .facts

@@ -1,4 +1,4 @@
-//! The kernel's sockets: their buffers, their ports, and how they are read.
+//! Kernel sockets: receive buffers, ports, busy reading.
 
 use crate::facts::port_list;
 use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_A_DATAGRAM, STALL_US};
@@ -30,7 +30,7 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     }
 }
 
-/// What must fit while the host is kept from reading.
+/// Plans receive buffers that hold all datagrams of a stall.
 fn buffers(asked: &Asked<'_>, draft: &mut Draft) {
     let Some((level, datagrams)) = asked.needs.waiting_datagrams else {
         return;
@@ -77,7 +77,7 @@ fn buffers(asked: &Asked<'_>, draft: &mut Draft) {
     }
 }
 
-/// Ports of described participants among those that the kernel gives away.
+/// Reserves ports of described participants that are in the ephemeral range.
 fn ports(asked: &Asked<'_>, draft: &mut Draft) {
     let network = &asked.facts.network;
     let Some((first, last)) = network.local_ports else {
@@ -104,7 +104,7 @@ fn ports(asked: &Asked<'_>, draft: &mut Draft) {
     );
 }
 
-/// Ranges as the kernel tells them back: ascending, none touching another.
+/// Merges ranges into the kernel's form: ascending, without overlapping or adjacent ones.
 fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
     ranges.sort_unstable();
     let mut merged: Vec<(u16, u16)> = Vec::new();

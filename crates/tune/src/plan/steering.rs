@@ -1,5 +1,5 @@
-//! How critical datagrams come to their receive queue, and nothing else does: by rules of the device,
-//! or by the entries of its receive table that their addresses and ports pick.
+//! Steering of critical datagrams alone to their receive queue: by flow rules of the device, or by the RSS table
+//! entries of their addresses and ports.
 
 use isolane_model::{Participant, Steering};
 
@@ -13,13 +13,13 @@ use super::carrier::{Asked, Carrier, unplaced};
 use super::draft::{Draft, Said};
 use super::rules;
 
-/// What steering needs of a device that has neither rules nor a table.
+/// Remedy for a device with neither rules nor a table.
 const WITHOUT: &str = "steer where the frames come from, if that can be chosen (on veth a frame comes to the \
                        queue it was sent on); else use an interface with rules (ntuple) or a receive table";
-/// How a key is done without.
+/// Remedy for an unreadable hash key.
 const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and two queues), \
                      and plan with what was learnt: isolane tune plan --placement FILE";
-/// What devices have whose rules see no ports, and whose frames have tags.
+/// Remedy for a device whose rules do not match ports, if its frames are tagged.
 const BY_PRIORITY: &str =
     "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";
 
@@ -124,7 +124,7 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
     }
 }
 
-/// The entries that critical flows pick lead to the critical queue.
+/// Plans a table in which the entries of critical flows map to the critical queue.
 fn by_table(
     asked: &Asked<'_>,
     carrier: &Carrier<'_>,
@@ -222,7 +222,7 @@ fn ports_in_hash(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     draft.change(carrier.id("udp-hash"), setting, values, said);
 }
 
-/// A first port for the receiver of a flow with which no described flow shares an entry with a critical one.
+/// First port for the flow's receiver with which no other described flow shares an entry with a critical one.
 fn other_port(
     asked: &Asked<'_>,
     hashing: &Hashing,
@@ -237,8 +237,8 @@ fn other_port(
         let mut others = needs.participants.iter().filter(|it| it.ports != own.ports);
         others.any(|it| first < it.ports.end && it.ports.start < first + Participant::PORTS)
     };
-    // Every port, not each eighth: how far the levels of two participants are apart in the table depends on the
-    // lowest bits of their first ports alone, for the hash is linear.
+    // Tries every port, not each eighth: since the hash is linear, the distance of two participants' levels in the
+    // table depends on the lowest bits of their first ports alone.
     let suggested = isolane_model::limits::SUGGESTED_PORTS;
     let last = suggested.end - Participant::PORTS;
     let candidates = (suggested.start..=last).filter(|first| !is_taken(*first));
@@ -262,7 +262,7 @@ fn other_port(
     })
 }
 
-/// The table in which only these entries lead to the critical queue.
+/// Plans the table in which only `entries` map to the critical queue.
 fn table(
     carrier: &Carrier<'_>,
     queue: u32,
@@ -272,7 +272,7 @@ fn table(
     draft: &mut Draft,
 ) {
     let count = carrier.receive_queues;
-    // Other queues take part as the driver spreads them when their number changes.
+    // Table after a change of the number of queues, as drivers fill it.
     let before = match carrier.is_remade {
         true => (0..hash.table.len() as u64)
             .map(|entry| (entry % u64::from(count.max(1))) as u32)
@@ -283,7 +283,7 @@ fn table(
         return;
     };
     let to = match entries {
-        // Nothing but rules leads to the critical queue: then the table can be one that ethtool sets as well.
+        // Only rules steer to the critical queue, so the table can be one that ethtool can set too.
         [] if to != before || carrier.is_remade => {
             let others: Vec<u32> = (0..count).filter(|other| *other != queue).collect();
             shared(to.len(), &others)
@@ -322,7 +322,7 @@ fn table(
     let first = draft.steps.len();
     draft.change(id, setting, values, said);
     if !entries.is_empty() {
-        // Which entries those are hangs on the key, and the kernel draws another one at each boot.
+        // The entries depend on the hash key, which the kernel randomises at each boot.
         draft.hold_for_this_boot(first);
     }
 }

@@ -1,14 +1,13 @@
-//! A plan for people.
+//! Human-readable form of a plan.
 
 use std::fmt::{self, Write as _};
 
 use super::{Plan, Reliance, Step, When};
 
 impl Plan {
-    /// The plan in words: every step with its reason and its price, and what is not done.
+    /// Formats the plan: each step with reason and cost, and the refusals.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
         let _ = self.head(&mut text);
         let mut number = 1;
         for alike in self.steps.chunk_by(are_alike) {
@@ -23,7 +22,7 @@ impl Plan {
         text
     }
 
-    /// The plan as a difference: what stands there, and what is to stand there.
+    /// Formats the plan as a diff of current and new values.
     pub fn to_diff(&self) -> String {
         let mut text = String::new();
         let _ = writeln!(
@@ -105,14 +104,14 @@ impl Plan {
     }
 }
 
-/// Whether two steps move interrupts of other devices, and differ only by whose.
+/// Returns whether two steps move other devices' interrupts in the same way.
 fn are_alike(one: &Step, other: &Step) -> bool {
     let of = |step: &Step| step.is_of_other_device() && !step.puts_back();
     let values = |step: &Step| (step.from.clone(), step.to.clone(), step.when);
     of(one) && of(other) && values(one) == values(other)
 }
 
-/// Steps that are alike, with the reason of the first.
+/// Describes similar steps together, with the reason of the first.
 fn describe_all(text: &mut String, steps: &[Step], number: usize) -> fmt::Result {
     let [first, ..] = steps else {
         return Ok(());
@@ -144,7 +143,6 @@ fn describe(text: &mut String, step: &Step, number: usize) -> fmt::Result {
     about(text, step)
 }
 
-/// What a step changes, why, and at what price.
 fn about(text: &mut String, step: &Step) -> fmt::Result {
     writeln!(
         text,
@@ -168,7 +166,7 @@ fn about(text: &mut String, step: &Step) -> fmt::Result {
     }
 }
 
-/// What interfaces and programs are called may hold anything; a line stays a line.
+/// Names of interfaces and programs may contain anything; escaping keeps them on one line.
 fn line(what: &str) -> String {
     what.escape_debug()
         .to_string()

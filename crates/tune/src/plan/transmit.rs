@@ -1,4 +1,4 @@
-//! How frames wait to be sent.
+//! Transmit queueing discipline.
 
 use std::ops::RangeInclusive;
 
@@ -12,11 +12,11 @@ use crate::setting::{Setting, Value};
 use super::carrier::{Asked, Carrier};
 use super::draft::{Draft, Said};
 
-/// Priorities of the kernel that levels are: SO_PRIORITY 0 to 7.
+/// Kernel priorities used for levels: SO_PRIORITY 0 to 7.
 const LEVELS: u8 = 8;
-/// What the kernel gives IGMP and LACP (TC_PRIO_CONTROL).
+/// Kernel priority of IGMP and LACP (TC_PRIO_CONTROL).
 const CONTROL: u8 = 7;
-/// What it gives datagrams with the TOS of low delay (TC_PRIO_INTERACTIVE).
+/// Kernel priority of datagrams with low-delay TOS (TC_PRIO_INTERACTIVE).
 const INTERACTIVE: u8 = 6;
 
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
@@ -41,7 +41,7 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
     };
     let foreign = match has {
         RootQdisc::Other { name } => Some(name.as_str()),
-        // Its schedule was agreed on with others.
+        // The schedule is agreed with other hosts.
         RootQdisc::Taprio(_) => Some("taprio"),
         _ => None,
     };
@@ -85,8 +85,8 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
                 );
                 return;
             };
-            // A device that tells its classes apart itself does so better, whoever asked for it; one that was not told to
-            // still takes its queues in turn.
+            // A device that separates the classes itself is better, whoever configured it; one that was not told to
+            // serves its queues round-robin.
             let is_there = matches!(has, RootQdisc::Mqprio(known)
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
@@ -110,7 +110,7 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
     );
 }
 
-/// Why a queueing that the profile asks for is not set up here, and what to do.
+/// Reason that a queueing discipline of the profile is not set up here, and the remedy.
 fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
     Some(match wanted {
         Transmit::Mqprio | Transmit::Pfifo | Transmit::Keep => return None,
@@ -143,14 +143,14 @@ fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
     })
 }
 
-/// The priorities of the kernel that critical levels have: up to the highest level there is, for what the kernel sends with a
-/// priority above that (IGMP, LACP) is not theirs.
+/// Kernel priorities of the critical levels, up to the host's highest level: kernel frames with a higher priority
+/// (IGMP, LACP) are not critical.
 fn critical_priorities(asked: &Asked<'_>) -> Option<RangeInclusive<u8>> {
     let highest = asked.needs.highest_level?.min(LEVELS - 1);
     Some(asked.critical_level()?..=highest)
 }
 
-/// Two classes: critical levels on the critical queue, everything else on the larger part of the others.
+/// Two classes: critical levels on the critical queue, the rest on the larger range of other queues.
 fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     let critical = u16::try_from(carrier.critical_queue?).ok()?;
     let queues = u16::try_from(carrier.transmit_queues).ok()?;
@@ -170,11 +170,11 @@ fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// As many classes as queues, the higher the more urgent, which the device serves strictly in that order: critical
-/// levels on the last queue, the others by their level on those before it. `None`: the device or its driver does not.
+/// Strict classes, one per queue, served by the device in descending order: critical levels on the last queue, the
+/// others by level on the earlier ones. `None` if device or driver cannot.
 ///
-/// `igc_tsn_enable_mqprio` takes as many classes as queues, each with one queue, in ascending order. What stmmac does
-/// with `hw 1` (Linux 6.13) says nothing of the order: there the device tree does (`snps,tx-sched-sp`).
+/// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with `hw 1`
+/// (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).
 fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     if !can_be_strict(asked, carrier) {
         return None;
@@ -192,7 +192,7 @@ fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
             _ if level < *critical.start() => {
                 u16::from(level) * last / u16::from(*critical.start())
             }
-            // The kernel's own, and nobody's: as urgent as what comes next.
+            // Kernel frames above all levels: as urgent as the next lower class.
             _ => last - 1,
         };
         class_of_priority[usize::from(level)] = u8::try_from(class).ok()?;
@@ -204,7 +204,7 @@ fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     })
 }
 
-/// Whether the driver can have its device serve queues strictly by their classes: from this kernel on.
+/// Returns whether the driver can make its device serve queues strictly by class, from this kernel version on.
 fn can_be_strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
     const SINCE: (u32, u32) = (6, 12);
     let mut numbers = asked.facts.kernel.release.split(['.', '-']);
@@ -230,7 +230,7 @@ fn of_classes(
              the device serves them in turn"
         }
     };
-    // What the kernel gives these priorities of itself: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE by the TOS.
+    // The kernel itself uses these priorities: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE by TOS.
     let has =
         |priority| critical_priorities(asked).is_some_and(|critical| critical.contains(&priority));
     let mut shares = String::new();
@@ -263,7 +263,7 @@ fn of_classes(
 
 const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
 
-/// Whose turn it is at the wire is the device's choice, unless it was told.
+/// Reports that the order of queues at the wire is the device's choice, unless classes are offloaded.
 fn strictness(asked: &Asked<'_>, carrier: &Carrier<'_>, qdisc: &RootQdisc, draft: &mut Draft) {
     let RootQdisc::Mqprio(classes) = qdisc else {
         return;

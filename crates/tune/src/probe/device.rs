@@ -1,5 +1,4 @@
-//! Devices behind interfaces: what their drivers say by netlink and ioctl, and what the kernel keeps
-//! of them in sysfs.
+//! Reading of devices: driver data by netlink and ioctl, kernel data from sysfs.
 
 use std::path::Path;
 
@@ -12,7 +11,6 @@ use crate::facts::{Device, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
 
-/// The devices behind interfaces: all but loopback.
 pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
     let mut sources = Sources {
         ethtool: Ethtool::open().ok(),
@@ -73,7 +71,7 @@ fn by_ethtool(device: &mut Device, ethtool: &mut Ethtool) {
 
 fn receive_hash(interface: &str) -> Option<ReceiveHash> {
     let hash = rss::receive_hash(interface).ok()?;
-    // Without a table nothing is spread, whatever function the driver names.
+    // Without a table the device does not distribute frames, whatever function the driver reports.
     if hash.table.is_empty() {
         return None;
     }
@@ -116,7 +114,7 @@ fn receive_cores(interface: &str) -> Vec<Vec<u16>> {
         .collect()
 }
 
-/// Cores of a mask as the kernel writes it: groups of 32 bits, most significant first.
+/// Parses a mask as the kernel writes it, in groups of 32 bits, most significant first.
 fn cores_of_mask(mask: &str) -> Vec<u16> {
     let digits = mask.bytes().filter(u8::is_ascii_hexdigit).rev();
     let digits = digits.map(|digit| char::from(digit).to_digit(16).unwrap_or(0));

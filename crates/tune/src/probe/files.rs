@@ -1,4 +1,4 @@
-//! Small files of sysfs and procfs, as values.
+//! Reading of small sysfs and procfs files.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
 
-/// The text of a file, without white space at its ends; `None` if it cannot be read.
+/// Trimmed text of a file; `None` if unreadable.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
     Some(whole(path)?.trim().to_owned())
 }
 
-/// The text of a file as it is; `None` if it cannot be read.
+/// Exact text of a file; `None` if unreadable.
 pub(super) fn whole(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(path).ok()?;
@@ -20,12 +20,12 @@ pub(super) fn whole(path: impl AsRef<Path>) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The value a file holds; `None` if it cannot be read, or holds none.
+/// Parsed content of a file; `None` if unreadable or invalid.
 pub(super) fn value<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// Names of a directory's entries, sorted; none if it cannot be read.
+/// Sorted names of a directory's entries; empty if unreadable.
 pub(crate) fn entries(path: impl AsRef<Path>) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn entries(path: impl AsRef<Path>) -> Vec<String> {
     names
 }
 
-/// Numbers as the kernel lists them: `0-3,6`.
+/// Parses a kernel list of numbers, `0-3,6`.
 pub(crate) fn number_list(text: &str) -> Vec<u16> {
     ranges(text)
         .into_iter()
@@ -46,7 +46,6 @@ pub(crate) fn number_list(text: &str) -> Vec<u16> {
         .collect()
 }
 
-/// Ranges as the kernel lists them.
 pub(crate) fn ranges(text: &str) -> Vec<(u16, u16)> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,4 +1,4 @@
-//! Interrupts of a device: which there are, where they go, and the threads they run in.
+//! Reading of interrupts: numbers, names, affinity and threads.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -7,8 +7,8 @@ use super::files::{entries, number_list, text};
 use crate::facts::Interrupt;
 use crate::machine::{KernelThreads, class};
 
-/// Numbers of a device's interrupts, ascending: those of its bus device, or of the one above it
-/// (virtio), and those that bear its name (devices of a platform).
+/// Numbers of a device's interrupts, ascending: those of its bus device or that one's parent (virtio), and those named
+/// after the interface (platform devices).
 pub(crate) fn device_interrupts(interface: &str) -> Vec<u32> {
     let device = format!("/sys/class/net/{interface}/device");
     let of_bus = [
@@ -22,7 +22,7 @@ pub(crate) fn device_interrupts(interface: &str) -> Vec<u32> {
     let mut numbers: Vec<u32> = of_bus
         .iter()
         .filter_map(|number| number.parse().ok())
-        // Those that are reserved and not in use have no folder.
+        // Reserved interrupts that are unused have no folder.
         .filter(|number: &u32| std::fs::exists(format!("/proc/irq/{number}")).unwrap_or(false))
         .collect();
     let named = text("/proc/interrupts").unwrap_or_default();
@@ -32,7 +32,7 @@ pub(crate) fn device_interrupts(interface: &str) -> Vec<u32> {
     numbers
 }
 
-/// Numbers of the lines of `/proc/interrupts` whose name is the interface's, or begins with it.
+/// Numbers of `/proc/interrupts` lines whose name is the interface's, alone or as a prefix.
 fn numbers_named(table: &str, interface: &str) -> Vec<u32> {
     let number = |line: &str| {
         let (number, _) = line.split_once(':')?;
@@ -45,13 +45,13 @@ fn numbers_named(table: &str, interface: &str) -> Vec<u32> {
     table.lines().filter_map(number).collect()
 }
 
-/// `eth0`, `eth0-TxRx-1`, `eth0:rx`: but not `eth01`.
+/// Returns whether an interrupt's name is the interface's: `eth0`, `eth0-TxRx-1`, `eth0:rx`, but not `eth01`.
 fn belongs(name: &str, interface: &str) -> bool {
     let rest = name.strip_prefix(interface);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
 }
 
-/// A device's interrupts, with all that can be read of them.
+/// Interrupts of a device, with all readable details.
 pub(super) fn interrupts(interface: &str, threads: &KernelThreads) -> Vec<Interrupt> {
     let numbers = device_interrupts(interface);
     let interrupt = |number: u32| {
@@ -73,7 +73,7 @@ pub(super) fn interrupts(interface: &str, threads: &KernelThreads) -> Vec<Interr
     numbers.into_iter().map(interrupt).collect()
 }
 
-/// Names of the machine's interrupts that are in use, by their numbers.
+/// Names of all interrupts in use, by number.
 pub(crate) fn interrupt_names() -> BTreeMap<u32, String> {
     entries("/sys/kernel/irq")
         .into_iter()
@@ -85,8 +85,7 @@ pub(crate) fn interrupt_names() -> BTreeMap<u32, String> {
         .collect()
 }
 
-/// All interrupts of the machine that are in use: numbers, names, cores. What else there is to those of
-/// a device stands with it.
+/// All interrupts in use: number, name, affinity. Further details are in their device's list.
 pub(super) fn all_interrupts() -> Vec<Interrupt> {
     let interrupt = |(number, name): (u32, String)| {
         let (cores, is_managed) = cores(number);
@@ -101,18 +100,18 @@ pub(super) fn all_interrupts() -> Vec<Interrupt> {
     interrupt_names().into_iter().map(interrupt).collect()
 }
 
-/// The cores that an interrupt may go to, and whether the kernel keeps others from moving it.
+/// Affinity of an interrupt, and whether it is managed.
 fn cores(number: u32) -> (Vec<u16>, bool) {
     let list = format!("/proc/irq/{number}/smp_affinity_list");
     let mode = std::fs::metadata(&list).map(|metadata| metadata.permissions().mode());
     let cores = text(&list).map(|list| number_list(&list));
-    // The kernel lets nobody write to the file of a managed one.
+    // The affinity file of a managed interrupt is read-only.
     let is_managed = mode.is_ok_and(|mode| mode & 0o200 == 0);
     (cores.unwrap_or_default(), is_managed)
 }
 
-/// The queue in a name: `eth0-TxRx-1`, `virtio0-input.1`, `mlx5_comp1@pci:0000:03:00.0`. A number
-/// alone says nothing: `eth0` is the whole device.
+/// Queue number in an interrupt's name: `eth0-TxRx-1`, `virtio0-input.1`, `mlx5_comp1@pci:0000:03:00.0`. A bare number
+/// is not a queue: `eth0` is the whole device.
 fn queue(name: &str) -> Option<u32> {
     let name = name.split('@').next()?;
     let words = [

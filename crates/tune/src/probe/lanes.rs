@@ -1,4 +1,4 @@
-//! What lanes would stand on.
+//! Reading of lane prerequisites.
 
 use isolane_datapath_xdp::preflight::facts;
 use isolane_hostnet::napi;
@@ -7,8 +7,8 @@ use crate::facts::{Interface, LaneGround};
 use crate::limits::MAX_LANE_GROUNDS;
 use crate::plan::of_vlan;
 
-/// The ground of each interface that could have lanes, and of the devices that VLANs among them are on: their receive
-/// work is the device's, which may have no address of its own.
+/// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them: a VLAN's receive
+/// processing is its parent's, which may have no address.
 pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
     let ground = |interface: &Interface| {
         let ground = facts(&interface.name);
@@ -24,7 +24,7 @@ pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
     chosen.map(ground).collect()
 }
 
-/// Those that could have lanes, which are up, have an IPv4 address and are no loopback; and what is below them.
+/// Interfaces that could have lanes (up, IPv4 address, not loopback), and their parents.
 fn chosen(interfaces: &[Interface]) -> Vec<&Interface> {
     let could = |interface: &&Interface| {
         interface.is_up && !interface.is_loopback && !interface.addresses.is_empty()

@@ -1,6 +1,5 @@
-//! Interfaces and their addresses, from netlink: as this thread's network namespace has them. What
-//! netlink does not say (driver, speed) comes from sysfs, which shows them only where it was mounted
-//! for this namespace.
+//! Reading of interfaces and addresses from netlink, in this thread's network namespace. Driver and speed come from
+//! sysfs, which shows only interfaces of the namespace it was mounted in.
 
 use std::io;
 
@@ -14,10 +13,10 @@ use super::files::{text, value};
 use crate::facts::Interface;
 use crate::limits::MAX_INTERFACES;
 
-/// The interfaces of the calling thread's network namespace, in the kernel's order.
+/// Interfaces of the calling thread's network namespace, in the kernel's order.
 ///
 /// # Errors
-/// What the system said.
+/// The system error.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let mut netlink = Rtnetlink::open()?;
     let mut found: Vec<(u32, Interface)> = Vec::new();
@@ -81,7 +80,7 @@ fn interface(link: &LinkMessage) -> Interface {
     interface
 }
 
-/// The index of the interface that this one is on, if that is of the same network namespace.
+/// Index of the parent interface, if it is in the same network namespace.
 fn on(link: &LinkMessage) -> Option<u32> {
     let mut below = None;
     for attribute in &link.attributes {
@@ -125,7 +124,7 @@ mod tests {
         assert_eq!(on(&link), None);
         link.attributes.push(LinkAttribute::Link(2));
         assert_eq!(on(&link), Some(2));
-        // Its number is of another namespace's.
+        // The index belongs to another namespace.
         link.attributes.push(LinkAttribute::LinkNetNsId(0));
         assert_eq!(on(&link), None);
     }

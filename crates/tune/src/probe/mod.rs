@@ -1,4 +1,4 @@
-//! Reading the machine this program runs on. Nothing is changed, and what cannot be read is `None`.
+//! Reading of this machine. It changes nothing, and unreadable values are `None`.
 
 mod device;
 pub(crate) mod files;
@@ -20,10 +20,10 @@ use crate::apply::Here;
 use crate::facts::Facts;
 use crate::plan::Identity;
 
-/// Reads the machine, as this process in its namespaces sees it.
+/// Reads the machine, as visible to this process in its namespaces.
 pub fn probe() -> Facts {
     let name = rustix::system::uname();
-    // Without netlink there is nothing to say about interfaces.
+    // Without netlink no interface is known.
     let interfaces = interfaces().unwrap_or_default();
     let cores = system::cores();
     Facts {

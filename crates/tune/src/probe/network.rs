@@ -1,4 +1,4 @@
-//! Settings of the network stack, ports, and what filters packets.
+//! Reading of network stack settings, ports, and packet filters.
 
 use super::files::{ranges, text, value};
 use crate::facts::{Firewall, Network};
@@ -38,7 +38,7 @@ fn udp_ports() -> Option<Vec<u16>> {
     Some(ports)
 }
 
-/// The local ports in `/proc/net/udp`: a header, then lines of number, address:port, ...
+/// Local ports in `/proc/net/udp`: a header, then lines of number, address:port, ...
 fn local_udp_ports(text: &str) -> Vec<u16> {
     let port = |line: &str| {
         let (_, port) = line.split_whitespace().nth(1)?.rsplit_once(':')?;
@@ -47,7 +47,7 @@ fn local_udp_ports(text: &str) -> Vec<u16> {
     text.lines().skip(1).filter_map(port).collect()
 }
 
-/// A counter of UDP in `/proc/net/snmp`: a line of names, then one of numbers.
+/// UDP counter in `/proc/net/snmp`: a line of names, then one of numbers.
 fn udp_counter(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
     let position = lines
@@ -60,7 +60,7 @@ fn udp_counter(text: &str, name: &str) -> Option<u64> {
 fn firewall() -> Firewall {
     let modules = text("/proc/modules");
     let in_use = |modules: String| {
-        // Name, size, how many use it, who.
+        // Fields: name, size, use count, users.
         let users = modules.lines().find_map(|line| {
             let mut words = line.split_whitespace();
             (words.next()? == "nf_tables").then_some(())?;

@@ -1,4 +1,4 @@
-//! Small files that a plan may change, or has to know, as they stand; and our own files on disk.
+//! Reading of small files that a plan may change or needs, and of documents that isolane owns.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,20 +9,19 @@ use crate::limits::MAX_PLACE_CORES;
 use crate::plan::slices;
 
 const CPUS: &str = "/sys/devices/system/cpu";
-/// Of the whole machine.
 const ATTRIBUTES: [&str; 6] = [
     "/sys/devices/virtual/workqueue/cpumask",
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/watchdog_cpumask",
     "/proc/sys/vm/stat_interval",
-    // What control groups can keep slices from: of the second version, and of the first one.
+    // Controllers of cgroup v2, and cpuset of cgroup v1.
     "/sys/fs/cgroup/cgroup.controllers",
     "/sys/fs/cgroup/cpuset/cpuset.cpus",
 ];
-/// Of each core; idle states beside them.
+/// Files of each core, besides its idle states.
 const OF_CORES: [&str; 2] = ["online", "topology/thread_siblings_list"];
 const IDLE_STATES: u32 = 10;
-/// Every file on disk that a plan writes.
+/// Every document that a plan writes.
 const DOCUMENTS: [&str; 9] = [
     "/etc/default/grub.d/90-isolane.cfg",
     "/etc/security/limits.d/90-isolane.conf",
@@ -35,7 +34,6 @@ const DOCUMENTS: [&str; 9] = [
     "/etc/systemd/system/user.slice.d/50-isolane.conf",
 ];
 
-/// What stands in the files that a plan may change, of those that are there.
 pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<String, String> {
     let mut paths: Vec<String> = ATTRIBUTES.map(String::from).to_vec();
     paths.extend(slices::bounds());
@@ -53,7 +51,7 @@ pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<St
                 "/sys/class/net/{}/queues/rx-{queue}/rps_cpus",
                 interface.name
             );
-            // Beyond the queues in use there are none.
+            // Folders exist only for queues in use.
             if !Path::new(&path).exists() {
                 break;
             }
@@ -66,7 +64,7 @@ pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<St
     known.map(|(text, path)| (path, text)).collect()
 }
 
-/// Our files on disk, with the ends of their lines.
+/// Texts of the existing documents, with line ends.
 pub(super) fn documents() -> BTreeMap<String, String> {
     let there = DOCUMENTS
         .iter()
@@ -74,7 +72,6 @@ pub(super) fn documents() -> BTreeMap<String, String> {
     there.collect()
 }
 
-/// How the machine starts.
 pub(super) fn boot() -> Boot {
     let has_grub = Path::new("/usr/sbin/update-grub").exists();
     let knows_loader = has_grub || Path::new("/boot").is_dir();
@@ -92,7 +89,7 @@ pub(super) fn boot() -> Boot {
     }
 }
 
-/// The cores that a process may run on, in what the kernel tells of it.
+/// CPU affinity in a process's `/proc/PID/status`.
 fn cores_in(status: &str) -> Option<Vec<u16>> {
     let mut lines = status.lines();
     let cores = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

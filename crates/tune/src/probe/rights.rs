@@ -1,4 +1,4 @@
-//! What this process may do.
+//! Reading of this process's rights.
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use super::files::text;
 use crate::facts::{Permission, Rights};
 
-/// Numbers of capabilities (linux/capability.h).
+/// Capability numbers (linux/capability.h).
 const NET_ADMIN: u32 = 12;
 const NET_RAW: u32 = 13;
 const IPC_LOCK: u32 = 14;
@@ -29,7 +29,7 @@ pub(super) fn rights() -> Rights {
     }
 }
 
-/// The set of effective capabilities in `/proc/self/status`.
+/// Effective capability set in `/proc/self/status`.
 fn effective(status: &str) -> Option<u64> {
     let line = status
         .lines()
@@ -37,7 +37,7 @@ fn effective(status: &str) -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-/// Opens a socket of the family and closes it again: nothing is bound, nothing else is touched.
+/// Tests for AF_XDP by opening and closing a socket, without binding it.
 fn af_xdp() -> Permission {
     match socket(AddressFamily::XDP, SocketType::RAW, None) {
         Ok(_) => Permission::Granted,

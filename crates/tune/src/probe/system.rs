@@ -1,4 +1,4 @@
-//! Kernel, processors, scheduler, memory, programs.
+//! Reading of kernel, cores, scheduler, memory and programs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,8 +10,7 @@ use crate::facts::{Cores, IdleState, Kernel, Memory, Scheduling};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Programs whose running matters, by the name the kernel shows (15 bytes: `systemd-network` is
-/// systemd-networkd).
+/// Relevant programs, by process name (at most 15 bytes: `systemd-network` is systemd-networkd).
 const PROGRAMS: [&str; 12] = [
     "irqbalance",
     "NetworkManager",
@@ -63,7 +62,7 @@ pub(super) fn cores() -> Cores {
     }
 }
 
-/// Cores that the machine has, running or not.
+/// All cores of the machine, online or not.
 pub(super) fn present_cores() -> Vec<u16> {
     let present = text(format!("{CPUS}/present"));
     present.map_or_else(Vec::new, |text| number_list(&text))
@@ -118,7 +117,7 @@ pub(super) fn memory() -> Memory {
     }
 }
 
-/// Those of [`PROGRAMS`] that run in this process namespace.
+/// Programs of [`PROGRAMS`] that run in this PID namespace.
 pub(super) fn programs() -> Vec<String> {
     let processes = entries("/proc");
     let names = processes

@@ -1,11 +1,11 @@
-//! Whether what is read is what was wanted, though the kernel writes it otherwise.
+//! Comparison of values regardless of the kernel's formatting.
 
 use super::{Setting, Value};
 use crate::facts::{Coalescing, QueueQdisc, RootQdisc};
 
 impl Value {
-    /// Whether this, wanted or found earlier, is what was found now. What this does not say (fields
-    /// of [`Coalescing`], cores of a thread) may be anything.
+    /// Returns whether `found` satisfies this value, wanted or found earlier. Unset fields of this value
+    /// ([`Coalescing`], cores of a thread) match anything.
     #[must_use]
     pub fn agrees_with(&self, setting: &Setting, found: &Value) -> bool {
         match (self, found) {
@@ -23,12 +23,12 @@ impl Value {
                 let has_cores = wanted.cores.is_empty() || wanted.cores == found.cores;
                 wanted.fifo == found.fifo && has_cores
             }
-            // Without a length it is the device's.
+            // Without a length, the device's applies.
             (
                 Self::QueueQdisc(QueueQdisc::Pfifo { frames: None }),
                 Self::QueueQdisc(QueueQdisc::Pfifo { .. }),
             ) => true,
-            // Which one the kernel takes of itself is its own choice.
+            // The kernel chooses its default discipline itself.
             (Self::Qdisc(RootQdisc::Default { .. }), Self::Qdisc(RootQdisc::Default { .. })) => {
                 true
             }
@@ -36,8 +36,7 @@ impl Value {
         }
     }
 
-    /// Whether it could be set again: not what somebody else has set in a form that is not known
-    /// here.
+    /// Returns whether the value can be set again: false for disciplines of other programs in an unknown form.
     pub(crate) fn can_be_set(&self) -> bool {
         !matches!(
             self,
@@ -57,7 +56,7 @@ fn agree(wanted: &Coalescing, found: &Coalescing) -> bool {
         && switch(wanted.adaptive_tx, found.adaptive_tx)
 }
 
-/// The text of an attribute in one form: the kernel reads `3` and `0-1`, and says `00000003` and `0,1`.
+/// Canonical text of an attribute: the kernel accepts `3` and `0-1`, and prints `00000003` and `0,1`.
 fn canonical(path: &str, text: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name == "smp_affinity" || name == "rps_cpus" || name == "xps_cpus" {

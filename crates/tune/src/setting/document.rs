@@ -1,61 +1,61 @@
-//! Files on disk that a plan may write: a closed list, each by its parameters.
+//! Files on disk that a plan may write: a closed list, each given by parameters.
 //!
-//! A plan file holds the parameters, and the text is rendered where the plan is applied. So a plan by another
-//! user cannot bring text to a file.
+//! A plan file contains the parameters, and the text is rendered on the machine that applies the plan. So an untrusted
+//! plan cannot bring its own text into a file.
 
 use serde::{Deserialize, Serialize};
 
 use crate::lists::list;
 
-/// What stands in [`KernelArguments`](Document::KernelArguments) before the arguments.
+/// Text before the arguments in [`KernelArguments`](Document::KernelArguments).
 pub(crate) const BEFORE_ARGUMENTS: &str = "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ";
 
-/// A file that a plan may write.
+/// File that a plan may write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Document {
-    /// Drop-in that keeps all programs of a unit of systemd on these cores (`AllowedCPUs=`).
+    /// Drop-in that restricts all programs of a systemd unit to these cores (`AllowedCPUs=`).
     UnitCores {
-        /// The unit.
+        /// Unit.
         unit: Unit,
-        /// The cores, ascending.
+        /// Cores, ascending.
         cores: Vec<u16>,
     },
-    /// Slice of systemd for critical programs, on the executor's core.
+    /// systemd slice for critical programs, on the executor's core.
     CriticalSlice {
-        /// The core.
+        /// Core.
         core: u16,
     },
-    /// Cores of systemd itself, which all that it starts inherits (`CPUAffinity=`).
+    /// CPU affinity of systemd, which its services inherit (`CPUAffinity=`).
     ManagerCores {
-        /// The cores, ascending.
+        /// Cores, ascending.
         cores: Vec<u16>,
     },
-    /// Arguments of the kernel that keep others off a core, for GRUB.
+    /// Kernel arguments that keep other work off a core, for GRUB.
     KernelArguments {
-        /// The executor's core.
+        /// Core of the executor.
         core: u16,
-        /// The arguments that take this core.
+        /// Arguments whose list is this core.
         lists: Vec<CoreList>,
-        /// Cores that interrupts go to (`irqaffinity=`), ascending; empty: the argument is left out.
+        /// Cores for interrupts (`irqaffinity=`), ascending; empty to omit the argument.
         interrupts: Vec<u16>,
     },
-    /// Core that irqbalance leaves alone.
+    /// Core that irqbalance must not use.
     BannedFromBalance {
-        /// The core.
+        /// Core.
         core: u16,
     },
     /// Real-time priorities and locked memory for the group `realtime`.
     RealtimeLimits,
 }
 
-/// A unit of systemd that everything but critical programs runs in.
+/// systemd unit that contains programs other than critical ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Services.
     #[serde(rename = "system.slice")]
     System,
-    /// Sessions.
+    /// User sessions.
     #[serde(rename = "user.slice")]
     User,
     /// Virtual machines and containers.
@@ -66,7 +66,7 @@ pub enum Unit {
     Init,
 }
 
-/// An argument of the kernel that takes a list of cores.
+/// Kernel argument with a list of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoreList {
@@ -79,10 +79,9 @@ pub enum CoreList {
 }
 
 impl Unit {
-    /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::System, Self::User, Self::Machine, Self::Init];
 
-    /// Its name in systemd.
+    /// Unit name in systemd.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::System => "system.slice",
@@ -92,17 +91,17 @@ impl Unit {
         }
     }
 
-    /// The file that keeps it to cores.
+    /// Path of the drop-in that sets its cores.
     pub(crate) fn path(self) -> String {
         format!("/etc/systemd/system/{}.d/50-isolane.conf", self.name())
     }
 }
 
 impl CoreList {
-    /// All of them, in the order in which they are written.
+    /// All arguments, in the order they are written.
     pub(crate) const ALL: [Self; 3] = [Self::Isolcpus, Self::NohzFull, Self::RcuNocbs];
 
-    /// Its name, with the sign behind.
+    /// Argument name with the equals sign.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Isolcpus => "isolcpus=",
@@ -111,7 +110,6 @@ impl CoreList {
         }
     }
 
-    /// The argument.
     fn of(self, core: u16) -> String {
         let words = match self {
             Self::Isolcpus => "managed_irq,domain,",
@@ -122,12 +120,12 @@ impl CoreList {
 }
 
 impl Document {
-    /// Where [`ManagerCores`](Self::ManagerCores) stands.
+    /// Path of [`ManagerCores`](Self::ManagerCores).
     pub(crate) const MANAGER: &str = "/etc/systemd/system.conf.d/50-isolane.conf";
-    /// Where [`KernelArguments`](Self::KernelArguments) stand.
+    /// Path of [`KernelArguments`](Self::KernelArguments).
     pub(crate) const ARGUMENTS: &str = "/etc/default/grub.d/90-isolane.cfg";
 
-    /// Its path.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> String {
         let path = match self {
@@ -143,7 +141,7 @@ impl Document {
         path.to_owned()
     }
 
-    /// The executor's core, where it names it.
+    /// Core of the executor, if the document contains it.
     pub(crate) fn executor_core(&self) -> Option<u16> {
         match self {
             Self::CriticalSlice { core }
@@ -153,7 +151,7 @@ impl Document {
         }
     }
 
-    /// The cores for everything else, where it names them.
+    /// Cores for all other work, if the document contains them.
     pub(crate) fn other_cores(&self) -> Option<&[u16]> {
         match self {
             Self::UnitCores { cores, .. } | Self::ManagerCores { cores } => Some(cores),
@@ -162,11 +160,11 @@ impl Document {
         }
     }
 
-    /// Its text, with the ends of its lines.
+    /// Text of the file, with line ends.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            // The first line takes away what files before this one say: lists are added to each other.
+            // The empty assignment resets lists of earlier files, which would otherwise be added.
             Self::UnitCores { unit, cores } => {
                 let section = match unit {
                     Unit::Init => "Scope",
@@ -177,7 +175,6 @@ impl Document {
             Self::CriticalSlice { core } => {
                 format!("[Unit]\nDescription=Critical programs\n\n[Slice]\nAllowedCPUs={core}\n")
             }
-            // The same.
             Self::ManagerCores { cores } => {
                 format!("[Manager]\nCPUAffinity=\nCPUAffinity={}\n", list(cores))
             }
@@ -193,7 +190,7 @@ impl Document {
         }
     }
 
-    /// The arguments of [`KernelArguments`](Self::KernelArguments); empty of others.
+    /// Arguments of [`KernelArguments`](Self::KernelArguments); empty for other documents.
     pub(crate) fn kernel_arguments(&self) -> String {
         let Self::KernelArguments {
             core,

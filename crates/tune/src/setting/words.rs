@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Human-readable form of values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use crate::facts::{Coalescing, FlowRule, QueueQdisc, RootQdisc, TrafficClasses};
 use crate::limits::MAX_SHOWN_TEXT;
 use crate::lists::list;
 
-/// So many entries of a table and more are counted, fewer are named.
+/// Number of entries from which a queue's table entries are counted instead of listed.
 const SHOWN_ENTRIES: usize = 7;
 
 impl Value {
-    /// In words, as long as it takes.
+    /// Full text, possibly of several lines.
     pub(crate) fn whole(&self) -> String {
         match self {
             Self::Text(text) if !text.is_empty() => text.clone(),
@@ -21,13 +21,13 @@ impl Value {
         }
     }
 
-    /// In words, on a line.
+    /// Full text on one line.
     pub(crate) fn on_a_line(&self) -> String {
         in_words(self)
     }
 }
 
-/// In a few words: a text is shown by its beginning.
+/// Short text: the start of a document or text.
 impl fmt::Display for Value {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,7 +99,7 @@ fn moderation(coalescing: &Coalescing) -> String {
     numbers.chain(switches).collect::<Vec<_>>().join(", ")
 }
 
-/// A table by its queues: how many entries lead to each, and which, where they are few.
+/// Formats a table by queue: number of entries, and their indices if few.
 fn entries(table: &[u32]) -> String {
     let mut few: Vec<String> = Vec::new();
     let mut many: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
@@ -184,7 +184,7 @@ fn scheduled(class: &ThreadClass) -> String {
     }
 }
 
-/// The first line, shortened; what is not printable is escaped.
+/// Writes the first line, shortened and with unprintable characters escaped.
 fn text_in_short(text: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     let line = text.lines().next().unwrap_or_default();
     let shown: String = line.chars().take(MAX_SHOWN_TEXT).collect();

@@ -1,43 +1,43 @@
-//! Learning a hash whose key cannot be read, from the queues that datagrams land on.
+//! Learning of a hash with an unreadable key, from the receive queues of datagrams.
 //!
-//! The hash is linear: each of its bits is a sum (without carry) of bits of the key, and which ones
-//! follows from the datagram alone. A datagram that lands on a queue tells the bits in which all
-//! entries of that queue agree: equations with the bits of the key as unknowns. Solved, they tell
-//! the bits of every datagram whose sums are sums of those seen. The key itself need not come out.
+//! The hash is linear: each of its bits is the XOR of key bits, selected by the datagram alone. A datagram's queue
+//! determines the hash bits in which all table entries of that queue agree: linear equations over the key bits. Their
+//! solution gives the hash of every datagram whose equations are sums of observed ones. The key itself need not be
+//! determined.
 //!
-//! What to ask, so that all comes out with few datagrams: [`rounds`](super::rounds()).
+//! [`rounds`](super::rounds()) selects the datagrams, so that few of them suffice.
 
 use std::fmt;
 
 use super::toeplitz::{Tuple, key_bits};
 use crate::limits::MAX_TABLE_ENTRIES;
 
-/// What is known of a hash so far.
+/// Knowledge about a hash so far.
 #[derive(Clone, Debug)]
 pub struct Learner {
-    /// Bits of the hash that pick an entry.
+    /// Number of hash bits that select an entry.
     bits: u32,
-    /// Equations by their first unknown: the others of it, and the sum.
+    /// Equations, by their leading unknown: all unknowns, and the sum.
     known: Vec<Option<(u128, bool)>>,
 }
 
-/// What was seen cannot be of this hash.
+/// Observation that contradicts the assumed hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
-    /// A datagram came to a queue that no entry of the table leads to: something else steers, too.
+    /// A datagram arrived on a queue that is not in the table: something else steers too.
     ForeignQueue {
-        /// The queue.
+        /// Receive queue.
         queue: u32,
     },
-    /// It came to another queue than those before it tell: the hash is another function, or takes in
-    /// something else, or frames of others were counted.
+    /// A datagram arrived on another queue than earlier ones imply: the hash is another function or has other inputs,
+    /// or other programs' frames were counted.
     NotThisHash {
-        /// The datagram.
+        /// Datagram.
         datagram: Tuple,
     },
-    /// The table has another length than the learner was made for.
+    /// The table's length differs from the learner's.
     OtherTable {
-        /// Its entries.
+        /// Number of table entries.
         entries: usize,
     },
 }
@@ -68,8 +68,8 @@ impl fmt::Display for Contradiction {
 impl std::error::Error for Contradiction {}
 
 impl Learner {
-    /// Nothing is known yet of a device with so many entries; `None` if their number is no power of
-    /// two, or beyond [`MAX_TABLE_ENTRIES`].
+    /// Learner for a device with `entries` table entries; `None` if that is not a power of two, or above
+    /// [`MAX_TABLE_ENTRIES`].
     pub fn new(entries: usize) -> Option<Self> {
         let is_possible = entries.is_power_of_two() && entries <= MAX_TABLE_ENTRIES;
         is_possible.then(|| Self {
@@ -78,10 +78,10 @@ impl Learner {
         })
     }
 
-    /// Takes in where a datagram came to, with this table in the device. Whether anything was learnt.
+    /// Adds an observation: the queue of a datagram under this table. Returns whether it was new information.
     ///
     /// # Errors
-    /// [`Contradiction`]: what was learnt so far is not to be trusted either.
+    /// [`Contradiction`]: earlier results are not reliable either.
     pub fn observe(
         &mut self,
         datagram: Tuple,
@@ -108,7 +108,7 @@ impl Learner {
         Ok(has_learnt)
     }
 
-    /// The entry that a datagram picks; `None`: not all of its bits are known.
+    /// Table entry of a datagram; `None` if not all of its bits are known.
     pub fn entry_of(&self, datagram: Tuple) -> Option<u32> {
         (0..self.bits).try_fold(0, |entry, bit| {
             let value = self.bit_of(datagram, bit)?;
@@ -116,8 +116,7 @@ impl Learner {
         })
     }
 
-    /// The queue that a datagram comes to with this table: that of its entry, or that of all entries
-    /// it may pick as far as its bits are known.
+    /// Receive queue of a datagram under this table, if all entries that its known bits allow map to the same one.
     pub fn queue_of(&self, datagram: Tuple, table: &[u32]) -> Option<u32> {
         let bits: Vec<Option<bool>> = (0..self.bits)
             .map(|bit| self.bit_of(datagram, bit))
@@ -139,7 +138,7 @@ impl Learner {
         (rest == 0).then_some(value)
     }
 
-    /// Takes an equation in; whether it was new.
+    /// Adds an equation; returns whether it was new.
     fn add(&mut self, sum: u128, value: bool, datagram: Tuple) -> Result<bool, Contradiction> {
         let (rest, value) = self.reduce(sum, value);
         if rest == 0 {
@@ -152,7 +151,7 @@ impl Learner {
         Ok(true)
     }
 
-    /// What is left of an equation when those that are known are taken out of it.
+    /// Reduces an equation by the known ones.
     fn reduce(&self, mut sum: u128, mut value: bool) -> (u128, bool) {
         let mut left = sum;
         while left != 0 {

@@ -1,10 +1,9 @@
-//! Where a device's receive hash brings datagrams: computed where its key can be read, learnt from where
-//! datagrams land where it cannot. Nothing here sends anything or touches a device.
+//! Prediction of a device's receive queues: computed from the hash key, or learnt from observed queues if the key is
+//! unreadable. This module sends nothing and accesses no device.
 //!
-//! For NICs without steering rules: a level has UDP ports of its own, so what brings its flows to
-//! a queue of their own is either the receive table, in which the entries their ports pick lead there
-//! ([`reserve`]), or, where the table is fixed, a choice of ports that pick entries of that queue
-//! ([`on_queue`]).
+//! It serves NICs without flow rules. Each level has UDP ports of its own, so there are two ways to a separate queue:
+//! an RSS table in which the entries of its ports map there ([`reserve`]); or, with a fixed table, ports whose entries
+//! map to that queue ([`on_queue`]).
 
 mod learn;
 mod ports;

@@ -1,19 +1,19 @@
-//! Which UDP ports bring flows to the entries or the queue they are wanted on.
+//! Selection of UDP ports by the table entry or queue of their flows.
 
 use super::learn::Learner;
 use super::toeplitz::{Tuple, entry, hash};
 
-/// How a device's hash is known.
+/// Known hash of a device.
 #[derive(Clone, Debug)]
 pub enum Hashing {
-    /// By its key.
+    /// Hash key.
     Key(Vec<u8>),
-    /// By what was learnt of it.
+    /// Result of learning.
     Learnt(Learner),
 }
 
 impl Hashing {
-    /// The entry of a table with so many that a datagram picks; `None`: not known.
+    /// Entry of a datagram in a table of `entries` entries; `None` if unknown.
     pub fn entry_of(&self, datagram: Tuple, entries: usize) -> Option<u32> {
         match self {
             Self::Key(key) => {
@@ -24,7 +24,7 @@ impl Hashing {
         }
     }
 
-    /// The queue that a datagram comes to with this table.
+    /// Receive queue of a datagram under this table; `None` if unknown.
     pub fn queue_of(&self, datagram: Tuple, table: &[u32]) -> Option<u32> {
         match self {
             Self::Key(_) => {
@@ -36,8 +36,8 @@ impl Hashing {
     }
 }
 
-/// The ports of `range` with which all flows come to a queue that its table leads to. `flows` tells the flows
-/// that a port makes: of a receiver one for each sender, and where the answers count, those too.
+/// Ports of `range` whose flows all arrive on `queue`. `flows` returns the flows of a port: one per sender to a
+/// receiver, and the replies if they matter.
 pub fn on_queue<'a>(
     hashing: &'a Hashing,
     table: &'a [u32],
@@ -52,8 +52,8 @@ pub fn on_queue<'a>(
     })
 }
 
-/// The first of `candidates` with which no other flow picks an entry that a critical one picks.
-/// `flows` tells both for a candidate: the critical ones, and the others.
+/// First of `candidates` with which no other flow shares an entry with a critical one. `flows` returns critical and
+/// other flows of a candidate.
 pub fn apart(
     hashing: &Hashing,
     entries: usize,
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn which_entries_two_peers_are_apart_no_port_changes() {
-        // The hash is linear: where two peers' flows differ does not depend on the port. So with several peers only
-        // the table helps.
+        // The hash is linear: the difference of two peers' flows does not depend on the port. So with several peers
+        // only the table helps.
         let hashing = Hashing::Key(KEY.to_vec());
         let apart = |port| {
             let of = |peer| hashing.entry_of(flow(peer, port), 128).expect("an entry");
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_port_is_found_that_keeps_critical_flows_apart_from_others() {
         let hashing = Hashing::Key(KEY.to_vec());
-        // Of a table of two entries one is for each: about every second port will do.
+        // Of two entries each flow gets one, so about every second port works.
         let flows = |port| (vec![flow(2, port)], vec![flow(3, 9_000)]);
         let port = apart(&hashing, 2, 7_000..7_400, flows).expect("a port");
         let entry = |tuple| hashing.entry_of(tuple, 2);

@@ -1,8 +1,7 @@
-//! What to ask a device whose hash is learnt: tables, and datagrams while each is set.
+//! Tables and datagrams with which a hash is learnt.
 //!
-//! Because neighbouring bits of the hash are sums of neighbouring bits of the key, it is enough to
-//! change each of the 32 bits of the ports once while the lowest bit is looked at, and one of them for
-//! each further bit: 45 datagrams for a table of 128 entries and two queues.
+//! Adjacent hash bits are sums of adjacent key bits. So each of the 32 port bits must be flipped once for the lowest
+//! hash bit, and one of them for each further bit: 45 datagrams for a table of 128 entries and two queues.
 
 use std::net::Ipv4Addr;
 
@@ -10,19 +9,19 @@ use super::learn::Learner;
 use super::toeplitz::Tuple;
 use crate::limits::{PROBE_DESTINATION_PORT, PROBE_SOURCE_PORT};
 
-/// A table to set, and the datagrams to send while it is set.
+/// Table to set, and datagrams to send under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The table.
+    /// RSS table.
     pub table: Vec<u32>,
-    /// The datagrams. Whether somebody listens at their ports does not matter: they are counted by
-    /// queue. Each may be replaced by one with other ports, as long as no two are alike.
+    /// Datagrams to send. No program need listen at their ports, since they are counted by queue. Each may be replaced
+    /// by one with other ports, as long as all are different.
     pub datagrams: Vec<Tuple>,
 }
 
-/// What to send so that a [`Learner`] can tell the entry of every datagram between these pairs of
-/// addresses (source, destination), by its ports: at least two different queues are needed to tell
-/// bits by. Nothing, where there are fewer, no pairs, or no such table.
+/// Rounds with which a [`Learner`] can determine the entry of every datagram between these pairs of addresses (source,
+/// destination), by its ports. Empty without pairs, for an unsuitable table, or with fewer than two queues, which
+/// cannot distinguish a bit.
 pub fn rounds(entries: usize, queues: &[u32], pairs: &[(Ipv4Addr, Ipv4Addr)]) -> Vec<Round> {
     let is_possible = Learner::new(entries).is_some() && entries > 1;
     if !is_possible || queues.len() < 2 || pairs.is_empty() {
@@ -41,7 +40,7 @@ pub fn rounds(entries: usize, queues: &[u32], pairs: &[(Ipv4Addr, Ipv4Addr)]) ->
         .collect()
 }
 
-/// The ports that datagrams of [`rounds`] come from, and those they go to.
+/// Source and destination ports of the datagrams of [`rounds`].
 pub fn probed_ports() -> [Vec<u16>; 2] {
     [PROBE_SOURCE_PORT, PROBE_DESTINATION_PORT].map(|port| {
         let changed = (0..u16::BITS).map(move |bit| port ^ (1 << bit));
@@ -49,8 +48,8 @@ pub fn probed_ports() -> [Vec<u16>; 2] {
     })
 }
 
-/// One datagram of each pair; of the first pair also those with one bit of the ports changed: with
-/// each of them, or with the first only.
+/// Datagrams of a round: one per pair; for the first pair, also those with one port bit flipped, each of the 32 or one
+/// only.
 pub(super) fn datagrams(pairs: &[(Ipv4Addr, Ipv4Addr)], all_bits: bool) -> Vec<Tuple> {
     let of = |(source, destination): &(Ipv4Addr, Ipv4Addr), ports: u32| Tuple {
         source: *source,

@@ -1,7 +1,7 @@
-//! Receive tables that keep a queue for critical datagrams.
+//! RSS tables that reserve a queue for critical datagrams.
 
-/// The queue of each entry, once only these entries lead to the critical queue. Entries that led there
-/// go round the other queues; the others stay. `None` where there is no other queue.
+/// Table in which only `critical_entries` map to the critical queue. Other entries of that queue are distributed over
+/// the other queues; the rest is unchanged. `None` if there is no other queue.
 pub fn reserve(
     table: &[u32],
     critical_queue: u32,
@@ -25,12 +25,12 @@ pub fn reserve(
     Some(table.iter().enumerate().map(queue).collect())
 }
 
-/// A table in which each of these queues has an equal share, in blocks: what `ethtool -X DEVICE weight` makes
-/// of a weight of 1 for each of them and 0 for the others, so that it can be set without this program.
+/// Table with an equal block per queue, as `ethtool -X DEVICE weight` makes it for weights of 1 (0 for queues not
+/// listed), so that it can be set without isolane.
 pub fn shared(entries: usize, queues: &[u32]) -> Vec<u32> {
     let count = queues.len().max(1);
     let share = |entry: usize| {
-        // The first queue whose share, counted with those before it, reaches beyond the entry.
+        // First queue whose cumulative share exceeds the entry.
         let mut all = queues.iter().zip(1..);
         let found = all.find(|(_, number)| entry < entries * number / count);
         found.map_or(0, |(queue, _)| *queue)
@@ -59,7 +59,7 @@ mod tests {
         let reserved = reserve(&table, 3, &[5, 77], 4).expect("other queues");
         let lead: Vec<usize> = (0..128).filter(|entry| reserved[*entry] == 3).collect();
         assert_eq!(lead, [5, 77]);
-        // The rest is spread evenly: 126 entries over three queues.
+        // The rest is distributed evenly: 126 entries over three queues.
         for queue in 0..3 {
             let count = reserved.iter().filter(|it| **it == queue).count();
             assert!((40..=44).contains(&count), "queue {queue}: {count}");

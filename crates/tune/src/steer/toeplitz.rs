@@ -1,5 +1,5 @@
-//! The hash by which devices spread received frames over their queues (RSS): Toeplitz' function of
-//! addresses and ports, as Microsoft's "RSS hashing functions" defines it and devices build it.
+//! Toeplitz hash of receive-side scaling (RSS), over addresses and ports, as defined in Microsoft's "RSS hashing
+//! functions" and implemented by devices.
 
 use std::net::Ipv4Addr;
 
@@ -9,27 +9,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tuple {
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// The port it comes from.
+    /// Source port.
     pub source_port: u16,
-    /// The port it goes to.
+    /// Destination port.
     pub destination_port: u16,
 }
 
-/// Bits of a tuple.
 pub(super) const INPUT_BITS: u32 = 96;
-/// Bits of a hash.
 #[cfg(test)]
 const HASH_BITS: u32 = 32;
-/// Bytes of a key that tuples of IPv4 use: as many bits as the input and the hash together.
+/// Bytes of the key used for IPv4 tuples: input plus hash bits.
 pub const KEY_BYTES: usize = 16;
 
 impl Tuple {
-    /// The tuple as the hash takes it: source address, destination address, source port,
-    /// destination port, the first bit the highest of 96.
+    /// Hash input: source address, destination address, source port, destination port; the first bit is the highest of
+    /// 96.
     pub(super) fn bits(self) -> u128 {
         u128::from(u32::from(self.source)) << 64
             | u128::from(u32::from(self.destination)) << 32
@@ -37,7 +35,7 @@ impl Tuple {
             | u128::from(self.destination_port)
     }
 
-    /// The same datagram's answer.
+    /// Tuple of the reply.
     #[must_use]
     pub fn reply(self) -> Self {
         Self {
@@ -49,10 +47,10 @@ impl Tuple {
     }
 }
 
-/// The hash of a tuple with a key; `None` if the key is shorter than [`KEY_BYTES`].
+/// Hash of a tuple; `None` if the key is shorter than [`KEY_BYTES`].
 ///
-/// Each bit of the input that is set adds (without carry) the 32 bits of the key that begin at its
-/// place: so the hash is linear, which the learner builds on.
+/// Each set input bit XORs in the 32 key bits that start at its position. So the hash is linear, which the learner
+/// uses.
 pub fn hash(key: &[u8], tuple: Tuple) -> Option<u32> {
     let key = u128::from_be_bytes(key.get(..KEY_BYTES)?.try_into().ok()?);
     let input = tuple.bits();
@@ -62,14 +60,13 @@ pub fn hash(key: &[u8], tuple: Tuple) -> Option<u32> {
     Some(set.fold(0, |hash, place| hash ^ window(place)))
 }
 
-/// The entry of a table that a hash picks: tables have a power of two of entries, and devices look at
-/// the hash's lowest bits. `None`: the table has none, or no power of two.
+/// Table entry of a hash: its lowest bits, since tables have a power of two of entries. `None` for any other length.
 pub fn entry(hash: u32, entries: usize) -> Option<usize> {
     let mask = entries.is_power_of_two().then(|| entries - 1)?;
     Some(hash as usize & mask)
 }
 
-/// The bits of the key, as a mask of 128, that a bit of the hash (0 the lowest) is the sum of.
+/// Mask of the 128 key bits whose XOR is this hash bit (0 is the lowest).
 pub(super) fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
     // Input bit j (0 the first) adds key bit j + 31 - b to hash bit b; key bit 0 is the highest of 128.
     tuple.bits() << (hash_bit + 1)
@@ -79,8 +76,8 @@ pub(super) fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
 mod tests {
     use super::*;
 
-    /// The key and the tuples of the specification ("Verifying the RSS hash calculation"): destination,
-    /// source, hash with ports.
+    /// Key and tuples of the specification ("Verifying the RSS hash calculation"): destination, source, hash with
+    /// ports.
     const KEY: [u8; 40] = [
         0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
         0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,

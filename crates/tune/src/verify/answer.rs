@@ -1,4 +1,4 @@
-//! The side that answers.
+//! Answering side of a verification.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,33 +14,32 @@ use super::message::{MESSAGE_BYTES, Message};
 use super::room::make_room;
 use crate::limits::{MAX_ANSWERS_A_SECOND, MAX_PROBED_PORTS};
 
-/// How long a thread waits for a question before it looks whether it is to end.
+/// Interval at which a waiting thread checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What an answerer did.
+/// Counters of an answerer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
-    /// Questions that were answered.
+    /// Answered questions.
     pub questions: u64,
-    /// Datagrams that were no questions.
+    /// Datagrams that were not questions.
     pub foreign: u64,
-    /// Questions beyond what it answers in a second; they got no answer.
+    /// Questions dropped by the rate limit.
     pub too_fast: u64,
 }
 
-/// Ports that questions are answered at.
+/// Answerer, bound to its ports.
 #[derive(Debug)]
 pub struct Answerer {
     ports: Vec<ProbeSocket>,
-    /// Which run of this machine it is.
     boot: Option<BootMark>,
 }
 
 impl Answerer {
-    /// Takes the ports.
+    /// Binds the ports.
     ///
     /// # Errors
-    /// A port that could not be had, and why: it is taken while a participant runs.
+    /// The port that could not be bound, and the reason: participants occupy their ports while they run.
     pub fn open(
         queues: ReceiveQueues,
         address: Ipv4Addr,
@@ -60,16 +59,16 @@ impl Answerer {
         Ok(Self { ports, boot })
     }
 
-    /// The ports it has; those asked for, and where zero was asked for what the kernel gave.
+    /// Bound ports; a requested port of zero is replaced by the one that the kernel assigned.
     pub fn ports(&self) -> Vec<u16> {
         let addresses = self.ports.iter().filter_map(|port| port.address().ok());
         addresses.map(|address| address.port()).collect()
     }
 
-    /// Answers until it is time, or told to stop.
+    /// Answers until `time` has passed or `stop` is set.
     ///
     /// # Errors
-    /// What the system said of a socket.
+    /// The system error of a socket.
     pub fn serve(&self, time: Duration, stop: &AtomicBool) -> io::Result<Answered> {
         let end = Instant::now() + time;
         thread::scope(|scope| {
@@ -124,7 +123,7 @@ fn serve_one(
             queue: landed.queue,
             boot,
         };
-        // An asker that is gone needs no answer; one that is not asks again.
+        // A lost answer needs no handling, because the asker repeats the question.
         if port.send(&answer.emit(), landed.from).is_ok() {
             done.questions += 1;
         }

@@ -1,4 +1,4 @@
-//! A short mark of one run of a machine, which hosts tell each other.
+//! Short identifier of one boot of a machine, exchanged between hosts.
 
 use std::fmt;
 
@@ -7,26 +7,25 @@ use serde::{Deserialize, Serialize};
 
 const MARK: Crc<u64> = Crc::<u64>::new(&CRC_64_XZ);
 
-/// Tells one run of a machine from its others, and from other machines'. It is made from the kernel's
-/// random number of the run, and written as 16 hexadecimal digits.
+/// Identifier of one boot of one machine: checksum of the kernel's random boot id, written as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BootMark(u64);
 
 impl BootMark {
-    /// That of a boot id; `None` if there is none.
+    /// Mark of a boot id; `None` if the id is empty.
     #[must_use]
     pub fn of(boot_id: &str) -> Option<Self> {
         let mark = MARK.checksum(boot_id.as_bytes());
         (!boot_id.is_empty()).then_some(mark).and_then(Self::read)
     }
 
-    /// Of a message; zero is none.
+    /// Mark in a message; zero means none.
     pub(super) fn read(mark: u64) -> Option<Self> {
         (mark != 0).then_some(Self(mark))
     }
 
-    /// As it stands in a message.
+    /// Number in a message; zero for none.
     pub(super) fn number(this: Option<Self>) -> u64 {
         this.map_or(0, |Self(mark)| mark)
     }

@@ -1,8 +1,8 @@
-//! What ran on a core between two looks: interrupts, soft interrupts, threads.
+//! Interrupts, soft interrupts and threads that ran on a core between two samples.
 //!
-//! The kernel counts interrupts by core. Of a thread it says how long it ran in all, and the core it ran
-//! on last: one that visited the core and went on before the second look is not seen. So this shows
-//! who disturbs a core again and again, not that nobody ever did.
+//! The kernel counts interrupts per core. Of a thread it reports total run time and last core, so a thread that ran on
+//! the core and left before the second sample is missed. The result shows repeated disturbances; it does not prove
+//! their absence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
 
-/// What ran on a core.
+/// Activity on a core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreUse {
-    /// Interrupts, by what they are for, as the kernel names it; those that came.
+    /// New interrupts, by the kernel's label and name.
     pub interrupts: BTreeMap<String, u64>,
-    /// Soft interrupts (`NET_RX`, `TIMER`); those that were raised.
+    /// New soft interrupts (`NET_RX`, `TIMER`).
     pub soft_interrupts: BTreeMap<String, u64>,
-    /// Threads that ran and were on the core at the end, the longest first.
+    /// Threads that ran, and whose last core was this one, by descending run time.
     pub threads: Vec<ThreadUse>,
 }
 
-/// A thread that ran.
+/// Thread that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadUse {
-    /// Its number.
+    /// Thread id.
     pub thread: u32,
-    /// Its name.
+    /// Thread name.
     pub name: String,
-    /// How long it ran, on all cores, in nanoseconds.
+    /// Run time on all cores in nanoseconds.
     pub run_ns: u64,
 }
 
-/// A look at a core.
+/// Sample of a core's counters.
 #[derive(Clone, Debug, Default)]
 pub struct CoreLook {
     core: u16,
@@ -52,7 +52,7 @@ struct ThreadLook {
 }
 
 impl CoreLook {
-    /// Looks at this machine. What cannot be read is empty.
+    /// Samples this machine. Unreadable parts are empty.
     pub fn at(core: u16) -> Self {
         let table = |path: &str| table(&text(Path::new(path)), core);
         Self {
@@ -63,14 +63,14 @@ impl CoreLook {
         }
     }
 
-    /// What ran from an earlier look at the same core until this one; of threads, all but `own`.
+    /// Activity since an earlier sample of the same core; without the thread `own`.
     pub fn since(&self, before: &Self, own: u32) -> CoreUse {
         let mut threads: Vec<ThreadUse> = self
             .threads
             .iter()
             .filter(|(thread, now)| now.core == self.core && **thread != own)
             .filter_map(|(thread, now)| {
-                // One that was not there before has run all it ever did since.
+                // A new thread has run only since then.
                 let before = before.threads.get(thread).map_or(0, |before| before.run_ns);
                 let run_ns = now.run_ns.checked_sub(before)?;
                 (run_ns > 0).then(|| ThreadUse {
@@ -99,8 +99,8 @@ fn more(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap
         .collect()
 }
 
-/// One core's column of `/proc/interrupts` or `/proc/softirqs`: a head that names the cores there are, then
-/// a line each with its number or name, the counts, and (interrupts) what it is for.
+/// Column of one core in `/proc/interrupts` or `/proc/softirqs`: a header with the cores, then lines of number or name,
+/// counts and (interrupts) description.
 fn table(text: &str, core: u16) -> BTreeMap<String, u64> {
     let mut lines = text.lines();
     let head: Vec<&str> = lines
@@ -116,7 +116,7 @@ fn table(text: &str, core: u16) -> BTreeMap<String, u64> {
         let (label, rest) = line.split_once(':')?;
         let mut words = rest.split_whitespace();
         let counts: Vec<&str> = words.by_ref().take(head.len()).collect();
-        // Some lines (`ERR`) count for all cores together.
+        // Some lines (`ERR`) have one count for all cores.
         let count = counts.get(column)?.parse().ok()?;
         let about: Vec<&str> = words.collect();
         let label = label.trim();
@@ -154,8 +154,8 @@ fn threads() -> BTreeMap<u32, ThreadLook> {
     found
 }
 
-/// From `stat` (proc_pid_stat(5): the name in parentheses, which may hold anything; the 39th field is
-/// the core) and `schedstat` (its first number: nanoseconds it ran).
+/// Parses `stat` (proc_pid_stat(5): the name in parentheses may contain anything; field 39 is the core) and `schedstat`
+/// (first number: run time in nanoseconds).
 fn thread_look(state: &str, time: &str) -> Option<ThreadLook> {
     let (_, name) = state.split_once('(')?;
     let (name, fields) = name.rsplit_once(')')?;
@@ -168,12 +168,12 @@ fn thread_look(state: &str, time: &str) -> Option<ThreadLook> {
     })
 }
 
-/// A file of procfs; empty if it cannot be read, as when the thread has ended meanwhile.
+/// Text of a procfs file; empty if unreadable, as after the thread has ended.
 fn text(path: &Path) -> String {
     use std::io::Read as _;
     let mut text = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {
-        // What is cut off or unreadable is missing in the result, and nothing else is wrong with it.
+        // Truncated or unreadable text only makes the result incomplete.
         let _ = file.take(MAX_FILE_BYTES).read_to_end(&mut text);
     }
     String::from_utf8_lossy(&text).into_owned()

@@ -1,4 +1,4 @@
-//! Where described flows landed, and whether that is where they should.
+//! Receive queues of described flows, compared with the expected ones.
 
 use std::net::Ipv4Addr;
 
@@ -10,33 +10,32 @@ use crate::needs::{DescribedFlow, Needs, Way};
 use crate::plan::RULES_WITHOUT_PORTS;
 use crate::steer::Tuple;
 
-/// Where one described flow landed at its receiver.
+/// Measured receive queues of one described flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowLanding {
-    /// Its level.
+    /// Level of the flow.
     pub level: u8,
-    /// Its topics.
+    /// Topics of the flow.
     pub topics: Vec<String>,
-    /// Which way it goes.
+    /// Direction of the flow.
     pub way: Way,
-    /// Its addresses and ports.
+    /// Addresses and ports of the flow.
     pub tuple: Tuple,
-    /// The queue of critical flows at its receiver: a critical flow is to land there, any other is not. `None`: the
-    /// description names none.
+    /// Critical queue of the receiver: critical flows must arrive there, others must not. `None` if the description
+    /// names no queue.
     pub critical_queue: Option<u32>,
-    /// Whether it is critical.
+    /// True if the flow is critical.
     pub is_critical: bool,
-    /// Whether its receiver may tell its frames by the priority in their VLAN tags. What asks has none there: where that
-    /// landed says nothing.
+    /// True if the receiver may steer by VLAN priority. Probe datagrams are untagged, so their queue says nothing then.
     pub may_go_by_priority: bool,
-    /// Where its datagrams landed.
+    /// Queues on which its datagrams arrived.
     pub landing: Landing,
     /// Questions without an answer.
     pub lost: u32,
 }
 
 impl FlowLanding {
-    /// Whether it landed where it should; `None`: nothing says where that is, or it cannot be told by what asks.
+    /// Returns whether the flow arrived as expected; `None` if no queue is expected, or if probes cannot tell.
     pub fn is_as_expected(&self) -> Option<bool> {
         if self.may_go_by_priority {
             return None;
@@ -53,8 +52,8 @@ impl FlowLanding {
     }
 }
 
-/// Whether the receiver of a flow may tell its frames by VLAN priority: the profile asks for rules, both hosts send in one
-/// VLAN, and the receiver's rules may see nothing else. `driver`: this host's; the peer's is not known here.
+/// Returns whether the receiver of a flow may steer by VLAN priority: the profile selects rules, both hosts send in one
+/// VLAN, and the receiver's rules may not match ports. `driver`: this host's; the peer's is unknown.
 pub fn may_go_by_priority(
     needs: &Needs,
     flow: &DescribedFlow,
@@ -66,7 +65,7 @@ pub fn may_go_by_priority(
     steering == Steering::Rules && is_tagged && !(flow.way == Way::In && sees_ports)
 }
 
-/// The pairs of ports, own and the peer's, that flows with a peer have.
+/// Pairs of own and peer's port of all flows with a peer.
 pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
     let mut pairs: Vec<(u16, u16)> = with(needs, peer).map(pair_of).collect();
     pairs.sort_unstable();
@@ -74,8 +73,8 @@ pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
     pairs
 }
 
-/// The described flows with a peer, and where they landed; those that were not asked are left out.
-/// `critical`: the level from which on they are critical; `by_priority`: see [`may_go_by_priority`].
+/// Described flows with a peer and their receive queues; flows that were not probed are omitted. `critical`: lowest
+/// critical level; `by_priority`: see [`may_go_by_priority`].
 pub fn flow_landings(
     needs: &Needs,
     critical: u8,
@@ -119,7 +118,7 @@ fn with(needs: &Needs, peer: Ipv4Addr) -> impl Iterator<Item = &DescribedFlow> {
     })
 }
 
-/// Own port, and the peer's.
+/// Own port and the peer's.
 fn pair_of(flow: &DescribedFlow) -> (u16, u16) {
     match flow.way {
         Way::In => (flow.tuple.destination_port, flow.tuple.source_port),

@@ -1,4 +1,4 @@
-//! The side that asks, and what it finds: which pair of ports lands on which queues.
+//! Asking side of a verification: measures the receive queues of port pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,28 +16,27 @@ use crate::limits::{ANSWER_PATIENCE, MAX_PROBED_PORTS};
 use crate::plan::{Place, PlacedFlow};
 use crate::steer::Tuple;
 
-/// So many questions without any answer: nobody is there.
+/// Questions without any answer after which a pair counts as silent.
 const SILENT_AFTER: u32 = 2;
 
-/// What is to be asked.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// This host's address on the interface.
+    /// Address of this host on the interface.
     pub address: Ipv4Addr,
-    /// The answerer's address.
+    /// Address of the answerer.
     pub peer: Ipv4Addr,
-    /// This host's port and the answerer's, of each pair.
+    /// Pairs of own and answerer's port.
     pub pairs: Vec<(u16, u16)>,
-    /// What datagrams are marked as.
+    /// Level whose priority and marking the datagrams have.
     pub level: Level,
-    /// How often each pair is asked: a hash says the same each time, a device that spreads by turns
-    /// does not.
+    /// Questions per pair. A hash gives the same queue each time; round-robin distribution does not.
     pub times: u32,
-    /// Random: tells this run's answers from others'.
+    /// Random identifier that separates this run's answers from others'.
     pub run: u64,
 }
 
-/// Each of these ports with each of those, at most [`MAX_PROBED_PORTS`] of either.
+/// All combinations of the ports, at most [`MAX_PROBED_PORTS`] on each side.
 pub fn each_with_each(ports: &[u16], peer_ports: &[u16]) -> Vec<(u16, u16)> {
     let peer_ports = || peer_ports.iter().copied().take(MAX_PROBED_PORTS);
     let ports = ports.iter().copied().take(MAX_PROBED_PORTS);
@@ -46,45 +45,45 @@ pub fn each_with_each(ports: &[u16], peer_ports: &[u16]) -> Vec<(u16, u16)> {
         .collect()
 }
 
-/// Where flows land: each pair of ports, in both directions.
+/// Receive queues of port pairs, in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Landings {
-    /// Each pair that was asked.
+    /// Pairs that were probed.
     pub pairs: Vec<Pair>,
-    /// The run of the answering machine, where it tells.
+    /// Boot mark of the answering machine, if it sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_boot: Option<BootMark>,
 }
 
-/// One pair of ports.
+/// Pair of ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// The asker's.
+    /// Port of the asker.
     pub port: u16,
-    /// The answerer's.
+    /// Port of the answerer.
     pub peer_port: u16,
-    /// Where datagrams landed at the answerer.
+    /// Receive queues of the questions, at the answerer.
     pub there: Landing,
-    /// Where the answers landed here.
+    /// Receive queues of the answers, at this host.
     pub back: Landing,
     /// Questions without an answer.
     pub lost: u32,
 }
 
-/// Datagrams by the queue they came by.
+/// Datagrams by receive queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Landing {
-    /// How many came by each queue.
+    /// Number of datagrams per queue.
     pub by_queue: BTreeMap<u32, u32>,
-    /// How many came by a queue that could not be told.
+    /// Number of datagrams whose queue is unknown.
     pub untold: u32,
 }
 
 impl Landing {
-    /// The one queue that all came by.
+    /// Queue of all datagrams, if there is only one.
     pub fn only(&self) -> Option<u32> {
         match (self.untold, self.by_queue.len()) {
             (0, 1) => self.by_queue.keys().next().copied(),
@@ -101,8 +100,7 @@ impl Landing {
 }
 
 impl Landings {
-    /// The flows of which it is known where they land: each way of each pair that took one queue only, and of
-    /// which nothing was lost.
+    /// Flows with known placement: directions of loss-free pairs that arrived on one queue only.
     pub fn flows(&self, address: Ipv4Addr, peer: Ipv4Addr) -> Vec<PlacedFlow> {
         let mut flows = Vec::new();
         for pair in self.pairs.iter().filter(|pair| pair.lost == 0) {
@@ -124,7 +122,6 @@ impl Landings {
 }
 
 impl Landings {
-    /// Notes which run of its machine the peer answers from.
     fn meet(&mut self, boot: Option<BootMark>) -> Result<(), PlaceError> {
         match (self.peer_boot, boot) {
             (Some(known), Some(boot)) if known != boot => return Err(PlaceError::Restarted),
@@ -136,35 +133,33 @@ impl Landings {
 }
 
 impl Pair {
-    /// Whether nothing was answered.
     fn is_silent(&self) -> bool {
         self.there == Landing::default()
     }
 
-    /// Whether every question landed on that queue there, every answer on that one here, and none was
-    /// lost.
+    /// Returns whether all questions arrived on queue `there`, all answers on `back`, and none was lost.
     pub fn lands_on(&self, there: u32, back: u32) -> bool {
         self.lost == 0 && self.there.only() == Some(there) && self.back.only() == Some(back)
     }
 }
 
-/// Why nothing could be asked.
+/// Reason that the measurement failed.
 #[derive(Debug)]
 pub enum PlaceError {
-    /// A port of this host could not be had: it is taken while a participant runs.
+    /// A port of this host could not be bound: participants occupy their ports while they run.
     Port(u16, io::Error),
-    /// Nobody answers, at none of the ports.
+    /// No port answers.
     Silent,
-    /// Answers come from two runs of the peer's machine: it was started anew meanwhile.
+    /// Answers have two boot marks: the peer's machine restarted during the measurement.
     Restarted,
-    /// What the system said.
+    /// System error.
     System(io::Error),
 }
 
-/// Asks each pair. Tells `progress` how many are done; ends early, with what there is, if that says so.
+/// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if it returns false.
 ///
 /// # Errors
-/// [`PlaceError`]; [`PlaceError::Silent`] as soon as each of the peer's ports was asked once and none has answered.
+/// [`PlaceError`]; [`PlaceError::Silent`] once each port of the peer was probed and none answered.
 pub fn place(
     question: &Question,
     queues: ReceiveQueues,
@@ -208,7 +203,7 @@ pub fn place(
                 }
                 None => pair.lost += 1,
             }
-            // Where nobody is, waiting again and again says no more.
+            // Further attempts at a silent port reveal nothing.
             if pair.is_silent() && pair.lost >= SILENT_AFTER {
                 break;
             }
@@ -218,7 +213,7 @@ pub fn place(
             return Ok(landings);
         }
         not_asked.remove(peer_port);
-        // From other ports of this host it would be asked the same.
+        // The result would be the same from other ports of this host.
         if not_asked.is_empty() && landings.pairs.iter().all(Pair::is_silent) {
             return Err(PlaceError::Silent);
         }
@@ -226,14 +221,13 @@ pub fn place(
     Ok(landings)
 }
 
-/// Whether sending may work the next time.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, WouldBlock};
     let is_full = error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error());
     is_full || matches!(error.kind(), WouldBlock | ConnectionRefused)
 }
 
-/// What an answer tells: the queues that its question and it came by, and the run of the answering machine.
+/// Content of an answer: receive queues of question and answer, and the answerer's boot mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answered {
     pub(super) there: Option<u32>,
@@ -241,7 +235,7 @@ pub(super) struct Answered {
     boot: Option<BootMark>,
 }
 
-/// One question, of a run and with a number; `None`: no answer.
+/// Asks one question, identified by run and number; `None` if no answer arrives.
 pub(super) fn ask(
     socket: &ProbeSocket,
     (run, number): (u64, u32),
@@ -250,7 +244,7 @@ pub(super) fn ask(
     let message = Message::Question { run, number };
     match socket.send(&message.emit(), peer) {
         Ok(()) => {}
-        // A full queue loses it, as a link may.
+        // A full transmit queue counts as loss, like one on the link.
         Err(error) if is_passing(&error) => return Ok(None),
         Err(error) => return Err(error),
     }
@@ -265,7 +259,7 @@ pub(super) fn ask(
             continue;
         };
         let answer = bytes.get(..landed.length).and_then(Message::parse);
-        // An answer that is late, of another run or of somebody else is none.
+        // Ignores answers that are late, of another run or from another sender.
         if let Some(Message::Answer {
             run: of_run,
             number: of_number,

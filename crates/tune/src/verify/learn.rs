@@ -1,9 +1,8 @@
-//! Learning which entry of a device's receive table each datagram of a peer picks, where the key of its
-//! hash cannot be read: tables are set for a moment, and questions asked ([`rounds`]).
+//! Learning of a device's unreadable receive hash with the help of a peer: tables are set temporarily while questions
+//! are asked ([`rounds`]).
 //!
-//! The tables are carried out as plans are ([`apply`]): what was found is in the journal before the first
-//! is set, and stands again in the end, whatever happened between. Who kills this process restores
-//! it with a rollback.
+//! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and are
+//! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
 mod asker;
 mod error;
@@ -21,28 +20,27 @@ use crate::plan::{Plan, SCHEMA, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 use crate::steer::{Learner, Tuple, rounds};
 
-/// The profile of plans that set tables for a moment: where the journal's last one is of it, a learning was
-/// killed.
+/// Profile name of the temporary plans. If the journal's last plan has it, learning was interrupted.
 const LEARNING: &str = "learning";
 
-/// What is to be learnt.
+/// Parameters of learning.
 #[derive(Clone, Debug)]
 pub struct Lesson {
-    /// The device whose hash it is.
+    /// Device whose hash is learnt.
     pub interface: String,
-    /// Its address.
+    /// Address of the device.
     pub address: Ipv4Addr,
-    /// Its receive queues.
+    /// Receive queues of the device.
     pub queues: ReceiveQueues,
-    /// Who answers.
+    /// Address of the answerer.
     pub peer: Ipv4Addr,
-    /// What questions are marked as.
+    /// Level whose priority and marking the questions have.
     pub level: Level,
-    /// Random: tells this run's answers from others'.
+    /// Random identifier that separates this run's answers from others'.
     pub run: u64,
 }
 
-/// Learns by asking; tells `progress` which round of how many begins.
+/// Learns the hash. Calls `progress` with number and count of rounds at the start of each.
 ///
 /// # Errors
 /// [`LearnError`].
@@ -54,7 +52,7 @@ pub fn learn(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Learner, LearnError> {
     let mut asker = Asker::new(lesson)?;
-    // Nobody applies or rolls back between two rounds.
+    // The lock keeps other processes from applying or rolling back between rounds.
     let state = State::make(folder).map_err(ApplyError::from)?;
     let _lock = state.lock().map_err(ApplyError::from)?;
     let earlier = earlier(machine, here, folder)?;
@@ -67,12 +65,12 @@ pub fn learn(
         is_stopped,
         progress,
     );
-    // Whatever happened.
+    // Also after an error.
     put_back(machine, (here, &state), &found, earlier.as_deref())?;
     learnt
 }
 
-/// The profile of the plan that is applied; `None`: none is.
+/// Profile of the applied plan; `None` if there is none.
 fn earlier(
     machine: &mut dyn Machine,
     here: &Here,
@@ -86,7 +84,7 @@ fn earlier(
     }
 }
 
-/// The settings that are about to change, as they are.
+/// Current values of the settings that learning changes.
 fn found(machine: &mut dyn Machine, interface: &str) -> Result<Vec<(Setting, Value)>, LearnError> {
     let interface = || interface.to_owned();
     let table = Setting::RssTable {
@@ -97,7 +95,7 @@ fn found(machine: &mut dyn Machine, interface: &str) -> Result<Vec<(Setting, Val
     let ports = Setting::UdpHash {
         interface: interface(),
     };
-    // A driver that does not say what it hashes is taken as it is.
+    // If the driver does not report the hashed fields, they are left unchanged.
     if let Ok(value) = machine.read(&ports) {
         found.push((ports, value));
     }
@@ -148,7 +146,7 @@ fn all_rounds(
     Ok(learner)
 }
 
-/// A plan that sets these settings from what stands there.
+/// Plan that changes these settings from their current values.
 fn plan(here: &Here, standing: &[(Setting, Value)], to: impl Fn(&Setting) -> Value) -> Plan {
     let step = |(setting, from): &(Setting, Value)| Step {
         id: String::from("learning"),
@@ -173,7 +171,7 @@ fn plan(here: &Here, standing: &[(Setting, Value)], to: impl Fn(&Setting) -> Val
     }
 }
 
-/// What was found stands again: by the journal, or where that holds another plan, on top of it.
+/// Restores the original values: by a rollback, or by a plan on top of an earlier one in the journal.
 fn put_back(
     machine: &mut dyn Machine,
     (here, state): (&Here, &State),
@@ -201,7 +199,7 @@ fn put_back(
         profile: profile.into(),
         ..plan(here, &standing, of)
     };
-    // Not to be stopped: it is what a stop waits for.
+    // Not interruptible: a stop waits for it.
     apply_locked(machine, here, &back, state, Occasion::Learning, &|| false)?;
     Ok(())
 }

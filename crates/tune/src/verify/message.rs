@@ -1,49 +1,49 @@
-//! What askers and answerers send each other.
+//! Messages of askers and answerers.
 //!
 //! ```text
-//! 0  "isolane?" or "isolane!"   question or answer
-//! 8  run                        of the asker, random: answers of another run are not counted
-//! 16 number                     of the question
-//! 20 queue                      an answer: that its question came by; all ones: by none
-//! 24 mark                       an answer: of the run of the answering machine; zero: not known
-//! 32 zeros, to 64 bytes          as long as a small sample
+//!  0  "isolane?" or "isolane!"   question or answer
+//!  8  run                        random identifier of the asker's run: answers of other runs are ignored
+//! 16  number                     of the question
+//! 20  queue                      of an answer: receive queue of its question; all ones if unknown
+//! 24  mark                       of an answer: boot mark of the answering machine; zero if unknown
+//! 32  zeros, to 64 bytes         length of a small sample
 //! ```
+//!
 //! Numbers are big endian.
 
 use super::boot_mark::BootMark;
 
-/// Bytes of every message.
+/// Length of every message in bytes.
 pub const MESSAGE_BYTES: usize = 64;
 
 const QUESTION: &[u8; 8] = b"isolane?";
 const ANSWER: &[u8; 8] = b"isolane!";
 const NO_QUEUE: u32 = u32::MAX;
 
-/// A message, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// By which queue does this come?
+    /// Question: on which queue does this datagram arrive?
     Question {
-        /// Of the asker.
+        /// Run of the asker.
         run: u64,
-        /// Of this question.
+        /// Number of the question.
         number: u32,
     },
-    /// By this one.
+    /// Answer with that queue.
     Answer {
-        /// The question's.
+        /// Run of the question.
         run: u64,
-        /// The question's.
+        /// Number of the question.
         number: u32,
-        /// Where it came by.
+        /// Receive queue of the question.
         queue: Option<u32>,
-        /// The run of the answering machine.
+        /// Boot mark of the answering machine.
         boot: Option<BootMark>,
     },
 }
 
 impl Message {
-    /// What these bytes are; `None`: somebody else's.
+    /// Parses a message; `None` for any other datagram.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; MESSAGE_BYTES] = bytes.try_into().ok()?;
         let (kind, rest) = bytes.split_first_chunk::<8>()?;

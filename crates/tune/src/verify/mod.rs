@@ -1,19 +1,16 @@
-//! Whether a machine does what it was set to: by sending frames and looking where they land.
+//! Verification of a machine's settings by measurement.
 //!
-//! A setting that reads back as it was written is not yet one that works: a driver may accept and
-//! ignore it, a hash may put a flow on a queue that nobody meant. So two hosts ask each other. One
-//! answers ([`Answerer`]): it waits on the ports that critical topics will have. The other asks
-//! ([`place`]): from each of its ports to each of those, a datagram at a time, marked as the topics'
-//! are. Each side notes the queue that the datagram came by, the answer carries the answerer's word,
-//! and the whole is a table: which pair of ports lands where, in both directions ([`Landings`]).
+//! A value that reads back as written need not be in effect: a driver may ignore it, or a hash may select an unintended
+//! queue. So two hosts measure together. One answers ([`Answerer`]) at the ports of critical topics. The other asks
+//! ([`place`]) from each of its ports, one datagram at a time, marked like the topics' datagrams. Each side records the
+//! receive queue, and the answer contains the answerer's. The result maps port pairs to queues, in both directions
+//! ([`Landings`]).
 //!
-//! That needs no driver's counters and no key of its hash. It holds as long as neither changes: a
-//! device may take a new key when it is reset, so it is looked at again after each boot of either. Which
-//! run of both machines it was stands with what was found.
+//! This needs neither driver counters nor the hash key. It stays valid while neither changes; a device may get a new
+//! key at a reset, so the measurement is repeated after each boot of either host, and results carry both boot ids.
 //!
-//! The ports must be free: it is done before the participants start. What is sent is bounded: one
-//! datagram of [`MESSAGE_BYTES`] is on the way at a time, an answer is as
-//! long as its question, and nobody answers an answer.
+//! The ports must be free, so it runs before the participants start. Traffic is bounded: one datagram of
+//! [`MESSAGE_BYTES`] is in flight, an answer is as long as its question, and answers are never answered.
 
 mod answer;
 mod boot_mark;

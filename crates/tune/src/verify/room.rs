@@ -1,13 +1,12 @@
-//! Room for sockets: a port takes one for each receive queue.
+//! Descriptor limit for sockets: a port needs one socket per receive queue.
 
 use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that a program has beside.
+/// Descriptors reserved for the rest of the program.
 const OTHERS: u64 = 64;
 
-/// Raises what this process may open to what so many ports take, as far as it may. Where that is not enough, opening
-/// says so.
+/// Raises the descriptor limit for `ports` ports as far as permitted. If it is still too low, opening a socket fails.
 pub(super) fn make_room(ports: usize, queues: ReceiveQueues) {
     let wanted = ports as u64 * (u64::from(queues.count()) + 2) + OTHERS;
     let limit = getrlimit(Resource::Nofile);
@@ -15,7 +14,7 @@ pub(super) fn make_room(ports: usize, queues: ReceiveQueues) {
         return;
     }
     let most = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    // What is refused is found out when a socket is opened.
+    // A refusal shows when a socket is opened.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {

@@ -1,9 +1,9 @@
-//! By which transmit queue datagrams of each level leave: sent, and counted where they waited.
+//! Transmit queues of each level, measured with queueing discipline counters.
 //!
-//! Under `mq` and `mqprio` each transmit queue has a queueing discipline of its own, and the kernel counts
-//! what went through it. So datagrams of one level are sent to a port where nobody listens, and the
-//! counters are read before and after. Others may send meanwhile: what is asked is that the queues of
-//! the level's traffic class took at least as many, which no other queue's counter can stand for.
+//! Under `mq` and `mqprio` each transmit queue has its own discipline, whose counter the kernel reports. Datagrams of
+//! one level are sent to the discard port, and the counters are read before and after. Other programs may send
+//! meanwhile, so the check is that the queues of the level's traffic class sent at least as many; counters of other
+//! queues do not count towards it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,25 +21,25 @@ use crate::facts::{RootQdisc, TrafficClasses};
 use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_PATIENCE};
 use crate::setting::SettingError;
 
-/// The discard service (RFC 863): what comes there is for nobody.
+/// Port of the discard service (RFC 863).
 const DISCARD: u16 = 9;
 
-/// Where datagrams of one level left.
+/// Transmit queues of one level's datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Departure {
-    /// Their level.
+    /// Level of the datagrams.
     pub level: u8,
-    /// How many were sent.
+    /// Number of datagrams sent.
     pub sent: u32,
-    /// What each transmit queue counted meanwhile, of whomever; queues without any are left out.
+    /// Frames each transmit queue sent meanwhile, of all programs; queues without any are omitted.
     pub by_queue: BTreeMap<u32, u64>,
-    /// The queues of the level's traffic class; empty: there are no classes.
+    /// Queues of the level's traffic class; empty without traffic classes.
     pub expected: Vec<u32>,
 }
 
 impl Departure {
-    /// Whether the queues of its class took all of them.
+    /// Returns whether the queues of its class sent at least as many.
     pub fn is_as_expected(&self) -> bool {
         let of_class = self
             .expected
@@ -49,11 +49,11 @@ impl Departure {
     }
 }
 
-/// Sends `count` datagrams of each level to a neighbour, at most [`MAX_SENT_DATAGRAMS`], and tells by which
-/// queues they left; `None` where the interface's queueing does not count by queue.
+/// Sends `count` datagrams of each level to a neighbour, at most [`MAX_SENT_DATAGRAMS`], and returns their transmit
+/// queues; `None` if the interface's queueing discipline does not count per queue.
 ///
 /// # Errors
-/// The interface is gone; a level's priority is refused; the kernel does not say.
+/// The interface is gone, a level's priority is refused, or the kernel does not report the counters.
 pub fn departures(
     interface: &str,
     from: Ipv4Addr,
@@ -74,7 +74,7 @@ pub fn departures(
         }
         let sent = count.min(MAX_SENT_DATAGRAMS);
         for _ in 0..sent {
-            // The neighbour says that nobody listens, which is an error of the next call.
+            // The neighbour's ICMP port unreachable fails the next call.
             let _ = port.send(&[0; MESSAGE_BYTES], SocketAddrV4::new(to, DISCARD));
         }
         let expected = expected(root.as_ref(), level);
@@ -87,7 +87,7 @@ pub fn departures(
                 expected: expected.clone(),
             };
             let all: u64 = departure.by_queue.values().sum();
-            // What waits for the device is counted when it leaves.
+            // A queued frame is counted when it leaves.
             if all >= u64::from(sent) || Instant::now() >= end {
                 break departure;
             }
@@ -98,7 +98,6 @@ pub fn departures(
     Ok(Some(found))
 }
 
-/// The transmit queues of a level's traffic class.
 fn expected(root: Option<&RootQdisc>, level: Level) -> Vec<u32> {
     let Some(RootQdisc::Mqprio(TrafficClasses {
         class_of_priority,

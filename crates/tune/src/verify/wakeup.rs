@@ -1,8 +1,8 @@
-//! How late a thread of the applications' priority wakes on a core: what the kernel, interrupts and others
-//! cost a critical job before its first instruction.
+//! Wake-up latency of a real-time thread on a core: the delay that kernel, interrupts and other work cause before a
+//! critical job's first instruction.
 //!
-//! A thread sleeps until a time on the monotonic clock, again and again, and notes how much later it
-//! runs: what cyclictest does. It says what was, not what can be: rare delays come rarely.
+//! A thread repeatedly sleeps until a time on the monotonic clock, and records how much later it runs, as cyclictest
+//! does. The result is a measurement, not a bound: rare delays come rarely.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,45 +17,45 @@ use serde::{Deserialize, Serialize};
 use super::core_use::{CoreLook, CoreUse};
 use crate::limits::MAX_WAKE_UPS;
 
-/// What to measure.
+/// Parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct WakeUp {
-    /// On this core.
+    /// Core to measure.
     pub core: u16,
-    /// With this priority of SCHED_FIFO.
+    /// `SCHED_FIFO` priority of the thread.
     pub priority: u8,
-    /// Between two wake-ups.
+    /// Time between two wake-ups.
     pub period: Duration,
-    /// How many; those beyond [`MAX_WAKE_UPS`] are left out.
+    /// Number of wake-ups, capped at [`MAX_WAKE_UPS`].
     pub count: u32,
 }
 
-/// How late a thread woke, in nanoseconds.
+/// Wake-up latencies in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WokenUp {
-    /// The core.
+    /// Measured core.
     pub core: u16,
-    /// How often it woke.
+    /// Number of samples.
     pub samples: u32,
-    /// The least.
+    /// Minimum.
     pub min_ns: u64,
-    /// The median.
+    /// Median.
     pub median_ns: u64,
-    /// Of a hundred, the one that only one exceeds.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// Of a thousand.
+    /// 99.9th percentile.
     pub p99_9_ns: u64,
-    /// The most.
+    /// Maximum.
     pub max_ns: u64,
-    /// What ran on the core meanwhile.
+    /// Activity on the core during the measurement.
     pub used_by: CoreUse,
 }
 
-/// Measures, on a thread of its own. Ends early at `stop`, with what there is.
+/// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any sample.
 ///
 /// # Errors
-/// The core is not there; the priority takes CAP_SYS_NICE. `None` where not one sample was taken.
+/// The core does not exist, or the priority requires CAP_SYS_NICE.
 pub fn wake_up(what: WakeUp, stop: &AtomicBool) -> io::Result<Option<WokenUp>> {
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
@@ -79,7 +79,7 @@ pub fn wake_up(what: WakeUp, stop: &AtomicBool) -> io::Result<Option<WokenUp>> {
 
 fn samples(what: WakeUp, stop: &AtomicBool) -> Vec<u64> {
     let count = what.count.min(MAX_WAKE_UPS);
-    // Pages are touched now: a page fault later would be measured too.
+    // Touches all pages, so that no page fault is measured.
     let mut late = vec![u64::MAX; count as usize];
     let mut taken = 0;
     let mut next = now() + what.period;
@@ -91,12 +91,12 @@ fn samples(what: WakeUp, stop: &AtomicBool) -> Vec<u64> {
             tv_sec: next.as_secs() as i64,
             tv_nsec: next.subsec_nanos().into(),
         };
-        // A signal wakes too early; it is slept on.
+        // A signal interrupts the sleep.
         while clock_nanosleep_absolute(ClockId::Monotonic, &time).is_err() {}
         *place = now().saturating_sub(next).as_nanos() as u64;
         taken += 1;
         next += what.period;
-        // What would have been woken for meanwhile is left out, or one delay would count as many.
+        // Missed wake-ups are skipped, so that one delay counts once.
         while next < now() {
             next += what.period;
         }
@@ -112,7 +112,7 @@ fn now() -> Duration {
 
 fn summary(core: u16, mut late: Vec<u64>, used_by: CoreUse) -> Option<WokenUp> {
     late.sort_unstable();
-    // Nearest rank: of n values the smallest that at least this share does not exceed.
+    // Nearest rank: the smallest of n values that at least this share does not exceed.
     let quantile = |per_mille: usize| {
         let rank = (late.len() * per_mille).div_ceil(1_000).max(1);
         late.get(rank - 1).copied()
@@ -159,7 +159,7 @@ mod tests {
             period: Duration::from_millis(1),
             count: 20,
         };
-        // Without the right to a priority the sampling itself is the same.
+        // Without the permission for a priority, sampling is the same.
         let late = samples(what, &AtomicBool::new(false));
         assert_eq!(late.len(), 20);
         assert!(samples(what, &AtomicBool::new(true)).is_empty());

@@ -1,4 +1,4 @@
-//! Why a plan cannot be kept for the next boot.
+//! Errors of saving a plan for the next boot.
 
 use std::fmt;
 use std::io;
@@ -6,33 +6,33 @@ use std::path::PathBuf;
 
 use crate::setting::SettingError;
 
-/// Why a plan cannot be kept for the next boot. Nothing was changed.
+/// Reason that a plan cannot be saved for the next boot. Nothing was changed.
 #[derive(Debug)]
 pub enum BootError {
-    /// The program that would be started: install it elsewhere.
+    /// The program to start does not persist: install it elsewhere.
     Program(PathBuf, Unfit),
-    /// The folder of the journal, where the plan would be saved: name another one.
+    /// The journal folder, which would hold the plan, does not persist: choose another one.
     Folder(PathBuf, Unfit),
-    /// A plan was saved there earlier, and cannot be read.
+    /// The plan saved earlier in this file cannot be read.
     Saved(PathBuf, io::Error),
-    /// What stands in the places of its files cannot be read.
+    /// The current content of the unit files cannot be read.
     Setting(SettingError),
-    /// The system does not tell what runs, or where.
+    /// The system does not report the running program or its path.
     System(io::Error),
 }
 
-/// What is wrong with a file for being needed at boots.
+/// Reason that a path cannot be used at boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// Units are UTF-8.
+    /// The path is not UTF-8, as units are.
     NotText,
-    /// It has characters that cannot stand in a unit: which.
+    /// The path contains characters, described here, that a unit cannot hold.
     Characters(&'static str),
-    /// It is in this folder, which is empty behind a boot.
+    /// The path is in this folder, which is empty after a boot.
     Temporary(PathBuf),
-    /// It is in a file system that is kept in memory.
+    /// The path is on a file system in memory.
     InMemory,
-    /// What runs is not what has this name: it was removed, or another file has taken it.
+    /// The running program was removed, or another file has taken its name.
     Replaced,
 }
 

@@ -1,7 +1,7 @@
-//! Whether a file will be there at the next boot.
+//! Persistence of a file until the next boot.
 //!
-//! What certainly goes is refused: a unit that names it would fail at each boot, and nobody looks. What may
-//! go is only told: robots do start from sticks, and programs from the folder they were built in.
+//! A path that certainly disappears is refused: its unit would fail silently at each boot. A path that may disappear
+//! only causes a warning, because robots do boot from USB sticks and run programs from build folders.
 
 use std::fs;
 use std::io;
@@ -12,31 +12,30 @@ use rustix::fs::{major, minor, statfs};
 
 use super::Unfit;
 
-/// Folders that are empty behind a boot, whatever file system they are on.
+/// Folders that are empty after a boot, on any file system.
 const TEMPORARY: [&str; 3] = ["/tmp", "/run", "/dev"];
 
-/// File systems in memory (linux/magic.h): tmpfs, ramfs.
+/// Magic numbers of file systems in memory (linux/magic.h): tmpfs, ramfs.
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// The file by which programs mark folders that others may empty (Cache Directory Tagging Specification): cargo
-/// does it with what it builds.
+/// Marker file of folders that may be emptied (Cache Directory Tagging Specification). cargo marks its build folder.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// The full name of a folder that need not be there yet, without links.
+/// Absolute path of a folder, which need not exist yet, with symbolic links resolved.
 pub(super) fn resolved(folder: &Path) -> io::Result<PathBuf> {
     let full = std::path::absolute(folder)?;
     let there = existing(&full);
     let rest = full.strip_prefix(there).unwrap_or(Path::new(""));
     let mut resolved = fs::canonicalize(there)?;
-    // Joining nothing would end it with a slash.
+    // Joining an empty path would append a slash.
     if !rest.as_os_str().is_empty() {
         resolved.push(rest);
     }
     Ok(resolved)
 }
 
-/// What of a path is there: the path, or the nearest folder above it.
+/// Longest existing prefix of a path.
 fn existing(path: &Path) -> &Path {
     let mut above = path.ancestors();
     above
@@ -44,21 +43,21 @@ fn existing(path: &Path) -> &Path {
         .unwrap_or_else(|| Path::new("/"))
 }
 
-/// Whether it can be there at a boot at all.
+/// Refuses a path that cannot exist after a boot.
 pub(super) fn check(path: &Path) -> Result<(), Unfit> {
     if let Some(folder) = TEMPORARY.iter().find(|folder| path.starts_with(folder)) {
         return Err(Unfit::Temporary(folder.into()));
     }
-    // What cannot be asked is not known to be in memory.
+    // If statfs fails, the path is not known to be in memory.
     let system = statfs(existing(path));
-    // The kernel's numbers have 32 bits, and stand in a signed word.
+    // The kernel's 32-bit magic number is in a signed word.
     match system.is_ok_and(|system| IN_MEMORY.contains(&(system.f_type as u32))) {
         true => Err(Unfit::InMemory),
         false => Ok(()),
     }
 }
 
-/// Why it may not be there, a sentence each.
+/// Reasons that a path may not exist after a boot, one sentence each.
 pub(super) fn doubts(path: &Path) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(folder) = cache_of(path) {
@@ -77,7 +76,7 @@ pub(super) fn doubts(path: &Path) -> Vec<String> {
     doubts
 }
 
-/// The folder above it that may be emptied at any time.
+/// Closest parent folder that is marked as a cache.
 fn cache_of(path: &Path) -> Option<&Path> {
     let is_marked = |folder: &&Path| {
         let tag = fs::read(folder.join(CACHE_TAG));
@@ -86,7 +85,7 @@ fn cache_of(path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).find(is_marked)
 }
 
-/// Whether it is on a disk that can be taken out, and the system is on another one.
+/// Returns whether the path is on a removable disk that is not the system's.
 fn is_removable(path: &Path) -> bool {
     let Some(disk) = disk_of(existing(path)) else {
         return false;
@@ -96,12 +95,12 @@ fn is_removable(path: &Path) -> bool {
     can_be_taken_out && disk_of(Path::new("/")) != Some(disk)
 }
 
-/// The folder of sysfs of the disk a file is on; `None`: it is on none, or on several.
+/// sysfs folder of the disk that holds a file; `None` if it has no disk or several.
 fn disk_of(path: &Path) -> Option<PathBuf> {
     let device = fs::metadata(path).ok()?.dev();
     let name = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     let device = fs::canonicalize(name).ok()?;
-    // A partition is below its disk.
+    // A partition's folder is inside its disk's.
     match device.join("partition").exists() {
         true => device.parent().map(Path::to_owned),
         false => Some(device),
@@ -138,7 +137,7 @@ mod tests {
         let of = |name: &str| resolved(&base.join(name)).expect("it can be named");
         assert_eq!(of("link/a/b"), real.join("a/b"));
         assert_eq!(of("link/../link"), real);
-        // Byte for byte: it is compared as text.
+        // Byte by byte, because it is compared as text.
         assert_eq!(of("link").as_os_str(), real.as_os_str());
         fs::remove_dir_all(base).expect("ours");
     }

@@ -1,9 +1,9 @@
-//! The unit's text, and names in it.
+//! Text of the systemd unit, and quoting in it.
 //!
-//! Names are told by the rules of systemd.syntax(7), systemd.unit(5) and systemd.service(5), which are three
-//! layers: a word in quotes, with escapes as in C; `%` for specifiers, in all names; and `$` for variables, in
-//! arguments only. The first word of `ExecStart=` is the program: variables are not looked for in it, so `$$` would
-//! be two dollars, and quotes and backslashes are refused in it, however they are escaped.
+//! Quoting has three layers (systemd.syntax(7), systemd.unit(5), systemd.service(5)): quoted words with C escapes; `%`
+//! specifiers, in all names; and `$` variables, in arguments only. The first word of `ExecStart=` is the program:
+//! variables are not expanded in it, so `$$` would stay two dollars, and quotes and backslashes are refused in it even
+//! when escaped.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use super::{BootPart, Unfit};
 use crate::limits::BOOT_TIMEOUT;
 use crate::systemd::device_of;
 
-/// A name that can be told to systemd.
+/// Path as text that a unit can hold.
 pub(super) fn name(path: &Path) -> Result<&str, Unfit> {
     let name = path.to_str().ok_or(Unfit::NotText)?;
     match name.contains(|letter: char| letter.is_control()) {
-        // A line would end there.
+        // They would end the line.
         true => Err(Unfit::Characters("control characters")),
         false => Ok(name),
     }
 }
 
-/// A name that can be told to systemd as a program's.
+/// Path as text that a unit can hold as a program.
 pub(super) fn program_name(path: &Path) -> Result<&str, Unfit> {
     let name = name(path)?;
     match has_quotes(name) {
@@ -34,14 +34,14 @@ fn has_quotes(name: &str) -> bool {
     name.contains(['"', '\'', '\\'])
 }
 
-/// The unit that starts a program with the plan in a folder, for these interfaces.
+/// Text of the unit that starts `program` with the plan in `folder`, ordered after `interfaces`.
 pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String {
     let saved = BootPart::saved(Path::new(folder));
     let devices: Vec<String> = interfaces.iter().map(|name| device_of(name)).collect();
     let devices = match devices.join(" ") {
         none if none.is_empty() => none,
-        // It need not come to be: what is about others is set all the same. To want it would have systemd wait for a
-        // missing one, a minute and a half; the program waits itself, and not as long.
+        // `After=` alone: other settings apply even if an interface is missing. `Wants=` would make systemd wait 90 s
+        // for it; the program waits itself, for a shorter time.
         devices => format!("After={devices}\n"),
     };
     format!(
@@ -67,15 +67,14 @@ pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String
     )
 }
 
-/// A path whose file systems are to be there. Quotes cannot be escaped here: of a path with some the part above
-/// them is taken.
+/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path with quotes is cut to its longest prefix
+/// without them.
 fn mount(path: &str) -> String {
     let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
     let plain = above.find(|path| !has_quotes(path)).unwrap_or("/");
     format!("\"{}\"", without_specifiers(plain))
 }
 
-/// An argument, as one word.
 fn argument(text: &str) -> String {
     let text = without_specifiers(text).replace('$', "$$");
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn a_boot_is_not_kept_waiting_for_ever_nor_tried_again_for_ever() {
         let unit = text("/usr/bin/isolane", "/var/lib/isolane", &[]);
-        // A service of this type has no limit of its own.
+        // systemd has no default timeout for this type.
         assert_has(&unit, &["Type=oneshot", "TimeoutSec=180"]);
         assert!(BOOT_TIMEOUT > BOOT_PATIENCE + 2 * NETLINK_PATIENCE);
         assert!(!unit.contains("Restart="), "{unit}");

@@ -1,8 +1,7 @@
-//! What a journal says, and no more: one line for each setting that may still have to be restored,
-//! or that a plan has set and nothing has set since.
+//! Compaction of a journal: one line per setting that may still need restoring, or whose set value is still in force.
 //!
-//! Files are kept for ever, as they were found first. What the kernel holds began anew with each
-//! boot: of earlier ones only that is kept which the last plan is still asked for.
+//! The first value of a file is kept for ever. Kernel settings start anew with each boot, so of earlier boots only
+//! those remain that the last plan still contains.
 
 use std::collections::HashMap;
 
@@ -10,37 +9,35 @@ use super::{Contents, Entry};
 use crate::apply::has_number;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-/// What the plans that were applied have come to.
+/// Combined effect of the plans applied so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::apply) struct Outcome<'a> {
-    /// Profile of the last plan, and in which run of the machine it was carried out.
+    /// Profile and boot id of the last plan.
     pub(in crate::apply) profile: &'a str,
     pub(in crate::apply) boot_id: &'a str,
-    /// It was carried out to its end.
     pub(in crate::apply) is_complete: bool,
-    /// What was set, in order, and is not set otherwise by a later plan.
+    /// Settings in force, in the order they were set.
     pub(in crate::apply) settings: Vec<Set<'a>>,
 }
 
-/// A setting that a plan has set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::apply) struct Set<'a> {
     pub(in crate::apply) boot_id: &'a str,
     pub(in crate::apply) id: &'a str,
     pub(in crate::apply) setting: &'a Setting,
-    /// What was found first: of what the kernel holds, in that run of the machine.
+    /// First value found; of a kernel setting, in that boot.
     pub(in crate::apply) before: &'a Value,
     pub(in crate::apply) to: &'a Value,
 }
 
 impl Set<'_> {
-    /// Whether it went with an earlier run of the machine than this.
+    /// Returns whether a reboot since has discarded the setting.
     pub(in crate::apply) fn has_ended(&self, boot_id: &str) -> bool {
         self.boot_id != boot_id && !self.setting.is_kept_by_a_boot()
     }
 
-    /// What stands there now, in this run of the machine; `None`: it cannot be read, or had a number that ended with a
-    /// boot, and may be something else's since.
+    /// Current value; `None` if it is unreadable, or if its interrupt or thread number is from an earlier boot and may
+    /// have been reassigned.
     pub(in crate::apply) fn now(&self, machine: &mut dyn Machine, boot_id: &str) -> Option<Value> {
         if self.has_ended(boot_id) && has_number(self.setting) {
             return None;
@@ -51,13 +48,11 @@ impl Set<'_> {
         }
     }
 
-    /// Whether this is what was set.
     pub(in crate::apply) fn is_as_set(&self, now: &Value) -> bool {
         self.to.agrees_with(self.setting, now)
     }
 }
 
-/// One line of the journal that tells what was found.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     boot_id: &'a str,
@@ -87,7 +82,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// What a line is about: a file, or a setting of the kernel in one run of it.
+    /// Key of the entry: the setting, and for a kernel setting its boot id.
     fn place(&self) -> (&'a Setting, Option<&'a str>) {
         let is_file = self.setting.is_kept_by_a_boot();
         (self.setting, (!is_file).then_some(self.boot_id))
@@ -95,7 +90,7 @@ impl<'a> Found<'a> {
 }
 
 impl Contents {
-    /// What was applied; `None` if nothing was, or it was undone.
+    /// Outcome of the applied plans; `None` if there is none, or all were undone.
     pub(in crate::apply) fn outcome(&self) -> Option<Outcome<'_>> {
         let entries = self.in_force();
         let mut applied: Option<Outcome<'_>> = None;
@@ -137,7 +132,7 @@ impl Contents {
         applied
     }
 
-    /// The entries that say the same, as few as that takes, to somebody in this run of the machine.
+    /// Smallest list of entries with the same meaning in this boot.
     pub(super) fn compacted(&self, boot_id: &str) -> Vec<Entry> {
         let entries = self.in_force();
         let is_begin = |entry: &&&Entry| matches!(entry, Entry::Begin { .. });
@@ -177,8 +172,8 @@ impl Contents {
 }
 
 impl<'a> Outcome<'a> {
-    /// Takes in a setting that was set. It comes in place of what was set there, and of what the same
-    /// step has set in an earlier run of the machine: interrupts have other numbers then.
+    /// Adds a setting. It replaces an earlier value of the same setting, and the same step's value from an earlier
+    /// boot, where interrupts had other numbers.
     fn take(&mut self, found: Found<'a>, before: &'a Value) {
         let Some(to) = found.to else {
             return;

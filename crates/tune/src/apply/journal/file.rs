@@ -1,4 +1,4 @@
-//! The journal's file: opened, added to, taken away.
+//! Journal file: creation, append and removal.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,12 +11,11 @@ use crate::apply::StateError;
 use crate::apply::state::{JOURNAL, State};
 use crate::limits::{JOURNAL_END_BYTES, MAX_BROKEN_JOURNALS, MAX_JOURNAL_BYTES};
 
-/// Its name until it is complete.
+/// File name until the journal is complete.
 const BESIDE: &str = "tune.journal.new";
-/// The name under which one that cannot be read whole is kept; a number may follow.
+/// File name of a damaged journal kept for inspection; a number may follow.
 const BROKEN: &str = "tune.journal.broken";
 
-/// A journal that is being written.
 pub(in crate::apply) struct Journal<'a> {
     state: &'a State,
     file: File,
@@ -26,11 +25,9 @@ pub(in crate::apply) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Writes a journal with what is still needed of the one before and these entries, which takes that one's place in
-    /// one piece: whenever this process is killed, the old one or the new one is there, whole.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append). The one before is as it was.
+    /// Writes a new journal with the entries still needed of `before` and with `entries`. It replaces the old one
+    /// atomically: whenever this process is killed, one of them exists, whole. Fails like [`append`](Self::append), and
+    /// leaves the old journal unchanged then.
     pub(in crate::apply) fn begin(
         state: &'a State,
         before: Option<&Contents>,
@@ -69,11 +66,9 @@ impl<'a> Journal<'a> {
         Ok(journal)
     }
 
-    /// Adds entries; they are on the disk when this returns, or none of them is in it.
-    ///
-    /// # Errors
-    /// Among others [`io::ErrorKind::FileTooLarge`]: it would be longer than what is read again. Room
-    /// for how the plan ends is kept. [`io::ErrorKind::NotFound`]: somebody has taken it away.
+    /// Appends entries. On return they are all on disk; after an error, none is in the file. Fails with
+    /// [`io::ErrorKind::FileTooLarge`] if the journal would exceed the size that is read back, including room for the
+    /// plan's end; with [`io::ErrorKind::NotFound`] if the file was deleted.
     pub(in crate::apply) fn append(
         &mut self,
         entries: impl IntoIterator<Item = Entry>,
@@ -88,14 +83,14 @@ impl<'a> Journal<'a> {
             text.push_str(&line(lines, &entry).map_err(&failed)?);
         }
         let bytes = self.bytes + text.len() as u64;
-        // At its end each line may have to be told once more: of what could not be set after all.
+        // At the end each line may be repeated once, for settings that could not be set.
         let again = text.len() as u64 + JOURNAL_END_BYTES;
         let reserve = if has_end { 0 } else { again };
         if bytes + reserve > MAX_JOURNAL_BYTES {
             return Err(failed(io::ErrorKind::FileTooLarge.into()));
         }
         self.put(text.as_bytes()).map_err(|error| {
-            // The disk is full: what could be written is not to be taken for all of it.
+            // The disk may be full: a partial entry must not stay.
             let _ = self.file.set_len(self.bytes);
             failed(error)
         })?;
@@ -106,20 +101,20 @@ impl<'a> Journal<'a> {
     fn put(&self, text: &[u8]) -> io::Result<()> {
         (&self.file).write_all(text)?;
         self.file.sync_all()?;
-        // What is written to a file that has no name any more is not kept.
+        // A deleted file accepts writes that nobody can read back.
         match self.state.is_named(&self.file, self.name)? {
             true => Ok(()),
             false => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    /// Takes it away: nothing is left to undo.
+    /// Removes the journal: nothing is left to undo.
     pub(in crate::apply) fn remove(&self) -> Result<(), StateError> {
         remove(self.state)
     }
 }
 
-/// Takes a journal away, and what an attempt to write it anew may have left.
+/// Removes the journal, and the temporary file of an interrupted rewrite.
 pub(in crate::apply) fn remove(state: &State) -> Result<(), StateError> {
     let take = || -> io::Result<()> {
         state.remove(BESIDE)?;
@@ -129,7 +124,7 @@ pub(in crate::apply) fn remove(state: &State) -> Result<(), StateError> {
     take().map_err(StateError::of(&state.journal()))
 }
 
-/// The names that damaged journals may have.
+/// Possible names of damaged journals.
 fn damaged_names() -> impl Iterator<Item = String> {
     (0..MAX_BROKEN_JOURNALS).map(|number| match number {
         0 => String::from(BROKEN),
@@ -137,11 +132,11 @@ fn damaged_names() -> impl Iterator<Item = String> {
     })
 }
 
-/// Damaged journals that rollbacks kept in the state folder: settings that they no longer tell may still be changed.
-/// They stay until somebody removes them.
+/// Damaged journals that rollbacks kept in the state folder. Settings in their unreadable lines may still be changed.
+/// They stay until the user removes them.
 ///
 /// # Errors
-/// [`StateError`]: the folder cannot be looked at, or others can write to it.
+/// [`StateError`]: the folder cannot be read, or others can write to it.
 pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
     let Some(state) = State::find(folder)? else {
         return Ok(Vec::new());
@@ -150,11 +145,8 @@ pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
     Ok(kept.map(|name| state.path_of(&name)).collect())
 }
 
-/// Keeps a journal that cannot be read whole for people to look at, out of the way of the next, and
-/// beside those that were kept before. Returns where it is.
-///
-/// # Errors
-/// Among others [`io::ErrorKind::AlreadyExists`]: too many are kept.
+/// Renames an unreadable journal, for inspection, and returns its new path. Fails with [`io::ErrorKind::AlreadyExists`]
+/// if too many are kept already.
 pub(in crate::apply) fn set_aside(state: &State) -> Result<PathBuf, StateError> {
     let take = || -> io::Result<PathBuf> {
         let aside = damaged_names().find(|name| state.is_free(name));

@@ -1,4 +1,4 @@
-//! What of a plan is saved, and what of that is carried out at boots, under which numbers.
+//! Tests of the steps that are saved, and of the numbers under which they are applied at boot.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn reliance() -> Reliance {
     }
 }
 
-/// A device with one queue, whose interrupt and instance have these numbers.
+/// Device with one queue, with this interrupt and NAPI instance.
 fn numbers(interrupt: u32, instance: u32) -> Numbers {
     Numbers {
         interrupts: BTreeMap::from([(interrupt, "eth0-TxRx-1".into())]),
@@ -119,7 +119,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
         ["queues of eth0", "/proc/sys/vm/stat_interval"]
     );
     assert!(first.relies_on.is_empty());
-    // The device has its new queues by now.
+    // The device has its new queues.
     let (second, lost) = saved.second_part(&numbers(57, 8_201));
     assert_eq!(
         settings(&second),
@@ -130,7 +130,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
         ]
     );
     assert_eq!(second.relies_on, [reliance()]);
-    // Of which interrupt 25 was nothing is known: it is told, and no other one is set.
+    // The name of interrupt 25 is unknown: its step is reported, and no other interrupt is set.
     let lost: Vec<String> = lost
         .iter()
         .map(|lost| format!("{}: {}", lost.id, lost.why))
@@ -177,7 +177,7 @@ fn what_is_put_back_is_not_set_again_after_a_boot() {
     let statistics = attribute("/proc/sys/vm/stat_interval");
     let set = step(statistics.clone(), text("1"), text("10"));
     let earlier = SavedPlan::new(plan(vec![set, affinity(24)]), numbers(24, 8_193));
-    // Found with other white space than it was planned from: that is no other value.
+    // Different white space is the same value.
     let mut back = step(statistics, text("10"), text("1 "));
     back.id = String::from("restore.statistics");
     let saved = SavedPlan::following(&plan(vec![back]), Some(earlier), numbers(24, 8_193));
@@ -188,7 +188,7 @@ fn what_is_put_back_is_not_set_again_after_a_boot() {
 fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
     let mut of_this_boot = affinity(24);
     of_this_boot.when = When::ThisBoot;
-    // This one keeps an interrupt off a core, wherever datagrams land.
+    // This step keeps an interrupt off a core, independent of receive queues.
     let mut plan = plan(vec![of_this_boot, affinity(25)]);
     plan.relies_on = vec![reliance()];
     let saved = SavedPlan::following(&plan, None, Numbers::default());

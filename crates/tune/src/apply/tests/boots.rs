@@ -1,4 +1,4 @@
-//! Plans over boots: what they rest on, what is left out, what is still told.
+//! Tests of plans over boots: reliances, skipped steps, status.
 
 use super::model::{Fault, Model, here, plan, setting, value};
 use super::*;
@@ -18,7 +18,7 @@ fn after_a_boot_files_are_restored_and_what_was_set_since() {
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
     carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
-    // The kernel begins anew; one setting has another beginning than before.
+    // The kernel restarts; one setting has another default than before.
     let boot = |machine: &mut Model| {
         machine.set(0, 3);
         machine.set(1, 0);
@@ -28,7 +28,7 @@ fn after_a_boot_files_are_restored_and_what_was_set_since() {
     rollback(&mut untouched, &second, &folder.0).expect("a journal of this machine");
     assert!(untouched.stands(&plan(&Model::new(), &[(0, 3), (1, 0), (4, 0)])));
 
-    // The same with the boot part, which sets the kernel's settings again.
+    // The same with the boot part, which sets the kernel settings again.
     let folder = Folder::new();
     let mut machine = Model::new();
     carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
@@ -73,13 +73,13 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
     assert!(matches!(refused, Err(ApplyError::OtherBoot { .. })));
     assert_eq!(machine.values, before);
     assert!(!journal_exists(&folder));
-    // At boot what stands is looked at, and rules lead where they led.
+    // At boot the steering is checked, and here the rules are as planned.
     let at_boot = apply(&mut machine, &second(), &relying, &folder.0, true, &|| {
         false
     });
     at_boot.expect("what it relies on stands");
     undo_in(&mut machine, &second(), &folder);
-    // In the boot it was made in, where it rests on nothing, and where nothing is known of boots.
+    // In the boot of the plan, without reliances, and with unknown boot ids.
     let mut unknown = of_landings.clone();
     unknown.boot_id = None;
     for (plan, here) in [
@@ -120,7 +120,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
         ["it rests on rx-gro of eth0 being off, and that is on"]
     );
     undo_in(&mut machine, &second(), &folder);
-    // Where somebody can plan again, nothing is set.
+    // Outside a boot the plan is refused, because the user can replan.
     let refused = apply(&mut machine, &here(), &steps, &folder.0, false, &|| false);
     assert!(matches!(refused, Err(ApplyError::Refused(_))));
 }
@@ -130,7 +130,7 @@ fn at_boot_what_cannot_be_read_is_left_out_and_told() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (8, 1), (2, 1)]);
-    // A file that this kernel does not have, and queueing that somebody else has set meanwhile.
+    // A file this kernel lacks, and a queueing discipline that another program has set.
     machine.values.remove(&setting(1));
     let name = String::from("fq");
     let other = Value::Qdisc(crate::facts::RootQdisc::Other { name });
@@ -166,7 +166,7 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
     carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
-    // The kernel begins anew, with another beginning than before; and the boot part sets one again.
+    // The kernel restarts with another default, and the boot part sets one of the two again.
     machine.set(0, 3);
     machine.set(1, 0);
     let again = plan(&machine, &[(0, 1)]);
@@ -207,17 +207,17 @@ fn what_ended_with_a_boot_is_told_until_somebody_plans_again() {
         told(&mut machine),
         [(setting(1), false), (setting(0), true)]
     );
-    // One that was made before the boot cannot know of it.
+    // A plan made before the boot cannot contain the other.
     apply(&mut machine, &second(), &again, &folder.0, false, &|| false).expect("it stands");
     assert_eq!(told(&mut machine).len(), 2);
-    // Nor does who learns where datagrams land ask for anything.
+    // Learning receive queues forgets no setting either.
     let mut since = again;
     since.boot_id = Some(second().boot_id);
     let state = State::make(&folder.0).expect("a temporary folder");
     let learning = Occasion::Learning;
     apply_locked(&mut machine, &second(), &since, &state, learning, &|| false).expect("it stands");
     assert_eq!(told(&mut machine).len(), 2);
-    // One that was made since would ask for it.
+    // A plan made since the boot would contain it.
     apply(&mut machine, &second(), &since, &folder.0, false, &|| false).expect("it stands");
     assert_eq!(told(&mut machine), [(setting(0), true)]);
     let more = plan(&machine, &[(2, 1)]);
@@ -231,7 +231,7 @@ fn what_stands_after_a_boot_is_looked_after_though_a_plan_does_not_mention_it() 
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1)]);
     carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
-    // The kernel begins with one of them as it was set.
+    // The kernel's default of one setting equals the applied value.
     machine.set(0, 0);
     let mut since = plan(&machine, &[(0, 1)]);
     since.boot_id = Some(second().boot_id);
@@ -256,7 +256,7 @@ fn a_number_of_an_earlier_boot_is_not_looked_at() {
         .values
         .insert(pin.clone(), steps.steps[0].from.clone());
     carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
-    // Another device's now, and where that one was planned to be, as it happens.
+    // The number belongs to another device, whose value happens to be the planned one.
     let told = status(&mut machine, &second(), &folder.0).expect("a journal");
     let told = told.expect("a plan is applied").settings;
     assert_eq!(told.len(), 1);

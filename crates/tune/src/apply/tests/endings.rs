@@ -1,4 +1,4 @@
-//! How plans end: with a journal that can be told so, or not, and with what they rely on, or without.
+//! Tests of how plans end: with and without a writable journal, and with and without their reliances.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
     assert_eq!(told(&mut machine, &here()), (false, true, 2));
     carry_out(&mut machine, &steps, &folder).expect("nothing is left to do");
     assert_eq!(told(&mut machine, &here()), (true, true, 2));
-    // All stands after a boot too.
+    // All settings persist over a boot.
     assert_eq!(told(&mut machine, &at_boot(2)), (true, false, 2));
     let again = apply(&mut machine, &at_boot(2), &steps, &folder.0, true, &|| {
         false
@@ -39,7 +39,7 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
     assert_eq!(journal_bytes(&folder), bytes, "nothing is left to tell");
 }
 
-/// A machine on which somebody does something else at one operation.
+/// Machine on which another program acts at one operation.
 struct Meddling<'a> {
     machine: &'a mut Model,
     operations: Cell<usize>,
@@ -122,7 +122,7 @@ fn what_a_plan_relies_on_must_still_stand_at_its_end() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let before = machine.values.clone();
-    // Another number of queues resets the table that it relies on.
+    // A new number of queues resets the table that the plan relies on.
     let mut steps = plan(&machine, &[(0, 1), (6, 2)]);
     steps.relies_on = vec![Reliance {
         setting: setting(7),

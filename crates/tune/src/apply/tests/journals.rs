@@ -1,4 +1,4 @@
-//! What the journal keeps over many plans and boots.
+//! Tests of the journal over many plans and boots.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub(super) fn journal_bytes(folder: &Folder) -> u64 {
     metadata.expect("it is kept").len()
 }
 
-/// What others have set, in numbers of the model whose settings have nothing to do with others.
+/// Settings that another program has changed, by the model's number: those without side effects.
 fn foreign() -> impl Strategy<Value = (usize, u32)> {
     (prop_oneof![0..4_usize, Just(model::SETTINGS - 1)], 0..4_u32)
 }
@@ -34,7 +34,7 @@ fn after_a_thousand_boots_the_journal_is_short_and_restores_what_was_found_first
     };
     let mut longest = 0;
     for boot in 0..1_000 {
-        // The kernel begins anew, and gives interrupts other numbers.
+        // The kernel restarts, and interrupts get other numbers.
         machine.set(0, 3);
         machine.set(1, 0);
         machine
@@ -121,7 +121,7 @@ fn what_a_plan_found_that_was_undone_is_forgotten() {
     let told = status(&mut machine, &here(), &folder.0).expect("a journal");
     let told = told.expect("the first plan is applied");
     assert_eq!((told.settings.len(), told.is_complete), (1, true));
-    // Somebody sets what the second plan has nothing to do with any more.
+    // Another program changes a setting that only the undone second plan contained.
     machine.set(1, 3);
     undo(&mut machine, &folder);
     assert!(machine.stands(&plan(&Model::new(), &[(0, 0), (1, 3), (2, 0)])));
@@ -136,7 +136,7 @@ fn a_journal_of_another_version_is_left_alone() {
         carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
         let path = folder.0.join("tune.journal");
         let known = fs::read_to_string(&path).expect("it is kept");
-        // As another version writes its first line.
+        // First line as another version writes it.
         let said = r#"{"number":1,"entry":{"is":"begin","schema":"FORM","more":1}"#;
         let said = said.replace("FORM", form);
         let line = journal::with_checksum(&said);
@@ -186,7 +186,7 @@ fn damaged_journals_are_kept_each() {
     }
 }
 
-/// What a journal comes to: for a rollback, and for who asks what is applied.
+/// Meaning of a journal: original values, and applied settings.
 fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option<Vec<String>>) {
     let applied = contents.outcome().map(|applied| {
         let settings = applied.settings.iter();
@@ -201,8 +201,8 @@ fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option
     (contents.originals_since(boot_id), applied)
 }
 
-/// A plan in a journal: how many boots after the one before, whether at a boot, what it found and set (or not), and
-/// how it ended.
+/// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not), and
+/// ending.
 type Told = (u32, bool, Vec<(usize, u32, bool)>, u8);
 
 fn told() -> impl Strategy<Value = Told> {
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(before.check(), Ok(()));
         Journal::begin(&state, Some(&before), &boot_id, []).expect("it can be written");
         let after = read();
-        // Nothing is left of plans that were undone; the next one writes its beginning with it.
+        // Nothing is left of undone plans; the next plan writes its own `Begin`.
         prop_assert!(after.check().is_ok() || after.entries.is_empty());
         prop_assert_eq!(meaning(&before, &boot_id), meaning(&after, &boot_id));
         prop_assert!(after.entries.len() <= before.entries.len());
@@ -270,7 +270,7 @@ proptest! {
     ) {
         let folder = Folder::new();
         let mut machine = Model::new();
-        // What stood before the first plan that was carried out and changed it.
+        // Values before the first completed plan that changed each setting.
         let mut originals: HashMap<Setting, Value> = HashMap::new();
         for (steps, is_failing, (number, which)) in &plans {
             let before = machine.values.clone();

@@ -1,5 +1,5 @@
-//! Plans carried out on machines that fail, ignore, lose a device, or die, wherever they like: what
-//! was not carried out to its end is undone, and what was is undone by a rollback.
+//! Tests of plans on machines that fail, ignore writes, lose a device, or die, at any operation. Incomplete plans are
+//! undone at once, complete ones by a rollback.
 
 mod boots;
 mod endings;
@@ -57,7 +57,7 @@ fn what_was_found_first_is_restored_however_many_plans_came_after() {
         let plan = plan(&machine, &[(0, value), (6, value)]);
         carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
     }
-    // One that fails leaves what the one before it set.
+    // A failing plan leaves the settings of the plan before it.
     let third = machine.values.clone();
     let plan = plan(&machine, &[(0, 1), (1, 1)]);
     machine.faults.push((1, Fault::Fails));
@@ -83,7 +83,7 @@ fn an_interrupt_that_nobody_can_move_is_left_out_and_the_rest_is_carried_out() {
         machine.values[&model::setting(1)],
         before[&model::setting(1)]
     );
-    // Nobody has changed it: it stands as it was found.
+    // The setting has its original value, so no change by others is reported.
     let status = status(&mut machine, &here(), &folder.0).expect("a journal");
     let status = status.expect("a plan was carried out");
     assert!(status.settings.iter().all(|it| it.stands), "{status:?}");
@@ -109,7 +109,7 @@ fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_stops_nobody() {
         undo(&mut machine, &folder);
         assert_eq!(machine.values, before, "{fault:?}");
     }
-    // One that has gone, or was moved, since the plan was made.
+    // The interrupt disappeared, or was moved, after planning.
     let folder = Folder::new();
     let mut machine = Model::new();
     let mut steps = plan(&machine, &[(0, 1), (1, 1)]);
@@ -134,7 +134,7 @@ fn a_stale_plan_and_one_of_another_machine_change_nothing() {
         }
         other => panic!("{other:?}"),
     }
-    // At boot what stands there may be anything, and what was planned is set.
+    // At boot any current value is accepted, and the planned one is set.
     let at_boot = apply(&mut machine, &here(), &stale, &folder.0, true, &|| false);
     assert_eq!(at_boot.expect("at boot").unexpected, ["step.1"]);
     undo(&mut machine, &folder);
@@ -170,7 +170,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
     }
     machine.set(9, 0);
     assert_eq!(machine.values, before);
-    // What the plan sets itself need not stand before.
+    // A reliance that the plan itself sets need not hold before.
     plan.relies_on.push(Reliance {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),
@@ -263,7 +263,7 @@ fn two_at_once_are_refused() {
     carry_out(&mut machine, &plan, &folder).expect("it is free");
 }
 
-/// Somebody who can write to the folder above moves the folder that was looked at, and puts one of his own there.
+/// A user who can write to the parent folder renames the checked folder, and creates another in its place.
 #[test]
 fn the_folder_that_was_looked_at_is_used_whatever_takes_its_place() {
     let folder = Folder::new();
@@ -291,7 +291,7 @@ fn the_folder_that_was_looked_at_is_used_whatever_takes_its_place() {
     assert_eq!(names(&moved), ["tune.journal", "tune.lock"]);
     assert!(names(&path).is_empty(), "{:?}", names(&path));
 
-    // What stands there is not believed: it would be written to the machine.
+    // The forged journal is ignored: root would write its values to the machine.
     let forged = fs::read(moved.join("tune.journal")).expect("ours");
     let forged = String::from_utf8(forged).expect("JSON");
     fs::write(path.join("tune.journal"), &forged[..forged.len() / 2]).expect("ours");
@@ -376,10 +376,10 @@ proptest! {
         let mut machine = Model::new();
         let before = machine.clone();
         let plan = plan(&machine, &steps);
-        // Nothing the process does from there on reaches the machine.
+        // The process is dead: nothing more reaches the machine.
         machine.dead_from = Some(killed_at);
         let _ = carry_out(&mut machine, &plan, &folder);
-        // The rollback is killed too, and called again.
+        // The rollback is killed too, and repeated.
         machine.operations = 0;
         machine.dead_from = Some(rolled_back_until);
         let _ = rollback(&mut machine, &here(), &folder.0);

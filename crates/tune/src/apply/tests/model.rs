@@ -1,4 +1,4 @@
-//! A machine in memory, with side effects as devices have them, and faults.
+//! In-memory machine with the side effects of devices, and with faults.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,32 @@ use crate::facts::{Queues, RootQdisc};
 use crate::plan::{Identity, Plan, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-/// Settings there are: four attributes, two documents in a folder that is missing, and of a device
-/// queues, table, root queueing and an offload.
+/// Number of settings: four attributes, two documents in a missing folder, and a device's queues, table, root queueing
+/// discipline and offload.
 pub(super) const SETTINGS: usize = 10;
 const FOLDER: &str = "/etc/isolane.d";
 const ENTRIES: u32 = 8;
 
-/// What goes wrong at one operation that sets something.
+/// Fault of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is refused, once.
+    /// One write fails.
     Fails,
-    /// It is accepted and has no effect, once.
+    /// One write succeeds without effect.
     Ignores,
-    /// The kernel lets nobody do it.
+    /// The kernel does not allow the change.
     Immovable,
-    /// The device is gone from then on.
+    /// The device disappears for good.
     Vanishes,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) values: BTreeMap<Setting, Value>,
-    /// At which operation, counted from 0.
+    /// Faults, by index of the operation.
     pub(super) faults: Vec<(usize, Fault)>,
-    /// Operations that set something.
     pub(super) operations: usize,
-    /// From this one on nothing is reached any more.
+    /// First operation that does not reach the machine.
     pub(super) dead_from: Option<usize>,
     pub(super) has_vanished: bool,
 }
@@ -49,17 +48,17 @@ impl Model {
             has_vanished: false,
         };
         model.values.insert(folder(), Value::Absent);
-        // A table of a person's own, which a device that gets other queues forgets.
+        // A table set by the user, which a new number of queues resets.
         model.values.insert(setting(7), Value::Table(vec![0; 8]));
         model
     }
 
-    /// Somebody else sets something.
+    /// Changes a setting as another program.
     pub(super) fn set(&mut self, number: usize, to: u32) {
         self.values.insert(setting(number), value(number, to));
     }
 
-    /// Whether all that a plan sets stands.
+    /// Returns whether all settings of a plan hold.
     pub(super) fn stands(&self, plan: &Plan) -> bool {
         let last: BTreeMap<&Setting, &Value> = plan
             .steps
@@ -70,7 +69,7 @@ impl Model {
             .all(|(setting, value)| self.values.get(setting) == Some(value))
     }
 
-    /// Whether all is as it was, but for what vanished.
+    /// Returns whether all settings are as in `before`, except those that vanished.
     pub(super) fn is_as(&self, before: &Model) -> bool {
         before
             .values
@@ -124,7 +123,6 @@ pub(super) fn setting(number: usize) -> Setting {
     }
 }
 
-/// One of four values of a setting.
 pub(super) fn value(number: usize, which: u32) -> Value {
     match (number, which) {
         (4 | 5, 0) => Value::Absent,
@@ -153,7 +151,7 @@ pub(super) fn here() -> Here {
     }
 }
 
-/// A plan for a machine: settings by number, and which of its values each is to have.
+/// Plan for a machine, from numbers of settings and of their values.
 pub(super) fn plan(machine: &Model, steps: &[(usize, u32)]) -> Plan {
     let mut values = machine.values.clone();
     let mut step = |(place, (number, which)): (usize, &(usize, u32))| {

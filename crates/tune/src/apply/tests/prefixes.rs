@@ -1,4 +1,4 @@
-//! Whatever a crash, or something worse, leaves of the journal: what can be read is restored.
+//! Tests of damaged journals: every readable original value is restored.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use super::model::{Model, here, plan};
 use super::*;
 use crate::apply::journal;
 
-/// The steps of these tests: attributes, a document in a folder that is missing, and queues.
+/// Steps of these tests: attributes, a document in a missing folder, and queues.
 const STEPS: [(usize, u32); 5] = [(0, 1), (4, 1), (6, 2), (7, 1), (9, 1)];
 
-/// A journal's bytes, and the machine after each operation of the plan that it is of.
+/// Bytes of a journal, and the machine after each operation of its plan.
 fn recorded() -> (Vec<u8>, Model, Vec<Model>) {
     let before = Model::new();
     let plan = plan(&before, &STEPS);
@@ -30,8 +30,7 @@ fn recorded() -> (Vec<u8>, Model, Vec<Model>) {
     (journal, before, states)
 }
 
-/// Settings that a journal tells of: but a folder cannot go while a document is left in it of which
-/// nothing is told.
+/// Settings that a journal can restore. A folder is excluded while an unlisted document is in it.
 fn readable(bytes: &[u8]) -> Vec<Setting> {
     let originals = journal::parse(bytes)
         .originals_since(&here().boot_id)
@@ -53,7 +52,7 @@ fn with_journal(bytes: &[u8]) -> Folder {
 fn a_journal_cut_in_its_last_line_restores_whatever_was_done_by_then() {
     let (bytes, before, states) = recorded();
     assert!(states.len() > STEPS.len());
-    // That line is added when all was set: it may have been at it when the power failed.
+    // The last line is appended after all changes: power may fail while it is written.
     for length in last_line(&bytes)..=bytes.len() {
         for state in &states {
             let folder = with_journal(&bytes[..length]);
@@ -66,7 +65,6 @@ fn a_journal_cut_in_its_last_line_restores_whatever_was_done_by_then() {
     }
 }
 
-/// Where its last line begins.
 fn last_line(bytes: &[u8]) -> usize {
     let before = bytes[..bytes.len() - 1].iter();
     before
@@ -101,7 +99,7 @@ fn a_journal_that_lost_more_than_its_last_line_says_so_and_what_is_left_is_resto
     }
 }
 
-/// Also where another plan was carried out on top, whose lines begin anew.
+/// A second plan on top starts its lines anew.
 #[test]
 fn a_journal_of_two_plans_that_lost_the_second_says_so() {
     let folder = Folder::new();

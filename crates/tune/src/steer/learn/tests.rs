@@ -1,4 +1,4 @@
-//! What is learnt of a hash is what it does, and nothing else is claimed.
+//! Tests that the learner's results match the device, and that it claims nothing else.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ fn address(bits: u32) -> Ipv4Addr {
     Ipv4Addr::from(bits)
 }
 
-/// A device with this key, asked as [`rounds`] says; the learner, and how many datagrams it took.
+/// Learns a device with this key by [`rounds`]. Returns the learner and the number of datagrams.
 fn learn(
     key: &[u8],
     entries: usize,
@@ -35,7 +35,7 @@ fn learn(
 }
 
 proptest! {
-    /// For every key, table and number of queues: what is told of any ports is what the device does.
+    /// For every key, table and number of queues, results for any ports match the device.
     #[test]
     fn after_the_rounds_the_entry_of_every_port_is_known(
         key in any::<[u8; 16]>(),
@@ -66,7 +66,7 @@ proptest! {
         }
     }
 
-    /// Nothing is claimed that was not seen to follow.
+    /// Results follow from the observations alone.
     #[test]
     fn what_is_claimed_after_any_datagrams_is_true(
         key in any::<[u8; 16]>(),
@@ -123,7 +123,7 @@ fn a_table_of_128_entries_and_two_queues_takes_45_datagrams() {
 
 #[test]
 fn a_table_that_cannot_be_set_tells_queues_where_it_tells_bits() {
-    // Four queues in turn tell the two lowest bits, which are all that queues depend on.
+    // Four queues in turn determine the two lowest bits, on which alone the queue depends.
     let table: Vec<u32> = (0..128).map(|entry| entry % 4).collect();
     let key = [0x3c; 16];
     let mut learner = Learner::new(128).expect("a table");

@@ -1,4 +1,4 @@
-//! The side of a learning that asks over the network.
+//! Network side of learning.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,6 @@ use super::{LearnError, Lesson};
 use crate::limits::MAX_QUESTIONS_A_PROBE;
 use crate::steer::{Tuple, probed_ports};
 
-/// Asks, with a socket for each of its ports.
 pub(super) struct Asker<'a> {
     lesson: &'a Lesson,
     sockets: BTreeMap<u16, ProbeSocket>,
@@ -20,7 +19,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// With all its sockets, so that it fails before any table is set.
+    /// Opens all sockets first, so that a failure precedes the first table change.
     pub(super) fn new(lesson: &'a Lesson) -> Result<Self, LearnError> {
         let [_, ports] = probed_ports();
         make_room(ports.len(), lesson.queues);
@@ -38,9 +37,9 @@ impl<'a> Asker<'a> {
         })
     }
 
-    /// The queue that an answer comes by which is this datagram.
+    /// Receive queue of an answer whose addresses and ports are those of `datagram`.
     pub(super) fn landing(&mut self, datagram: Tuple) -> Result<u32, LearnError> {
-        // Rounds name no other ports.
+        // Rounds contain no other ports.
         let Some(socket) = self.sockets.get(&datagram.destination_port) else {
             return Err(LearnError::Place(PlaceError::Silent));
         };

@@ -1,4 +1,4 @@
-//! Why nothing was learnt.
+//! Errors of learning.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use crate::apply::{ApplyError, Left};
 use crate::setting::SettingError;
 use crate::steer::Contradiction;
 
-/// Why nothing was learnt. But for [`LearnError::Left`] the device is as before.
+/// Reason that learning failed. Except for [`LearnError::Left`], the device is as before.
 #[derive(Debug)]
 pub enum LearnError {
-    /// The device has no table that can be set.
+    /// The device has no settable table.
     Table(SettingError),
-    /// Queues are told apart by at least two of them, and tables are a power of two long.
+    /// Learning needs at least two queues, and a table whose length is a power of two.
     Unfit {
-        /// Queues that receive.
+        /// Number of receive queues.
         queues: u32,
-        /// Entries of the table.
+        /// Number of table entries.
         entries: usize,
     },
-    /// A table could not be set, or not put back.
+    /// A table could not be set or restored.
     Apply(ApplyError),
-    /// The table could not be put back.
+    /// Settings that could not be restored.
     Left(Vec<Left>),
-    /// Nobody could be asked.
+    /// The peer could not be asked.
     Place(PlaceError),
-    /// What was seen cannot be of the hash that devices have.
+    /// Observations contradict the Toeplitz hash.
     Contradiction(Contradiction),
-    /// An earlier plan, or an earlier learning, was killed half-way.
+    /// An earlier plan or learning was killed before its end.
     Unfinished,
-    /// It was told to stop.
+    /// Stopped on request.
     Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! Learning on a device in memory, whose hash has a key that it does not tell.
+//! Tests of learning on an in-memory device with a hidden hash key.
 
 mod killed;
 
@@ -17,7 +17,7 @@ const KEY: [u8; 16] = *b"sixteen byte key";
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// A device with a table of 128 entries; its hash takes ports in once it is told to.
+/// Device with a table of 128 entries. Its hash includes ports once that is enabled.
 #[derive(Clone, Debug)]
 struct Device(Rc<RefCell<BTreeMap<Setting, Value>>>);
 
@@ -47,7 +47,6 @@ impl Device {
         self.0.borrow().clone()
     }
 
-    /// Where a datagram comes to.
     fn queue(&self, mut datagram: Tuple) -> u32 {
         let settings = self.settings();
         if settings[&ports()] == Value::Switch(false) {
@@ -83,7 +82,7 @@ fn here() -> Here {
     }
 }
 
-/// Learns with a network that brings datagrams where this says, instead of sockets.
+/// Learns over a function that returns receive queues, instead of sockets.
 fn taught(
     device: &mut dyn Machine,
     folder: &Folder,
@@ -164,7 +163,7 @@ fn after_a_learning_that_was_killed_nothing_is_learnt_before_a_rollback() {
     let folder = Folder::new();
     let mut device = Device::new();
     let before = device.settings();
-    // What a killed one leaves: its first table, and a journal that tells.
+    // State after a kill: the first table, and the journal with its plan.
     let found = found(&mut device, "eth0").expect("a table");
     let first = plan(&here(), &found, |setting| match setting {
         Setting::RssTable { .. } => Value::Table(vec![1; 128]),

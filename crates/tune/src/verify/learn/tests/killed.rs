@@ -1,12 +1,12 @@
-//! A learning that is killed, at each call that it makes to the machine and each question it asks: a rollback
-//! restores what was found, and until then nothing more is learnt.
+//! Tests of learning that is killed at each access to the machine and at each question: a rollback restores the
+//! original values, and until then learning is refused.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::*;
 
-/// A machine, and the call at which the process on it is killed, counted from 1.
+/// Machine, and the call (from 1) at which its process is killed.
 struct Killing {
     device: Device,
     calls: Rc<Cell<usize>>,
@@ -17,7 +17,7 @@ impl Killing {
     fn call(calls: &Cell<usize>, at: usize) {
         calls.set(calls.get() + 1);
         if calls.get() == at {
-            // Nothing but the stack is cleared away behind it, and nobody is told.
+            // Unwinds the stack without calling the panic hook.
             resume_unwind(Box::new("killed"));
         }
     }
@@ -35,7 +35,7 @@ impl Machine for Killing {
     }
 }
 
-/// Learns, and is killed at one call; how many calls were made, and whether it came to an end.
+/// Learns until it is killed at one call. Returns the number of calls, and whether it completed.
 fn killed(device: &Device, folder: &Folder, at: usize) -> (usize, bool) {
     let calls = Rc::new(Cell::new(0));
     let mut machine = Killing {
@@ -53,13 +53,12 @@ fn killed(device: &Device, folder: &Folder, at: usize) -> (usize, bool) {
     (calls.get(), ended.is_ok())
 }
 
-/// Learns on a device that works.
 fn learnt(device: &mut Device, folder: &Folder) -> Result<Learner, LearnError> {
     let network = device.clone();
     taught(device, folder, 2, |datagram| Ok(network.queue(datagram)))
 }
 
-/// Kills at each call, each time on a machine that `prepare` has set up in this folder.
+/// Kills at each call in turn, each time on a machine set up by `prepare` in this folder.
 fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
     let prepared = || {
         let (folder, mut device) = (Folder::new(), Device::new());
@@ -69,7 +68,7 @@ fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
     let before = Device::new().settings();
     let (folder, device) = prepared();
     let (calls, has_ended) = killed(&device, &folder, 0);
-    // Seven tables, each of two settings that are read, set and read back; and 45 questions.
+    // Seven tables, each with two settings that are read, set and read back; and 45 questions.
     assert!(has_ended && calls > 7 * 4 + 45, "{calls}");
     let mut has_differed = 0;
     for at in 1..=calls {
@@ -90,7 +89,7 @@ fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
         assert!(!journal.exists(), "killed at call {at}");
         learnt(&mut device, &folder).expect("it can be learnt now");
     }
-    // All but the first calls, which look, and the last ones, which look again.
+    // All but the first calls, which only read, and the last ones, which read again.
     assert!(has_differed * 10 > calls * 8, "{has_differed} of {calls}");
 }
 
