@@ -11,8 +11,7 @@
 //! settings only promise: where datagrams land and leave, and how late threads wake. [`steer`] knows where a receive
 //! hash brings datagrams. [`export()`] writes plans in the forms of other tools.
 //!
-//! Beside them, for those who ask why nothing arrives: what packet filters do with a port
-//! ([`packet_filters`]), which starts the system's own tools to list their rules.
+//! [`packet_filters`] says whether a rule may drop datagrams to a port; it runs the system's own tools to list the rules.
 
 #![forbid(unsafe_code)]
 
@@ -45,7 +44,7 @@ pub use facts::{
     Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes, RootQdisc,
     Scheduling, Timestamps, TrafficClasses,
 };
-pub use filters::{Chain, Direction, PacketFilters, Rules, Verdict, packet_filters};
+pub use filters::{Direction, PacketFilters, Verdict, packet_filters};
 pub use isolane_model::Tuning;
 pub use machine::ThisMachine;
 pub use needs::{DescribedFlow, DescribedPlace, NeededTopic, Needs, Way};
