@@ -42,8 +42,6 @@ pub struct Device {
     pub deferred_interrupts: Option<u32>,
     /// Whether receive work runs in threads.
     pub threaded: Option<bool>,
-    /// Cores that each receive queue's frames are handed to (`rps_cpus`), by queue, ascending.
-    pub receive_cores: Vec<Vec<u16>>,
 }
 
 /// Queues of a device.

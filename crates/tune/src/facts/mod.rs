@@ -138,8 +138,6 @@ pub struct Rights {
     pub realtime_priority_limit: Option<u64>,
     /// The memory that may be locked without CAP_IPC_LOCK (RLIMIT_MEMLOCK), in bytes.
     pub locked_memory_limit_bytes: Option<u64>,
-    /// Descriptors this process may have (RLIMIT_NOFILE).
-    pub descriptor_limit: Option<u64>,
     /// Sockets of the family AF_XDP.
     pub af_xdp: Permission,
 }
@@ -190,14 +188,10 @@ pub struct Network {
     pub rmem_default_bytes: Option<u64>,
     /// The largest a socket may ask for, in bytes.
     pub rmem_max_bytes: Option<u64>,
-    /// The same for sending, in bytes.
-    pub wmem_max_bytes: Option<u64>,
     /// Packets a core queues between interface and stack.
     pub netdev_max_backlog: Option<u64>,
     /// Microseconds a socket that reads polls the interface; 0: none.
     pub busy_read_us: Option<u64>,
-    /// Groups a socket may join.
-    pub igmp_max_memberships: Option<u64>,
     /// First and last port the kernel gives away.
     pub local_ports: Option<(u16, u16)>,
     /// Ports it never gives away, as ranges.

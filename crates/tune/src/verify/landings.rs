@@ -140,12 +140,6 @@ impl Pair {
     fn is_silent(&self) -> bool {
         self.there == Landing::default()
     }
-
-    /// Whether every question landed on that queue there, every answer on that one here, and none was
-    /// lost.
-    pub fn lands_on(&self, there: u32, back: u32) -> bool {
-        self.lost == 0 && self.there.only() == Some(there) && self.back.only() == Some(back)
-    }
 }
 
 /// Why nothing could be asked.
