@@ -1,59 +1,32 @@
-//! What the packet filters of this network namespace do with a datagram to a port: rules of nftables and iptables,
-//! as far as this process may read them.
+//! Packet filters of this network namespace: may a rule drop a UDP datagram to a port?
 //!
-//! [`packet_filters`] asks the tools of the system for their rules, which takes the right CAP_NET_ADMIN and a few
-//! seconds at most. Rules of `iptables` lie among those of nftables, or, of its older form, in tables of their own,
-//! which a datagram passes as well: where the kernel has such tables, their tool is asked too. Where it has none that tool is
-//! left alone, since asking it makes them.
-//! [`PacketFilters::verdict`] follows the chains as the kernel does, for a UDP datagram of which nothing but
-//! port and direction is known. So a rule with further conditions (an address, an interface, a state) does perhaps
-//! what it says, and where that decides the answer it is [`Verdict::Perhaps`].
+//! [`packet_filters`] reads the rules with `nft` (those that iptables-nft made are among them), and with
+//! `iptables-legacy-save` where the kernel has tables of iptables-legacy. That tool is left alone elsewhere, since it
+//! could make such tables. Both need CAP_NET_ADMIN.
+//!
+//! The answer is conservative. A drop is certain only where a base chain itself says so: by a rule for every UDP
+//! datagram to the port, or by its policy, with nothing before it that may accept. A drop with a further condition, in
+//! another chain, or of a chain that sees only some datagrams may happen; so may one by what is not known.
 
-mod iptables;
-mod nft;
 mod tool;
 
-use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
-use self::tool::Patience;
-use crate::limits::MAX_CHAIN_DEPTH;
+use serde_json::Value;
+
+use self::tool::{Patience, answer};
 
 /// What could be read of packet filters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PacketFilters {
-    /// The rules.
-    Read {
-        /// By the tools that told them.
-        rules: Vec<Rules>,
-        /// Why others, which there are, could not be read.
-        unread: Option<String>,
-    },
-    /// Why they could not be read.
-    Unreadable(String),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketFilters {
+    /// The tools that printed rules: `nft`, `iptables-legacy`.
+    pub read_by: Vec<&'static str>,
+    /// Why rules that there are, or may be, were not read.
+    pub unreadable: Option<String>,
+    chains: Chains,
 }
 
-/// The rules that a tool told of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// `nft`, `iptables` or `iptables-legacy`.
-    pub tool: &'static str,
-    /// The chains.
-    pub chains: Vec<Chain>,
-}
-
-/// Rules in their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chain {
-    /// Its table and name, as people know it.
-    pub(crate) name: String,
-    /// Where packets enter it; `None`: from other chains only.
-    pub(crate) hook: Option<Direction>,
-    /// Whether what comes to its end is dropped.
-    pub(crate) drops_rest: bool,
-    pub(crate) rules: Vec<Rule>,
-}
-
-/// Which way a datagram goes.
+/// Direction of a datagram, as seen from this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To this host.
@@ -62,331 +35,573 @@ pub enum Direction {
     Out,
 }
 
-/// A rule, as far as it is understood.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rule {
-    pub(crate) conditions: Conditions,
-    pub(crate) action: Action,
-    /// As people know it.
-    pub(crate) text: String,
-}
-
-/// Which datagrams a rule is for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Conditions {
-    /// Destination ports; `None`: all.
-    pub(crate) ports: Option<Vec<(u16, u16)>>,
-    /// It is about something else than UDP over IPv4.
-    pub(crate) is_other_protocol: bool,
-    /// There is a condition that is not understood, or of which nothing is known here.
-    pub(crate) has_more: bool,
-}
-
-/// What a rule does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Nothing that ends the way: it counts, or marks.
-    #[default]
-    Continue,
-    /// Something that is not followed: it may let the datagram pass or drop it.
-    Unknown,
-    Accept,
-    Drop,
-    Return,
-    /// Goes through another chain, and comes back; false: does not come back.
-    Enter(String, bool),
-}
-
-/// What becomes of a datagram.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// Fate of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passes.
+    /// No rule drops it.
     Passes,
-    /// It is dropped, by this rule.
+    /// This rule drops it.
     Dropped(String),
-    /// This rule drops it under conditions that are not known here.
+    /// This rule may drop it.
     Perhaps(String),
 }
 
-/// How far a datagram came in a chain.
-enum Way {
-    Ended(Verdict),
-    /// To the end; with the first rule that may have ended it.
-    Through(Option<String>),
+/// Chains by tool, family, table and name.
+type Chains = BTreeMap<String, Chain>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Chain {
+    /// `None`: packets enter it from other chains only.
+    hook: Option<Direction>,
+    /// It sees only some datagrams: those of one interface or of a bridge, or the first of a connection.
+    is_partial: bool,
+    /// Policy drop.
+    drops_rest: bool,
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rule {
+    /// Destination ports; `None`: all.
+    ports: Option<Vec<(u16, u16)>>,
+    /// It is about something else than UDP over IPv4.
+    is_other_protocol: bool,
+    /// It has a further condition.
+    has_more: bool,
+    action: Action,
+    text: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Action {
+    /// It counts, logs or marks.
+    #[default]
+    Nothing,
+    Accept,
+    Drop,
+    Return,
+    Jump(String),
+    Unknown,
+}
+
+/// What a chain does with a datagram.
+#[derive(Default)]
+struct Effect {
+    may_accept: bool,
+    /// The first rule that may drop it.
+    dropped_by: Option<String>,
+    /// That rule drops it in any case.
+    is_certain: bool,
 }
 
 impl PacketFilters {
-    /// What becomes of a UDP datagram over IPv4 to this port. A rule is named with its tool.
+    /// No rules, for this reason.
+    pub fn unreadable(why: String) -> Self {
+        Self {
+            unreadable: Some(why),
+            ..Self::default()
+        }
+    }
+
+    /// Fate of a UDP datagram over IPv4 to this port.
     pub fn verdict(&self, direction: Direction, port: u16) -> Verdict {
-        let Self::Read { rules, .. } = self else {
-            return Verdict::Passes;
-        };
-        let mut perhaps = None;
-        for rules in rules {
-            let of_tool = |rule: String| format!("{}: {rule}", rules.tool);
-            match rules.verdict(direction, port) {
-                Verdict::Dropped(rule) => return Verdict::Dropped(of_tool(rule)),
-                Verdict::Perhaps(rule) => {
-                    perhaps = perhaps.or_else(|| Some(Verdict::Perhaps(of_tool(rule))));
-                }
-                Verdict::Passes => {}
+        let mut verdict = Verdict::Passes;
+        // A datagram passes every base chain of the hook: one that drops is enough.
+        for (name, chain) in &self.chains {
+            if chain.hook != Some(direction) {
+                continue;
+            }
+            let effect = self.effect(name, port, &mut BTreeSet::new());
+            match effect.dropped_by {
+                Some(rule) if effect.is_certain => return Verdict::Dropped(rule),
+                Some(rule) if verdict == Verdict::Passes => verdict = Verdict::Perhaps(rule),
+                _ => {}
             }
         }
-        perhaps.unwrap_or(Verdict::Passes)
+        verdict
     }
-}
 
-impl Rules {
-    fn verdict(&self, direction: Direction, port: u16) -> Verdict {
-        let chains = &self.chains;
-        let mut perhaps = None;
-        // Every chain of the hook is asked: one that drops is enough.
-        for chain in chains.iter().filter(|chain| chain.hook == Some(direction)) {
-            let verdict = match way(chains, chain, port, 0) {
-                Way::Ended(verdict) => verdict,
-                Way::Through(None) if chain.drops_rest => {
-                    Verdict::Dropped(format!("policy drop of {}", chain.name))
+    /// What a chain does, and the chains that it enters: each is looked at once, so that those that enter one another end.
+    fn effect<'a>(&'a self, name: &'a str, port: u16, seen: &mut BTreeSet<&'a str>) -> Effect {
+        let unknown = |rule: String| (true, Some(rule));
+        let mut effect = Effect::default();
+        let Some(chain) = self.chains.get(name) else {
+            (effect.may_accept, effect.dropped_by) = unknown(format!("{name}, which is not known"));
+            return effect;
+        };
+        if !seen.insert(name) {
+            return effect;
+        }
+        let policy = || chain.drops_rest.then(|| format!("{name}: policy drop"));
+        for rule in chain.rules.iter().filter(|rule| rule.is_for(port)) {
+            let text = format!("{name}: {}", rule.text);
+            let (accepts, drops) = match &rule.action {
+                Action::Nothing => continue,
+                Action::Accept => (true, None),
+                Action::Drop => (false, Some(text)),
+                Action::Return => (true, policy()),
+                Action::Unknown => unknown(text),
+                Action::Jump(target) => {
+                    let entered = self.effect(target, port, seen);
+                    (entered.may_accept, entered.dropped_by)
                 }
-                Way::Through(Some(_)) if chain.drops_rest => {
-                    Verdict::Perhaps(format!("policy drop of {}", chain.name))
-                }
-                Way::Through(_) => Verdict::Passes,
             };
-            match verdict {
-                Verdict::Dropped(_) => return verdict,
-                Verdict::Perhaps(_) => perhaps = perhaps.or(Some(verdict)),
-                Verdict::Passes => {}
+            let ends = !rule.has_more && matches!(rule.action, Action::Accept | Action::Drop);
+            if ends && !accepts && !effect.may_accept && !chain.is_partial {
+                effect.dropped_by = drops;
+                effect.is_certain = true;
+                return effect;
+            }
+            effect.may_accept |= accepts;
+            effect.dropped_by = effect.dropped_by.or(drops);
+            if ends {
+                return effect;
             }
         }
-        perhaps.unwrap_or(Verdict::Passes)
+        effect.is_certain = chain.drops_rest && !effect.may_accept && !chain.is_partial;
+        effect.dropped_by = effect.dropped_by.or_else(policy);
+        effect
     }
 }
 
-/// A datagram's way through a chain. What may have accepted it makes a later drop a perhaps.
-fn way(chains: &[Chain], chain: &Chain, port: u16, depth: usize) -> Way {
-    let mut maybe_accepted: Option<String> = None;
-    let mut maybe_dropped: Option<String> = None;
-    for rule in &chain.rules {
-        let of = &rule.conditions;
-        let is_for = |ranges: &Vec<(u16, u16)>| {
-            ranges
-                .iter()
-                .any(|(first, last)| (*first..=*last).contains(&port))
-        };
-        if of.is_other_protocol || !of.ports.as_ref().is_none_or(is_for) {
-            continue;
-        }
-        let text = || format!("{}: {}", chain.name, rule.text);
-        match (&rule.action, of.has_more) {
-            (Action::Continue, _) => {}
-            (Action::Unknown, _) => {
-                maybe_accepted = maybe_accepted.or_else(|| Some(text()));
-                maybe_dropped = maybe_dropped.or_else(|| Some(text()));
-            }
-            (Action::Return, false) => break,
-            (Action::Return, true) | (Action::Accept, true) => {
-                maybe_accepted = maybe_accepted.or_else(|| Some(text()));
-            }
-            (Action::Drop, true) => maybe_dropped = maybe_dropped.or_else(|| Some(text())),
-            (Action::Accept, false) => {
-                return Way::Ended(maybe_dropped.map_or(Verdict::Passes, Verdict::Perhaps));
-            }
-            (Action::Drop, false) => {
-                let is_sure = maybe_accepted.is_none();
-                let verdict = if is_sure {
-                    Verdict::Dropped
-                } else {
-                    Verdict::Perhaps
-                };
-                return Way::Ended(verdict(text()));
-            }
-            (Action::Enter(name, comes_back), has_more) => {
-                let next = chains.iter().find(|chain| chain.name == *name);
-                let Some(next) = next.filter(|_| depth < MAX_CHAIN_DEPTH) else {
-                    continue;
-                };
-                match way(chains, next, port, depth + 1) {
-                    Way::Ended(verdict) if !has_more && maybe_accepted.is_none() => {
-                        return Way::Ended(match (verdict, maybe_dropped) {
-                            (Verdict::Passes, Some(dropped)) => Verdict::Perhaps(dropped),
-                            (verdict, _) => verdict,
-                        });
-                    }
-                    Way::Ended(Verdict::Passes) => {
-                        maybe_accepted = maybe_accepted.or_else(|| Some(text()));
-                    }
-                    Way::Ended(Verdict::Dropped(by) | Verdict::Perhaps(by)) => {
-                        maybe_dropped = maybe_dropped.or(Some(by));
-                    }
-                    Way::Through(accepted) => maybe_accepted = maybe_accepted.or(accepted),
-                }
-                if !comes_back && !has_more {
-                    break;
-                }
-            }
-        }
+impl Rule {
+    fn is_for(&self, port: u16) -> bool {
+        let holds = |(first, last): &(u16, u16)| (*first..=*last).contains(&port);
+        let ports = self.ports.as_ref();
+        !self.is_other_protocol && ports.is_none_or(|ports| ports.iter().any(holds))
     }
-    match maybe_dropped {
-        Some(by) => Way::Ended(Verdict::Perhaps(by)),
-        None => Way::Through(maybe_accepted),
+
+    /// A further condition, which is not followed.
+    fn with_more(&mut self) -> Action {
+        self.has_more = true;
+        Action::Nothing
+    }
+
+    /// A condition on the destination port; one that is not understood, or a second one, is one condition more.
+    fn with_ports(&mut self, ports: Option<Vec<(u16, u16)>>) {
+        match ports {
+            Some(ports) if self.ports.is_none() => self.ports = Some(ports),
+            _ => self.has_more = true,
+        }
     }
 }
 
-/// Asks `nft`, and where there is none `iptables`, for the rules of this network namespace, and `iptables-legacy`
-/// where the kernel has tables of it. What they say is waited for as long as `is_stopped` says that it is wanted, and
-/// that is a few seconds at most.
+impl Action {
+    /// Action of a target of iptables that is no chain.
+    fn of_target(name: &str) -> Option<Self> {
+        match name {
+            "ACCEPT" => Some(Self::Accept),
+            "DROP" | "REJECT" => Some(Self::Drop),
+            "RETURN" => Some(Self::Return),
+            // Those of the table `nat` accept, where nothing drops.
+            "CHECKSUM" | "CLASSIFY" | "CONNMARK" | "CT" | "DSCP" | "LOG" | "MARK"
+            | "MASQUERADE" | "NFLOG" | "SET" | "SNAT" | "TCPMSS" | "TOS" | "TRACE" => {
+                Some(Self::Nothing)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Reads the rules of this network namespace. The tools are waited for a few seconds at most, and not once
+/// `is_stopped` says that the answer is not wanted any more.
 pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
-    let mut rules = Vec::new();
-    let mut unread = Vec::new();
     let patience = Patience::begin(is_stopped);
-    match rules_of_nft(patience) {
-        Ok(told) => rules.push(told),
-        Err(why) => match iptables::rules_among_nftables(patience) {
-            Ok(told) => rules.push(told),
-            Err(other) => unread.push(format!("{why}; {other}")),
+    let mut filters = PacketFilters::default();
+    let mut unreadable = Vec::new();
+    let mut read = |tool, answered: Result<String, String>, parse: fn(&str) -> Option<Chains>| {
+        let chains = answered.and_then(|text| {
+            parse(&text).ok_or_else(|| format!("the output of {tool} is not understood"))
+        });
+        match chains {
+            Ok(chains) => {
+                filters.read_by.push(tool);
+                filters.chains.extend(chains);
+            }
+            Err(why) => unreadable.push(why),
+        }
+    };
+    let ruleset = answer("nft", &["--json", "list", "ruleset"], patience);
+    read("nft", ruleset, nftables);
+    let tables = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names");
+    // The table of address translation refuses rules that drop.
+    if tables.is_ok_and(|names| names.lines().any(|name| name != "nat")) {
+        let saved = answer("iptables-legacy-save", &[], patience);
+        read("iptables-legacy", saved, iptables);
+    }
+    filters.unreadable = (!unreadable.is_empty()).then(|| unreadable.join("; "));
+    filters
+}
+
+/// Chains as `nft --json list ruleset` prints them (libnftables-json(5)); `None`: this is no such list.
+fn nftables(text: &str) -> Option<Chains> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let mut chains = Chains::new();
+    for entry in value["nftables"].as_array()? {
+        // Packets of IPv4 pass no chain of the families ip6 and arp.
+        let sees_ipv4 = |it: &&Value| it["family"] != "ip6" && it["family"] != "arp";
+        if let Some(chain) = entry.get("chain").filter(sees_ipv4) {
+            let of = chains.entry(nft_name(chain, &chain["name"])).or_default();
+            let hook = chain["hook"].as_str();
+            of.hook = match hook {
+                None | Some("forward") => None,
+                Some("output" | "postrouting" | "egress") => Some(Direction::Out),
+                Some(_) => Some(Direction::In),
+            };
+            of.is_partial = !matches!(chain["family"].as_str(), Some("ip" | "inet"))
+                || matches!(hook, Some("ingress" | "egress"))
+                || chain["type"] == "nat";
+            of.drops_rest = chain["policy"] == "drop";
+        } else if let Some(rule) = entry.get("rule").filter(sees_ipv4) {
+            let of = chains.entry(nft_name(rule, &rule["chain"])).or_default();
+            of.rules.push(nft_rule(rule));
+        }
+    }
+    Some(chains)
+}
+
+fn nft_name(entry: &Value, chain: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (family, table) = (word(&entry["family"]), word(&entry["table"]));
+    format!("nft: {family} {table} {}", word(chain))
+}
+
+fn nft_rule(entry: &Value) -> Rule {
+    let mut rule = Rule {
+        text: format!("rule with handle {} (nft -a list ruleset)", entry["handle"]),
+        ..Rule::default()
+    };
+    let statements = entry["expr"].as_array().into_iter().flatten();
+    for (verb, what) in statements.filter_map(Value::as_object).flatten() {
+        let target = what["name"].as_str().unwrap_or_default();
+        let action = match verb.as_str() {
+            "accept" => Action::Accept,
+            "drop" | "reject" => Action::Drop,
+            "return" => Action::Return,
+            "jump" => Action::Jump(nft_name(entry, &what["target"])),
+            "match" => nft_match(what, &mut rule),
+            "counter" | "log" | "masquerade" | "notrack" | "snat" => Action::Nothing,
+            "mangle" if what["key"].get("payload").is_none() => Action::Nothing,
+            // Modules of iptables, by name.
+            "xt" if what["type"] == "target" => {
+                Action::of_target(target).unwrap_or(Action::Unknown)
+            }
+            "xt" if what["type"] == "match" && target == "comment" => Action::Nothing,
+            "xt" if what["type"] == "match" => rule.with_more(),
+            // They end the rule for some datagrams.
+            "limit" | "quota" | "set" => rule.with_more(),
+            _ => Action::Unknown,
+        };
+        if action != Action::Nothing && rule.action != Action::Unknown {
+            rule.action = action;
+        }
+    }
+    rule
+}
+
+/// A condition on what is known of a datagram, or a further one.
+fn nft_match(of: &Value, rule: &mut Rule) -> Action {
+    let (left, right) = (&of["left"], &of["right"]);
+    let field = left["payload"]["field"].as_str();
+    let of_meta = left["meta"]["key"].as_str();
+    let key = left["payload"]["protocol"].as_str().or(of_meta);
+    match (key, field) {
+        (Some("tcp" | "sctp" | "dccp" | "icmp" | "igmp" | "icmpv6" | "ip6" | "arp"), Some(_)) => {
+            rule.is_other_protocol = true;
+        }
+        _ if of["op"] != "==" => rule.has_more = true,
+        (Some("udp" | "th"), Some("dport")) => rule.with_ports(nft_ports(right)),
+        (Some("l4proto"), None) | (Some("ip"), Some("protocol")) => match right.as_str() {
+            Some("udp") => {}
+            Some(name) if !name.starts_with('@') => rule.is_other_protocol = true,
+            _ => rule.has_more = true,
         },
+        (Some("nfproto"), None) if right == "ipv6" => rule.is_other_protocol = true,
+        (Some("nfproto"), None) if right == "ipv4" => {}
+        _ => rule.has_more = true,
     }
-    match iptables::legacy_rules(patience) {
-        None => {}
-        Some(Ok(told)) => rules.push(told),
-        Some(Err(why)) => unread.push(format!("rules of iptables-legacy: {why}")),
-    }
-    let unread = (!unread.is_empty()).then(|| unread.join("; "));
-    match (rules.is_empty(), unread) {
-        (true, Some(why)) => PacketFilters::Unreadable(why),
-        (_, unread) => PacketFilters::Read { rules, unread },
-    }
+    Action::Nothing
 }
 
-fn rules_of_nft(patience: Patience<'_>) -> Result<Rules, String> {
-    let told = tool::answer("nft", &["-j", "list", "ruleset"], patience)?;
-    let chains = nft::chains(&told).ok_or_else(|| not_understood("nft"))?;
-    Ok(Rules {
-        tool: "nft",
-        chains,
-    })
+/// A port, a range, or a set of both.
+fn nft_ports(value: &Value) -> Option<Vec<(u16, u16)>> {
+    let range = |value: &Value| {
+        let port = |value: &Value| u16::try_from(value.as_u64()?).ok();
+        match value["range"].as_array().map(Vec::as_slice) {
+            Some([first, last]) => Some((port(first)?, port(last)?)),
+            _ => port(value).map(|port| (port, port)),
+        }
+    };
+    let all = value["set"].as_array().map(Vec::as_slice);
+    all.unwrap_or(std::slice::from_ref(value))
+        .iter()
+        .map(range)
+        .collect()
 }
 
-fn not_understood(tool: &str) -> String {
-    format!("what {tool} says is not understood")
+/// Chains as `iptables-legacy-save` prints them; `None`: this is no such list.
+fn iptables(text: &str) -> Option<Chains> {
+    let mut chains = Chains::new();
+    let mut table = "";
+    for line in text.lines() {
+        let name = |name: &str| format!("iptables-legacy: {table} {name}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [] | ["COMMIT"] | ["#", ..] => {}
+            [word] if word.starts_with('*') => table = &word[1..],
+            [word, policy, ..] if word.starts_with(':') => {
+                let of = chains.entry(name(&word[1..])).or_default();
+                of.hook = match &word[1..] {
+                    "INPUT" | "PREROUTING" => Some(Direction::In),
+                    "OUTPUT" | "POSTROUTING" => Some(Direction::Out),
+                    _ => None,
+                };
+                of.is_partial = table == "nat";
+                of.drops_rest = *policy == "DROP";
+            }
+            ["-A", chain, options @ ..] => {
+                let rule = iptables_rule(line, options, name);
+                chains.get_mut(&name(chain))?.rules.push(rule);
+            }
+            _ => return None,
+        }
+    }
+    (!chains.is_empty()).then_some(chains)
+}
+
+/// Only the simplest rules are certain: all else has a further condition.
+fn iptables_rule(line: &str, options: &[&str], name: impl Fn(&str) -> String) -> Rule {
+    let mut rule = Rule {
+        text: line.to_owned(),
+        action: Action::Unknown,
+        ..Rule::default()
+    };
+    // The last one: a quoted comment before it may hold anything.
+    let target = options.iter().rposition(|option| *option == "-j");
+    let Some((conditions, [_, target, ..])) = target.map(|at| options.split_at(at)) else {
+        return rule;
+    };
+    rule.action = Action::of_target(target).unwrap_or_else(|| Action::Jump(name(target)));
+    match conditions {
+        [] | ["-p", "udp"] => {}
+        ["-p", "udp", "-m", "udp", "--dport", ports] => {
+            let (first, last) = ports.split_once(':').unwrap_or((ports, ports));
+            let range = first.parse().ok().zip(last.parse().ok());
+            rule.with_ports(range.map(|range| vec![range]));
+        }
+        _ => {
+            let is_other = |pair: &[&str]| pair[0] == "-p" && pair[1] != "udp";
+            let is_plain = !line.contains(['"', '!']);
+            rule.is_other_protocol = is_plain && conditions.windows(2).any(is_other);
+            rule.has_more = true;
+        }
+    }
+    rule
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn filters(chains: Vec<Chain>) -> PacketFilters {
-        let tool = "nft";
-        PacketFilters::Read {
-            rules: vec![Rules { tool, chains }],
-            unread: None,
+    /// The rules of a base chain of one family, hook and policy, and those of a chain that it may enter.
+    fn of_chain(head: &[&str; 3], rules: &[Value], entered: &[Value]) -> PacketFilters {
+        let [family, hook, policy] = *head;
+        let chain = |name: &str| json!({"family": family, "table": "filter", "name": name});
+        let mut base = chain("base");
+        base["hook"] = json!(hook);
+        base["policy"] = json!(policy);
+        let mut entries = vec![json!({"chain": base}), json!({"chain": chain("entered")})];
+        for (name, rules) in [("base", rules), ("entered", entered)] {
+            entries.extend(rules.iter().map(|statements| {
+                json!({"rule": {"family": family, "table": "filter", "chain": name, "handle": 9,
+                    "expr": statements}})
+            }));
+        }
+        let text = json!({"nftables": entries}).to_string();
+        PacketFilters {
+            chains: nftables(&text).expect("a list"),
+            ..PacketFilters::default()
         }
     }
 
-    fn rule(ports: Option<(u16, u16)>, has_more: bool, action: Action) -> Rule {
-        Rule {
-            conditions: Conditions {
-                ports: ports.map(|range| vec![range]),
-                is_other_protocol: false,
-                has_more,
-            },
-            action,
-            text: String::from("rule"),
+    /// What becomes of a datagram to port 7400 of this host.
+    fn fate(head: &[&str; 3], rules: &[Value]) -> &'static str {
+        word(&of_chain(head, rules, &[]).verdict(Direction::In, 7_400))
+    }
+
+    fn word(verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::Passes => "passes",
+            Verdict::Dropped(_) => "dropped",
+            Verdict::Perhaps(_) => "perhaps",
         }
     }
 
-    fn input(drops_rest: bool, rules: Vec<Rule>) -> Chain {
-        Chain {
-            name: String::from("filter input"),
-            hook: Some(Direction::In),
-            drops_rest,
-            rules,
-        }
+    const ACCEPTING: [&str; 3] = ["inet", "input", "accept"];
+    const DROPPING: [&str; 3] = ["inet", "input", "drop"];
+
+    fn dport(right: Value) -> Value {
+        let left = json!({"payload": {"protocol": "udp", "field": "dport"}});
+        json!({"match": {"op": "==", "left": left, "right": right}})
+    }
+
+    fn meta(key: &str, right: &str) -> Value {
+        json!({"match": {"op": "==", "left": {"meta": {"key": key}}, "right": right}})
     }
 
     #[test]
-    fn the_first_rule_for_a_port_decides() {
-        let accepts = rule(Some((7_400, 7_500)), false, Action::Accept);
-        let drops = rule(None, false, Action::Drop);
-        let of = filters(vec![input(false, vec![accepts, drops])]);
-        assert_eq!(of.verdict(Direction::In, 7_400), Verdict::Passes);
-        assert!(matches!(
-            of.verdict(Direction::In, 7_600),
-            Verdict::Dropped(_)
-        ));
-        assert_eq!(of.verdict(Direction::Out, 7_600), Verdict::Passes);
-    }
-
-    #[test]
-    fn what_no_rule_is_for_meets_the_policy() {
-        let dropping = filters(vec![input(true, vec![])]);
-        let Verdict::Dropped(by) = dropping.verdict(Direction::In, 7_400) else {
+    fn a_rule_for_the_port_decides_in_its_direction() {
+        let ports = dport(json!({"set": [7_400, {"range": [7_410, 7_420]}]}));
+        let drops = of_chain(&ACCEPTING, &[json!([ports, {"drop": null}])], &[]);
+        for (direction, port, expected) in [
+            (Direction::In, 7_411, "dropped"),
+            (Direction::In, 7_401, "passes"),
+            (Direction::Out, 7_411, "passes"),
+        ] {
+            assert_eq!(word(&drops.verdict(direction, port)), expected, "{port}");
+        }
+        let Verdict::Dropped(rule) = drops.verdict(Direction::In, 7_400) else {
             panic!("it passes")
         };
-        assert_eq!(by, "nft: policy drop of filter input");
-        let accepting = filters(vec![input(false, vec![])]);
-        assert_eq!(accepting.verdict(Direction::In, 7_400), Verdict::Passes);
-    }
-
-    #[test]
-    fn a_rule_with_conditions_that_are_not_known_makes_a_perhaps() {
-        let from_somebody = rule(None, true, Action::Accept);
-        let of = filters(vec![input(true, vec![from_somebody])]);
-        assert!(matches!(
-            of.verdict(Direction::In, 7_400),
-            Verdict::Perhaps(_)
-        ));
-        let not_from_somebody = rule(None, true, Action::Drop);
-        let of = filters(vec![input(false, vec![not_from_somebody])]);
-        assert!(matches!(
-            of.verdict(Direction::In, 7_400),
-            Verdict::Perhaps(_)
-        ));
-    }
-
-    #[test]
-    fn one_of_several_tools_that_tells_of_a_drop_is_enough() {
-        let of = |tool, chain| Rules {
-            tool,
-            chains: vec![chain],
-        };
-        let perhaps = rule(None, true, Action::Drop);
-        let drops = rule(None, false, Action::Drop);
-        let both = PacketFilters::Read {
-            rules: vec![
-                of("nft", input(false, vec![perhaps])),
-                of("iptables-legacy", input(false, vec![drops])),
-            ],
-            unread: None,
-        };
         assert_eq!(
-            both.verdict(Direction::In, 7_400),
-            Verdict::Dropped("iptables-legacy: filter input: rule".into())
+            rule,
+            "nft: inet filter base: rule with handle 9 (nft -a list ruleset)"
         );
+        let accepts = json!([dport(json!(7_400)), {"accept": null}]);
+        let drops = json!([meta("l4proto", "udp"), {"reject": null}]);
+        assert_eq!(
+            fate(&ACCEPTING, &[accepts.clone(), drops.clone()]),
+            "passes"
+        );
+        assert_eq!(fate(&ACCEPTING, &[drops, accepts]), "dropped");
     }
 
     #[test]
-    fn chains_that_enter_one_another_end() {
-        let chain = |name: &str, hook, next: &str| Chain {
-            name: name.into(),
-            hook,
-            drops_rest: false,
-            rules: vec![rule(None, false, Action::Enter(next.into(), true))],
+    fn a_policy_drops_what_nothing_may_accept() {
+        assert_eq!(fate(&DROPPING, &[]), "dropped");
+        assert_eq!(fate(&ACCEPTING, &[]), "passes");
+        let accepts = json!([dport(json!(7_400)), {"accept": null}]);
+        assert_eq!(fate(&DROPPING, &[accepts]), "passes");
+        let of_loopback = json!([meta("iifname", "lo"), {"accept": null}]);
+        assert_eq!(fate(&DROPPING, &[of_loopback]), "perhaps");
+        let of_tcp = json!([meta("l4proto", "tcp"), {"accept": null}]);
+        assert_eq!(fate(&DROPPING, &[of_tcp]), "dropped");
+    }
+
+    #[test]
+    fn what_is_not_understood_may_drop() {
+        let drop = json!({"drop": null});
+        for statements in [
+            json!([meta("iifname", "eth0"), drop]),
+            json!([dport(json!("@ports")), drop]),
+            json!([dport(json!(7_400)), dport(json!(7_401)), drop]),
+            json!([{"limit": {"rate": 1}}, drop]),
+            json!([{"xt": {"type": "match", "name": "u32"}}, drop]),
+            json!([{"xt": null}, drop]),
+            json!([{"xt": null}]),
+            json!([{"xt": {"type": "target", "name": "TARPIT"}}]),
+            json!([{"vmap": {"key": {"meta": {"key": "iifname"}}}}]),
+            json!([{"a statement of tomorrow": null}]),
+            json!([{"jump": {"target": "nowhere"}}]),
+        ] {
+            assert_eq!(
+                fate(&ACCEPTING, &[statements.clone()]),
+                "perhaps",
+                "{statements}"
+            );
+        }
+        let harmless = json!([{"counter": null}, {"xt": {"type": "target", "name": "MARK"}}]);
+        assert_eq!(fate(&ACCEPTING, &[harmless]), "passes");
+    }
+
+    #[test]
+    fn a_chain_that_sees_only_some_datagrams_may_drop() {
+        for (family, hook) in [
+            ("netdev", "ingress"),
+            ("inet", "ingress"),
+            ("bridge", "input"),
+        ] {
+            let drops = json!([{"drop": null}]);
+            assert_eq!(fate(&[family, hook, "accept"], &[drops]), "perhaps");
+            assert_eq!(fate(&[family, hook, "drop"], &[]), "perhaps");
+        }
+        assert_eq!(fate(&["ip6", "input", "drop"], &[]), "passes");
+    }
+
+    #[test]
+    fn a_chain_that_is_entered_may_do_what_any_of_its_rules_does() {
+        let enters = [json!([{"jump": {"target": "entered"}}])];
+        let of = |head, entered: Value| {
+            let filters = of_chain(head, &enters, &[entered]);
+            word(&filters.verdict(Direction::In, 7_400))
         };
-        let of = filters(vec![
-            chain("a", Some(Direction::In), "b"),
-            chain("b", None, "a"),
-        ]);
-        assert_eq!(of.verdict(Direction::In, 7_400), Verdict::Passes);
-        let drops = Chain {
-            rules: vec![rule(Some((7_400, 7_400)), false, Action::Drop)],
-            ..chain("b", None, "a")
+        let drops = json!([dport(json!(7_400)), {"drop": null}]);
+        assert_eq!(of(&ACCEPTING, drops), "perhaps");
+        let other = json!([dport(json!(53)), {"drop": null}]);
+        assert_eq!(of(&ACCEPTING, other.clone()), "passes");
+        assert_eq!(of(&DROPPING, other), "dropped");
+        assert_eq!(of(&DROPPING, json!([{"accept": null}])), "perhaps");
+        // Chains that enter one another end.
+        assert_eq!(of(&ACCEPTING, enters[0].clone()), "passes");
+        // Rules behind a goto, or a return, may never be reached.
+        for leaves in [
+            json!([{"goto": {"target": "entered"}}]),
+            json!([{"return": null}]),
+        ] {
+            let rules = [leaves, json!([{"drop": null}])];
+            assert_eq!(fate(&ACCEPTING, &rules), "perhaps");
+        }
+    }
+
+    #[test]
+    fn rules_of_iptables_legacy_are_read_as_its_save_command_prints_them() {
+        let of = |rule: &str, policy: &str| {
+            let text = format!(
+                "# Generated by iptables-save v1.8.9\n*filter\n:INPUT {policy} [0:0]\n\
+                 :OUTPUT ACCEPT [0:0]\n:mine - [0:0]\n{rule}\nCOMMIT\n# Completed\n"
+            );
+            let chains = iptables(&text).expect("a list");
+            let filters = PacketFilters {
+                chains,
+                ..PacketFilters::default()
+            };
+            word(&filters.verdict(Direction::In, 7_400))
         };
-        let of = filters(vec![chain("a", Some(Direction::In), "b"), drops]);
-        assert_eq!(
-            of.verdict(Direction::In, 7_400),
-            Verdict::Dropped("nft: b: rule".into())
-        );
+        for (rule, expected) in [
+            ("", "passes"),
+            (
+                "-A INPUT -p udp -m udp --dport 7400:7410 -j DROP",
+                "dropped",
+            ),
+            ("-A INPUT -p udp -m udp --dport 53 -j DROP", "passes"),
+            ("-A INPUT -p udp -j REJECT --reject-with x", "dropped"),
+            ("-A INPUT -i eth0 -p udp -j DROP", "perhaps"),
+            ("-A INPUT -i eth0 -p tcp -j DROP", "passes"),
+            ("-A INPUT ! -p tcp -j DROP", "perhaps"),
+            (
+                "-A INPUT -m comment --comment \"-p tcp -j LOG\" -j DROP",
+                "perhaps",
+            ),
+            ("-A INPUT -p udp -j LOG --log-prefix x", "passes"),
+            ("-A INPUT -p udp -j A_TARGET_OF_TOMORROW", "perhaps"),
+            ("-A INPUT -g mine", "perhaps"),
+            ("-A INPUT -j mine", "passes"),
+            ("-A INPUT -j mine\n-A mine -p udp -j DROP", "perhaps"),
+        ] {
+            assert_eq!(of(rule, "ACCEPT"), expected, "{rule}");
+        }
+        assert_eq!(of("-A INPUT -i lo -j ACCEPT", "DROP"), "perhaps");
+        assert_eq!(of("", "DROP"), "dropped");
+    }
+
+    #[test]
+    fn an_empty_ruleset_drops_nothing_and_nonsense_is_not_understood() {
+        let none = r#"{"nftables": [{"metainfo": {}}]}"#;
+        assert_eq!(nftables(none), Some(Chains::new()));
+        assert_eq!(nftables("table inet filter {"), None);
+        assert_eq!(nftables("[]"), None);
+        assert_eq!(iptables("no tables"), None);
     }
 }

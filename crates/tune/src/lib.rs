@@ -40,7 +40,7 @@ pub use facts::{
     Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes, RootQdisc,
     Scheduling, Timestamps, TrafficClasses,
 };
-pub use filters::{Chain, Direction, PacketFilters, Rules, Verdict, packet_filters};
+pub use filters::{Direction, PacketFilters, Verdict, packet_filters};
 pub use isolane_model::Tuning;
 pub use machine::ThisMachine;
 pub use needs::{DescribedFlow, DescribedPlace, NeededTopic, Needs, Way};

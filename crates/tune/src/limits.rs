@@ -32,18 +32,12 @@ pub const IDLE_LATENCY_US: u64 = 20;
 /// Percentage of rmem_default that one level's burst may take before the buffer counts as too small.
 pub const BUFFER_PERCENT: u64 = 80;
 
-/// Chains of a packet filter that enter one another: the kernel allows 16.
-pub const MAX_CHAIN_DEPTH: usize = 16;
-
-/// How long the tools that tell the rules of packet filters may take, all together. Those of a container host with tens
-/// of thousands take below a second; longer takes one that waits for a lock, and may wait for ever.
+/// How long the tools that tell the rules of packet filters may take, all together. Those of a container host with
+/// tens of thousands take below a second; longer takes one that waits for a lock, and may wait for ever.
 pub const FILTER_TOOL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes that such a tool may say: tens of thousands of rules, of which nft's JSON has some 400 bytes each.
 pub(crate) const MAX_RULES_BYTES: u64 = 32 << 20;
-
-/// How long one that was killed is waited for.
-pub(crate) const FILTER_TOOL_END: Duration = Duration::from_secs(1);
 
 /// Between two looks whether such a tool has ended.
 pub(crate) const FILTER_TOOL_LOOK: Duration = Duration::from_millis(5);

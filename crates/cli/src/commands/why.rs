@@ -227,7 +227,7 @@ fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, F
         ignoring: Vec::new(),
         refusals: Vec::new(),
         described: Vec::new(),
-        filters: PacketFilters::Unreadable(String::from("nothing was listened to")),
+        filters: PacketFilters::unreadable(String::from("nothing was listened to")),
         full: None,
         unasked: None,
     };
@@ -237,13 +237,6 @@ fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, F
 fn answer(settings: &WhySettings, facts: &Facts, reasons: &[Reason]) -> Result<ExitCode, Failure> {
     let talks = reasons.iter().all(|reason| reason.verdict != Verdict::No)
         && reasons.iter().any(|reason| reason.verdict == Verdict::Yes);
-    let (read_by, unreadable) = match &facts.filters {
-        PacketFilters::Read { rules, unread } => {
-            let tools = rules.iter().map(|rules| rules.tool).collect();
-            (tools, unread.clone())
-        }
-        PacketFilters::Unreadable(why) => (Vec::new(), Some(why.clone())),
-    };
     let count = |kind| facts.here.of_topic(&facts.topic, kind).count();
     let answer = Answer {
         schema: "isolane/why/1",
@@ -255,8 +248,8 @@ fn answer(settings: &WhySettings, facts: &Facts, reasons: &[Reason]) -> Result<E
         readers: count(EndpointKind::Reader),
         other_domains: facts.elsewhere.iter().map(|heard| heard.domain).collect(),
         firewall: Firewall {
-            read_by,
-            unreadable,
+            read_by: facts.filters.read_by.clone(),
+            unreadable: facts.filters.unreadable.clone(),
         },
         reasons,
     };

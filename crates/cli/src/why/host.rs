@@ -1,7 +1,7 @@
 //! Reasons from this host's packet filters.
 
 use isolane::EndpointKind;
-use isolane_tune::{Direction, PacketFilters, Verdict as Filtered};
+use isolane_tune::{Direction, Verdict as Filtered};
 
 use super::facts::Facts;
 use super::reason::{Reason, Verdict};
@@ -14,11 +14,8 @@ const OFFSETS: [u32; 3] = [0, 1, 10];
 pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
     let domain = facts.here.domain;
     let mut reasons = dropping(facts);
-    let unread = match &facts.filters {
-        PacketFilters::Read { unread, .. } => unread.as_ref(),
-        PacketFilters::Unreadable(why) => Some(why),
-    };
-    if let Some(why) = unread.filter(|_| !is_explained && reasons.is_empty()) {
+    let unreadable = facts.filters.unreadable.as_ref();
+    if let Some(why) = unreadable.filter(|_| !is_explained && reasons.is_empty()) {
         reasons.push(Reason::new(
             "firewall-unreadable",
             Verdict::Perhaps,
@@ -26,7 +23,7 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
             format!(
                 "whether this host's packet filter drops the datagrams could not be seen: {why}"
             ),
-            "look as root, with nft or iptables installed; on the other hosts too",
+            "look as root, with nft installed; on the other hosts too",
         ));
     }
     reasons

@@ -67,10 +67,7 @@ fn pair() -> Facts {
         ignoring: Vec::new(),
         refusals: Vec::new(),
         described: Vec::new(),
-        filters: PacketFilters::Read {
-            rules: Vec::new(),
-            unread: None,
-        },
+        filters: PacketFilters::default(),
     }
 }
 
@@ -397,12 +394,9 @@ fn samples_too_large_for_a_reader_of_this_host_are_said_with_the_setting() {
 fn a_packet_filter_that_cannot_be_read_is_a_perhaps_unless_something_else_explains_it() {
     let mut facts = pair();
     let why = String::from("nft says: not permitted");
-    let one_of_two = PacketFilters::Read {
-        rules: Vec::new(),
-        unread: Some(why.clone()),
-    };
-    for filters in [PacketFilters::Unreadable(why), one_of_two] {
-        facts.filters = filters;
+    for read_by in [vec![], vec!["nft"]] {
+        facts.filters = PacketFilters::unreadable(why.clone());
+        facts.filters.read_by = read_by;
         let reasons = judge(&facts);
         assert_eq!(reasons[0].verdict, Verdict::Perhaps);
         says(&reasons[0], "firewall-unreadable", &["not permitted"]);

@@ -43,8 +43,6 @@ pub struct Device {
     pub deferred_interrupts: Option<u32>,
     /// True if receive processing runs in NAPI threads.
     pub threaded: Option<bool>,
-    /// Cores that process each receive queue's frames (RPS, `rps_cpus`), by queue, ascending.
-    pub receive_cores: Vec<Vec<u16>>,
 }
 
 /// Receive hash of a device (RSS).

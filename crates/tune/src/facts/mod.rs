@@ -140,8 +140,6 @@ pub struct Rights {
     pub realtime_priority_limit: Option<u64>,
     /// Lockable memory without CAP_IPC_LOCK (RLIMIT_MEMLOCK), in bytes.
     pub locked_memory_limit_bytes: Option<u64>,
-    /// Maximum number of descriptors (RLIMIT_NOFILE).
-    pub descriptor_limit: Option<u64>,
     /// AF_XDP sockets.
     pub af_xdp: Permission,
 }
@@ -191,14 +189,10 @@ pub struct Network {
     pub rmem_default_bytes: Option<u64>,
     /// Maximum receive buffer that a socket may request, in bytes.
     pub rmem_max_bytes: Option<u64>,
-    /// Maximum send buffer that a socket may request, in bytes.
-    pub wmem_max_bytes: Option<u64>,
     /// Maximum packets in a core's backlog between interface and stack.
     pub netdev_max_backlog: Option<u64>,
     /// Microseconds that a reading socket polls the interface; 0 for none.
     pub busy_read_us: Option<u64>,
-    /// Maximum multicast groups per socket.
-    pub igmp_max_memberships: Option<u64>,
     /// First and last ephemeral port.
     pub local_ports: Option<(u16, u16)>,
     /// Ports excluded from the ephemeral range, as ranges.

@@ -1,66 +1,45 @@
-//! Asks a tool of the system, and waits for its answer no longer than is reasonable: one that waits for a lock of
-//! the kernel's rules may wait for ever. Nor longer than whoever asks wants to.
+//! Runs a tool of the system, with a limit on its time and on what it prints: one that waits for the lock of the
+//! kernel's rules may wait for ever.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::limits::{FILTER_TOOL_END, FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_RULES_BYTES};
+use crate::limits::{FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_RULES_BYTES};
 
-/// Until when tools are waited for: all that are asked for one answer share it.
+/// The time that tools are waited for; all that are run for one answer share it.
 #[derive(Clone, Copy)]
 pub(super) struct Patience<'a> {
     whole: Duration,
-    until: Instant,
+    begin: Instant,
     /// Whether the answer is not wanted any more.
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Patience<'a> {
     pub(super) fn begin(is_stopped: &'a dyn Fn() -> bool) -> Self {
-        Self::of(FILTER_TOOL_PATIENCE, is_stopped)
-    }
-
-    fn of(whole: Duration, is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
-            whole,
-            until: Instant::now() + whole,
+            whole: FILTER_TOOL_PATIENCE,
+            begin: Instant::now(),
             is_stopped,
         }
     }
-
-    fn is_over(self) -> bool {
-        Instant::now() >= self.until || (self.is_stopped)()
-    }
-
-    /// Why there is no answer of a tool that was asked so.
-    fn excuse(self, tool: &str, arguments: &[&str]) -> String {
-        if (self.is_stopped)() {
-            return format!("{tool} was not waited for");
-        }
-        let (seconds, command) = (self.whole.as_secs_f32(), arguments.join(" "));
-        format!(
-            "{tool} did not answer within {seconds} s: another program may hold the rules, see what `{tool} {command}` does"
-        )
-    }
 }
 
-/// What a tool writes to standard output.
+/// Standard output of a tool.
 ///
 /// # Errors
-/// Why there is no answer, in words.
+/// Why there is none, in words.
 pub(super) fn answer(
     tool: &str,
     arguments: &[&str],
     patience: Patience<'_>,
 ) -> Result<String, String> {
-    if (patience.is_stopped)() {
-        return Err(patience.excuse(tool, arguments));
-    }
     let mut child = Command::new(tool)
         .args(arguments)
         .stdin(Stdio::null())
@@ -73,97 +52,82 @@ pub(super) fn answer(
             std::io::ErrorKind::NotFound => format!("there is no command `{tool}` here"),
             _ => format!("{tool}: {error}"),
         })?;
-    // It may say more than a pipe holds: both are read while it runs.
-    let said = child.stdout.take().map(read_all);
-    let complained = child.stderr.take().map(read_all);
-    let status = wait(&mut child, || patience.is_over());
-    let said = said.and_then(|said| receive(&said, patience));
-    let complained = complained.and_then(|said| receive(&said, patience));
-    let Some((status, said)) = status.zip(said) else {
-        end(child);
-        return Err(patience.excuse(tool, arguments));
+    let (sender, receiver) = channel();
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    // It may print more than a pipe holds, so that it is read while it runs.
+    thread::spawn(move || {
+        let printed = up_to(MAX_RULES_BYTES + 1, output);
+        // Who has stopped waiting wants it no more.
+        let _ = sender.send((printed, up_to(MAX_COMPLAINT_BYTES, errors)));
+    });
+    let mut read = None;
+    let (status, (printed, complaint)) = loop {
+        read = read.or_else(|| receiver.try_recv().ok());
+        // It is not reaped before all was read, so that its process group is still its own.
+        if read.is_some()
+            && let Ok(Some(status)) = child.try_wait()
+            && let Some(read) = read.take()
+        {
+            break (status, read);
+        }
+        let is_stopped = (patience.is_stopped)();
+        if is_stopped || patience.begin.elapsed() >= patience.whole {
+            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                // It may have ended by itself meanwhile.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            // The kernel may not let go of it at once.
+            thread::spawn(move || child.wait());
+            return Err(match is_stopped {
+                true => format!("{tool} was not waited for"),
+                false => format!(
+                    "{tool} did not answer within {} s: another program may hold the rules, see what `{tool} {}` does",
+                    patience.whole.as_secs_f32(),
+                    arguments.join(" ")
+                ),
+            });
+        }
+        thread::sleep(FILTER_TOOL_LOOK);
     };
-    if !status.success() {
-        let line = first_line(&complained.unwrap_or_default());
-        return Err(format!("{tool} says: {line}"));
-    }
-    if said.len() as u64 > MAX_RULES_BYTES {
+    if printed.len() as u64 > MAX_RULES_BYTES {
         return Err(format!("{tool} says more than is read"));
     }
-    Ok(String::from_utf8_lossy(&said).into_owned())
-}
-
-/// Reads to the end, or a little more than is wanted, beside what else is done.
-fn read_all(from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut from = from;
-        let mut read = Vec::new();
-        let end = from
-            .by_ref()
-            .take(MAX_RULES_BYTES + 1)
-            .read_to_end(&mut read);
-        if end.is_ok() {
-            // Who has stopped waiting wants it no more.
-            let _ = sender.send(read);
-        }
-        // Else the tool would wait for somebody to read the rest.
-        let _ = std::io::copy(&mut from, &mut std::io::sink());
-    });
-    receiver
-}
-
-/// What was read, as soon as all was.
-fn receive(read: &Receiver<Vec<u8>>, patience: Patience<'_>) -> Option<Vec<u8>> {
-    loop {
-        match read.recv_timeout(FILTER_TOOL_LOOK) {
-            Ok(read) => return Some(read),
-            Err(RecvTimeoutError::Timeout) if !patience.is_over() => {}
-            Err(_) => return None,
-        }
+    if !status.success() {
+        let text = String::from_utf8_lossy(&complaint);
+        let line = text.lines().next().unwrap_or_default();
+        let line: String = line.chars().filter(|it| !it.is_control()).collect();
+        return Err(format!("{tool} says: {line}"));
     }
+    Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
-fn wait(child: &mut Child, is_over: impl Fn() -> bool) -> Option<ExitStatus> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if !is_over() => std::thread::sleep(FILTER_TOOL_LOOK),
-            _ => return None,
-        }
-    }
-}
+/// The part of a complaint that is repeated.
+const MAX_COMPLAINT_BYTES: u64 = 120;
 
-/// Ends it, and what it has started.
-fn end(mut child: Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let Some(group) = group {
-        // It may have ended by itself meanwhile.
-        let _ = kill_process_group(group, Signal::KILL);
+fn up_to(bytes: u64, from: Option<impl Read>) -> Vec<u8> {
+    let mut read = Vec::new();
+    if let Some(from) = from {
+        // What was read until an error is all that there is.
+        let _ = from.take(bytes).read_to_end(&mut read);
     }
-    let until = Instant::now() + FILTER_TOOL_END;
-    if wait(&mut child, || Instant::now() >= until).is_none() {
-        // The kernel does not let go of one that waits for it; when it does, the tool is gone.
-        std::thread::spawn(move || child.wait());
-    }
-}
-
-/// What may be repeated of it.
-fn first_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.lines().next().unwrap_or_default();
-    line.chars()
-        .filter(|it| !it.is_control())
-        .take(120)
-        .collect()
+    read
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn within(whole: Duration, is_stopped: &dyn Fn() -> bool) -> Patience<'_> {
+        let begin = Instant::now();
+        Patience {
+            whole,
+            begin,
+            is_stopped,
+        }
+    }
+
     fn shell(script: &str, patience: Duration) -> Result<String, String> {
-        answer("sh", &["-c", script], Patience::of(patience, &|| false))
+        answer("sh", &["-c", script], within(patience, &|| false))
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -181,7 +145,7 @@ mod tests {
     fn a_tool_that_refuses_is_quoted() {
         let refused = shell("echo 'not permitted' >&2; exit 1", PATIENCE);
         assert_eq!(refused, Err("sh says: not permitted".into()));
-        let absent = answer("no-such-tool", &[], Patience::of(PATIENCE, &|| false));
+        let absent = answer("no-such-tool", &[], within(PATIENCE, &|| false));
         assert_eq!(
             absent,
             Err("there is no command `no-such-tool` here".into())
@@ -206,7 +170,7 @@ mod tests {
             let until = Instant::now() + PATIENCE;
             while is_running(started) {
                 assert!(Instant::now() < until, "{script}: it was left behind");
-                std::thread::sleep(FILTER_TOOL_LOOK);
+                thread::sleep(FILTER_TOOL_LOOK);
             }
         }
         let _ = std::fs::remove_file(&file);
@@ -223,7 +187,7 @@ mod tests {
         let begin = Instant::now();
         let is_stopped = || begin.elapsed() > Duration::from_millis(200);
         for script in ["sleep 1000", "sleep 1000 &"] {
-            let patience = Patience::of(PATIENCE, &is_stopped);
+            let patience = within(PATIENCE, &is_stopped);
             let stopped = answer("sh", &["-c", script], patience);
             assert_eq!(stopped, Err("sh was not waited for".into()));
         }
@@ -232,7 +196,7 @@ mod tests {
 
     #[test]
     fn tools_share_the_time_there_is() {
-        let patience = Patience::of(Duration::from_secs(2), &|| false);
+        let patience = within(Duration::from_secs(2), &|| false);
         let begin = Instant::now();
         let ask = || answer("sh", &["-c", "sleep 1000"], patience).expect_err("it sleeps");
         for _ in 0..20 {

@@ -1,11 +1,9 @@
 //! Reading of devices: driver data by netlink and ioctl, kernel data from sysfs.
 
-use std::path::Path;
-
 use isolane_hostnet::ethtool::{self, Ethtool, ntuple, rss};
 use isolane_hostnet::qdisc::Queueing;
 
-use super::files::{entries, text, value};
+use super::files::{entries, value};
 use super::interrupts::interrupts;
 use crate::facts::{Device, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
@@ -43,7 +41,6 @@ impl Sources {
             gro_flush_timeout_ns: value(format!("{folder}/gro_flush_timeout")),
             deferred_interrupts: value(format!("{folder}/napi_defer_hard_irqs")),
             threaded: value::<u8>(format!("{folder}/threaded")).map(|value| value != 0),
-            receive_cores: receive_cores(name),
             ..Device::default()
         };
         if let Some(queueing) = &mut self.queueing {
@@ -103,39 +100,4 @@ pub(crate) fn queue_folders(interface: &str) -> Vec<String> {
         .into_iter()
         .map(|name| format!("{folder}/{name}"))
         .collect()
-}
-
-fn receive_cores(interface: &str) -> Vec<Vec<u16>> {
-    queue_folders(interface)
-        .iter()
-        .filter(|folder| folder.contains("/rx-"))
-        .filter_map(|folder| text(Path::new(folder).join("rps_cpus")))
-        .map(|mask| cores_of_mask(&mask))
-        .collect()
-}
-
-/// Parses a mask as the kernel writes it, in groups of 32 bits, most significant first.
-fn cores_of_mask(mask: &str) -> Vec<u16> {
-    let digits = mask.bytes().filter(u8::is_ascii_hexdigit).rev();
-    let digits = digits.map(|digit| char::from(digit).to_digit(16).unwrap_or(0));
-    (0_u16..)
-        .zip(digits)
-        .flat_map(|(place, digit)| {
-            (0..4)
-                .filter(move |bit| digit & (1 << bit) != 0)
-                .map(move |bit| 4 * place + bit)
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mask_is_a_set_of_cores() {
-        assert_eq!(cores_of_mask("00000000,00000003"), [0, 1]);
-        assert_eq!(cores_of_mask("2,00000000"), [33]);
-        assert!(cores_of_mask("0").is_empty());
-    }
 }

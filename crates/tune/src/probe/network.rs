@@ -13,10 +13,8 @@ pub(super) fn network() -> Network {
     Network {
         rmem_default_bytes: core("rmem_default"),
         rmem_max_bytes: core("rmem_max"),
-        wmem_max_bytes: core("wmem_max"),
         netdev_max_backlog: core("netdev_max_backlog"),
         busy_read_us: core("busy_read"),
-        igmp_max_memberships: value("/proc/sys/net/ipv4/igmp_max_memberships"),
         local_ports,
         reserved_ports: ipv4("ip_local_reserved_ports")
             .map(|text| ranges(&text))

@@ -24,7 +24,6 @@ pub(super) fn rights() -> Rights {
         ipc_lock: has(IPC_LOCK),
         realtime_priority_limit: limit(Resource::Rtprio),
         locked_memory_limit_bytes: limit(Resource::Memlock),
-        descriptor_limit: limit(Resource::Nofile),
         af_xdp: af_xdp(),
     }
 }

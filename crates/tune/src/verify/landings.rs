@@ -136,11 +136,6 @@ impl Pair {
     fn is_silent(&self) -> bool {
         self.there == Landing::default()
     }
-
-    /// Returns whether all questions arrived on queue `there`, all answers on `back`, and none was lost.
-    pub fn lands_on(&self, there: u32, back: u32) -> bool {
-        self.lost == 0 && self.there.only() == Some(there) && self.back.only() == Some(back)
-    }
 }
 
 /// Reason that the measurement failed.
