@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use isolane_hostnet::ethtool::{Coalescing, Feature, FlowRules, Queues, RingSizes, Timestamps};
+use isolane_hostnet::ethtool::{
+    Coalescing, Feature, FlowRules, Queues, ReceiveHash, RingSizes, Timestamps,
+};
 use isolane_hostnet::qdisc::RootQdisc;
 use serde::{Deserialize, Serialize};
 
@@ -45,23 +47,6 @@ pub struct Device {
     pub threaded: Option<bool>,
     /// Cores that each receive queue's frames are handed to (`rps_cpus`), by queue, ascending.
     pub receive_cores: Vec<Vec<u16>>,
-}
-
-/// How a device spreads received frames over its queues (RSS).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReceiveHash {
-    /// The function: `toeplitz`, `xor`, `crc32`; `None`: not said.
-    pub function: Option<String>,
-    /// The key of it; `None`: it cannot be read.
-    pub key: Option<Vec<u8>>,
-    /// The queue of each entry.
-    pub table: Vec<u32>,
-    /// Whether both directions of a flow are made the same before they are hashed: the function and
-    /// the key alone do not tell the queue then.
-    pub symmetric: bool,
-    /// Whether the UDP ports of IPv4 are hashed, or addresses only; `None`: not said, or neither.
-    pub udp4_hashes_ports: Option<bool>,
 }
 
 /// An interrupt of a device.
