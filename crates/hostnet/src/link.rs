@@ -2,8 +2,8 @@
 //! change links.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
@@ -13,6 +13,7 @@ use netlink_packet_route::link::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{SocketFlags, SocketType, socket_with};
 
 use crate::netlink::{NetlinkError, Rtnetlink};
 
@@ -30,9 +31,10 @@ pub fn index_of(name: &str) -> io::Result<u32> {
     Ok(name_to_index(any_socket()?, name)?)
 }
 
-/// Socket for ioctls on links: any socket of this namespace works.
-pub(crate) fn any_socket() -> io::Result<UdpSocket> {
-    UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+/// Socket for ioctls on links: any of this namespace's serves.
+pub(crate) fn any_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (rustix::net::AddressFamily::INET, SocketType::DGRAM);
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
 /// Describes a link.

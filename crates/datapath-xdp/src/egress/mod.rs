@@ -1,25 +1,21 @@
-//! Where a datagram leaves, and the headers in front of it.
+//! Route decision for a datagram, and the headers in front of it.
 //!
-//! AF_XDP goes around the kernel's stack, so what the stack knows has to be known here: routes,
-//! the Ethernet addresses of neighbours, the device's own addresses and MTU. An [`Egress`] reads
-//! these tables once, then follows them by netlink ([`follow`](Egress::follow)), and turns them into
-//! the headers of a flow ([`headers`](Egress::headers)), which a [`Template`] puts in front of a
-//! payload.
+//! AF_XDP bypasses the kernel's stack, so routes, neighbours, and the device's addresses and MTU are
+//! needed here. An [`Egress`] follows the kernel's tables ([`RouteMonitor`]) and turns them into the
+//! headers of a flow ([`headers`](Egress::headers)), which a [`Template`] puts in front of a payload.
 //!
-//! Whatever is not plainly this device's, or not known for sure, takes the kernel's way, by name
-//! ([`Reason`]): a kernel socket is never wrong, and what it sends makes the kernel look for a
-//! neighbour. No packet is ever sent from here, and no table of the kernel changed.
+//! A datagram whose way is not certainly this device's takes the kernel's way, with a [`Reason`]: a
+//! kernel socket is never wrong, and its datagram makes the kernel resolve the neighbour. This module
+//! sends no packet and changes no table.
 //!
 //! # Neighbours
 //!
-//! The kernel believes an Ethernet address for half a minute or so after it was confirmed. Then it
-//! is *stale*: usable, but confirmed again as soon as something is sent there. It does not see
-//! what AF_XDP sends. So [`keep_fresh`](Egress::keep_fresh), called about once a second, tells the
-//! kernel of stale neighbours that are in use (`NTF_USE`, the same word its own stack has for it):
-//! it waits 5 s for a sign of life, asks at most three times a second apart, and finds out if there
-//! is another address now, or none. A peer that changes its address without a word is so followed
-//! within the time a kernel socket would take; one that announces it (as Linux does when an interface
-//! comes up) at once.
+//! Some half a minute after a confirmation a neighbour is *stale*: the kernel uses its address, and
+//! confirms it when something is sent there. It does not see what AF_XDP sends. So
+//! [`keep_fresh`](Egress::keep_fresh), called about once a second, names stale neighbours in use to the
+//! kernel (`NTF_USE`). The kernel waits 5 s for a sign of life, then asks at most three times, a
+//! second apart. A peer that changes its address silently is thus followed as fast as by a kernel
+//! socket; one that announces the change (as Linux does when an interface comes up), at once.
 
 mod header;
 mod judgement;
@@ -42,17 +38,17 @@ use self::tables::resolve;
 pub use self::way::{Device, Reason, Way};
 use crate::limits::{MAX_CONFIRMATIONS, MAX_FOLLOWED_DATAGRAMS, MAX_STARTING_CALLS};
 
-/// Which device, and what frames look like.
+/// Device, and form of its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EgressConfig {
-    /// The device, in the network namespace of the thread that opens.
+    /// Index of the device, in the network namespace of the thread that opens.
     pub interface_index: u32,
-    /// The VLAN that frames are tagged with, the level their priority code point; 0: a tag with a
-    /// priority and no VLAN; `None`: no tag.
+    /// VLAN of the frames' tag, whose priority code point is the level; 0: priority tag without VLAN;
+    /// `None`: no tag.
     pub vlan: Option<u16>,
 }
 
-/// Why the tables cannot be followed, and what to do about it.
+/// Error of following the kernel's tables.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// No such device.
@@ -61,7 +57,7 @@ pub enum EgressError {
          moved to another one (ip link shows those that are here)"
     )]
     NoInterface {
-        /// As configured.
+        /// Configured index.
         index: u32,
     },
     /// Netlink does not work.
@@ -70,7 +66,7 @@ pub enum EgressError {
          family AF_NETLINK (in a systemd service: RestrictAddressFamilies)"
     )]
     Netlink {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel's tables change faster than they can be read.
@@ -79,38 +75,37 @@ pub enum EgressError {
          Try again when the network is calmer"
     )]
     Restless {
-        /// Readings begun.
+        /// Dumps begun.
         readings: u64,
     },
 }
 
-/// What was answered so far.
+/// Counters of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Headers given.
     pub by_device: u64,
-    /// Refused, by [`Reason`]: its place is `reason as usize`.
+    /// Refusals, by `reason as usize`.
     pub by_kernel: [u64; Reason::COUNT],
     /// Headers that had to be looked up and made.
     pub made: u64,
-    /// Readings of a neighbour table that had no room for a neighbour.
+    /// Neighbours refused because the table was full.
     pub neighbours_refused: u64,
-    /// Routes there is no room for now.
+    /// Routes for which the table has no room.
     pub routes_refused: u64,
-    /// What happened on the netlink socket.
+    /// Counters of the netlink socket.
     pub follow: FollowCounts,
 }
 
-/// Where the headers of a flow are remembered: who asks for them again and again need not have them
-/// searched for. Good until anything changes.
+/// Place of a flow's cached headers, which saves the search. Valid until anything changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     place: usize,
-    /// Of the tables, and of what is remembered.
+    /// Version of the tables and of the cache.
     version: u64,
 }
 
-/// The ways out by one device.
+/// Route decisions and cached headers for one device.
 pub struct Egress {
     vlan: Option<u16>,
     monitor: RouteMonitor,
@@ -120,8 +115,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Reads the tables of the calling thread's network namespace. Takes as long as the kernel
-    /// takes to list them, usually less than a millisecond.
+    /// Reads the tables of the calling thread's network namespace, usually in less than a millisecond.
     ///
     /// # Errors
     /// [`EgressError`].
@@ -152,19 +146,18 @@ impl Egress {
         })
     }
 
-    /// Readable when the kernel has news.
+    /// Descriptor that is readable when there is something to follow.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.monitor.descriptor()
     }
 
-    /// Takes in what the kernel has told, within a bound, and never waits. To be called at leisure; it
-    /// allocates.
+    /// Applies notifications of the kernel, within a bound and without waiting. It allocates.
     pub fn follow(&mut self) -> Followed {
         self.follow_at_most(MAX_FOLLOWED_DATAGRAMS)
     }
 
-    /// The same for so many netlink datagrams. When it returns,
-    /// [`descriptor`](Self::descriptor) is readable if there is more to be taken in.
+    /// Applies at most that many netlink datagrams. [`descriptor`](Self::descriptor) stays readable if
+    /// there are more.
     pub fn follow_at_most(&mut self, datagrams: usize) -> Followed {
         let followed = self.monitor.follow(datagrams);
         if followed.has_changed {
@@ -173,8 +166,8 @@ impl Egress {
         followed
     }
 
-    /// Has the kernel confirm stale neighbours that headers were asked for since the last call, a
-    /// few system calls at most. To be called about once a second.
+    /// Has the kernel confirm stale neighbours in use since the last call: a few system calls. To be
+    /// called about once a second.
     pub fn keep_fresh(&mut self) {
         let mut stale = [[0; 4]; MAX_CONFIRMATIONS];
         let mut count = 0;
@@ -193,8 +186,8 @@ impl Egress {
         }
     }
 
-    /// The way to a destination, looked up in the tables: bounded, without a system call or an
-    /// allocation. What is sent asks [`headers`](Self::headers) instead, which remembers.
+    /// Decides the way to a destination: bounded, without a system call or an allocation. Senders use
+    /// [`headers`](Self::headers), which caches.
     #[must_use]
     pub fn resolve(&self, destination: [u8; 4]) -> Way {
         match resolve(self.tables(), destination, self.vlan) {
@@ -203,12 +196,11 @@ impl Egress {
         }
     }
 
-    /// The headers of a flow, for a UDP payload of so many bytes. Constant time if the flow was
-    /// asked for since the tables changed, else that of [`resolve`](Self::resolve); no system call,
-    /// no allocation.
+    /// Headers of a flow for a UDP payload of that many bytes. Constant time if they are cached, else
+    /// that of [`resolve`](Self::resolve); no system call, no allocation.
     ///
     /// # Errors
-    /// Why the datagram has to take the kernel's way.
+    /// [`Reason`] for the kernel's way.
     #[inline]
     pub fn headers(&mut self, flow: &Flow, payload_bytes: usize) -> Result<&Template, Reason> {
         let place = match self.remembered.find(flow, self.generation) {
@@ -237,7 +229,7 @@ impl Egress {
         answer
     }
 
-    /// Where the headers of a flow are, if it is remembered and goes by the device. Nothing is counted.
+    /// Place of a flow's cached headers, if it goes by the device. Counts nothing.
     #[inline]
     pub fn find(&self, flow: &Flow) -> Option<Known> {
         let place = self.remembered.find(flow, self.generation)?;
@@ -248,8 +240,8 @@ impl Egress {
         })
     }
 
-    /// The headers that were found there, if nothing has changed since and the payload fits one packet.
-    /// `None`, and nothing is counted: ask [`headers`](Self::headers), which knows more.
+    /// Headers at a place, if nothing has changed since and the payload fits one packet. `None` counts
+    /// nothing: [`headers`](Self::headers) knows more.
     // Always: a call costs as much as what it does.
     #[inline(always)]
     pub fn known_headers(&mut self, known: Known, payload_bytes: usize) -> Option<&Template> {
@@ -266,20 +258,20 @@ impl Egress {
         Some(template)
     }
 
-    /// Whether all answers are still where, and what, they were then.
+    /// Whether the cache is as it was when the place was found.
     #[inline]
     #[must_use]
     pub fn is_current(&self, known: Known) -> bool {
         known.version == self.version()
     }
 
-    /// Both only grow: it is another one when either does.
+    /// Sum of two numbers that only grow: it changes with either.
     #[inline]
     fn version(&self) -> u64 {
         self.generation + self.counts.made
     }
 
-    /// Makes the entry of a flow from the tables as they are.
+    /// Makes the cache entry of a flow.
     #[cold]
     fn make(&mut self, flow: &Flow) -> usize {
         let place = self.remembered.place_for(flow);
@@ -300,25 +292,25 @@ impl Egress {
         self.monitor.snapshot()
     }
 
-    /// The device as the kernel last described it.
+    /// Device as the kernel last described it.
     #[must_use]
     pub fn device(&self) -> &DeviceState {
         &self.tables().device
     }
 
-    /// This host's local and broadcast routes: address and prefix length.
+    /// Local and broadcast routes of this host: address and prefix length.
     pub fn local_networks(&self) -> impl Iterator<Item = ([u8; 4], u8)> {
         let local = self.tables().routes.local();
         local.map(|route| (route.destination.to_be_bytes(), route.prefix_bits))
     }
 
-    /// Changes whenever an answer may have changed.
+    /// Number that changes whenever an answer may have changed.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What was answered so far.
+    /// Counters of answers.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -329,7 +321,7 @@ impl Egress {
         }
     }
 
-    /// The tables, for people. It allocates.
+    /// Tables for display. It allocates.
     #[must_use]
     pub fn observe(&self) -> EgressObservation {
         observation::observe(self.tables(), self.counts())

@@ -1,4 +1,4 @@
-//! The tables, for people.
+//! Tables for display.
 
 use std::net::Ipv4Addr;
 
@@ -9,44 +9,44 @@ use isolane_wire::ethernet::MacAddress;
 
 use super::Counts;
 
-/// What is known now.
+/// Tables of an [`Egress`](super::Egress).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressObservation {
-    /// The device.
+    /// State of the device.
     pub device: DeviceState,
-    /// Routes of the main table that leave by the device, in the order in which they are asked.
+    /// Routes that leave by the device, those of the table `local` left out, in order of look-up.
     pub routes: Vec<RouteObservation>,
     /// Neighbours on its link, by address.
     pub neighbours: Vec<NeighbourObservation>,
-    /// All tables have been read, and nothing was missed since.
+    /// All tables have been read, and no notification was lost since.
     pub is_synchronised: bool,
-    /// What was answered so far.
+    /// Counters of answers.
     pub counts: Counts,
 }
 
-/// A route.
+/// Route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteObservation {
-    /// Where to.
+    /// Destination network.
     pub destination: Ipv4Addr,
-    /// Leading bits of the destination that count.
+    /// Length of its prefix.
     pub prefix_bits: u8,
-    /// The router, if it is not on the link.
+    /// Next hop, if the destination is not on the link.
     pub gateway: Option<Ipv4Addr>,
-    /// The smaller, the better.
+    /// Metric; the smallest wins.
     pub metric: u32,
     /// Whether frames can take it with an Ethernet header alone.
     pub is_plain: bool,
 }
 
-/// A neighbour.
+/// Neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourObservation {
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub address: Ipv4Addr,
-    /// Its Ethernet address, if one is known.
+    /// Ethernet address, if one is known.
     pub mac: Option<MacAddress>,
-    /// How sure the kernel is.
+    /// Reachability state.
     pub certainty: Certainty,
 }
 

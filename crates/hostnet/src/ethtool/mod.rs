@@ -19,6 +19,7 @@ pub use self::features::Feature;
 pub use self::ioctl::driver;
 pub use self::ntuple::{FlowRule, FlowRules};
 pub use self::rings::RingSizes;
+pub use self::rss::ReceiveHash;
 pub use self::timestamps::Timestamps;
 use crate::netlink::{AttributeReader, Attributes, Family, NetlinkError, flag, nest, text};
 

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use super::ioctl::Argument;
 use crate::limits::{MAX_HASH_ENTRIES, MAX_HASH_KEY_BYTES};
 
@@ -30,18 +32,22 @@ const HASHES_ADDRESSES: u64 = 1 << 4 | 1 << 5;
 /// RXH_L4_B_0_1 and RXH_L4_B_2_3: the ports.
 const HASHES_PORTS: u64 = 1 << 6 | 1 << 7;
 
-/// Receive hash of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Receive hash of a device (RSS).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ReceiveHash {
-    /// Hash function: 1 Toeplitz, 2 XOR, 4 CRC-32; 0 if not reported.
-    pub function: u8,
-    /// Field transformation: 0 none; 1 and 2 make the hash symmetric, so that function and key alone do not determine
-    /// the queue.
-    pub transform: u8,
-    /// Hash key; empty if unreadable.
-    pub key: Vec<u8>,
+    /// Hash function: `toeplitz`, `xor`, `crc32`; `None`: not reported.
+    pub function: Option<String>,
+    /// Key; `None` if it cannot be read.
+    pub key: Option<Vec<u8>>,
     /// Indirection table: the queue of each entry.
     pub table: Vec<u32>,
+    /// Whether both directions of a flow are made equal before they are hashed, so that function and
+    /// key alone do not determine the queue.
+    pub symmetric: bool,
+    /// Whether UDP over IPv4 is hashed over addresses and ports, or over addresses alone; `None`: not
+    /// reported, or neither.
+    pub udp4_hashes_ports: Option<bool>,
 }
 
 /// Reads a device's receive hash.
@@ -49,6 +55,23 @@ pub struct ReceiveHash {
 /// # Errors
 /// The system error; `EOPNOTSUPP` if the driver has none.
 pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
+    let (hash, _) = read(interface)?;
+    Ok(ReceiveHash {
+        udp4_hashes_ports: udp4_hashes_ports(interface).ok(),
+        ..hash
+    })
+}
+
+/// Reads a device's indirection table; empty where nothing is spread.
+///
+/// # Errors
+/// The system's error; `EOPNOTSUPP` where the driver has none.
+pub fn table(interface: &str) -> io::Result<Vec<u32>> {
+    read(interface).map(|(hash, _)| hash.table)
+}
+
+/// Reads all but `udp4_hashes_ports`, and the transformation of the fields.
+fn read(interface: &str) -> io::Result<(ReceiveHash, u8)> {
     let mut sizes = Argument::new(GET, REST);
     // SAFETY: with room for no entries and no key nothing follows the fixed part.
     unsafe { sizes.exchange(interface) }?;
@@ -62,21 +85,25 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
     hash.set(KEY_BYTES, key_bytes.to_ne_bytes());
     // SAFETY: there is room for as many entries and bytes of a key as it says.
     unsafe { hash.exchange(interface) }?;
-    let key: Vec<u8> = (0..key_bytes as usize)
-        .map(|index| hash.byte(key_at + index))
-        .collect();
-    Ok(ReceiveHash {
-        function: hash.byte(FUNCTION),
-        transform: hash.byte(TRANSFORM),
+    let function = match hash.byte(FUNCTION) {
+        1 => Some("toeplitz"),
+        2 => Some("xor"),
+        4 => Some("crc32"),
+        _ => None,
+    };
+    let key = (0..key_bytes as usize).map(|index| hash.byte(key_at + index));
+    let key: Vec<u8> = key.collect();
+    let transform = hash.byte(TRANSFORM);
+    let entry = |entry| hash.number(REST + 4 * entry);
+    let hash = ReceiveHash {
+        function: function.map(String::from),
         // A key of zeros hashes nothing: such a driver does not report its key.
-        key: match key.iter().all(|byte| *byte == 0) {
-            true => Vec::new(),
-            false => key,
-        },
-        table: (0..entries as usize)
-            .map(|entry| hash.number(REST + 4 * entry))
-            .collect(),
-    })
+        key: Some(key).filter(|key| key.iter().any(|byte| *byte != 0)),
+        table: (0..entries as usize).map(entry).collect(),
+        symmetric: transform != 0,
+        udp4_hashes_ports: None,
+    };
+    Ok((hash, transform))
 }
 
 /// Sets the indirection table. The kernel's default, all queues in turn, is set by a reset, because then it follows the
@@ -88,14 +115,14 @@ pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
     if table.is_empty() || table.len() > MAX_HASH_ENTRIES as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    let standing = receive_hash(interface)?;
+    let (standing, transform) = read(interface)?;
     if standing.table.len() != table.len() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     let is_own = queues(interface).is_ok_and(|queues| is_in_turn(table, queues));
     let mut hash = match is_own {
-        true => request(&[], standing.transform),
-        false => request(table, standing.transform),
+        true => request(&[], transform),
+        false => request(table, transform),
     };
     // SAFETY: there are as many entries as it says, and no key; without entries the kernel reads none, and makes its
     // default.

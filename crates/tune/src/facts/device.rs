@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use isolane_hostnet::ethtool::{Coalescing, Feature, FlowRules, Queues, RingSizes, Timestamps};
+use isolane_hostnet::ethtool::{
+    Coalescing, Feature, FlowRules, Queues, ReceiveHash, RingSizes, Timestamps,
+};
 use isolane_hostnet::qdisc::RootQdisc;
 use serde::{Deserialize, Serialize};
 
@@ -43,23 +45,6 @@ pub struct Device {
     pub deferred_interrupts: Option<u32>,
     /// True if receive processing runs in NAPI threads.
     pub threaded: Option<bool>,
-}
-
-/// Receive hash of a device (RSS).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReceiveHash {
-    /// Hash function: `toeplitz`, `xor`, `crc32`; `None` if not reported.
-    pub function: Option<String>,
-    /// Hash key; `None` if unreadable.
-    pub key: Option<Vec<u8>>,
-    /// Indirection table: queue of each entry.
-    pub table: Vec<u32>,
-    /// True if the hash is symmetric: both directions of a flow are mapped to the same input, so function and key alone
-    /// do not determine the queue.
-    pub symmetric: bool,
-    /// True if UDP ports over IPv4 are hashed; if not, addresses only. `None` if not reported, or for other fields.
-    pub udp4_hashes_ports: Option<bool>,
 }
 
 /// An interrupt of a device.

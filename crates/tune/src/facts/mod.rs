@@ -13,9 +13,9 @@ mod device;
 
 pub(crate) use attribute::port_list;
 pub use boot::{Boot, Loader};
-pub use device::{Device, Interrupt, ReceiveHash};
+pub use device::{Device, Interrupt};
 pub use isolane_hostnet::ethtool::{
-    Coalescing, Feature, FlowRule, FlowRules, Queues, RingSizes, Timestamps,
+    Coalescing, Feature, FlowRule, FlowRules, Queues, ReceiveHash, RingSizes, Timestamps,
 };
 pub use isolane_hostnet::qdisc::{
     CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,

@@ -79,7 +79,7 @@ impl Machine for ThisMachine {
                 Value::Switch(features.get(feature).ok_or(lacking)?.is_on)
             }
             Setting::RssTable { interface } => {
-                let table = rss::receive_hash(interface).map_err(of_driver)?.table;
+                let table = rss::table(interface).map_err(of_driver)?;
                 Value::Table(
                     Some(table)
                         .filter(|table| !table.is_empty())

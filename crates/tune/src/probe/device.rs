@@ -5,7 +5,7 @@ use isolane_hostnet::qdisc::Queueing;
 
 use super::files::{entries, value};
 use super::interrupts::interrupts;
-use crate::facts::{Device, Interface, ReceiveHash};
+use crate::facts::{Device, Interface};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
 
@@ -35,7 +35,10 @@ impl Sources {
         let mut device = Device {
             interface: name.clone(),
             driver: ethtool::driver(name).or_else(|| interface.driver.clone()),
-            receive_hash: receive_hash(name),
+            // Without a table nothing is spread, whatever function the driver names.
+            receive_hash: rss::receive_hash(name)
+                .ok()
+                .filter(|hash| !hash.table.is_empty()),
             flow_rules: ntuple::rules(name).ok(),
             interrupts: interrupts(name, &self.threads),
             gro_flush_timeout_ns: value(format!("{folder}/gro_flush_timeout")),
@@ -64,27 +67,6 @@ fn by_ethtool(device: &mut Device, ethtool: &mut Ethtool) {
     device.coalescing = ethtool.coalescing(&name).ok().flatten();
     device.features = ethtool.features(&name).unwrap_or_default();
     device.timestamps = ethtool.timestamps(&name).ok().flatten();
-}
-
-fn receive_hash(interface: &str) -> Option<ReceiveHash> {
-    let hash = rss::receive_hash(interface).ok()?;
-    // Without a table the device does not distribute frames, whatever function the driver reports.
-    if hash.table.is_empty() {
-        return None;
-    }
-    let function = match hash.function {
-        1 => Some("toeplitz"),
-        2 => Some("xor"),
-        4 => Some("crc32"),
-        _ => None,
-    };
-    Some(ReceiveHash {
-        function: function.map(String::from),
-        key: Some(hash.key).filter(|key| !key.is_empty()),
-        table: hash.table,
-        symmetric: hash.transform != 0,
-        udp4_hashes_ports: rss::udp4_hashes_ports(interface).ok(),
-    })
 }
 
 /// Folders of a device's queues, `.../queues/rx-0`, those that receive first, each by number.
