@@ -63,7 +63,7 @@ pub(crate) const SHOWN_NOTES: usize = 4;
 /// The file ends, for `spy`, at a longer one.
 pub(crate) const CAPTURE_BLOCK_BYTES: usize = 256 << 10;
 
-/// Interfaces of a capture's section, or names of interfaces remembered: a host has fewer.
+/// Interfaces of a capture's section, or names of interfaces that are kept: a host has fewer.
 pub(crate) const CAPTURE_INTERFACES: usize = 256;
 
 /// Bytes of an IP packet's payload: its length field has 16 bits.
@@ -73,13 +73,10 @@ pub(crate) const PACKET_BYTES: usize = 65_535;
 /// unless fragments were lost.
 pub(crate) const FRAGMENTED_PACKETS: usize = 64;
 
-/// Participants, endpoints and addresses that `spy` remembers from discovery: as many as a large
-/// system has.
+/// Participants that `spy` remembers from discovery: as many as a large system has.
 pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;
-/// Endpoints.
+/// Endpoints that `spy` remembers from discovery.
 pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
-/// Addresses.
-pub(crate) const KNOWN_ADDRESSES: usize = 40_960;
 
 /// Bytes of memory that the samples of `pub` and `sub` have where no description says: each has one endpoint, and
 /// histories of thousands of samples are asked for by a number on the command line.
@@ -112,12 +109,6 @@ pub(crate) const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
 
 /// Matches for each of them: two or three are discovery's.
 pub(crate) const MATCHES_PER_PARTICIPANT: u32 = 8;
-
-/// Domains in which `spy` asks for topics: each takes a participant. More are seldom on one network.
-pub(crate) const ASKED_DOMAINS: usize = 4;
-
-/// Identifiers of unknown submessages that the summary of `spy` names.
-pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;
 
 /// What stands in front of a serialised sample: its representation and options (RTPS 2.5 §10.2). A
 /// description's `max_bytes` is without it.
