@@ -222,7 +222,7 @@ mod tests {
         let mut packet = vec![0; header.buffer_len()];
         header.emit(&mut packet);
         let flags = if is_last { 0 } else { 0x2000 };
-        packet[6..8].copy_from_slice(&(flags | offset as u16 / 8).to_be_bytes());
+        packet[6..8].copy_from_slice(&(flags | (offset as u16 / 8)).to_be_bytes());
         [&packet, bytes].concat()
     }
 

@@ -172,7 +172,7 @@ fn frames_of_a_capture_that_goes_on_are_shown_as_they_come() {
     let (sender, lines) = mpsc::channel();
     let reading = thread::spawn(move || {
         out.lines()
-            .for_each(|line| sender.send(line).expect("ours"))
+            .for_each(|line| sender.send(line).expect("ours"));
     });
     let mut input = child.stdin.take().expect("piped");
     input.write_all(&file).expect("room");
