@@ -34,12 +34,12 @@ pub(crate) struct SpyArguments {
     /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Show only this topic; may be repeated. Live, spy joins the domain and asks participants for topics announced
-    /// earlier. In a capture, samples of unannounced writers are shown too
+    /// Show only this topic; may be repeated. Live, spy joins the domain (--domain, else 0) and asks participants for topics
+    /// announced earlier. In a capture, samples of unannounced writers are shown too
     #[arg(long, value_name = "TOPIC")]
     pub(crate) topic: Vec<String>,
-    /// Show only what is from or for this participant (24 hexadecimal digits), entity (8) or both,
-    /// as they are printed; may be repeated
+    /// Show only what is from or for this participant (24 hexadecimal digits), entity (8), or both with a colon between
+    /// them; may be repeated
     #[arg(long, visible_alias = "guid", value_name = "GUID")]
     pub(crate) writer: Vec<EntityPattern>,
     /// Show only datagrams of these levels, separated by commas

@@ -1,4 +1,4 @@
-//! The settings of `spy`: where frames come from, and which are shown.
+//! Settings of `spy`: the source of frames, the filter and the outputs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,22 +16,22 @@ use super::{Interfaces, NetworkSettings, or_default, seconds};
 pub(crate) struct SpySettings {
     pub(crate) source: SpySource,
     pub(crate) filter: Filter,
-    /// Where the filter's domain comes from.
+    /// Source of the filter's domain.
     pub(crate) domain_source: Source,
-    /// Datagrams to show; `None`: until stopped.
+    /// Number of datagrams to show; `None`: no limit.
     pub(crate) count: Sourced<Option<u64>>,
-    /// How long to listen; `None`: until stopped.
+    /// Time to listen; `None`: no limit.
     pub(crate) run_for: Sourced<Option<Duration>>,
     pub(crate) json: Option<Destination>,
-    /// File that the shown frames are written to, as pcapng.
+    /// File for the shown frames, as pcapng.
     pub(crate) write: Option<PathBuf>,
 }
 
-/// Where frames come from.
+/// Source of frames.
 #[derive(Debug)]
 pub(crate) enum SpySource {
     File(PathBuf),
-    /// The interfaces of these names; of all, if there are none.
+    /// Interfaces of these names; empty: all.
     Live(Sourced<Vec<String>>),
 }
 
@@ -64,7 +64,7 @@ impl SpySettings {
                 "standard output has the text",
             ));
         }
-        // Without a word of anybody, `spy` shows all domains: it looks at the wire, not at one.
+        // The default is all domains: interfaces carry more than one.
         let domain = network.domain;
         let asked = domain.source != Source::Default;
         Ok(Self {

@@ -1,16 +1,15 @@
-//! What is shown: the rest is decoded and counted all the same.
+//! Filter of datagrams and submessages. The summary counts those that it omits.
 
+use std::fmt;
 use std::str::FromStr;
 
-use isolane_wire::{
-    guid::{EntityId, Guid, GuidPrefix},
-    level::Level,
-};
+use isolane_wire::guid::Guid;
+use isolane_wire::level::Level;
 
-use super::knowledge::{Knowledge, Traffic};
-use super::message::{Item, Kind};
+use super::discovery::Traffic;
+use super::message::{Item, Kind, Message};
 
-/// What to show. An empty list shows everything.
+/// Conditions of the command line. An empty list is no condition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     pub(crate) domain: Option<u32>,
@@ -21,76 +20,59 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether a datagram is of the wanted domain and level.
-    pub(crate) fn wants_datagram(&self, domain: Option<u32>, traffic: Option<Traffic>) -> bool {
-        let level = match traffic {
-            Some(Traffic::Level(level)) => Some(level),
-            _ => None,
-        };
-        self.domain.is_none_or(|wanted| domain == Some(wanted))
-            && (self.levels.is_empty() || level.is_some_and(|level| self.levels.contains(&level)))
+    /// Whether the message has a chosen domain and level.
+    pub(crate) fn matches(&self, message: &Message) -> bool {
+        let is_of_level = |level: &Level| message.traffic == Some(Traffic::Level(*level));
+        self.domain
+            .is_none_or(|domain| message.domain == Some(domain))
+            && (self.levels.is_empty() || self.levels.iter().any(is_of_level))
     }
 
-    /// Whether single submessages are left out.
+    /// Whether there are conditions on single submessages.
     pub(crate) fn chooses_items(&self) -> bool {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
-    /// Whether a sample may be of a wanted topic: its writer was announced before the first frame.
-    pub(crate) fn misses_topic(&self, item: &Item<'_>, knowledge: &Knowledge) -> bool {
-        let is_users = |writer: Guid| !writer.entity.is_builtin();
+    /// Whether a sample may be of a chosen topic: discovery has not announced its writer.
+    pub(crate) fn is_unannounced(&self, item: &Item) -> bool {
         !self.topics.is_empty()
             && item.kind == Kind::Data
-            && item.writer.is_some_and(is_users)
-            && knowledge.topic_of(item).is_none()
+            && item
+                .writer
+                .is_some_and(|writer| !writer.entity.is_builtin())
+            && item.topic.is_none()
     }
 
-    /// Whether a submessage is of a wanted topic, entity and kind. With `shows_unknown` a sample of a writer that was
-    /// never announced passes for any topic.
-    pub(crate) fn wants(
-        &self,
-        item: &Item<'_>,
-        knowledge: &Knowledge,
-        shows_unknown: bool,
-    ) -> bool {
-        let topic = || knowledge.topic_of(item);
-        let is_topic = |wanted: &String| topic() == Some(wanted.as_str());
-        let is_entity = |wanted: &EntityPattern| {
-            [item.writer, item.reader]
-                .into_iter()
-                .flatten()
-                .any(|guid| wanted.matches(guid))
+    /// Whether a submessage is of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an unannounced
+    /// writer is of any topic.
+    pub(crate) fn matches_item(&self, item: &Item, shows_unannounced: bool) -> bool {
+        let is_topic = |topic: &String| item.topic.as_ref() == Some(topic);
+        let is_entity = |pattern: &EntityPattern| {
+            let mut endpoints = [item.writer, item.reader].into_iter().flatten();
+            endpoints.any(|guid| pattern.matches(guid))
         };
         (self.kinds.is_empty() || self.kinds.contains(&item.kind))
             && (self.topics.is_empty()
                 || self.topics.iter().any(is_topic)
-                || (shows_unknown && self.misses_topic(item, knowledge)))
+                || (shows_unannounced && self.is_unannounced(item)))
             && (self.entities.is_empty() || self.entities.iter().any(is_entity))
     }
 }
 
-/// A participant, an entity, or an entity of any participant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EntityPattern {
-    prefix: Option<GuidPrefix>,
-    entity: Option<EntityId>,
-}
+/// GUID, prefix of a participant, or entity id of any participant, as [`Guid`] prints them.
+#[derive(Clone, Debug)]
+pub(crate) struct EntityPattern(String);
 
 impl EntityPattern {
     fn matches(&self, guid: Guid) -> bool {
-        self.prefix.is_none_or(|prefix| prefix == guid.prefix)
-            && self.entity.is_none_or(|entity| entity == guid.entity)
+        let guid = guid.to_string();
+        guid == self.0 || guid.split(':').any(|part| part == self.0)
     }
 }
 
-impl std::fmt::Display for EntityPattern {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.prefix, self.entity) {
-            (Some(prefix), Some(entity)) => write!(formatter, "{prefix}:{entity}"),
-            (Some(prefix), None) => write!(formatter, "{prefix}"),
-            (None, Some(entity)) => write!(formatter, "{entity}"),
-            (None, None) => Ok(()),
-        }
+impl fmt::Display for EntityPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
     }
 }
 
@@ -98,43 +80,24 @@ impl FromStr for EntityPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            String::from(
-                "write hexadecimal digits as `spy` prints them: a participant (24), an entity (8), \
-                 or both with a colon between them",
-            )
-        };
-        let digits: String = text.chars().filter(|c| !matches!(c, ':' | '.')).collect();
-        let bytes = hexadecimal(&digits).ok_or_else(wrong)?;
-        let (prefix, entity) = match bytes.len() {
-            4 => (&[][..], &bytes[..]),
-            12 => (&bytes[..], &[][..]),
-            16 => bytes.split_at(12),
-            _ => return Err(wrong()),
-        };
-        Ok(Self {
-            prefix: prefix.try_into().ok().map(GuidPrefix),
-            entity: entity.try_into().ok().map(EntityId),
-        })
+        let is_hexadecimal = |part: &str| part.chars().all(|c| c.is_ascii_hexdigit());
+        let lengths: Vec<usize> = text.split(':').map(str::len).collect();
+        match &lengths[..] {
+            [24] | [8] | [24, 8] if text.split(':').all(is_hexadecimal) => {
+                Ok(Self(text.to_ascii_lowercase()))
+            }
+            _ => Err(String::from(
+                "write hexadecimal digits as `spy` prints them: a participant (24), an entity (8), or both with a colon \
+                 between them",
+            )),
+        }
     }
-}
-
-fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = digits
-        .chars()
-        .map(|digit| Some(digit.to_digit(16)? as u8))
-        .collect::<Option<_>>()?;
-    let pairs = digits.chunks(2);
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some(high << 4 | low),
-            _ => None,
-        })
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use isolane_wire::guid::{EntityId, GuidPrefix};
+
     use super::*;
 
     #[test]

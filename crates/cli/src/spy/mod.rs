@@ -1,25 +1,16 @@
-//! What is on the wire, decoded: the parts of `isolane spy` that neither print nor choose where
-//! frames come from.
+//! Decoding of RTPS traffic for `isolane spy`.
 //!
-//! The way of a frame: [`file`] or [`live`] (where it comes from) -> [`network`] (Ethernet to UDP, fragments put together) -> [`message`] (RTPS: a
-//! message becomes items, one a submessage) -> [`knowledge`] (what discovery has said so far: whose, which topic, which
-//! level) -> [`filter`] -> [`record`] (text and JSON) or [`write`] (pcapng), and [`summary`] counts everything on the way.
-//! Only `isolane_wire` decodes; nothing here believes a length it has not checked, and every table is bounded.
+//! A frame passes [`capture`] (from a file or an interface), [`network`] (Ethernet to UDP, fragments put together),
+//! [`message`] (one item a submessage; [`discovery`] adds topic and level), [`filter`], and [`record`] (text, JSON and the
+//! counts of the summary) or the capture writer. Only `isolane_wire` decodes. No length is used before it is checked, and
+//! every table has a bound.
 //!
 //! `spy` decodes RTPS only. `--write` keeps the shown frames, and Wireshark decodes them byte by byte.
 
-mod fields;
-pub(crate) mod file;
+pub(crate) mod capture;
+pub(crate) mod discovery;
 pub(crate) mod filter;
-mod fragments;
-pub(crate) mod frame;
-pub(crate) mod knowledge;
-pub(crate) mod live;
 pub(crate) mod message;
 pub(crate) mod names;
 pub(crate) mod network;
-mod notation;
-pub(crate) mod qos;
 pub(crate) mod record;
-pub(crate) mod summary;
-pub(crate) mod write;

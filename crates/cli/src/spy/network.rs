@@ -1,174 +1,264 @@
-//! UDP datagrams in frames: link header, VLAN tags, IPv4, fragments, UDP.
+//! UDP datagrams in frames: link header, VLAN tags, IPv4 with its fragments, UDP.
 
-use std::borrow::Cow;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddrV4;
 
-use isolane_wire::{
-    Error, cooked, ethernet,
-    ethernet::EtherType,
-    ipv4::{PROTOCOL_UDP, Packet},
-    udp::HEADER_BYTES,
-    vlan::VlanTag,
-};
+use isolane_wire::cooked::{self, Version};
+use isolane_wire::ethernet::{self, EtherType};
+use isolane_wire::ipv4::{PROTOCOL_UDP, Packet};
+use isolane_wire::udp::{self, HEADER_BYTES};
+use isolane_wire::vlan::VlanTag;
+use pcap_parser::Linktype;
 
-use super::fragments::{Fragment, Fragments, Key};
-use super::frame::{Frame, Link};
-use crate::limits::PACKET_BYTES;
+use super::capture::Frame;
+use crate::limits::{FRAGMENTED_PACKETS, PACKET_BYTES};
 
-/// A UDP datagram.
+/// UDP datagram.
 #[derive(Debug)]
-pub(crate) struct Datagram<'a> {
+pub(crate) struct Datagram {
     pub(crate) source: SocketAddrV4,
     pub(crate) destination: SocketAddrV4,
     pub(crate) dscp: u8,
+    /// Innermost VLAN tag.
     pub(crate) vlan: Option<VlanTag>,
-    /// Number of IP packets it came in.
+    /// Number of IP packets; more than one if the datagram was fragmented.
     pub(crate) packets: usize,
-    /// The captured part of its payload.
-    pub(crate) payload: Cow<'a, [u8]>,
-    /// Payload size in bytes, as the UDP header tells it.
+    /// Captured part of the payload.
+    pub(crate) payload: Vec<u8>,
+    /// Payload size in bytes, from the UDP header.
     pub(crate) payload_len: usize,
 }
 
-impl Datagram<'_> {
-    /// Whether the capture left out a part of the payload.
+impl Datagram {
+    /// Whether the capture omits a part of the payload.
     pub(crate) fn is_cut(&self) -> bool {
         self.payload.len() < self.payload_len
     }
 }
 
-/// A frame that does not complete a UDP datagram.
+/// Reason why a frame completes no UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// Frame of a link type that is not decoded.
-    Link(i32),
-    /// IPv6, which isolane does not speak yet.
+    UnknownLink(Linktype),
     Ipv6,
-    /// ARP and the like, or IPv4 that carries no UDP.
     NotUdp,
-    /// An IP fragment of a packet whose other fragments are missing so far.
+    /// IP fragment of a packet that is not complete.
     Fragment,
-    /// Headers that contradict themselves or are cut off.
-    Malformed(Error),
+    Malformed,
 }
 
-/// What has to be remembered from frame to frame.
+/// Reader of datagrams.
 #[derive(Default)]
 pub(crate) struct Network {
     fragments: Fragments,
 }
 
 impl Network {
-    /// Takes a frame to the datagram in it.
+    /// Returns the datagram that a frame completes.
     ///
     /// # Errors
-    /// [`Other`]: the frame completes no datagram.
-    pub(crate) fn read<'a>(&mut self, frame: &Frame<'a>) -> Result<Datagram<'a>, Other> {
+    /// The frame completes none.
+    pub(crate) fn read(&mut self, frame: &Frame<'_>) -> Result<Datagram, Other> {
         let (vlan, ether_type, bytes) = unwrap_link(frame)?;
         match ether_type {
             EtherType::IPV4 => {}
             EtherType::IPV6 => return Err(Other::Ipv6),
             _ => return Err(Other::NotUdp),
         }
+        // The lengths in the headers are those of the whole packet: zeros replace what was not captured.
         let missing = frame.original_len.saturating_sub(frame.bytes.len());
-        // The header's lengths are checked against the whole packet: zeros stand for what the capture left out.
-        let mut whole = Cow::Borrowed(bytes);
-        if missing > 0 {
-            whole
-                .to_mut()
-                .resize(bytes.len() + missing.min(PACKET_BYTES), 0);
-        }
-        let packet = Packet::new_checked(&*whole).map_err(Other::Malformed)?;
+        let mut whole = bytes.to_vec();
+        whole.resize(bytes.len() + missing.min(PACKET_BYTES), 0);
+        let packet = Packet::new_checked(&whole[..]).map_err(|_| Other::Malformed)?;
         if packet.protocol() != PROTOCOL_UDP {
             return Err(Other::NotUdp);
         }
-        let (start, end) = (packet.header_len(), packet.total_len().min(bytes.len()));
-        if end >= start && !packet.has_valid_checksum() {
-            return Err(Other::Malformed(Error::Checksum));
-        }
-        let behind = bytes.get(start..end).unwrap_or_default();
-        let (udp, packets): (Cow<'a, [u8]>, usize) = match packet.is_fragment() {
-            false => (behind.into(), 1),
-            true => self.whole(&packet, behind, missing > 0)?,
+        let mut captured = bytes.len().saturating_sub(packet.header_len());
+        let (udp, packets) = match packet.is_fragment() {
+            false => (packet.payload().to_vec(), 1),
+            true => {
+                captured = PACKET_BYTES;
+                self.fragments.add(&packet, missing > 0)?
+            }
         };
-        let Some((header, _)) = udp.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(Other::Malformed(Error::Truncated));
-        };
-        let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let Some(payload_len) = usize::from(number(4)).checked_sub(HEADER_BYTES) else {
-            return Err(Other::Malformed(Error::MalformedHeader));
-        };
-        let end = udp.len().min(HEADER_BYTES + payload_len);
-        if missing == 0 && end < HEADER_BYTES + payload_len {
-            return Err(Other::Malformed(Error::Truncated));
-        }
-        let address = |host: [u8; 4], port| SocketAddrV4::new(Ipv4Addr::from(host), port);
+        let udp = udp::Datagram::new_checked(&udp[..]).map_err(|_| Other::Malformed)?;
+        let mut payload = udp.payload().to_vec();
+        payload.truncate(captured.saturating_sub(HEADER_BYTES));
         Ok(Datagram {
-            source: address(packet.source(), number(0)),
-            destination: address(packet.destination(), number(2)),
+            source: SocketAddrV4::new(packet.source().into(), udp.source_port()),
+            destination: SocketAddrV4::new(packet.destination().into(), udp.destination_port()),
             dscp: packet.dscp(),
             vlan,
             packets,
-            payload: match &udp {
-                Cow::Borrowed(udp) => udp[HEADER_BYTES..end].into(),
-                Cow::Owned(udp) => udp[HEADER_BYTES..end].to_vec().into(),
-            },
-            payload_len,
+            payload,
+            payload_len: udp.payload().len(),
         })
     }
 
-    /// The payload of a packet in fragments and their number, once this one completes it.
-    fn whole(
-        &mut self,
-        packet: &Packet<&[u8]>,
-        bytes: &[u8],
-        is_cut: bool,
-    ) -> Result<(Cow<'static, [u8]>, usize), Other> {
-        if is_cut {
-            self.fragments.given_up += 1;
-            return Err(Other::Fragment);
-        }
-        let fragment = Fragment {
-            key: Key {
-                source: packet.source(),
-                destination: packet.destination(),
-                identification: packet.identification(),
-            },
-            offset: packet.fragment_offset(),
-            is_last: !packet.more_fragments(),
-            bytes,
-        };
-        let whole = self.fragments.add(fragment).ok_or(Other::Fragment)?;
-        Ok((whole.bytes.into(), whole.fragments))
-    }
-
-    /// Packets in fragments that are not whole, or never became it.
+    /// Fragmented packets that are incomplete.
     pub(crate) fn incomplete_packets(&self) -> u64 {
-        self.fragments.given_up + self.fragments.pending()
+        self.fragments.given_up + self.fragments.packets.len() as u64
     }
 }
 
-/// The innermost VLAN tag, the ethertype, and the packet behind the link's header.
+/// Returns the innermost VLAN tag, the EtherType and the bytes behind the link header.
 fn unwrap_link<'a>(frame: &Frame<'a>) -> Result<(Option<VlanTag>, u16, &'a [u8]), Other> {
-    let of_ip = |bytes: &'a [u8]| match bytes.first().map(|byte| byte >> 4) {
+    let version = match frame.link {
+        Linktype::ETHERNET => {
+            let frame = ethernet::Frame::new_checked(frame.bytes).map_err(|_| Other::Malformed)?;
+            return Ok((frame.tags().last(), frame.ether_type(), frame.payload()));
+        }
+        Linktype::LINUX_SLL => Version::One,
+        Linktype::LINUX_SLL2 => Version::Two,
+        Linktype::RAW | Linktype::IPV4 => return ip(frame.bytes),
+        // Address family in the byte order of the host that captured.
+        Linktype::NULL | Linktype::LOOP => return ip(frame.bytes.get(4..).unwrap_or_default()),
+        other => return Err(Other::UnknownLink(other)),
+    };
+    let packet = cooked::Packet::parse(version, frame.bytes).map_err(|_| Other::Malformed)?;
+    let tag = packet.tags.last().copied();
+    Ok((tag, packet.ether_type, packet.payload))
+}
+
+fn ip(bytes: &[u8]) -> Result<(Option<VlanTag>, u16, &[u8]), Other> {
+    match bytes.first().map(|byte| byte >> 4) {
         Some(4) => Ok((None, EtherType::IPV4, bytes)),
         Some(6) => Ok((None, EtherType::IPV6, bytes)),
         Some(_) => Err(Other::NotUdp),
-        None => Err(Other::Malformed(Error::Truncated)),
-    };
-    match frame.link {
-        Link::Ethernet => {
-            let frame = ethernet::Frame::new_checked(frame.bytes).map_err(Other::Malformed)?;
-            Ok((frame.tags().last(), frame.ether_type(), frame.payload()))
+        None => Err(Other::Malformed),
+    }
+}
+
+/// IP reassembly (RFC 791 3.2): a large sample in one datagram crosses the wire in many packets.
+#[derive(Default)]
+struct Fragments {
+    /// Incomplete packets, the oldest first, at most `FRAGMENTED_PACKETS`.
+    packets: VecDeque<Fragmented>,
+    /// Packets that were dropped incomplete.
+    given_up: u64,
+}
+
+struct Fragmented {
+    /// Source, destination and identification.
+    key: ([u8; 4], [u8; 4], u16),
+    /// Parts of the payload by offset; they do not overlap.
+    parts: BTreeMap<usize, Vec<u8>>,
+    /// Length of the payload, once the last fragment is there.
+    length: Option<usize>,
+}
+
+impl Fragments {
+    /// Adds a fragment. Returns payload and number of fragments when the packet is complete.
+    fn add(&mut self, packet: &Packet<&[u8]>, is_cut: bool) -> Result<(Vec<u8>, usize), Other> {
+        let bytes = packet.payload();
+        let start = packet.fragment_offset();
+        let end = start + bytes.len();
+        if is_cut || bytes.is_empty() || end > PACKET_BYTES {
+            self.given_up += 1;
+            return Err(Other::Fragment);
         }
-        Link::Cooked(version) => {
-            let packet = cooked::Packet::parse(version, frame.bytes).map_err(Other::Malformed)?;
-            let tag = packet.tags.last().copied();
-            Ok((tag, packet.ether_type, packet.payload))
+        let key = (
+            packet.source(),
+            packet.destination(),
+            packet.identification(),
+        );
+        let index = self.index_of(key);
+        let Fragmented { parts, length, .. } = &mut self.packets[index];
+        // A repeated fragment changes nothing, and one that contradicts another is not used.
+        if parts
+            .iter()
+            .any(|(offset, part)| *offset < end && start < offset + part.len())
+        {
+            return Err(Other::Fragment);
         }
-        Link::Ip => of_ip(frame.bytes),
-        // The family's number and byte order are the capturing host's; the packet tells the version, too.
-        Link::Loopback => of_ip(frame.bytes.get(4..).unwrap_or_default()),
-        Link::Unknown(number) => Err(Other::Link(number)),
+        parts.insert(start, bytes.to_vec());
+        if !packet.more_fragments() {
+            *length = Some(end);
+        }
+        if *length != Some(parts.values().map(Vec::len).sum()) {
+            return Err(Other::Fragment);
+        }
+        let number = parts.len();
+        let payload = std::mem::take(parts).into_values().flatten().collect();
+        self.packets.remove(index);
+        Ok((payload, number))
+    }
+
+    fn index_of(&mut self, key: ([u8; 4], [u8; 4], u16)) -> usize {
+        if let Some(index) = self.packets.iter().position(|packet| packet.key == key) {
+            return index;
+        }
+        if self.packets.len() == FRAGMENTED_PACKETS {
+            self.packets.pop_front();
+            self.given_up += 1;
+        }
+        self.packets.push_back(Fragmented {
+            key,
+            parts: BTreeMap::new(),
+            length: None,
+        });
+        self.packets.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::ipv4::Repr;
+
+    use super::*;
+
+    /// An IPv4 packet with a fragment of another.
+    fn fragment(identification: u16, offset: usize, is_last: bool, bytes: &[u8]) -> Vec<u8> {
+        let header = Repr {
+            source: [10, 0, 0, 1],
+            destination: [10, 0, 0, 2],
+            protocol: PROTOCOL_UDP,
+            dscp: 0,
+            time_to_live: 1,
+            dont_fragment: false,
+            identification,
+            payload_len: bytes.len(),
+        };
+        let mut packet = vec![0; header.buffer_len()];
+        header.emit(&mut packet);
+        let flags = if is_last { 0 } else { 0x2000 };
+        packet[6..8].copy_from_slice(&(flags | (offset as u16 / 8)).to_be_bytes());
+        [&packet, bytes].concat()
+    }
+
+    fn add(fragments: &mut Fragments, packet: &[u8]) -> Result<(Vec<u8>, usize), Other> {
+        fragments.add(&Packet::new_checked(packet).expect("a packet"), false)
+    }
+
+    #[test]
+    fn parts_in_any_order_make_a_whole() {
+        let mut fragments = Fragments::default();
+        let mut add = |packet: Vec<u8>| add(&mut fragments, &packet).ok();
+        assert_eq!(add(fragment(1, 16, true, b"end")), None);
+        assert_eq!(add(fragment(2, 0, false, b"01234567")), None);
+        assert_eq!(add(fragment(1, 0, false, b"01234567")), None);
+        assert_eq!(add(fragment(1, 0, false, b"01234567")), None, "again");
+        let (payload, number) = add(fragment(1, 8, false, b"89abcdef")).expect("whole");
+        assert_eq!((&payload[..], number), (&b"0123456789abcdefend"[..], 3));
+        assert_eq!((fragments.packets.len(), fragments.given_up), (1, 0));
+    }
+
+    #[test]
+    fn packets_that_never_become_whole_are_given_up_when_others_need_the_room() {
+        let mut fragments = Fragments::default();
+        for identification in 0..=FRAGMENTED_PACKETS as u16 {
+            let packet = fragment(identification, 0, false, b"01234567");
+            assert_eq!(add(&mut fragments, &packet), Err(Other::Fragment));
+        }
+        assert_eq!(fragments.given_up, 1);
+        assert_eq!(fragments.packets.len(), FRAGMENTED_PACKETS);
+    }
+
+    #[test]
+    fn what_reaches_beyond_the_largest_packet_is_nobodys() {
+        let mut fragments = Fragments::default();
+        let packet = fragment(1, PACKET_BYTES / 8 * 8, true, b"01234567");
+        assert_eq!(add(&mut fragments, &packet), Err(Other::Fragment));
+        assert_eq!((fragments.packets.len(), fragments.given_up), (0, 1));
     }
 }

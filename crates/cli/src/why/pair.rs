@@ -7,7 +7,7 @@ use super::facts::{Endpoint, Facts, LocalNetwork};
 use super::reason::{Disagreement, Reason, Verdict};
 use crate::limits::WHY_PAIRS;
 use crate::output::count_of;
-use crate::spy::qos;
+use crate::spy::names;
 
 const LOOPBACK: u8 = 127;
 
@@ -220,8 +220,8 @@ fn values(difference: Difference, writer: &Endpoint, reader: &Endpoint) -> Disag
             Difference::Type => format!("\"{}\"", data.type_name.escape_debug()),
             Difference::Key if data.is_keyed() => String::from("with a key"),
             Difference::Key => String::from("without a key"),
-            Difference::Partition => qos::value(PolicyId::PARTITION, &data.qos),
-            Difference::Policy(policy) => qos::value(policy, &data.qos),
+            Difference::Partition => names::policy_value(PolicyId::PARTITION, &data.qos),
+            Difference::Policy(policy) => names::policy_value(policy, &data.qos),
             _ => data.topic_name.as_str().into(),
         }
     };

@@ -190,11 +190,11 @@ fn what_is_malformed_is_shown_with_the_reason_and_counted() {
     }
     assert!(said.out.contains("level 7"), "by DSCP alone: {}", said.out);
     assert!(
-        said.err.contains("malformed: 2 datagrams, 2 submessages"),
+        said.err.contains("malformed (datagrams 2, submessages 2)"),
         "{}",
         said.err
     );
-    assert!(said.err.contains("1 other UDP"), "{}", said.err);
+    assert!(said.err.contains("other_udp 1"), "{}", said.err);
 }
 
 #[test]
@@ -209,10 +209,6 @@ fn a_capture_of_the_first_bytes_of_each_frame_shows_what_is_there() {
     assert!(said.out.contains("captured 68 B"), "{}", said.out);
     assert!(said.out.contains("(the capture ends here"), "{}", said.out);
     assert!(said.out.contains("HEARTBEAT"), "{}", said.out);
-    assert!(said.err.contains("malformed: none"), "{}", said.err);
-    assert!(
-        said.err.contains("datagrams cut by the capture"),
-        "{}",
-        said.err
-    );
+    assert!(!said.err.contains("malformed"), "{}", said.err);
+    assert!(said.err.contains("cut_datagrams"), "{}", said.err);
 }

@@ -187,21 +187,7 @@ pub(crate) fn pcap_of_nanoseconds(link: u32, frames: &[Frame]) -> Vec<u8> {
 
 /// A pcapng file with one interface `eth7` whose times are in nanoseconds.
 pub(crate) fn pcapng(link: u16, frames: &[Frame]) -> Vec<u8> {
-    let mut file = block(0x0a0d_0d0a, &{
-        let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
-        section.extend([1, 0, 0, 0]);
-        section.extend(u64::MAX.to_le_bytes());
-        section
-    });
-    let mut interface = link.to_le_bytes().to_vec();
-    interface.extend([0, 0]);
-    interface.extend(0x0004_0000_u32.to_le_bytes());
-    // if_name, if_tsresol, the end of options.
-    interface.extend([2, 0, 4, 0]);
-    interface.extend(b"eth7");
-    interface.extend([9, 0, 1, 0, 9, 0, 0, 0]);
-    interface.extend([0; 4]);
-    file.extend(block(1, &interface));
+    let mut file = section(link, 0x0004_0000);
     for frame in frames {
         let time = (u64::from(frame.seconds) * 1_000_000 + u64::from(frame.microseconds)) * 1000;
         let mut packet = Vec::new();
@@ -218,6 +204,43 @@ pub(crate) fn pcapng(link: u16, frames: &[Frame]) -> Vec<u8> {
         packet.resize(packet.len().next_multiple_of(4), 0);
         file.extend(block(6, &packet));
     }
+    file
+}
+
+/// The same of frames without time stamps (Simple Packet Blocks), of which `snaplen` bytes were captured; 0: all.
+pub(crate) fn pcapng_without_times(link: u16, snaplen: u32, frames: &[Frame]) -> Vec<u8> {
+    let mut file = section(link, snaplen);
+    for frame in frames {
+        let mut packet = frame.original_len.to_le_bytes().to_vec();
+        let limit = if snaplen == 0 {
+            usize::MAX
+        } else {
+            snaplen as usize
+        };
+        packet.extend(frame.bytes.iter().take(limit));
+        packet.resize(packet.len().next_multiple_of(4), 0);
+        file.extend(block(3, &packet));
+    }
+    file
+}
+
+/// A Section Header Block and an Interface Description Block.
+fn section(link: u16, snaplen: u32) -> Vec<u8> {
+    let mut file = block(0x0a0d_0d0a, &{
+        let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+        section.extend([1, 0, 0, 0]);
+        section.extend(u64::MAX.to_le_bytes());
+        section
+    });
+    let mut interface = link.to_le_bytes().to_vec();
+    interface.extend([0, 0]);
+    interface.extend(snaplen.to_le_bytes());
+    // if_name, if_tsresol, the end of options.
+    interface.extend([2, 0, 4, 0]);
+    interface.extend(b"eth7");
+    interface.extend([9, 0, 1, 0, 9, 0, 0, 0]);
+    interface.extend([0; 4]);
+    file.extend(block(1, &interface));
     file
 }
 
