@@ -14,8 +14,8 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command, json};
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json};
 
 /// What is measured.
 const PACKAGE: &str = "isolane-wire";

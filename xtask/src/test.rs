@@ -3,13 +3,17 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::packages::is_root;
-use crate::steps::{Outcome, Steps};
-use crate::workspace::{Metadata, build_commands, cargo};
-use crate::{
-    Result, budgets, classifier, command, conformance, demo, dependencies, domain_size, fuzz,
-    hostile, interop, isolation, packages, page, peers, testbed,
-};
+use isolane_budgets as budgets;
+use isolane_checks::{demo, domain_size, isolation, page};
+use isolane_hostile as hostile;
+use isolane_interop::{self as interop, peers, shapes, types};
+use isolane_support::packages::is_root;
+use isolane_support::steps::{Outcome, Steps};
+use isolane_support::workspace::{Metadata, build_commands, cargo};
+use isolane_support::{Result, command, packages};
+use isolane_testbed as testbed;
+
+use crate::{classifier, conformance, dependencies, fuzz};
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
 pub(crate) fn run() -> Result<bool> {
@@ -37,7 +41,7 @@ pub(crate) fn run() -> Result<bool> {
             "warnings",
         ]))
     });
-    steps.run("dependencies", || dependencies::check(&metadata));
+    steps.run("dependencies", dependencies::check);
     steps.run("classifier", || classifier::step(&metadata));
     steps.run("tests", cargo_test);
     // Some of these have just run, among thousands: seconds, for one table of all datapaths.
@@ -68,8 +72,8 @@ pub(crate) fn run() -> Result<bool> {
     match obstacle {
         None => {
             steps.run("interop", || interop::step(&metadata));
-            steps.run("shapes", || interop::shapes::step(&metadata));
-            steps.run("types", || interop::types::step(&metadata));
+            steps.run("shapes", || shapes::step(&metadata));
+            steps.run("types", || types::step(&metadata));
             steps.run("peers", || peers::step(&metadata));
             if steps.run("demo", || demo::check(&metadata)) {
                 steps.run("page", || page::check(&metadata));

@@ -4,7 +4,7 @@
 //! cargo run --package isolane --example typed w:final_1:1 r:appendable_12:12
 //! ```
 //!
-//! `tests/interop/typed.h` has the command line, the values and the lines that are printed; here a topic's name begins
+//! `lab/interop/programs/typed.h` has the command line, the values and the lines that are printed; here a topic's name begins
 //! with the extensibility of the type here. Two lines more: `TOPIC rejected REASON`, and what the library logs, on
 //! standard error.
 
@@ -222,7 +222,9 @@ fn endpoint(
         [kind @ ("w" | "r"), topic, takes] if topic.starts_with("appendable") => {
             create::<of_appendable::Reading>(participant, (kind, topic, takes))
         }
-        _ => Err(format!("not an endpoint: {description}; see tests/interop/typed.h").into()),
+        _ => {
+            Err(format!("not an endpoint: {description}; see lab/interop/programs/typed.h").into())
+        }
     }
 }
 

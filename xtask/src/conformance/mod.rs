@@ -14,9 +14,9 @@ use std::process::Stdio;
 use clap::Args;
 
 use self::table::{Column, Seen, Table};
-use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command, json, packages};
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json, packages};
 
 /// A test program that instantiates the suite.
 struct Program {

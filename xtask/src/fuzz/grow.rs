@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::folder;
 use super::libfuzzer::Fuzzer;
-use crate::Result;
-use crate::workspace::Metadata;
+use isolane_support::Result;
+use isolane_support::workspace::Metadata;
 
 /// Bytes that the corpus of one target may take in the repository: all of them stay below 1 MiB.
 const MAX_CORPUS_BYTES: u64 = 120 * 1024;

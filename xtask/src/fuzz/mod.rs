@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command};
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command};
 
 use libfuzzer::Fuzzer;
 use report::Report;

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::libfuzzer::Ran;
-use crate::{Result, json};
+use isolane_support::{Result, json};
 
 /// The schema of the JSON.
 const SCHEMA: &str = "isolane/fuzz/1";

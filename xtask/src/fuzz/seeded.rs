@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::folder;
 use super::libfuzzer::Fuzzer;
 use super::report::{Report, SeededReport};
-use crate::workspace::Metadata;
-use crate::{Result, command};
+use isolane_support::workspace::Metadata;
+use isolane_support::{Result, command};
 
 /// A bug: what stands in a file, and what takes its place.
 #[derive(Debug, Deserialize)]

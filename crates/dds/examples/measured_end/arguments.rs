@@ -1,4 +1,4 @@
-//! The command line that the programs of all systems share: `tests/peers/end.h`; and what isolane alone
+//! The command line that the programs of all systems share: `lab/interop/measured/end.h`; and what isolane alone
 //! has, `--datapath udp|xdp` and `--waiting sleep|spin`.
 
 use std::path::PathBuf;

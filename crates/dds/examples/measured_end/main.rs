@@ -6,7 +6,7 @@
 //! measured_end pong & measured_end ping --payload-bytes 1024 --seconds 2
 //! ```
 //!
-//! `tests/peers/end.h` says what the roles do, what the options mean and what is printed;
+//! `lab/interop/measured/end.h` says what the roles do, what the options mean and what is printed;
 //! `cargo xtask peers` runs these programs in network namespaces. Like its counterparts this one
 //! uses what a user of the library would: callbacks, a timer, the loop asleep while nothing happens.
 

@@ -1,4 +1,4 @@
-//! What is sent: `tests/peers/Message.idl`.
+//! What is sent: `lab/interop/measured/Message.idl`.
 
 use isolane::TopicType;
 
