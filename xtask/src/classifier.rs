@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::Command;
 
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};

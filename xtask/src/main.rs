@@ -1,6 +1,7 @@
 //! `cargo xtask`: what developers and CI run, in Rust so that it needs no other tool.
 //!
-//! - `cargo xtask test` runs every check there is and ends with a line `N passed, N failed`;
+//! - `cargo xtask test` runs the checks that need no root, `--system` those that do, `--all` every one; it ends
+//!   with a line `N passed, N failed`;
 //! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
@@ -19,8 +20,8 @@
 //! - `cargo xtask types` runs one type in each extensibility and representation with other implementations.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
-//! Nothing here touches the machine's own network namespace. As root, `test` installs the packages
-//! that its checks need.
+//! Nothing here touches the machine's own network namespace. As root, `test --system` and `test --all` install the
+//! packages that their checks need.
 
 mod classifier;
 mod conformance;
@@ -29,6 +30,7 @@ mod dependencies;
 mod fuzz;
 mod seeds;
 mod test;
+mod test_programs;
 
 use std::process::ExitCode;
 
@@ -50,10 +52,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run all checks: format, lints, dependencies, the classifier's object, tests, conformance of the
-    /// datapaths, fuzzing, documentation, budgets, other implementations, a comparison with them, the demo
-    /// and its page, isolation by counters, a hostile sender, many participants, an emulated machine
-    Test,
+    /// Run the checks that need neither root nor packages: format, lints, dependencies, tests, documentation.
+    /// `--system` runs those that do, `--all` runs every one
+    Test(test::Arguments),
     /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
     Classifier(classifier::Arguments),
     /// Run the conformance suite on all datapaths, in one table (needs root)
@@ -102,7 +103,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Test => test::run(),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Classifier(arguments) => classifier::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),

@@ -5,7 +5,6 @@
 //! prints the line that runs it again, which is also what `--seed` does.
 
 use clap::Args;
-
 use isolane_support::workspace::cargo;
 use isolane_support::{Result, command};
 

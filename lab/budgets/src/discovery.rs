@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json};
 use serde::Serialize;
 
 use crate::tools::collected_instructions;
-use isolane_support::workspace::{Metadata, cargo};
-use isolane_support::{Result, command, json};
 
 /// The schema of the JSON.
 const SCHEMA: &str = "isolane/discovery/1";

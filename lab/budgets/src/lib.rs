@@ -6,10 +6,9 @@
 //! `isolane-datapath-xdp`, which has nothing between AF_XDP and itself; they take root. Tools count:
 //! callgrind instructions, dhat copies, strace system calls and futexes, the example its own
 //! allocator (`tools.rs`). None of them measures time, so a loaded machine counts the same. What each
-//! number may be stands in one table (`limits.rs`).
+//! number may be stands in one table (`report.rs`).
 
 pub mod discovery;
-mod limits;
 mod report;
 mod tools;
 mod ways;
@@ -18,14 +17,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use limits::Kept;
-use report::{PathReport, Report};
-use tools::Walk;
-use ways::{HALVES, Half};
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands, cargo};
 use isolane_support::{Result, command, packages};
+
+use report::{Kept, PathReport, Report, limits_of};
+use tools::Walk;
+use ways::{HALVES, Half};
 
 /// What `cargo xtask budgets` takes.
 #[derive(clap::Args)]
@@ -43,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test`, which has built the command; each gate counts.
+/// The same as a step of `cargo xtask test --system`, which has built the command; each gate counts.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("budgets/budgets.json");
     let (passed, failed) = count(metadata, Some(&file))?;
@@ -100,7 +98,7 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
         report.write(file)?;
     }
     eprintln!("{}", report.table());
-    let limits = limits::of(&report);
+    let limits = limits_of(&report);
     for limit in limits.iter().filter(|limit| !limit.holds()) {
         eprintln!("{}", limit.sentence());
     }

@@ -1,19 +1,24 @@
 //! The tools that count, and how what they print is read.
-
-mod callgrind;
-mod dhat;
-mod strace;
+//!
+//! Instructions: callgrind emulates the program and counts those inside of one function.
+//!
+//! Copies: dhat in its copy mode sees every `memcpy`, `memmove` and the like, with how much they
+//! moved and who called them. What the compiler makes of small copies of a known size it does not
+//! see: a payload of 1 KiB is neither.
+//!
+//! System calls: strace writes a line for each.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
-pub(crate) use callgrind::collect as collected_instructions;
+use isolane_support::{Result, command};
+use serde::Deserialize;
 
 use super::Programs;
-use super::ways::{FUNCTIONS, HALVES, Side};
-use isolane_support::{Result, command};
+use super::ways::{FUNCTIONS, HALVES, Half, Side};
 
 /// Rounds under a tool that emulates or stops the program: the counts of a round are nearly all
 /// the same, so a few tell.
@@ -46,21 +51,21 @@ impl Walk {
         eprintln!("{way} ...");
         let (program, folder) = (&programs.budget, &programs.folder);
         let allocations = allocations(program, way)?;
-        let calls = strace::calls_by_side(program, way, ROUNDS, folder)?;
+        let calls = calls_by_side(program, way, ROUNDS, folder)?;
         let copies = match way.ends_with("-1024") {
-            true => Some(dhat::copies_by_side(program, way, ROUNDS, folder)?),
+            true => Some(copies_by_side(program, way, ROUNDS, folder)?),
             false => None,
         };
         let mut halves = [Counts::default(), Counts::default()];
         for (side, counts) in halves.iter_mut().enumerate() {
             // What nobody reports is not counted.
-            let is_reported = |half: &&super::Half| half.way == way && half.side.has(side);
+            let is_reported = |half: &&Half| half.way == way && half.side.has(side);
             if !HALVES.iter().any(|half| is_reported(&half)) {
                 continue;
             }
             let function = FUNCTIONS[side];
             *counts = Counts {
-                instructions: callgrind::instructions(program, way, ROUNDS, function, folder)?,
+                instructions: instructions(program, way, ROUNDS, function, folder)?,
                 allocations: allocations[side],
                 payload_copies: copies.map(|copies| copies[side]),
                 system_calls: calls[side].values().sum(),
@@ -69,8 +74,8 @@ impl Walk {
         }
         let locks = match way.starts_with("remote") {
             // With a thread of its own, as `RemoteWriter` is meant.
-            true => strace::futexes_between_marks(&programs.hundred_thousand, folder)?,
-            false => strace::futexes(program, way, ROUNDS_WITHOUT_FUTEX, folder)?,
+            true => futexes_between_marks(&programs.hundred_thousand, folder)?,
+            false => futexes(program, way, ROUNDS_WITHOUT_FUTEX, folder)?,
         };
         Ok(Self { halves, locks })
     }
@@ -102,7 +107,7 @@ pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     valgrind.arg("--toggle-collect=*in_turn*").arg(program);
     valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
-    let collected = callgrind::collect(&mut valgrind)?;
+    let collected = collected_instructions(&mut valgrind)?;
     // A tenth of the rounds goes before those that count, and is collected too.
     Ok(collected as f64 / (1.1 * f64::from(ROUNDS)))
 }
@@ -110,7 +115,7 @@ pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
 /// A counter that finds no copy proves nothing until it has found one: the same way with a copy on
 /// purpose must have one more.
 pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()> {
-    let count = |way| dhat::copies_by_side(program, way, ROUNDS, folder);
+    let count = |way| copies_by_side(program, way, ROUNDS, folder);
     let (plain, copied) = (count("best-effort-1024")?, count("copied-1024")?);
     let side = Side::Give as usize;
     if copied[side] == plain[side] + 1.0 {
@@ -183,4 +188,257 @@ fn tool(name: &str, arguments: &[&str], program: &Path, way: &str, rounds: u32) 
     tool.args(arguments).arg(program);
     tool.args([way, &rounds.to_string()]);
     tool
+}
+
+/// Instructions of a round inside of a function, the kernel's not among them.
+pub(super) fn instructions(
+    program: &Path,
+    way: &str,
+    rounds: u32,
+    function: &str,
+    folder: &Path,
+) -> Result<f64> {
+    let profile = folder.join(format!("callgrind.{way}.{function}"));
+    let arguments = [
+        "--tool=callgrind",
+        &format!("--toggle-collect=*::{function}"),
+        &format!("--callgrind-out-file={}", profile.display()),
+    ];
+    let mut callgrind = tool("valgrind", &arguments, program, way, rounds);
+    Ok(collected_instructions(&mut callgrind)? as f64 / f64::from(rounds))
+}
+
+/// Runs callgrind; returns what it collected.
+pub(crate) fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
+    let output = callgrind
+        .output()
+        .map_err(|error| command::cannot_start(callgrind, &error))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let collected = collected(&said).filter(|&count| count > 0 && output.status.success());
+    collected.ok_or_else(|| {
+        let command = command::displayed(callgrind);
+        format!("`{command}` collected nothing ({}): {said}", output.status).into()
+    })
+}
+
+/// The line `==PID== Collected : 1705000`.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// A copy of at least so many bytes is one of the payload (definitions of the project: 1 KiB).
+const PAYLOAD_BYTES: f64 = 1_024.0;
+
+/// What takes in announcements.
+const DISCOVERY: &str = "take_in_announcement";
+
+/// The parts of dhat's file (version 2) that are used.
+#[derive(Deserialize)]
+struct Profile {
+    mode: String,
+    /// Program points.
+    pps: Vec<Point>,
+    /// Frames, by index.
+    ftbl: Vec<String>,
+}
+
+/// All copies that were made by the same stack of calls.
+#[derive(Deserialize)]
+struct Point {
+    /// Bytes, and copies.
+    tb: u64,
+    tbk: u64,
+    /// The stack, by index of its frames.
+    fs: Vec<usize>,
+}
+
+/// Payload copies a round, by side.
+pub(super) fn copies_by_side(
+    program: &Path,
+    way: &str,
+    rounds: u32,
+    folder: &Path,
+) -> Result<[f64; 2]> {
+    let file = folder.join(format!("dhat.{way}.json"));
+    let arguments = [
+        "--quiet",
+        "--tool=dhat",
+        "--mode=copy",
+        // Up to the halves, which are near the program's beginning.
+        "--num-callers=64",
+        &format!("--dhat-out-file={}", file.display()),
+    ];
+    quietly(&mut tool("valgrind", &arguments, program, way, rounds))?;
+    let profile = serde_json::from_slice::<Profile>(&fs::read(&file)?)?;
+    if profile.mode != "copy" {
+        return Err(format!("{}: the mode is {}", file.display(), profile.mode).into());
+    }
+    Ok(FUNCTIONS.map(|function| profile.payload_copies(function) as f64 / f64::from(rounds)))
+}
+
+impl Profile {
+    /// Payload copies inside of a function. What discovery copies while it takes in an announcement, which
+    /// falls into some rounds and not into others, is as large and no payload.
+    fn payload_copies(&self, function: &str) -> u64 {
+        let is_inside = |point: &&Point| {
+            let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
+            frames().any(|frame| frame.contains(function))
+                && !frames().any(|frame| frame.contains(DISCOVERY))
+        };
+        let is_payload = |point: &&Point| point.tb as f64 / point.tbk as f64 >= PAYLOAD_BYTES;
+        let points = self.pps.iter().filter(is_inside).filter(is_payload);
+        points.map(|point| point.tbk).sum()
+    }
+}
+
+/// What the example `budget` calls before each half of a round and behind the second.
+const MARK: &str = "getppid";
+/// What the examples write.
+const BEGIN: &str = "the samples begin";
+const END: &str = "the samples end";
+
+/// System calls a round, by side and name.
+pub(super) fn calls_by_side(
+    program: &Path,
+    way: &str,
+    rounds: u32,
+    folder: &Path,
+) -> Result<[BTreeMap<String, f64>; 2]> {
+    let trace = folder.join(format!("strace.{way}"));
+    let arguments = ["-q", "-o", &trace.display().to_string()];
+    quietly(&mut tool("strace", &arguments, program, way, rounds))?;
+    let lines = BufReader::new(File::open(&trace)?).lines();
+    let mut counts = [BTreeMap::new(), BTreeMap::new()];
+    let marks = count_between_marks(lines.map_while(std::io::Result::ok), &mut counts);
+    fs::remove_file(&trace)?;
+    if marks != 3 * u64::from(rounds) {
+        return Err(format!("strace saw {marks} marks of {rounds} rounds on the way {way}").into());
+    }
+    let a_round = |count: u64| count as f64 / f64::from(rounds);
+    Ok(counts.map(|counts| {
+        let counts = counts.into_iter();
+        counts.map(|(name, count)| (name, a_round(count))).collect()
+    }))
+}
+
+/// Counts what lies between the first and the second, and the second and the third of each three
+/// marks; returns how many marks there were.
+fn count_between_marks(
+    lines: impl Iterator<Item = String>,
+    counts: &mut [BTreeMap<String, u64>; 2],
+) -> u64 {
+    let mut marks = 0;
+    for name in lines.filter_map(|line| call(&line).map(str::to_owned)) {
+        if name == MARK {
+            marks += 1;
+        } else if let Some(side) = (marks % 3_u64).checked_sub(1) {
+            *counts[side as usize].entry(name).or_insert(0) += 1;
+        }
+    }
+    marks
+}
+
+/// The name of the call that a line begins; `None` where it tells of a signal or an exit.
+fn call(line: &str) -> Option<&str> {
+    let (name, _) = line.split_once('(')?;
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.bytes().all(is_name).then_some(name)
+}
+
+/// Futex calls of all rounds together. Only futexes stop the program, so many rounds take no time.
+pub(super) fn futexes(program: &Path, way: &str, rounds: u32, folder: &Path) -> Result<u64> {
+    let mut example = example(program, way, rounds);
+    let trace = folder.join(format!("futexes.{way}"));
+    between_marks(&mut example, &trace)
+}
+
+/// Futex calls of the example `hundred_thousand` while samples flow between its threads.
+pub(super) fn futexes_between_marks(program: &Path, folder: &Path) -> Result<u64> {
+    let trace = folder.join("futexes.hundred_thousand");
+    between_marks(&mut Command::new(program), &trace)
+}
+
+/// Futex calls of a program between its marks: starting and ending may take some, and not always as
+/// many.
+fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
+    let mut strace = Command::new("strace");
+    strace.args(watching("trace=futex,write", trace));
+    strace.arg(program.get_program()).args(program.get_args());
+    quietly(&mut strace)?;
+    let lines = fs::read_to_string(trace)?;
+    fs::remove_file(trace)?;
+    let begin = lines.find(BEGIN).ok_or("no mark of the first sample")?;
+    let end = lines.find(END).ok_or("no mark of the last sample")?;
+    Ok(lines[begin..end].matches("futex(").count() as u64)
+}
+
+/// Arguments by which all threads are stopped at these calls only.
+fn watching(calls: &str, trace: &Path) -> [String; 7] {
+    [
+        "-f",
+        "--seccomp-bpf",
+        "-q",
+        "-e",
+        calls,
+        "-o",
+        &trace.display().to_string(),
+    ]
+    .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callgrind_collected_stands_behind_the_last_blank() {
+        let said = "==7== Events    : Ir\n==7== Collected : 1705000\n==7== \n";
+        assert_eq!(collected(said), Some(1_705_000));
+        assert_eq!(collected("==7== error"), None);
+    }
+
+    #[test]
+    fn large_copies_are_counted_where_they_were_made() {
+        let profile: Profile = serde_json::from_str(
+            r#"{
+                "dhatFileVersion": 2, "mode": "copy", "te": 1,
+                "pps": [
+                    { "tb": 1028000, "tbk": 1000, "fs": [1, 3] },
+                    { "tb": 1020000, "tbk": 1000, "fs": [1, 3] },
+                    { "tb": 4096, "tbk": 1, "fs": [1, 2] },
+                    { "tb": 1192, "tbk": 1, "fs": [1, 4, 3] },
+                    { "tb": 2056000, "tbk": 2000, "fs": [2] }
+                ],
+                "ftbl": ["[root]", "0x1: memcpy", "0x2: budget::main", "0x3: budget::measured_get (main.rs:82)",
+                    "0x4: take_in_announcement (mod.rs:140)"]
+            }"#,
+        )
+        .unwrap();
+        assert_eq!(profile.payload_copies("measured_get"), 1000);
+        assert_eq!(profile.payload_copies("measured_give"), 0);
+    }
+
+    #[test]
+    fn calls_are_counted_in_the_half_they_were_made_in() {
+        let trace = "\
+execve(\"budget\") = 0
+getppid() = 1
+sendmmsg(5, 0x7f, 1, 64) = 1
+getppid() = 1
+epoll_pwait2(4, 0x7f, 9) = 1
+--- SIGCHLD {si_signo=SIGCHLD} ---
+recvmmsg(6, 0x7f, 16) = 1
+getppid() = 1
+write(1, \"rounds 1\", 8) = 8
++++ exited with 0 +++";
+        let mut counts = [BTreeMap::new(), BTreeMap::new()];
+        assert_eq!(
+            count_between_marks(trace.lines().map(str::to_owned), &mut counts),
+            3
+        );
+        assert_eq!(counts[0], [("sendmmsg".to_owned(), 1)].into());
+        let received = [("epoll_pwait2".to_owned(), 1), ("recvmmsg".to_owned(), 1)];
+        assert_eq!(counts[1], received.into());
+    }
 }

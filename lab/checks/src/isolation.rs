@@ -16,13 +16,12 @@ use isolane_bench::namespace::Testbed;
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::isolation::{Counter, SCHEMA, TRIES, Verdict, hosts, trials};
 use isolane_bench::scenario::transport::{Lanes, Transport};
-use serde::Serialize;
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{CABLE_COMMAND, Result, json, packages};
+use serde::Serialize;
 
-/// Seconds of a run that is a step of `cargo xtask test`.
+/// Seconds of a run that is a step of `cargo xtask test --all`.
 const STEP_SECONDS: u32 = 1;
 
 /// What `cargo xtask isolation` takes.
@@ -49,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.failed() == 0)
 }
 
-/// A short version, as a step of `cargo xtask test`.
+/// A short version, as a step of `cargo xtask test --all`.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = measure(STEP_SECONDS)?;
     eprint!("{report}");

@@ -3,7 +3,7 @@
 //! A target is a plain function over bytes ([`target`]). It panics when something is wrong, and so
 //! runs the same everywhere: under libFuzzer, which finds inputs by the code they reach
 //! (`cargo xtask fuzz`), and as an ordinary test on stable Rust, which replays the saved corpus and
-//! mutates it for a bounded time (`tests/replay.rs`, a step of `cargo xtask test`).
+//! mutates it for a bounded time (`tests/replay.rs`, a step of `cargo xtask test --all`).
 //!
 //! ```text
 //!   corpus/TARGET ──► target::TARGET(bytes)

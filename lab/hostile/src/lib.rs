@@ -19,23 +19,20 @@
 
 #[path = "../../../tests/support/captures.rs"]
 mod captures;
-mod kind;
 mod lies;
 mod sender;
 mod verdict;
 mod watch;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use clap::Args;
 use isolane_bench::cable::{Cable, Config};
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{CABLE_COMMAND, Result, command, packages};
@@ -56,7 +53,7 @@ const LONGEST_START: Duration = Duration::from_secs(10);
 const SAMPLES_BEFORE: usize = 50;
 /// How long a program may take to end after it was told to.
 const LONGEST_END: Duration = Duration::from_secs(10);
-/// Seconds of the version that is a step of `cargo xtask test`: longer than a lease of 10 s.
+/// Seconds of the version that is a step of `cargo xtask test --all`: longer than a lease of 10 s.
 const STEP_SECONDS: u64 = 15;
 
 /// What `cargo xtask hostile` takes.
@@ -85,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.passed())
 }
 
-/// A few seconds of it, as a step of `cargo xtask test`, which has built isolane.
+/// A few seconds of it, as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = attack(metadata, STEP_SECONDS)?;
     eprint!("{report}");

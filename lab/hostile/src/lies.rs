@@ -4,6 +4,7 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 
 use fastrand::Rng;
+use isolane_support::Result;
 use isolane_wire::BufferTooSmall;
 use isolane_wire::discovery::{
     BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
@@ -16,9 +17,8 @@ use isolane_wire::rtps::{
 };
 use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
 
-use super::kind::Kind;
+use super::sender::Kind;
 use super::{TOPIC, captures};
-use isolane_support::Result;
 
 /// The type of the victim's topic.
 const TYPE: &str = "ShapeType";

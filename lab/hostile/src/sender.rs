@@ -1,5 +1,5 @@
-//! The hostile sender: a process of its own on the victim's host, which sends to every UDP port that
-//! is open there.
+//! The hostile sender: a process of its own on the victim's host, which sends to every UDP port that is open there; and
+//! the kinds of its datagrams.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use isolane_support::Result;
 
-use super::kind::Kind;
 use super::lies::Liar;
 use super::verdict::Sent;
-use isolane_support::Result;
 
 /// How the sender's process is told from a person's commands.
 pub const SENDER_COMMAND: &str = "hostile-sender";
@@ -100,4 +99,55 @@ fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
     places.sort_unstable();
     places.dedup();
     Ok(places)
+}
+
+/// What a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Garbage,
+    ChangedCapture,
+    NewParticipant,
+    Regular,
+    NewWriter,
+    NewReader,
+    End,
+    Data,
+    Heartbeat,
+    AckNack,
+    Gap,
+    Fragment,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 12] = [
+        Self::Garbage,
+        Self::ChangedCapture,
+        Self::NewParticipant,
+        Self::Regular,
+        Self::NewWriter,
+        Self::NewReader,
+        Self::End,
+        Self::Data,
+        Self::Heartbeat,
+        Self::AckNack,
+        Self::Gap,
+        Self::Fragment,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Garbage => "garbage",
+            Self::ChangedCapture => "changed captures",
+            Self::NewParticipant => "new participants",
+            Self::Regular => "announcements of the same participants",
+            Self::NewWriter => "new writers",
+            Self::NewReader => "new readers",
+            Self::End => "ends of endpoints",
+            Self::Data => "samples with absurd numbers",
+            Self::Heartbeat => "heartbeats",
+            Self::AckNack => "acknacks",
+            Self::Gap => "gaps",
+            Self::Fragment => "fragments",
+        }
+    }
 }

@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use isolane_support::Result;
+use serde_json::Value;
 
 /// Time between two looks at the victim's memory.
 const LOOK: Duration = Duration::from_secs(1);

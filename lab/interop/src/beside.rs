@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
+use isolane_support::Result;
 use serde_json::{Value, json};
 
 use super::cell::Axis;
-use super::peer::{Installed, Peer};
 use super::report::{BesideReport, Verdict};
+use super::side::{Installed, Peer};
 use super::{coexistence, large, two_interfaces};
-use isolane_support::Result;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

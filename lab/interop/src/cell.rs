@@ -7,7 +7,7 @@
 //! lengths only.
 
 use super::cover::Choice;
-use super::peer::Peer;
+use super::side::Peer;
 
 /// A question with a few answers.
 pub(super) trait Axis: Copy + PartialEq + 'static {

@@ -1,21 +1,19 @@
 //! Samples of a peer that fill the largest datagram there is: IP cuts them into fragments, which no lane
 //! takes, and the kernel puts them together for the socket beside the lane.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use isolane_bench::namespace::Host;
+use isolane_support::Result;
 
 use super::cell::Loss;
 use super::network::Network;
-use super::peer::Peer;
 use super::printed::{Carried, changes_written, events, number};
 use super::program::{LOOK, Program};
-use super::side::{COLOR, TOPIC};
-use isolane_support::Result;
+use super::side::{COLOR, Peer, TOPIC};
 
 /// Of additional payload: with all heads a sample is nearly the largest that a description allows.
 const PAYLOAD_BYTES: u32 = 59_900;

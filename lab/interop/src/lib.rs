@@ -8,7 +8,6 @@
 //! what is no choice of axes runs besides (`beside.rs`). For whoever looks for the reason of a failure, what
 //! crossed the network can be recorded (`recording.rs`).
 
-mod at_once;
 mod beside;
 mod cell;
 mod coexistence;
@@ -16,8 +15,6 @@ mod cover;
 mod foreign;
 mod large;
 mod network;
-mod pcapng;
-mod peer;
 pub mod peers;
 mod policies;
 mod printed;
@@ -27,27 +24,25 @@ mod report;
 mod run;
 pub mod shapes;
 mod side;
-mod table;
-mod timeline;
 mod two_interfaces;
 pub mod types;
 mod verdict;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-
-use at_once::at_once;
-use beside::Beside;
-use cell::{AXES, Axis, Cell};
-use peer::{Installed, Peer};
-use policies::PolicyCell;
-use report::{CellReport, Report, Verdict};
-use side::Programs;
+use std::{fs, thread};
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command, packages};
+
+use beside::Beside;
+use cell::{AXES, Axis, Cell};
+use policies::PolicyCell;
+use report::{CellReport, Report, Verdict};
+use side::{Installed, Peer, Programs};
 
 /// Every combination of values of any so many axes occurs in what CI runs.
 const CI_STRENGTH: usize = 3;
@@ -127,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test`, which has built isolane; each cell counts.
+/// The same as a step of `cargo xtask test --system`, which has built isolane; each cell counts.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let wanted = Wanted::chosen(false, &[]);
     let report = run_cells(metadata, &metadata.isolane(), &wanted, DEFAULT_JOBS, None)?;
@@ -208,7 +203,7 @@ fn run_cells(
     let besides = besides.map(|beside| beside.run(&peers, isolane, &folder));
     let report = Report::new(cells, policies, besides.collect());
     if !report.cells.is_empty() {
-        eprintln!("\n{}", table::table(&report.cells));
+        eprintln!("\n{}", report::table(&report.cells));
     }
     for failed in &report.cells {
         if failed.result == Verdict::Fail {
@@ -281,6 +276,35 @@ fn line(report: &CellReport) -> String {
     )
 }
 
+/// Does the work for each item in `jobs` threads, and returns the results in the order of the items. Each result is shown
+/// as soon as it is there, with the number of those done. A run mostly waits for its programs.
+fn at_once<T: Sync, R: Send>(
+    items: &[T],
+    jobs: usize,
+    work: impl Fn(&T) -> R + Sync,
+    show: impl Fn(usize, &R) + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    // A program dies with the thread that started it, so a thread does its work to the end.
+    let work_on = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(item) = items.get(index) else { return };
+        let result = work(item);
+        let mut results = results.lock().expect("nothing panics while it holds this");
+        show(results.len() + 1, &result);
+        results.push((index, result));
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(work_on);
+        }
+    });
+    let mut results = results.into_inner().expect("all threads have ended");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,5 +339,15 @@ mod tests {
         assert_eq!(only(&["loss-10"]), all / 3);
         assert_eq!(only(&["fastdds-publisher", "dispose"]), all / 2 / 2 / 3);
         assert_eq!(only(&["nobody"]), 0);
+    }
+
+    #[test]
+    fn every_item_is_worked_on_once_and_results_are_in_their_order() {
+        let items: Vec<u64> = (0..100).collect();
+        let shown = Mutex::new(Vec::new());
+        let show = |done, _: &u64| shown.lock().unwrap().push(done);
+        let doubled = at_once(&items, 4, |item| item * 2, show);
+        assert!(doubled.into_iter().eq((0..100).map(|item| item * 2)));
+        assert!(shown.into_inner().unwrap().into_iter().eq(1..=100));
     }
 }

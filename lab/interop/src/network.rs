@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use isolane_bench::cable::{Cable, Config};
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_support::{CABLE_COMMAND, Result, command};
 
 use super::cell::Loss;
 use super::program::LOOK;
 use super::recording::Recording;
-use isolane_support::{CABLE_COMMAND, Result, command};
 
 /// The second interface of both hosts, where they have one.
 pub(super) const SECOND_INTERFACE: &str = "second";

@@ -1,17 +1,15 @@
 //! One side of a run as a process: what it prints goes to files, so that it never waits for us, and
 //! what it said is there afterwards.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process};
+use std::{fmt, thread};
 
 use isolane_support::{Result, command};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// What a program gets between SIGINT and SIGKILL.
 const CLEAN_UP: Duration = Duration::from_secs(2);

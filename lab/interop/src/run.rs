@@ -6,12 +6,12 @@
 //! subscriber printed is judged (`verdict.rs`). A cell waits for events, not for times, and is over
 //! when its verdict is certain; what does not happen in time is the verdict's business.
 
-use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use isolane_bench::namespace::Host;
+use isolane_support::Result;
 
 use super::cell::{Axis, Cell, Datapath, End, First, Life, Reliability, Role};
 use super::network::Network;
@@ -20,7 +20,6 @@ use super::program::{Ending, LOOK, Program};
 use super::recording::Recording;
 use super::side::{self, Programs, RESTARTED_FROM, Start, status_when_stopped};
 use super::verdict::{Observed, Received, judge, judge_lane, unbroken};
-use isolane_support::Result;
 
 /// A cell's time: ten seconds, without making its network.
 const LONGEST_RUN: Duration = Duration::from_secs(10);

@@ -1,21 +1,19 @@
 //! Hosts with two networks between them, and best effort alone. A peer announces an address on each; which of them it
 //! answers from is known only from the source addresses of its discovery's ACKNACKs.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use isolane_bench::namespace::Host;
+use isolane_support::Result;
 
 use super::cell::{Axis, Loss, Role};
 use super::network::{Network, SECOND_INTERFACE};
-use super::peer::Peer;
 use super::printed::{changes_written, events, number};
 use super::program::{Ending, LOOK, Program};
-use super::side::{COLOR, TOPIC, role_command};
-use isolane_support::Result;
+use super::side::{COLOR, Peer, TOPIC, role_command};
 
 /// Between two samples, in milliseconds.
 const PERIOD_MS: u32 = 10;

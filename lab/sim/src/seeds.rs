@@ -17,6 +17,9 @@ pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
 /// overnight.
 pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
 
+/// The environment variable that cuts each range to at most so many seeds, for a run of seconds.
+pub const LIMIT_VARIABLE: &str = "ISOLANE_SEED_LIMIT";
+
 /// The environment variable that says how many seeds each range has, from its first one on, and has
 /// [`for_each`] say how far it is.
 pub const COUNT_VARIABLE: &str = "ISOLANE_SEED_COUNT";
@@ -34,7 +37,9 @@ pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> V
         (None, Some(count)) => seeds.start..seeds.start + count,
         (None, None) => {
             let factor = number_in(FACTOR_VARIABLE).unwrap_or(1);
-            seeds.start..seeds.start + (seeds.end - seeds.start) * factor
+            let limit = number_in(LIMIT_VARIABLE).unwrap_or(u64::MAX);
+            let count = (seeds.end - seeds.start).saturating_mul(factor);
+            seeds.start..seeds.start + count.min(limit)
         }
     };
     let next = AtomicU64::new(seeds.start);

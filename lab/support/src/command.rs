@@ -43,7 +43,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
 pub fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     let hint = match error.kind() {
         std::io::ErrorKind::NotFound => {
-            " (`cargo xtask test` installs what is missing, or names it)"
+            " (`cargo xtask test --system` installs what is missing, or names it)"
         }
         _ => "",
     };

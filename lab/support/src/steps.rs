@@ -54,11 +54,7 @@ impl Steps {
             outcome,
             took: start.elapsed(),
         };
-        eprintln!(
-            "=== {name}: {} ({:.1} s)",
-            step.result(),
-            step.took.as_secs_f64()
-        );
+        eprintln!("=== {name}: {} ({} min)", step.result(), minutes(step.took));
         self.done.push(step);
         self.done.last().is_some_and(|step| step.counts().1 == 0)
     }
@@ -82,8 +78,9 @@ impl Steps {
             .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1))
     }
 
-    /// What failed tests printed, the table of all steps and, as its last line, `N passed, N failed`, which CI reads.
-    pub fn summary(&self) -> String {
+    /// What failed tests printed, the table of all steps with the minutes of each, a note and, as its last line,
+    /// `N passed, N failed`, which CI reads.
+    pub fn summary(&self, note: &str) -> String {
         let width = self
             .done
             .iter()
@@ -100,9 +97,9 @@ impl Steps {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "{:width$}  {:7.1} s  {}",
+                "{:width$}  {:>6} min  {}",
                 step.name,
-                step.took.as_secs_f64(),
+                minutes(step.took),
                 step.result()
             );
         }
@@ -117,10 +114,18 @@ impl Steps {
                 "{left_out} steps were left out: not everything is tested"
             );
         }
+        let all = self.done.iter().map(|step| step.took).sum();
+        let _ = writeln!(text, "{:width$}  {:>6} min", "", minutes(all));
+        text += note;
         let (passed, failed) = self.counts();
         let _ = writeln!(text, "{passed} passed, {failed} failed");
         text
     }
+}
+
+/// Minutes and seconds.
+fn minutes(time: Duration) -> String {
+    format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
 }
 
 impl Step {
@@ -171,12 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_minutes_and_seconds() {
+        assert_eq!(minutes(Duration::from_secs(59)), "0:59");
+        assert_eq!(minutes(Duration::from_secs(754)), "12:34");
+    }
+
+    #[test]
     fn the_summary_ends_with_the_counts_alone_on_a_line() {
         let mut steps = Steps::default();
         steps.run("one", || Ok(Outcome::Passed));
         steps.leave_out("two", "needs root");
-        let summary = steps.summary();
+        let summary = steps.summary("more is elsewhere\n");
         assert!(summary.contains("left out: needs root"), "{summary}");
+        assert!(summary.contains("more is elsewhere\n"), "{summary}");
         assert_eq!(summary.lines().last(), Some("1 passed, 0 failed"));
     }
 }

@@ -5,18 +5,17 @@
 //! within the guest's instruction: devices that work beside the guest, as those of virtio do, take part in no
 //! run that is the same twice.
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
+use isolane_support::{Result, command};
 use serde_json::Value;
 
 use super::inside;
 use super::packages::Packages;
-use isolane_support::{Result, command};
 
 /// Memory of a guest: its programs, twice while they are unpacked, and what sockets and rings take.
 const MEMORY_MIB: u32 = 1_024;

@@ -1,15 +1,23 @@
-//! A guest's file system: our programs, a few of Debian's, the libraries that they need, and the kernel modules
-//! of its devices, unpacked and numbered in the order in which they are loaded.
+//! A guest's file system: our programs, a few of Debian's, the libraries they need, and the kernel modules of its
+//! devices, numbered in the order in which they are loaded.
+//!
+//! ELF files name the libraries and modules they need. The archive has the `newc` form of cpio, which the kernel unpacks
+//! as its first file system (Documentation/driver-api/early-userspace/buffer-format.rst): an entry is a head of
+//! hexadecimal numbers, a name, and contents, the latter two padded to four bytes.
+//!
+//! The same tree gives the same bytes: entries are sorted, times and owners are 0. A guest's behaviour depends on where
+//! things lie in its memory, and is to be repeated to the bit.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cpio::Tree;
-use super::elf;
-use super::packages::Packages;
 use isolane_support::{Result, command};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSection, elf};
+
+use super::packages::Packages;
 
 /// Modules of what guests have; those that they need come with them.
 const MODULES: [&str; 2] = ["igb", "sch_mqprio"];
@@ -73,7 +81,7 @@ struct Image {
 impl Image {
     /// A program with its loader and all libraries.
     fn program(&mut self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        let needs = elf::needs(&bytes).map_err(|error| format!("{path}: {error}"))?;
+        let needs = needs(&bytes).map_err(|error| format!("{path}: {error}"))?;
         self.tree.program(path, bytes);
         if let Some(loader) = &needs.loader {
             // `/lib64` is a link to where packages have it.
@@ -94,7 +102,7 @@ impl Image {
             }
             let bytes = read(&self.tools.join(&place))
                 .map_err(|error| format!("{of} needs the library {name}: {error}"))?;
-            let needs = elf::needs(&bytes)?;
+            let needs = needs(&bytes)?;
             self.tree.file(&place, bytes);
             self.libraries(&place, &needs.libraries)?;
         }
@@ -130,7 +138,7 @@ fn add_module(
         );
     };
     let bytes = unpacked(file)?;
-    for before in elf::modules_before(&bytes)? {
+    for before in modules_before(&bytes)? {
         add_module(&before, files, ordered)?;
     }
     ordered.push((name.to_owned(), bytes));
@@ -178,6 +186,177 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    Folder,
+    File { contents: Vec<u8>, mode: u32 },
+    Link { target: String },
+}
+
+/// A tree that becomes an archive.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: BTreeMap<String, Node>,
+}
+
+/// Types of inodes, as `stat` has them (inode(7)).
+const FOLDER: u32 = 0o040_000;
+const FILE: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
+/// The part of a mode that is the type.
+const TYPE: u32 = 0o170_000;
+
+/// What ends an archive.
+const TRAILER: &str = "TRAILER!!!";
+
+impl Tree {
+    /// A folder, and those it is in.
+    pub(super) fn folder(&mut self, path: &str) {
+        let parents = path.match_indices('/').map(|(end, _)| &path[..end]);
+        for folder in parents.chain([path]) {
+            self.nodes.entry(folder.to_owned()).or_insert(Node::Folder);
+        }
+    }
+
+    /// A file that everybody may read, in its folder.
+    pub(super) fn file(&mut self, path: &str, contents: Vec<u8>) {
+        self.put(path, contents, 0o644);
+    }
+
+    /// A program, in its folder.
+    pub(super) fn program(&mut self, path: &str, contents: Vec<u8>) {
+        self.put(path, contents, 0o755);
+    }
+
+    /// A symbolic link, in its folder.
+    pub(super) fn link(&mut self, path: &str, target: &str) {
+        self.folder_of(path);
+        let target = target.to_owned();
+        self.nodes.insert(path.to_owned(), Node::Link { target });
+    }
+
+    /// Whether there is something at that path.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.nodes.contains_key(path)
+    }
+
+    fn put(&mut self, path: &str, contents: Vec<u8>, mode: u32) {
+        self.folder_of(path);
+        let node = Node::File { contents, mode };
+        self.nodes.insert(path.to_owned(), node);
+    }
+
+    fn folder_of(&mut self, path: &str) {
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            self.folder(folder);
+        }
+    }
+
+    /// The archive.
+    pub(super) fn archive(&self) -> Vec<u8> {
+        let mut archive = Vec::new();
+        for (inode, (path, node)) in (1..).zip(&self.nodes) {
+            let (mode, contents) = match node {
+                Node::Folder => (FOLDER | 0o755, &[][..]),
+                Node::File { contents, mode } => (FILE | mode, &contents[..]),
+                Node::Link { target } => (LINK | 0o777, target.as_bytes()),
+            };
+            append(&mut archive, inode, mode, path, contents);
+        }
+        append(&mut archive, 0, 0, TRAILER, &[]);
+        archive
+    }
+}
+
+/// One entry.
+fn append(archive: &mut Vec<u8>, inode: usize, mode: u32, path: &str, contents: &[u8]) {
+    let is_folder = mode & TYPE == FOLDER;
+    let links = if is_folder { 2 } else { 1 };
+    let fields: [usize; 13] = [
+        inode,
+        mode as usize,
+        0, // owner
+        0, // group
+        links,
+        0, // time of change
+        contents.len(),
+        0, // the device it is on, major and minor
+        0,
+        0, // the device it is, major and minor
+        0,
+        path.len() + 1,
+        0, // checksum, of another form
+    ];
+    archive.extend_from_slice(b"070701");
+    for field in fields {
+        archive.extend_from_slice(format!("{field:08x}").as_bytes());
+    }
+    archive.extend_from_slice(path.as_bytes());
+    archive.push(0);
+    pad(archive);
+    archive.extend_from_slice(contents);
+    pad(archive);
+}
+
+fn pad(archive: &mut Vec<u8>) {
+    archive.resize(archive.len().next_multiple_of(4), 0);
+}
+
+/// What a program or library takes to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// The path of its loader; libraries have none.
+    pub(super) loader: Option<String>,
+    /// Names of libraries, in the order they are searched for.
+    pub(super) libraries: Vec<String>,
+}
+
+/// What a program or library needs. A static program needs nothing.
+pub(super) fn needs(bytes: &[u8]) -> Result<Needs> {
+    let file = ElfFile64::<LittleEndian>::parse(bytes)?;
+    let (header, endian) = (file.elf_header(), file.endian());
+    let segments = header.program_headers(endian, bytes)?;
+    let mut needs = Needs::default();
+    for segment in segments {
+        if let Some(loader) = segment.interpreter(endian, bytes)? {
+            needs.loader = Some(String::from_utf8(loader.to_vec())?);
+        }
+    }
+    let sections = header.sections(endian, bytes)?;
+    let Some((entries, strings)) = sections.dynamic(endian, bytes)? else {
+        return Ok(needs);
+    };
+    let strings = sections.strings(endian, bytes, strings)?;
+    for entry in entries {
+        if entry.tag(endian) == elf::DT_NEEDED {
+            let name = entry.string(endian, strings)?;
+            needs.libraries.push(String::from_utf8(name.to_vec())?);
+        }
+    }
+    Ok(needs)
+}
+
+/// The modules that a kernel module needs to be loaded before it.
+pub(super) fn modules_before(module: &[u8]) -> Result<Vec<String>> {
+    let file = ElfFile64::<LittleEndian>::parse(module)?;
+    let section = file
+        .section_by_name(".modinfo")
+        .ok_or("no kernel module: it has no section .modinfo")?;
+    Ok(depends(section.data()?))
+}
+
+/// The list behind `depends=` in a module's information, which is made of texts that end with zeros.
+fn depends(information: &[u8]) -> Vec<String> {
+    let texts = information.split(|&byte| byte == 0);
+    let lists = texts.filter_map(|text| text.strip_prefix(b"depends="));
+    let names = lists.flat_map(|list| list.split(|&byte| byte == b','));
+    names
+        .filter(|name| !name.is_empty())
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,5 +373,94 @@ mod tests {
         assert_eq!(files.len(), 1);
         assert!(files.contains_key(&in_file_names("i2c-algo-bit")));
         assert!(add_module("igb", &files, &mut Vec::new()).is_err());
+    }
+
+    /// What another reader would make of it: mode, name and contents of each entry.
+    fn entries(mut archive: &[u8]) -> Vec<(u32, String, Vec<u8>)> {
+        let mut entries = Vec::new();
+        loop {
+            assert_eq!(&archive[..6], b"070701");
+            let field = |number: usize| {
+                let text = std::str::from_utf8(&archive[6 + number * 8..][..8]).unwrap();
+                usize::from_str_radix(text, 16).unwrap()
+            };
+            let (mode, length, name_length) = (field(1), field(6), field(11));
+            let name_end = 110 + name_length - 1;
+            let name = String::from_utf8(archive[110..name_end].to_vec()).unwrap();
+            assert_eq!(archive[name_end], 0, "names end with a zero");
+            let start = (110 + name_length).next_multiple_of(4);
+            let contents = archive[start..][..length].to_vec();
+            archive = &archive[(start + length).next_multiple_of(4)..];
+            if name == TRAILER {
+                assert!(archive.is_empty());
+                return entries;
+            }
+            entries.push((mode as u32, name, contents));
+        }
+    }
+
+    #[test]
+    fn what_was_put_in_comes_out_with_its_folders_before_it() {
+        let mut tree = Tree::default();
+        tree.program("usr/bin/isolane", b"program".to_vec());
+        tree.file("modules/0.ko", vec![7; 5]);
+        tree.link("bin", "usr/bin");
+        let entries = entries(&tree.archive());
+        let expected: [(u32, &str, &[u8]); 6] = [
+            (0o120_777, "bin", b"usr/bin"),
+            (0o040_755, "modules", b""),
+            (0o100_644, "modules/0.ko", &[7; 5]),
+            (0o040_755, "usr", b""),
+            (0o040_755, "usr/bin", b""),
+            (0o100_755, "usr/bin/isolane", b"program"),
+        ];
+        assert_eq!(entries.len(), expected.len());
+        for (entry, (mode, path, contents)) in entries.iter().zip(expected) {
+            assert_eq!(entry, &(mode, path.to_owned(), contents.to_vec()));
+        }
+    }
+
+    #[test]
+    fn the_same_tree_gives_the_same_bytes_in_whatever_order_it_was_made() {
+        let make = |paths: [&str; 2]| {
+            let mut tree = Tree::default();
+            for path in paths {
+                tree.file(path, path.as_bytes().to_vec());
+            }
+            tree.archive()
+        };
+        assert_eq!(make(["a/b", "c"]), make(["c", "a/b"]));
+    }
+
+    #[test]
+    fn an_entry_begins_on_a_multiple_of_four_bytes() {
+        for length in 0..5 {
+            let mut tree = Tree::default();
+            tree.file("x", vec![1; length]);
+            let archive = tree.archive();
+            assert_eq!(archive.len() % 4, 0);
+            assert_eq!(entries(&archive)[0].2.len(), length);
+        }
+    }
+
+    #[test]
+    fn this_program_needs_the_c_library_and_a_loader() {
+        let program = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let needs = needs(&program).unwrap();
+        assert!(needs.libraries.iter().any(|name| name == "libc.so.6"));
+        assert!(needs.loader.is_some_and(|loader| loader.starts_with('/')));
+    }
+
+    #[test]
+    fn what_is_no_program_is_an_error() {
+        assert!(needs(b"#!/bin/sh").is_err());
+        assert!(modules_before(&[]).is_err());
+    }
+
+    #[test]
+    fn a_module_lists_what_comes_before_it() {
+        let information = b"license=GPL\0depends=dca,i2c-algo-bit\0name=igb\0";
+        assert_eq!(depends(information), ["dca", "i2c-algo-bit"]);
+        assert!(depends(b"license=GPL\0depends=\0").is_empty());
     }
 }

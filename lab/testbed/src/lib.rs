@@ -2,8 +2,8 @@
 //! devices that the machine it is developed on need not have.
 //!
 //! ```text
-//!   packages.rs    Debian's packages, unpacked into a folder    (sources.rs: from where)
-//!   initramfs.rs   programs, libraries, modules -> an archive   (elf.rs: what needs what; cpio.rs: its form)
+//!   packages.rs    Debian's packages, unpacked into a folder
+//!   initramfs.rs   programs, libraries, modules -> a cpio archive
 //!   guest.rs       the emulator's command line, a boot, a result
 //!   inside/        what the guest's first process does
 //!   scenario/      what is shown so, outside and inside
@@ -12,25 +12,21 @@
 //! Guests have no way out: their devices are on a hub inside the emulator, or joined to another guest's
 //! through a socket of the file system. docs/testbed.md says what is shown, and what cannot be.
 
-mod cpio;
-mod elf;
 mod guest;
 mod initramfs;
 pub mod inside;
 mod packages;
 mod scenario;
-mod sources;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use serde::Serialize;
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command, json};
+use serde::Serialize;
 
 use guest::Machine;
 use packages::Packages;
@@ -58,7 +54,7 @@ pub struct Arguments {
     keep: bool,
 }
 
-/// The scenario that is a step of `cargo xtask test`.
+/// The scenario that is a step of `cargo xtask test --all`.
 const IN_STEP: &str = "brief";
 
 /// What a scenario has at hand.
@@ -79,7 +75,7 @@ impl Bench {
     }
 }
 
-/// A short version, as a step of `cargo xtask test`: the commands are built.
+/// A short version, as a step of `cargo xtask test --all`: the commands are built.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let packages = match Packages::fetch(&folder(metadata)) {
         Ok(packages) => packages,

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use clap::Args;
-
-use self::table::{Column, Seen, Table};
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, cargo};
 use isolane_support::{Result, command, json, packages};
+
+use self::table::{Column, Seen, Table};
 
 /// A test program that instantiates the suite.
 struct Program {
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(counts.failed == 0 && counts.skipped == 0)
 }
 
-/// The same as a step of `cargo xtask test`; each cell of the table counts.
+/// The same as a step of `cargo xtask test --system`; each cell of the table counts.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let table = measure()?;
     eprint!("{table}");

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::BridgedHosts;
 use isolane_bench::process::Cores;
+use isolane_support::disturbance::{Disturbance, Watch};
+use isolane_support::{Result, json};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::process::Processes;
 use super::{Check, HOSTS};
-use isolane_support::disturbance::{Disturbance, Watch};
-use isolane_support::{Result, json};
 
 /// Writers, and readers, of a member; of each, so many of the other side match it. As in the example `domain_member`.
 const ENDS: u64 = 5;

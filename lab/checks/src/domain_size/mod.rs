@@ -17,11 +17,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use isolane_bench::namespace::BridgedHosts;
 use isolane_bench::report::Environment;
-use serde::Serialize;
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands, cargo};
 use isolane_support::{Result, command, json, packages};
+use serde::Serialize;
 
 use members::MembersReport;
 use readers::{
@@ -120,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.checks().all(|check| check.holds))
 }
 
-/// The cases with few processes, as a step of `cargo xtask test`, which has built isolane.
+/// The cases with few processes, as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let folder = folder(metadata)?;
     let cases = [FORTY_FIVE, TEN_BY_UNICAST, TWENTY_BY_UNICAST];

@@ -9,9 +9,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use isolane_support::{Result, command};
+use serde_json::Value;
 
 /// What a process prints, or that its output has ended.
 struct Said {

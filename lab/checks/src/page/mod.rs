@@ -10,11 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde::Deserialize;
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
+use serde::Deserialize;
 
 /// Put into the copy of the page: what a reader could stumble over, sent to the frame's owner.
 const PROBE: &str = include_str!("probe.html");

@@ -1,39 +1,33 @@
 //! `cargo xtask peers`: isolane over sockets and over lanes beside Cyclone DDS and Fast DDS, in one run.
 //!
 //! Every system has a program with the same command line, messages and output (`lab/interop/measured/end.h`;
-//! isolane's is the example `measured_end`), and one build of it (`system.rs`). A case (`case.rs`) is
+//! isolane's is the example `measured_end`), and one build of it (`case.rs`). A case (`case.rs`) is
 //! what two such ends measure: round trips, a stream as fast as it goes, a stream at a rate. Each
 //! repetition runs every case with every system, one directly after the other, in an order that
 //! moves on (`run.rs`): what disturbs the machine for a while disturbs them all. Ratios are made
 //! within a repetition, and their median and interval over the repetitions are what is reported
-//! (`statistics.rs`, `report.rs`).
+//! (`report.rs`).
 //!
 //! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle and have
 //! the same history. Streams run at the defaults of each system and at what its documentation recommends for
 //! throughput (`Setting`; the programs say what that is); ratios are quoted against the latter. A repetition
 //! that other processes or the hypervisor disturbed is run again, three times at most (`disturbance.rs`).
 //!
-//! Beside that, isolane over lanes is compared with bare AF_XDP, both spinning (`bare.rs`).
+//! Beside that, isolane over lanes is compared with bare AF_XDP, both spinning.
 
-mod bare;
 mod case;
-mod end;
 mod report;
 mod run;
-mod statistics;
-mod system;
 
 use std::path::PathBuf;
-
-use bare::Bare;
-use case::Case;
-use report::Report;
-use run::Plan;
-use system::System;
 
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, cargo};
 use isolane_support::{Result, command, packages};
+
+use case::{Case, System};
+use report::Report;
+use run::{Bare, Plan};
 
 /// How often a repetition of a case is run at most until nothing disturbs it.
 const TRIES: u32 = 3;
@@ -80,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failures == 0)
 }
 
-/// A step of `cargo xtask test`: some cases once and for a second, so that the programs stay able to
+/// A step of `cargo xtask test --all`: some cases once and for a second, so that the programs stay able to
 /// do it. Numbers of so short a run are not looked at.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let plan = Plan {

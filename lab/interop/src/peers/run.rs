@@ -1,19 +1,26 @@
-//! The run: every repetition has every case with every system, side by side in time.
+//! The run: every repetition has every case with every system, side by side in time. An end is a process, pinned, in a
+//! namespace, with its output in a file.
+//!
+//! isolane over lanes is compared with bare AF_XDP: round trips where both ends spin, on two cores, under the ordinary
+//! scheduling class. The bare end is the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which makes a veth
+//! pair of its own like the one that isolane runs over. Each repetition runs both, one directly after the other, and who
+//! comes first changes.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
 use isolane_bench::record::Statistics;
-
-use super::bare::Bare;
-use super::case::{Case, Role, Scenario};
-use super::end::{End, Printed};
-use super::statistics::median;
-use super::system::System;
-use isolane_support::Result;
 use isolane_support::disturbance::{Disturbance, Watch};
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command};
+use serde::Deserialize;
+
+use super::case::{Case, Role, Scenario, Setting, System};
+use super::report::median;
 
 /// What an end may take beside the time that it measures: to find the other one, to be
 /// acknowledged, to see the other one go.
@@ -298,6 +305,215 @@ pub(super) fn median_of(
     median(values.collect())
 }
 
+/// How often a process is looked at that shall end.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A running end; killed when dropped while it runs.
+pub(super) struct End {
+    child: Child,
+    command: String,
+    stdout: PathBuf,
+    stderr: PathBuf,
+    has_ended: bool,
+}
+
+/// The lines `NAME NUMBER` that an end printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Printed(Vec<(String, f64)>);
+
+impl End {
+    /// Starts it on a host and a core; `stem` is the path of its output files without extension.
+    pub(super) fn start(
+        testbed: &Testbed,
+        host: Host,
+        core: usize,
+        program: &Path,
+        arguments: &[String],
+        stem: &Path,
+    ) -> Result<Self> {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["--cpu-list", &core.to_string()]);
+        taskset.arg(program).args(arguments);
+        let command = command::displayed(&taskset);
+        let (stdout, stderr) = (stem.with_extension("out"), stem.with_extension("err"));
+        taskset
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(&stderr)?);
+        let mut taskset = testbed.command(host, taskset);
+        let child = taskset
+            .spawn()
+            .map_err(|error| command::cannot_start(&taskset, &error))?;
+        Ok(Self {
+            child,
+            command,
+            stdout,
+            stderr,
+            has_ended: false,
+        })
+    }
+
+    /// Waits for its end and returns what it printed; any exit status but 0, and being late, is
+    /// an error.
+    pub(super) fn finish(mut self, deadline: Instant) -> Result<Printed> {
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                self.has_ended = true;
+                break status;
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("`{}` has not ended in time", self.command).into());
+            }
+            thread::sleep(LOOK);
+        };
+        if !status.success() {
+            let said = fs::read_to_string(&self.stderr).unwrap_or_default();
+            return Err(format!("`{}`: {status}: {}", self.command, said.trim()).into());
+        }
+        Printed::parse(&fs::read_to_string(&self.stdout)?)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            // It may have ended in this moment; either way it is gone afterwards.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Printed {
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let lines = text.lines().map(|line| {
+            let (name, number) = line
+                .split_once(' ')
+                .ok_or_else(|| format!("a line `{line}`"))?;
+            Ok((name.to_owned(), number.parse::<f64>()?))
+        });
+        Ok(Self(lines.collect::<Result<Vec<_>>>()?))
+    }
+
+    /// The number of this name.
+    pub(super) fn get(&self, name: &str) -> Option<f64> {
+        let found = self.0.iter().find(|(of, _)| of == name);
+        found.map(|(_, number)| *number)
+    }
+}
+
+/// Payload of a sample, and of the bare datagram.
+const PAYLOAD_BYTES: u32 = 64;
+/// Rounds of the bare program a second: about what it does on an idle machine.
+const ROUNDS_PER_S: u32 = 40_000;
+
+/// What both ends do.
+pub(super) const BARE_CASE: Case = Case {
+    scenario: Scenario::RoundTrip,
+    payload_bytes: PAYLOAD_BYTES,
+    is_reliable: false,
+    cores: 2,
+};
+/// Name of the bare program in the results.
+pub(super) const BARE_IDENTITY: &str = "AF_XDP, bare, spinning";
+
+/// Both programs.
+pub(super) struct Bare {
+    program: PathBuf,
+    pub(super) by_lane: System,
+}
+
+/// What the bare program says.
+#[derive(Deserialize)]
+struct Said {
+    lost: u64,
+    rtt_us: Times,
+}
+
+#[derive(Deserialize)]
+struct Times {
+    median: Option<f64>,
+}
+
+fn by_lane(program: PathBuf) -> System {
+    System {
+        identity: "isolane xdp, spinning".into(),
+        setting: Setting::Defaults,
+        setting_is: String::new(),
+        program,
+        arguments: &["--datapath", "xdp", "--waiting", "spin"],
+    }
+}
+
+impl Bare {
+    /// Builds the bare program. The other one is there.
+    pub(super) fn build(metadata: &Metadata) -> Result<Self> {
+        command::run(cargo().args([
+            "build",
+            "--release",
+            "--package",
+            "isolane-datapath-xdp",
+            "--example",
+            "bare_ping_pong",
+        ]))?;
+        let examples = metadata.target_directory.join("release/examples");
+        Ok(Self {
+            program: examples.join("bare_ping_pong"),
+            by_lane: by_lane(examples.join("measured_end")),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> Self {
+        Self {
+            program: "bare".into(),
+            by_lane: by_lane("end".into()),
+        }
+    }
+
+    /// One repetition: isolane's median round trip, and the bare one.
+    pub(super) fn repeat(
+        &self,
+        testbed: &Testbed,
+        repetition: usize,
+        seconds: u32,
+        folder: &Path,
+    ) -> Result<[f64; 2]> {
+        let by_lane = || -> Result<f64> {
+            let measured: Measured = run_once(testbed, BARE_CASE, &self.by_lane, seconds, folder)?;
+            measured.rtt_median_us.ok_or_else(|| "no median".into())
+        };
+        if repetition.is_multiple_of(2) {
+            let first = by_lane()?;
+            return Ok([first, self.bare(testbed, seconds)?]);
+        }
+        let first = self.bare(testbed, seconds)?;
+        Ok([by_lane()?, first])
+    }
+
+    fn bare(&self, testbed: &Testbed, seconds: u32) -> Result<f64> {
+        let cores = testbed.config().cores;
+        let mut bare = Command::new(&self.program);
+        bare.args(["--waiting", "spin", "--json"]);
+        bare.args(["--payload", &PAYLOAD_BYTES.to_string()]);
+        bare.args(["--rounds", &(seconds * ROUNDS_PER_S).to_string()]);
+        bare.args(["--cores", &format!("{},{}", cores.hosts, cores.cable)]);
+        let output = bare
+            .output()
+            .map_err(|error| command::cannot_start(&bare, &error))?;
+        let said = serde_json::from_slice::<Said>(&output.stdout).map_err(|error| {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            format!("`{}`: {error}: {stderr}", command::displayed(&bare))
+        })?;
+        if said.lost > 0 {
+            eprintln!("bare AF_XDP: {} rounds lost", said.lost);
+        }
+        said.rtt_us
+            .median
+            .ok_or_else(|| "bare AF_XDP: no round trips".into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,5 +545,14 @@ mod tests {
         assert_eq!(measured.rtt_median_us, Some(7.0));
         assert_eq!(measured.rtt_p99_9_us, None);
         assert!(Measured::of_round_trips(vec![7_000; 5]).is_err());
+    }
+
+    #[test]
+    fn lines_are_names_and_numbers() {
+        let printed = Printed::parse("samples 12\nelapsed_ns 7000\n").unwrap();
+        assert_eq!(printed.get("elapsed_ns"), Some(7000.0));
+        assert_eq!(printed.get("lost"), None);
+        assert!(Printed::parse("samples\n").is_err());
+        assert!(Printed::parse("samples many\n").is_err());
     }
 }

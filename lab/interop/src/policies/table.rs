@@ -1,14 +1,12 @@
 //! The policies: what is told, and what must come of it.
 
 use super::super::cell::Role;
-use super::super::peer::Peer;
-use super::super::shapes::judge::{Judgement, incompatible, missed, tells_end};
-use super::super::shapes::sides::Sides;
-use super::judge::{
-    all_that_was_written, apart, flows, from_the_first, lively, lost_liveliness, newest_only,
-    not_from_the_first, rarely, shows_data, whole_or_nothing,
+use super::super::shapes::judge::{Judgement, Sides, incompatible, missed, tells_end};
+use super::super::side::Peer;
+use super::{
+    Setting, all_that_was_written, apart, flows, from_the_first, lively, lost_liveliness,
+    newest_only, not_from_the_first, rarely, shows_data, whole_or_nothing,
 };
-use super::setting::Setting;
 
 /// A value of the axis.
 pub(super) struct Policy {

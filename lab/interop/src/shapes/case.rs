@@ -5,11 +5,10 @@
 //! contract, only which.
 
 use super::judge::{
-    Judgement, all_that_was_printed_arrives, alternates, apart, ends, few_of_many, flows,
+    Judgement, Sides, all_that_was_printed_arrives, alternates, apart, ends, few_of_many, flows,
     from_the_first, in_order_of_writing, incompatible, missed, not_from_the_first, only, payload,
     red_flows, repeats, sets_of_both_topics, sizes, three_topics, whole_sets, without_gaps,
 };
-use super::sides::Sides;
 
 /// A case.
 pub(super) struct Case {

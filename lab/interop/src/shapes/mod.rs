@@ -8,26 +8,22 @@
 
 mod case;
 pub(super) mod judge;
-mod known;
 pub(super) mod pair;
-pub(super) mod printed;
-pub(super) mod sides;
 pub(super) mod vendor;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use case::{CASES, Case};
-use pair::{Pair, Task};
-use vendor::{Programs, Vendor};
-
-use super::at_once::at_once;
-use super::cell::Loss;
-
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, packages};
+
+use super::at_once;
+use super::cell::Loss;
+use case::{CASES, Case};
+use pair::{Pair, Task};
+use vendor::{Programs, Vendor};
 
 /// Runs at once: they mostly wait.
 const DEFAULT_JOBS: usize = 5;
@@ -94,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test`: every case once, with the pairs in turn.
+/// The same as a step of `cargo xtask test --all`: every case once, with the pairs in turn.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let (passed, _, failed) = run_all(metadata, &in_turn(), DEFAULT_JOBS)?;
     Ok(Outcome::Counted { passed, failed })

@@ -3,14 +3,13 @@
 //! The subscriber starts first, unless the case is about one that comes late. The publisher ends by itself,
 //! by its number of iterations; the subscriber is told to stop when it had time to see that.
 
-use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 use isolane_bench::namespace::Host;
+use isolane_support::Result;
 
 use super::super::cell::Loss;
 use super::super::network::Network;
@@ -18,11 +17,8 @@ use super::super::program::{Ending, LOOK, Program};
 use super::super::recording::Recording;
 use super::Verdict;
 use super::case::Case;
-use super::known::{BETWEEN, KNOWN, Known};
-use super::printed::Printed;
-use super::sides::Sides;
-use super::vendor::{Programs, Vendor};
-use isolane_support::Result;
+use super::judge::{Printed, Sides};
+use super::vendor::{BETWEEN, KNOWN, Known, Programs, Vendor};
 
 /// The topic, but where a case says another.
 const TOPIC: &str = "Square";

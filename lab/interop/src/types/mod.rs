@@ -1,36 +1,30 @@
 //! `cargo xtask types`: one type in each extensibility and representation, with other implementations, both ways.
 //!
-//! The type is nested and keyed, with strings, sequences and members of 8 bytes (`lab/interop/programs/Reading.idl`). A cell
-//! (`cell.rs`) is isolane's extensibility and representation, the peer's, and who writes. All cells of a peer run at
+//! The type is nested and keyed, with strings, sequences and members of 8 bytes (`lab/interop/programs/Reading.idl`). A
+//! cell (`cell.rs`) is isolane's extensibility and representation, the peer's, and who writes. All cells of a peer run at
 //! once, each with its own topic, in one network (`Network`): isolane's program is the example `typed` of the package
-//! `isolane`, the peers' are `lab/interop/programs/*/typed.*` (`peer.rs`). Both sides print what happens to each endpoint, and
-//! what came of a cell is decided by that (`seen.rs`). Where no sample is taken, `isolane why` must say the reason.
+//! `isolane`, the peers' are `lab/interop/programs/*/typed.*` (`Peer`). Both sides print what happens to each endpoint,
+//! and what came of a cell is decided by that (`Seen`). Where no sample is taken, `isolane why` must say the reason.
 //! `docs/types.md` has the results of all peers.
 
 mod cell;
-mod peer;
-mod seen;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use isolane_bench::namespace::Host;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, packages, steps};
 use serde_json::Value;
-
-use cell::{Cell, Direction, Extensibility, Outcome, Side};
-use peer::{Installed, Peer};
-use seen::{Lines, Seen};
 
 use super::cell::Loss;
 use super::network::Network;
 use super::program::Program;
-use isolane_support::steps;
-use isolane_support::workspace::{Metadata, cargo};
-use isolane_support::{Result, command, packages};
+use crate::foreign;
+use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation, Seen, Side};
 
 /// What all cells of a peer may take together.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
@@ -41,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What `cargo xtask types` takes.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Also the peers that `cargo xtask test` does not install: Cyclone DDS 11 (from PyPI) and Dust DDS (from
+    /// Also the peers that `cargo xtask test --system` does not install: Cyclone DDS 11 (from PyPI) and Dust DDS (from
     /// crates.io), which are downloaded
     #[arg(long)]
     all: bool,
@@ -61,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test`; each cell counts.
+/// The same as a step of `cargo xtask test --all`; each cell counts.
 pub fn step(metadata: &Metadata) -> Result<steps::Outcome> {
     let (passed, failed) = run_peers(metadata, &Peer::CI)?;
     Ok(steps::Outcome::Counted { passed, failed })
@@ -235,4 +229,171 @@ fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
         }
     }
     text
+}
+
+/// Version of Cyclone DDS that is had as a Python package.
+const CYCLONEDDS_PYTHON: &str = "11.0.1";
+/// Version in the manifest of the program for Dust DDS.
+const DUSTDDS: &str = "0.16.0";
+
+/// An implementation of DDS, in one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    CycloneDds,
+    FastDds,
+    CycloneDdsPython,
+    DustDds,
+}
+
+/// A peer as this machine has it.
+struct Installed {
+    /// Name and version.
+    identity: String,
+    programs: [Vec<PathBuf>; 2],
+}
+
+impl Installed {
+    /// The command of the program whose type has an extensibility, without endpoints.
+    fn command(&self, extensibility: Extensibility) -> Command {
+        let [program, arguments @ ..] = &self.programs[extensibility as usize][..] else {
+            unreachable!("each has a program");
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    }
+}
+
+impl Peer {
+    /// Those that `cargo xtask test --system` installs for other steps, too.
+    const CI: [Self; 2] = [Self::CycloneDds, Self::FastDds];
+    const ALL: [Self; 4] = [
+        Self::CycloneDds,
+        Self::FastDds,
+        Self::CycloneDdsPython,
+        Self::DustDds,
+    ];
+
+    /// What comes of a cell otherwise than by the standards.
+    fn known(self, cell: Cell) -> Option<Outcome> {
+        let theirs = cell.theirs;
+        let is_appendable = theirs.extensibility == Extensibility::Appendable;
+        let has_xcdr1 = theirs.representation != Representation::Xcdr2;
+        let is_read = cell.direction == Direction::FromIsolane;
+        let by_the_standards = cell.by_the_standards();
+        match self {
+            Self::CycloneDds if is_appendable && has_xcdr1 => Some(Outcome::Impossible(
+                "appendable types are in XCDR2 only: dds_create_topic, Bad Parameter",
+            )),
+            // It reads the key of an appendable type without DHEADERs, as it writes it.
+            Self::CycloneDds
+                if is_read && is_appendable && by_the_standards == Outcome::Delivered =>
+            {
+                Some(Outcome::Known(Known::EndUnread))
+            }
+            Self::FastDds if theirs.representation != Representation::Xcdr1 => {
+                Some(Outcome::Impossible("Fast CDR 1.0 has no XCDR2"))
+            }
+            Self::FastDds if by_the_standards == Outcome::NotMatched => {
+                Some(Outcome::Known(Known::OneSided))
+            }
+            // Its endpoints are created and match, and XCDR1 of an appendable type is neither written nor read.
+            Self::CycloneDdsPython
+                if is_appendable && has_xcdr1 && by_the_standards == Outcome::Delivered =>
+            {
+                let sends_xcdr2 = cell.ours.representation == Representation::Xcdr2;
+                match is_read {
+                    true if sends_xcdr2 => None,
+                    true => Some(Outcome::Known(Known::Silent)),
+                    false => Some(Outcome::Impossible(
+                        "appendable types are in XCDR2 only: dds_write, Bad Parameter",
+                    )),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Gets it and builds its programs under `target/interop/types`.
+    fn install(self, metadata: &Metadata) -> Result<Installed> {
+        let sources = metadata.workspace_root.join("lab/interop/programs");
+        let folder = metadata.target_directory.join("interop/types");
+        match self {
+            Self::CycloneDds => {
+                let build = |option: &str, name: &str| {
+                    foreign::build_cyclonedds(
+                        &sources.join("cyclonedds/typed.c"),
+                        &sources.join("Reading.idl"),
+                        &["-D", option],
+                        &folder.join("cyclonedds").join(name),
+                    )
+                };
+                Ok(Installed {
+                    identity: identity("cyclonedds", foreign::CYCLONEDDS)?,
+                    programs: [
+                        vec![build("FINAL", "final")?],
+                        vec![build("APPENDABLE", "appendable")?],
+                    ],
+                })
+            }
+            Self::FastDds => {
+                let program = foreign::build_fastdds(
+                    &sources.join("fastdds/typed.cpp"),
+                    &folder.join("fastdds"),
+                )?;
+                Ok(Installed {
+                    identity: identity("fastdds", foreign::FASTDDS)?,
+                    programs: [vec![program.clone()], vec![program]],
+                })
+            }
+            Self::CycloneDdsPython => {
+                let python = virtual_environment(&folder.join("python"))?;
+                let script = sources.join("cyclonedds/typed.py");
+                let of = |word: &str| vec![python.clone(), script.clone(), word.into()];
+                Ok(Installed {
+                    identity: format!("cyclonedds {CYCLONEDDS_PYTHON}"),
+                    programs: [of("final"), of("appendable")],
+                })
+            }
+            Self::DustDds => {
+                let target = folder.join("dustdds");
+                let mut build = cargo();
+                build.args(["build", "--locked", "--manifest-path"]);
+                build.arg(sources.join("dustdds/Cargo.toml"));
+                build.arg("--target-dir").arg(&target);
+                command::run(&mut build)?;
+                let of = |word: &str| vec![target.join("debug/typed"), word.into()];
+                Ok(Installed {
+                    identity: format!("dustdds {DUSTDDS}"),
+                    programs: [of("final"), of("appendable")],
+                })
+            }
+        }
+    }
+}
+
+/// The name and the version of a Debian package.
+fn identity(name: &str, package: &str) -> Result<String> {
+    match packages::version(package)? {
+        Some(version) => Ok(format!("{name} {}", foreign::upstream(&version))),
+        None => Err(format!(
+            "{package} is not installed: `cargo xtask test --system` as root does it"
+        )
+        .into()),
+    }
+}
+
+/// Makes a Python environment with Cyclone DDS in it, once; returns its interpreter.
+fn virtual_environment(folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("bin/python");
+    let requirement = format!("cyclonedds=={CYCLONEDDS_PYTHON}");
+    let marker = folder.join(&requirement);
+    if !marker.exists() {
+        command::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", &requirement]);
+        command::run(&mut pip)?;
+        fs::write(marker, "")?;
+    }
+    Ok(python)
 }

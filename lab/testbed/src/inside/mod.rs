@@ -4,24 +4,22 @@
 //! leaves the emulator with an exit code. There is no shell and no init system: what a guest does is what is
 //! written here.
 
-pub(super) mod devices;
 pub(super) mod tools;
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
+use isolane_support::Result;
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::initramfs::MODULES_FOLDER;
 use super::scenario;
-use isolane_support::Result;
 
 /// The hidden command that a guest's kernel starts this program with.
 pub const COMMAND: &str = "testbed-guest";

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
+use isolane_support::Result;
 use serde_json::{Value, json};
 
 use super::Scenario;
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::{appeared, tools};
-use isolane_support::Result;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "boot",

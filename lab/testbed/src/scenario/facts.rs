@@ -4,13 +4,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isolane_support::Result;
 use serde_json::{Value, json};
 
 use super::Scenario;
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::{appeared, tools};
-use isolane_support::Result;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "facts",

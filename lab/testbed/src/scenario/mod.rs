@@ -7,10 +7,10 @@ mod pair;
 mod paper;
 mod tune;
 
+use isolane_support::Result;
 use serde_json::Value;
 
 use super::Bench;
-use isolane_support::Result;
 
 /// A scenario.
 pub(super) struct Scenario {

@@ -9,15 +9,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use isolane_support::{Result, command};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Scenario;
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
-use crate::inside::devices::{self, Counters};
+use crate::inside::tools::Counters;
 use crate::inside::{appeared, tools};
-use isolane_support::{Result, command};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "pair",
@@ -162,7 +162,7 @@ fn inside(task: &[String]) -> Result<Value> {
         false => subscribe(&mut report)?,
     }
     let statistics = tools::run("ethtool", &format!("--statistics {DEVICE}"))?;
-    report.frames = devices::counters(&statistics);
+    report.frames = tools::counters(&statistics);
     Ok(serde_json::to_value(report)?)
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, SAMPLES, Told};
-use crate::inside::devices::Counters;
+use crate::inside::tools::Counters;
 
 /// The queue of everything else.
 const ORDINARY_QUEUE: u32 = 0;

@@ -5,12 +5,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isolane_support::{Result, command};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::inside::devices::{self, Counters};
 use crate::inside::tools;
-use isolane_support::{Result, command};
+use crate::inside::tools::Counters;
 
 /// What both hosts are described with.
 pub(super) const DESCRIPTION: &str = include_str!("isolane.toml");
@@ -160,7 +160,7 @@ impl Host {
     /// What its device has counted.
     pub(super) fn counters(self) -> Result<Counters> {
         let printed = self.tool(&format!("ethtool --statistics {}", self.interface))?;
-        Ok(devices::counters(&printed))
+        Ok(tools::counters(&printed))
     }
 
     /// Where a file of a command is.

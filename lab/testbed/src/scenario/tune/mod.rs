@@ -9,11 +9,11 @@
 mod faults;
 mod host;
 
-use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
+use isolane_support::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,9 +21,7 @@ use super::Scenario;
 use crate::Bench;
 use crate::guest::{Guest, Network, Time};
 use crate::inside::appeared;
-use crate::inside::devices::{self, Counters};
-use isolane_support::Result;
-
+use crate::inside::tools::{self, Counters};
 use faults::{differences, faults};
 use host::{A, B, Host, Ran};
 
@@ -299,8 +297,8 @@ fn cross(
         datapath: datapath.to_owned(),
         from: from.name.to_owned(),
         to: to.name.to_owned(),
-        received: devices::between(&before[0], &received?),
-        sent: devices::between(&before[1], &sent?),
+        received: tools::between(&before[0], &received?),
+        sent: tools::between(&before[1], &sent?),
         by_lane,
     })
 }
