@@ -10,10 +10,9 @@ use std::path::Path;
 use std::process::Command;
 
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
-
-use crate::steps::Outcome;
-use crate::workspace::Metadata;
-use crate::{Result, command};
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::Metadata;
+use isolane_support::{Result, command};
 
 /// Another version makes other instructions of the same sources.
 const COMPILER: &str = "clang-16";

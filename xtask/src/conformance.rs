@@ -11,9 +11,9 @@ use clap::Args;
 use isolane_bench::report::Environment;
 use isolane_testkit::conformance::table::{PROGRAMS, Program, Seen, Table};
 
-use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command, json, packages};
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json, packages};
 
 /// Arguments of `cargo xtask conformance`.
 #[derive(Args)]
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(counts.failed == 0 && counts.skipped == 0)
 }
 
-/// Runs the suite as a step of `cargo xtask test` that counts each cell of the table.
+/// Runs the suite as a step of `cargo xtask test --system` that counts each cell of the table.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let table = measure()?;
     eprint!("{table}");

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command, json};
 
 /// What is measured.
 const PACKAGE: &str = "isolane-wire";

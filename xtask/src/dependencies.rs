@@ -2,17 +2,60 @@
 //!
 //! A dependency counts as used when its name stands in the crate's sources as part of a path or an
 //! import. Comments do not count, except documentation, whose examples may be all that needs a
-//! development dependency. A file that a source takes from elsewhere by `#[path]` is a source too. Nothing is built; `cargo metadata` knows the names.
+//! development dependency. A file that a source takes from elsewhere by `#[path]` is a source too.
+//! Nothing is built; `cargo metadata` knows the names.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::Result;
-use crate::steps::Outcome;
-use crate::workspace::{Dependency, Metadata, Package};
+use isolane_support::Result;
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::cargo_metadata;
+use serde::Deserialize;
+
+/// The dependencies of `cargo metadata`, after features, renames and versions were settled.
+#[derive(Deserialize)]
+struct Metadata {
+    /// Package ids of this workspace's own packages.
+    workspace_members: Vec<String>,
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    manifest_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    /// The name that sources use: after renaming, and of the library where it differs from the package's.
+    name: String,
+    dep_kinds: Vec<DependencyKind>,
+}
+
+#[derive(Deserialize)]
+struct DependencyKind {
+    /// `None` for a normal dependency, else "dev" or "build".
+    kind: Option<String>,
+}
 
 /// Looks at every package of the workspace and names the dependencies nobody mentions.
-pub(crate) fn check(metadata: &Metadata) -> Result<Outcome> {
+pub(crate) fn check() -> Result<Outcome> {
+    let metadata: Metadata = cargo_metadata()?;
     let mut unused = Vec::new();
     for package in metadata
         .packages
@@ -161,7 +204,7 @@ mod tests {
     }
 
     fn dependency(kind: Option<&str>) -> Dependency {
-        let kind = crate::workspace::DependencyKind {
+        let kind = DependencyKind {
             kind: kind.map(str::to_owned),
         };
         Dependency {

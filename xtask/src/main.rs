@@ -1,6 +1,7 @@
 //! `cargo xtask`: what developers and CI run, in Rust so that it needs no other tool.
 //!
-//! - `cargo xtask test` runs every check there is and ends with a line `N passed, N failed`;
+//! - `cargo xtask test` runs the checks that need no root, `--system` those that do, `--all` every one; it ends
+//!   with a line `N passed, N failed`;
 //! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
@@ -19,44 +20,27 @@
 //! - `cargo xtask types` runs one type in each extensibility and representation with other implementations.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
-//! Nothing here touches the machine's own network namespace. As root, `test` installs the packages
-//! that its checks need.
+//! Nothing here touches the machine's own network namespace. As root, `test --system` and `test --all` install the
+//! packages that their checks need.
 
-mod budgets;
 mod classifier;
-mod command;
 mod conformance;
 mod coverage;
-mod demo;
 mod dependencies;
-mod discovery;
-mod domain_size;
-mod foreign;
 mod fuzz;
-mod hostile;
-mod interop;
-mod isolation;
-mod json;
-mod packages;
-mod page;
-mod peers;
 mod seeds;
-mod steps;
 mod test;
-mod testbed;
-mod workspace;
+mod test_programs;
 
-use std::error::Error;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// Failures end up as text for a person; nobody matches on them.
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-/// How the cable's process is told from a person's commands.
-const CABLE_COMMAND: &str = "cable";
+use isolane_budgets::{self as budgets, discovery};
+use isolane_checks::{domain_size, isolation};
+use isolane_hostile as hostile;
+use isolane_interop::{self as interop, peers, shapes, types};
+use isolane_support::CABLE_COMMAND;
+use isolane_testbed as testbed;
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -68,10 +52,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run all checks: format, lints, dependencies, the classifier's object, tests, conformance of the
-    /// datapaths, fuzzing, documentation, budgets, other implementations, a comparison with them, the demo
-    /// and its page, isolation by counters, a hostile sender, many participants, an emulated machine
-    Test,
+    /// Run the checks that need neither root nor packages: format, lints, dependencies, tests, documentation.
+    /// `--system` runs those that do, `--all` runs every one
+    Test(test::Arguments),
     /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
     Classifier(classifier::Arguments),
     /// Run the conformance suite on all datapaths, in one table (needs root)
@@ -80,36 +63,32 @@ enum Command {
     Interop(interop::Arguments),
     /// Count instructions, allocations, locks, copies and system calls of a sample (needs valgrind
     /// and strace)
-    Budgets {
-        /// Write the results there as `isolane/budgets/1`; `-` is standard output
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-    },
+    Budgets(budgets::Arguments),
     /// Count the lines of `wire` that its tests run, by ptrace; fails below 95 %. Takes minutes, more where
     /// cargo-tarpaulin is built first: no part of `test`
     Coverage(coverage::Arguments),
     /// Count instructions and datagrams of discovery, of up to 10,000 endpoints and of 500 participants (needs
     /// valgrind)
-    Discovery(discovery::DiscoveryArguments),
+    Discovery(discovery::Arguments),
     /// Start 200 processes with 2,000 endpoints on three hosts, and many readers of one writer, in network namespaces
     /// (needs root)
-    DomainSize(domain_size::DomainSizeArguments),
+    DomainSize(domain_size::Arguments),
     /// Fuzz what reads others' bytes, with libFuzzer (needs a C++ compiler)
     Fuzz(fuzz::FuzzArguments),
     /// Measure isolane beside other DDS implementations, in network namespaces (needs root)
     Peers(peers::Arguments),
     /// Attack a host that receives a critical topic, in network namespaces (needs root)
-    Hostile(hostile::HostileArguments),
+    Hostile(hostile::Arguments),
     /// Count what a flood does to a critical topic, with and without what keeps it away (needs root)
     Isolation(isolation::Arguments),
     /// Run a thousand simulated systems that crash, restart, are cut apart and lose what they send
     Seeds(seeds::SeedsArguments),
     /// Run shapes test programs of one command-line contract, isolane's and others', in all pairs (needs root)
-    Shapes(interop::shapes::Arguments),
+    Shapes(shapes::Arguments),
     /// Run isolane in emulated machines with a real-time kernel and network devices of several queues
     Testbed(testbed::Arguments),
     /// Run one type in each extensibility and representation with other DDS implementations, both ways (needs root)
-    Types(interop::types::Arguments),
+    Types(types::Arguments),
     /// What the first process of a machine of `testbed` does
     #[command(name = testbed::inside::COMMAND, hide = true)]
     TestbedGuest { task: Vec<String> },
@@ -124,11 +103,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Test => test::run(),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Classifier(arguments) => classifier::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
-        Command::Budgets { json } => budgets::run(json.as_deref()),
+        Command::Budgets(arguments) => budgets::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Discovery(arguments) => discovery::run(&arguments),
@@ -137,9 +116,9 @@ fn main() -> ExitCode {
         Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Isolation(arguments) => isolation::run(&arguments),
         Command::Seeds(arguments) => seeds::run(&arguments),
-        Command::Shapes(arguments) => interop::shapes::run(&arguments),
+        Command::Shapes(arguments) => shapes::run(&arguments),
         Command::Testbed(arguments) => testbed::run(&arguments),
-        Command::Types(arguments) => interop::types::run(&arguments),
+        Command::Types(arguments) => types::run(&arguments),
         Command::TestbedGuest { task } => testbed::inside::run(&task),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),

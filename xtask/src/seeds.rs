@@ -5,9 +5,8 @@
 //! prints the line that runs it again, which is also what `--seed` does.
 
 use clap::Args;
-
-use crate::workspace::cargo;
-use crate::{Result, command};
+use isolane_support::workspace::cargo;
+use isolane_support::{Result, command};
 
 /// The test that takes seeds; others of its program have their own.
 const TEST: &str = "whatever_happens";

@@ -1,229 +1,265 @@
-//! `cargo xtask test`: every check, in the order in which a developer wants to hear of trouble.
+//! `cargo xtask test`: the checks of the workspace in three tiers, each a list of steps.
+//!
+//! - Without an option: what needs neither root nor a package beside Rust.
+//! - `--system`: what needs root, packages and a release build: namespaces, AF_XDP, interoperability, budgets.
+//! - `--all`: every step, with all seeds. CI runs this.
+//!
+//! A tier names the steps it does not run, and the command that does.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::packages::is_root;
-use crate::steps::{Outcome, Steps};
-use crate::workspace::{Metadata, build_commands, cargo};
-use crate::{
-    Result, budgets, classifier, command, conformance, demo, dependencies, domain_size, fuzz,
-    hostile, interop, isolation, packages, page, peers, testbed,
-};
+use isolane_budgets as budgets;
+use isolane_checks::{demo, domain_size, isolation, page};
+use isolane_hostile as hostile;
+use isolane_interop::{self as interop, peers, shapes, types};
+use isolane_support::packages::{self, is_root};
+use isolane_support::steps::{Outcome, Steps};
+use isolane_support::workspace::{Metadata, build_commands, cargo};
+use isolane_support::{Result, command};
+use isolane_testbed as testbed;
 
-/// Runs all steps, prints the summary, and says whether nothing failed.
-pub(crate) fn run() -> Result<bool> {
+use crate::{classifier, conformance, dependencies, fuzz, test_programs};
+
+/// What `cargo xtask test` takes.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Run what needs root and packages instead: namespaces, AF_XDP, apply and rollback, interoperability, budgets
+    #[arg(long, conflicts_with = "all")]
+    system: bool,
+    /// Run every step, as CI does
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// No root, no packages, a few minutes.
+    Default,
+    System,
+    All,
+}
+
+impl Tier {
+    fn of(arguments: &Arguments) -> Self {
+        match (arguments.system, arguments.all) {
+            (true, _) => Self::System,
+            (_, true) => Self::All,
+            _ => Self::Default,
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Self::Default => "cargo xtask test",
+            Self::System => "cargo xtask test --system",
+            Self::All => "cargo xtask test --all",
+        }
+    }
+}
+
+/// What a step cannot run without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// A step before it has passed.
+    Step(&'static str),
+    /// Network namespaces.
+    Root,
+}
+
+struct Step {
+    name: &'static str,
+    /// The tiers that run it.
+    tiers: &'static [Tier],
+    needs: &'static [Need],
+    run: fn(&Metadata) -> Result<Outcome>,
+}
+
+const fn step(
+    name: &'static str,
+    tiers: &'static [Tier],
+    needs: &'static [Need],
+    run: fn(&Metadata) -> Result<Outcome>,
+) -> Step {
+    Step {
+        name,
+        tiers,
+        needs,
+        run,
+    }
+}
+
+const DEFAULT: &[Tier] = &[Tier::Default, Tier::All];
+const SYSTEM: &[Tier] = &[Tier::System, Tier::All];
+const ALL: &[Tier] = &[Tier::All];
+
+const BUILD: &str = "build";
+const DEMO: &str = "demo";
+const NOTHING: &[Need] = &[];
+const BUILT: &[Need] = &[Need::Step(BUILD)];
+const BUILT_AND_ROOT: &[Need] = &[Need::Step(BUILD), Need::Root];
+
+/// All steps, in the order in which a developer wants to hear of trouble.
+const STEPS: &[Step] = &[
+    step("packages", SYSTEM, NOTHING, |_| packages::install_missing()),
+    step("format", DEFAULT, NOTHING, format),
+    step("lints", DEFAULT, NOTHING, |_| lints()),
+    step("dependencies", DEFAULT, NOTHING, |_| dependencies::check()),
+    step("classifier", SYSTEM, NOTHING, classifier::step),
+    step("tests without root", &[Tier::Default], NOTHING, |_| {
+        test_programs::run_default()
+    }),
+    step("tests as root", &[Tier::System], &[Need::Root], |_| {
+        test_programs::run_as_root()
+    }),
+    step("tests", ALL, NOTHING, |_| test_programs::run_all()),
+    // Some of these have just run, among thousands: seconds, for one table of all datapaths.
+    step("conformance", SYSTEM, NOTHING, conformance::step),
+    step("fuzz", ALL, NOTHING, fuzz::step),
+    step("documentation", DEFAULT, NOTHING, |_| documentation()),
+    // What follows runs the command itself, between hosts in namespaces.
+    step(BUILD, SYSTEM, NOTHING, |_| passes(&mut build_commands())),
+    step("budgets", SYSTEM, BUILT, budgets::step),
+    step("testbed", ALL, BUILT, testbed::step),
+    step("interop", SYSTEM, BUILT_AND_ROOT, interop::step),
+    step("shapes", ALL, BUILT_AND_ROOT, shapes::step),
+    step("types", ALL, BUILT_AND_ROOT, types::step),
+    step("peers", ALL, BUILT_AND_ROOT, peers::step),
+    step(DEMO, ALL, BUILT_AND_ROOT, demo::check),
+    step("page", ALL, &[Need::Step(DEMO)], page::check),
+    step("isolation", ALL, BUILT_AND_ROOT, isolation::step),
+    step("hostile", ALL, BUILT_AND_ROOT, hostile::step),
+    step("domain size", ALL, BUILT_AND_ROOT, domain_size::step),
+];
+
+/// Runs the tier's steps, prints the summary, and says whether nothing failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let tier = Tier::of(arguments);
     let metadata = Metadata::read()?;
     let mut steps = Steps::default();
-
-    steps.run("packages", packages::install_missing);
-    steps.run("format", || {
-        passes(cargo().args(["fmt", "--all", "--check"]))?;
-        // A workspace of its own.
-        let fuzz = metadata.workspace_root.join("lab/fuzz/Cargo.toml");
-        passes(
-            cargo()
-                .args(["fmt", "--check", "--manifest-path"])
-                .arg(fuzz),
-        )
-    });
-    steps.run("lints", || {
-        passes(cargo().args([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]))
-    });
-    steps.run("dependencies", || dependencies::check(&metadata));
-    steps.run("classifier", || classifier::step(&metadata));
-    steps.run("tests", cargo_test);
-    // Some of these have just run, among thousands: seconds, for one table of all datapaths.
-    steps.run("conformance", || conformance::step(&metadata));
-    steps.run("fuzz", || fuzz::step(&metadata));
-    steps.run("documentation", || {
-        passes(
-            cargo()
-                .args(["doc", "--workspace", "--no-deps"])
-                .env("RUSTDOCFLAGS", "-Dwarnings"),
-        )
-    });
-
-    // What follows runs the command itself, between hosts in namespaces.
-    let built = steps.run("build", || passes(&mut build_commands()));
-    if built {
-        steps.run("budgets", || budgets::step(&metadata));
-        steps.run("testbed", || testbed::step(&metadata));
-    } else {
-        steps.leave_out("budgets", "the build failed");
-        steps.leave_out("testbed", "the build failed");
-    }
-    let obstacle = match (built, is_root()) {
-        (false, _) => Some("the build failed"),
-        (true, false) => Some("network namespaces need root"),
-        (true, true) => None,
-    };
-    match obstacle {
-        None => {
-            steps.run("interop", || interop::step(&metadata));
-            steps.run("shapes", || interop::shapes::step(&metadata));
-            steps.run("types", || interop::types::step(&metadata));
-            steps.run("peers", || peers::step(&metadata));
-            if steps.run("demo", || demo::check(&metadata)) {
-                steps.run("page", || page::check(&metadata));
-            } else {
-                steps.leave_out("page", "the demo failed");
-            }
-            steps.run("isolation", || isolation::step(&metadata));
-            steps.run("hostile", || hostile::step(&metadata));
-            steps.run("domain size", || domain_size::step(&metadata));
-        }
-        Some(reason) => {
-            steps.leave_out("interop", reason);
-            steps.leave_out("shapes", reason);
-            steps.leave_out("types", reason);
-            steps.leave_out("peers", reason);
-            steps.leave_out("demo", reason);
-            steps.leave_out("page", reason);
-            steps.leave_out("isolation", reason);
-            steps.leave_out("hostile", reason);
-            steps.leave_out("domain size", reason);
+    let mut passed = Vec::new();
+    for step in STEPS.iter().filter(|step| step.tiers.contains(&tier)) {
+        match step.obstacle(&passed, is_root()) {
+            Some(reason) => steps.leave_out(step.name, &reason),
+            None if steps.run(step.name, || (step.run)(&metadata)) => passed.push(step.name),
+            None => {}
         }
     }
-
     let may_leave_out = std::env::var_os("CI").is_none();
     if !may_leave_out && steps.has_left_out() {
         eprintln!("\nsteps were left out, which they may not be where CI is set");
     }
-    print!("\n{}", steps.summary());
+    let summary = steps.summary(&not_in(tier));
+    print!("\n{summary}");
     Ok(steps.counts().1 == 0 && (may_leave_out || !steps.has_left_out()))
+}
+
+impl Step {
+    /// Why it cannot run, given the names of the steps that passed.
+    fn obstacle(&self, passed: &[&str], is_root: bool) -> Option<String> {
+        self.needs.iter().find_map(|need| match *need {
+            Need::Step(name) => (!passed.contains(&name)).then(|| format!("no {name}")),
+            Need::Root => (!is_root).then(|| "network namespaces need root".to_owned()),
+        })
+    }
+}
+
+/// A line for each other tier: the steps that only it runs, and its command.
+fn not_in(tier: Tier) -> String {
+    let mut text = String::new();
+    let mut named = Vec::new();
+    for other in [Tier::Default, Tier::System, Tier::All] {
+        let is_missing = |step: &&Step| {
+            step.tiers.contains(&other)
+                && !step.tiers.contains(&tier)
+                && !named.contains(&step.name)
+        };
+        let names: Vec<_> = STEPS
+            .iter()
+            .filter(is_missing)
+            .map(|step| step.name)
+            .collect();
+        if tier != Tier::All && !names.is_empty() {
+            text += &format!("`{}` runs: {}\n", other.command(), names.join(", "));
+        }
+        named.extend(names);
+    }
+    text
 }
 
 fn passes(command: &mut Command) -> Result<Outcome> {
     command::run(command).map(|()| Outcome::Passed)
 }
 
-/// All tests of all packages, documentation tests included, counted one by one.
-fn cargo_test() -> Result<Outcome> {
-    counted(cargo().args(["test", "--workspace", "--no-fail-fast"]))
+fn format(metadata: &Metadata) -> Result<Outcome> {
+    passes(cargo().args(["fmt", "--all", "--check"]))?;
+    // A workspace of its own.
+    let fuzz = metadata.workspace_root.join("lab/fuzz/Cargo.toml");
+    passes(
+        cargo()
+            .args(["fmt", "--check", "--manifest-path"])
+            .arg(fuzz),
+    )
 }
 
-/// Runs test programs and counts their tests one by one.
-pub(crate) fn counted(command: &mut Command) -> Result<Outcome> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| command::cannot_start(command, &error))?;
-    let mut totals = Totals::default();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line?;
-            eprintln!("{line}");
-            totals.add_line(&line);
-        }
-    }
-    Ok(totals.outcome(child.wait()?.success()))
+fn lints() -> Result<Outcome> {
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    passes(cargo().args(clippy))
 }
 
-/// Lines of what failed tests printed that the summary repeats.
-const MOST_FAILURE_LINES: usize = 60;
-
-/// Sums over the test programs, each of which ends with a line
-/// `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
-#[derive(Default)]
-struct Totals {
-    passed: usize,
-    failed: usize,
-    /// What failed tests printed: the lines between the two headings `failures:` of each test program.
-    failures: Vec<String>,
-    is_in_failures: bool,
-}
-
-impl Totals {
-    fn add_line(&mut self, line: &str) {
-        if line.starts_with("running ") {
-            // The program before may have ended between its headings.
-            self.is_in_failures = false;
-        } else if line == "failures:" {
-            self.is_in_failures = !self.is_in_failures;
-        } else if self.is_in_failures && self.failures.len() < MOST_FAILURE_LINES {
-            self.failures.push(line.to_owned());
-        }
-        let Some(result) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let words = result
-            .split([' ', ';', '.'])
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>();
-        for pair in words.windows(2) {
-            match (pair[0].parse::<usize>(), pair[1]) {
-                (Ok(count), "passed") => self.passed += count,
-                (Ok(count), "failed") => self.failed += count,
-                _ => {}
-            }
-        }
-    }
-
-    /// A run that failed although no test did (it did not compile, or a test program died) is one
-    /// failure more: nothing may look like a pass because it never reported.
-    fn outcome(self, success: bool) -> Outcome {
-        if success && (self.passed, self.failed) == (0, 0) {
-            return Outcome::Failed("no test ran".into());
-        }
-        let has_died = !success && self.failed == 0;
-        Outcome::Tests {
-            passed: self.passed,
-            failed: self.failed + usize::from(has_died),
-            failures: self.failures,
-        }
-    }
+fn documentation() -> Result<Outcome> {
+    let mut doc = cargo();
+    doc.args(["doc", "--workspace", "--no-deps"]);
+    passes(doc.env("RUSTDOCFLAGS", "-Dwarnings"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn totals(lines: &[&str]) -> Totals {
-        let mut totals = Totals::default();
-        lines.iter().for_each(|line| totals.add_line(line));
-        totals
+    #[test]
+    fn all_runs_every_step_and_the_tests_once() {
+        let is_missing = |step: &&Step| !step.tiers.contains(&Tier::All);
+        let missing = STEPS.iter().filter(is_missing).map(|step| step.name);
+        assert_eq!(
+            missing.collect::<Vec<_>>(),
+            ["tests without root", "tests as root"]
+        );
     }
 
     #[test]
-    fn the_results_of_all_test_programs_are_added() {
-        let totals = totals(&[
-            "running 12 tests",
-            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
-            "failures:",
-            "---- one stdout ----",
-            "thread 'one' panicked",
-            "failures:",
-            "    one",
-            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
-        ]);
-        assert_eq!((totals.passed, totals.failed), (15, 2));
-        let failures = ["---- one stdout ----", "thread 'one' panicked"];
-        assert_eq!(totals.failures, failures);
+    fn the_default_tier_needs_no_root_and_names_what_others_run() {
+        let own = STEPS
+            .iter()
+            .filter(|step| step.tiers.contains(&Tier::Default));
+        assert!(own.into_iter().all(|step| step.needs.is_empty()));
+        let text = not_in(Tier::Default);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(
+            lines[0].starts_with(
+                "`cargo xtask test --system` runs: packages, classifier, tests as root"
+            )
+        );
+        assert!(lines[1].starts_with("`cargo xtask test --all` runs: tests, fuzz, testbed"));
+        assert_eq!(not_in(Tier::All), "");
     }
 
     #[test]
-    fn a_run_that_died_without_a_failing_test_is_a_failure() {
-        let died = totals(&["test result: ok. 12 passed; 0 failed; 0 ignored"]).outcome(false);
-        assert!(matches!(
-            died,
-            Outcome::Tests {
-                passed: 12,
-                failed: 1,
-                ..
-            }
-        ));
-    }
-
-    #[test]
-    fn a_run_without_any_test_is_a_failure() {
-        assert!(matches!(totals(&[]).outcome(true), Outcome::Failed(_)));
+    fn a_step_that_needs_another_is_left_out_where_that_failed() {
+        let named = |name| STEPS.iter().find(|step| step.name == name).expect("a step");
+        assert_eq!(
+            named("page").obstacle(&[BUILD], true).as_deref(),
+            Some("no demo")
+        );
+        assert_eq!(named("page").obstacle(&[BUILD, DEMO], true), None);
+        assert!(named("interop").obstacle(&[BUILD], false).is_some());
+        assert_eq!(named("budgets").obstacle(&[BUILD], false), None);
     }
 }

@@ -60,11 +60,7 @@ pub(crate) const SHOWN_NOTES: usize = 4;
 /// file at a longer one.
 pub(crate) const CAPTURE_BLOCK_BYTES: usize = 256 << 10;
 
-<<<<<<< HEAD
 /// Maximum number of interfaces per capture section, and of remembered interface names.
-=======
-/// Interfaces of a capture's section, or names of interfaces that are kept: a host has fewer.
->>>>>>> spy
 pub(crate) const CAPTURE_INTERFACES: usize = 256;
 
 /// Maximum payload of an IP packet in bytes: its length field has 16 bits.
@@ -73,19 +69,10 @@ pub(crate) const PACKET_BYTES: usize = 65_535;
 /// Incomplete packets for whose fragments `spy` waits; more are in flight only if fragments were lost.
 pub(crate) const FRAGMENTED_PACKETS: usize = 64;
 
-<<<<<<< HEAD
 /// Participants that `spy` remembers from discovery; sufficient for a large system.
 pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;
 /// Endpoints that `spy` remembers from discovery.
 pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
-/// Addresses that `spy` remembers from discovery.
-pub(crate) const KNOWN_ADDRESSES: usize = 40_960;
-=======
-/// Participants that `spy` remembers from discovery: as many as a large system has.
-pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;
-/// Endpoints that `spy` remembers from discovery.
-pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
->>>>>>> spy
 
 /// Sample memory of `pub` and `sub` without a description, in bytes. Each has one endpoint, and its history can be set
 /// to thousands of samples on the command line.
@@ -119,19 +106,8 @@ pub(crate) const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
 /// Match table entries per participant, two or three of which discovery uses.
 pub(crate) const MATCHES_PER_PARTICIPANT: u32 = 8;
 
-<<<<<<< HEAD
-/// Maximum number of domains that `spy` joins to request topics; each takes a participant.
-pub(crate) const ASKED_DOMAINS: usize = 4;
-
-/// Identifiers of unknown submessages that the summary of `spy` lists.
-pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;
-
 /// Size of the encapsulation header of a serialised sample: representation and options (RTPS 2.5 §10.2). A
 /// description's `max_bytes` excludes it.
-=======
-/// What stands in front of a serialised sample: its representation and options (RTPS 2.5 §10.2). A
-/// description's `max_bytes` is without it.
->>>>>>> spy
 pub(crate) const ENCAPSULATION_HEADER_BYTES: usize = 4;
 
 /// Other domains that `why` observes by default: those used without a deliberate choice. Each takes a participant that

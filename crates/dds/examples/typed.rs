@@ -4,7 +4,7 @@
 //! cargo run --package isolane --example typed w:final_1:1 r:appendable_12:12
 //! ```
 //!
-//! `tests/interop/typed.h` defines the command line, the values and the printed lines. Here a topic's name begins with
+//! `lab/interop/programs/typed.h` defines the command line, the values and the printed lines. Here a topic's name begins with
 //! the extensibility of its type. There is additional output: `TOPIC rejected REASON`, and the library's log on
 //! standard error.
 
@@ -222,7 +222,9 @@ fn endpoint(
         [kind @ ("w" | "r"), topic, takes] if topic.starts_with("appendable") => {
             create::<of_appendable::Reading>(participant, (kind, topic, takes))
         }
-        _ => Err(format!("not an endpoint: {description}; see tests/interop/typed.h").into()),
+        _ => {
+            Err(format!("not an endpoint: {description}; see lab/interop/programs/typed.h").into())
+        }
     }
 }
 

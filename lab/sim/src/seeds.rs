@@ -16,6 +16,9 @@ pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
 /// Environment variable with a factor for the length of every range of seeds, for overnight runs.
 pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
 
+/// Environment variable with the maximum length of each range, for a run of seconds.
+pub const LIMIT_VARIABLE: &str = "ISOLANE_SEED_LIMIT";
+
 /// Environment variable with the number of seeds of each range, which also makes [`for_each`] print its progress.
 pub const COUNT_VARIABLE: &str = "ISOLANE_SEED_COUNT";
 
@@ -32,7 +35,9 @@ pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> V
         (None, Some(count)) => seeds.start..seeds.start + count,
         (None, None) => {
             let factor = number_in(FACTOR_VARIABLE).unwrap_or(1);
-            seeds.start..seeds.start + (seeds.end - seeds.start) * factor
+            let limit = number_in(LIMIT_VARIABLE).unwrap_or(u64::MAX);
+            let count = (seeds.end - seeds.start).saturating_mul(factor);
+            seeds.start..seeds.start + count.min(limit)
         }
     };
     let next = AtomicU64::new(seeds.start);

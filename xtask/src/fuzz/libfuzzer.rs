@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::workspace::cargo;
-use crate::{Result, command};
+use isolane_support::workspace::cargo;
+use isolane_support::{Result, command};
 
 /// Coverage of edges with counters, and comparisons, which are how it finds numbers.
 const COVERAGE: [&str; 6] = [

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the targets of `lab/fuzz/`, longer and by hand, or as a step of `cargo xtask test`.
+//! `cargo xtask fuzz`: the targets of `lab/fuzz/`, longer and by hand, or as a step of `cargo xtask test --all`.
 //!
 //! - [`step`] replays the saved corpus and mutates it for a bounded time, on stable Rust;
 //! - [`run`] lets libFuzzer look for more (`libfuzzer.rs`), replays one input, grows the saved corpus,
@@ -6,23 +6,25 @@
 //!
 //! Nothing is written into the tree but what fails (`lab/fuzz/artifacts`, not in git) and, with
 //! `--grow`, the corpus.
+//!
+//! `--grow` adds to the saved corpus what was found beyond it, and removes what is superfluous. Where the rest is too
+//! much for a repository the longest inputs leave as well: they are the slowest to run, and mutating the others finds
+//! most of them again.
 
-mod grow;
 mod libfuzzer;
-mod report;
 mod seeded;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, fs};
 
 use clap::Args;
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json};
+use serde::Serialize;
 
-use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command};
-
-use libfuzzer::Fuzzer;
-use report::Report;
+use libfuzzer::{Fuzzer, Ran};
 
 /// Every target: `lab/fuzz/fuzz_targets` has a program of each name.
 pub(crate) const TARGETS: [&str; 8] = [
@@ -77,7 +79,7 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
         return replay(&metadata, target, file);
     }
     if arguments.grow {
-        return grow::grow(&metadata, &targets);
+        return grow(&metadata, &targets);
     }
     let time = Duration::from_secs(arguments.seconds);
     let report = if arguments.seeded {
@@ -93,16 +95,14 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     Ok(report.passed())
 }
 
-/// The step of `cargo xtask test`.
+/// The step of `cargo xtask test --all`.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
-    crate::test::counted(
-        cargo()
-            .arg("test")
-            .arg("--manifest-path")
-            .arg(metadata.workspace_root.join("lab/fuzz/Cargo.toml"))
-            .arg("--target-dir")
-            .arg(folder(metadata).join("stable")),
-    )
+    let mut test = cargo();
+    test.args(["test", "--manifest-path"])
+        .arg(metadata.workspace_root.join("lab/fuzz/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(folder(metadata).join("stable"));
+    crate::test_programs::counted(&mut [test])
 }
 
 /// Where everything that is built or found goes.
@@ -149,6 +149,180 @@ fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     Ok(report)
 }
 
+/// Bytes that the corpus of one target may take in the repository: all of them stay below 1 MiB.
+const MAX_CORPUS_BYTES: u64 = 120 * 1024;
+
+/// Replaces the corpus of these targets by the smallest that reaches as much, within its bound.
+fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
+    let home = metadata.workspace_root.join("lab/fuzz");
+    let fuzzer = Fuzzer::build(&home, &folder(metadata), targets)?;
+    for target in targets {
+        let merged = folder(metadata).join("merged").join(target);
+        if merged.exists() {
+            fs::remove_dir_all(&merged)?;
+        }
+        fs::create_dir_all(&merged)?;
+        fuzzer.minimise(target, &merged)?;
+        let corpus = home.join("corpus").join(target);
+        fs::create_dir_all(&corpus)?;
+        let before = inputs(&corpus)?;
+        for (_, path) in &before {
+            fs::remove_file(path)?;
+        }
+        let mut bytes = 0;
+        let mut kept = 0;
+        for (length, path) in inputs(&merged)? {
+            if bytes + length <= MAX_CORPUS_BYTES {
+                fs::copy(&path, corpus.join(path.file_name().unwrap_or_default()))?;
+                (bytes, kept) = (bytes + length, kept + 1);
+            }
+        }
+        eprintln!(
+            "{target}: {} inputs before, {kept} now, {bytes} bytes",
+            before.len()
+        );
+    }
+    Ok(true)
+}
+
+/// Files in a folder, the shortest first.
+fn inputs(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let mut inputs = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        inputs.push((entry.metadata()?.len(), entry.path()));
+    }
+    inputs.sort();
+    Ok(inputs)
+}
+
+/// The schema of the JSON.
+const SCHEMA: &str = "isolane/fuzz/1";
+
+/// All runs.
+#[derive(Debug, Default)]
+struct Report {
+    targets: Vec<TargetReport>,
+    /// Bugs put in on purpose; empty where none were.
+    seeded: Vec<SeededReport>,
+}
+
+/// The runs of one target.
+#[derive(Debug, Default, Serialize)]
+struct TargetReport {
+    target: String,
+    inputs: u64,
+    seconds: f64,
+    coverage: u64,
+    corpus: u64,
+    findings: Vec<FindingReport>,
+}
+
+/// An input that failed.
+#[derive(Debug, Serialize)]
+struct FindingReport {
+    input: String,
+    message: Option<String>,
+}
+
+/// A bug put in on purpose.
+#[derive(Debug, Serialize)]
+struct SeededReport {
+    bug: String,
+    what: String,
+    /// The target that found it; `None`: none did.
+    found_by: Option<String>,
+    inputs: u64,
+    seconds: f64,
+    message: Option<String>,
+}
+
+impl Report {
+    fn add(&mut self, target: &str, ran: Ran) {
+        let place = self.targets.iter().position(|row| row.target == target);
+        let place = place.unwrap_or_else(|| {
+            self.targets.push(TargetReport {
+                target: target.into(),
+                ..TargetReport::default()
+            });
+            self.targets.len() - 1
+        });
+        let row = &mut self.targets[place];
+        row.inputs += ran.inputs;
+        row.seconds += ran.seconds;
+        row.coverage = row.coverage.max(ran.coverage);
+        row.corpus = row.corpus.max(ran.corpus);
+        row.findings.extend(ran.finding.map(|input| FindingReport {
+            input,
+            message: ran.message,
+        }));
+    }
+
+    fn findings_of(&self, target: &str) -> usize {
+        let row = self.targets.iter().find(|row| row.target == target);
+        row.map_or(0, |row| row.findings.len())
+    }
+
+    /// Whether nothing failed, and everything that was put in was found.
+    fn passed(&self) -> bool {
+        self.targets.iter().all(|row| row.findings.is_empty())
+            && self.seeded.iter().all(|bug| bug.found_by.is_some())
+    }
+
+    fn write(&self, file: &Path) -> Result<()> {
+        let value = serde_json::json!({
+            "schema": SCHEMA,
+            "targets": self.targets,
+            "seeded": self.seeded,
+        });
+        json::write(&value, file)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.targets.is_empty() {
+            writeln!(
+                f,
+                "{:<12} {:>12} {:>8} {:>8} {:>8} findings",
+                "target", "inputs", "seconds", "covered", "corpus"
+            )?;
+        }
+        for row in &self.targets {
+            writeln!(
+                f,
+                "{:<12} {:>12} {:>8.0} {:>8} {:>8} {}",
+                row.target,
+                row.inputs,
+                row.seconds,
+                row.coverage,
+                row.corpus,
+                row.findings.len()
+            )?;
+            for finding in &row.findings {
+                let message = finding.message.as_deref().unwrap_or("");
+                writeln!(f, "  {message}")?;
+                writeln!(
+                    f,
+                    "  again: cargo xtask fuzz {} --input {}",
+                    row.target, finding.input
+                )?;
+            }
+        }
+        for bug in &self.seeded {
+            let found = match &bug.found_by {
+                Some(target) => format!(
+                    "found by {target} after {} inputs, {:.1} s",
+                    bug.inputs, bug.seconds
+                ),
+                None => format!("NOT FOUND in {} inputs, {:.0} s", bug.inputs, bug.seconds),
+            };
+            writeln!(f, "{:<20} {found}\n{:<20} {}", bug.bug, "", bug.what)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +331,7 @@ mod tests {
     fn every_program_of_the_folder_is_a_target_and_has_a_saved_corpus() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/fuzz");
         let names = |folder: &str| {
-            let entries = std::fs::read_dir(home.join(folder)).expect("the folder");
+            let entries = fs::read_dir(home.join(folder)).expect("the folder");
             let paths = entries.map(|entry| entry.expect("an entry").path());
             let name = |path: PathBuf| path.file_stem().map(|stem| stem.to_owned());
             let mut names: Vec<_> = paths.filter_map(name).collect();

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use isolane_support::workspace::Metadata;
+use isolane_support::{Result, command};
 use serde::Deserialize;
 
-use super::folder;
 use super::libfuzzer::Fuzzer;
-use super::report::{Report, SeededReport};
-use crate::workspace::Metadata;
-use crate::{Result, command};
+use super::{Report, SeededReport, folder};
 
 /// A bug: what stands in a file, and what takes its place.
 #[derive(Debug, Deserialize)]

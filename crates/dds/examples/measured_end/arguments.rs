@@ -1,4 +1,4 @@
-//! Command line shared by the programs of all systems (`tests/peers/end.h`), and the options of isolane only:
+//! Command line shared by the programs of all systems (`lab/interop/measured/end.h`), and the options of isolane only:
 //! `--datapath udp|xdp` and `--waiting sleep|spin`.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Type of the samples: `tests/peers/Message.idl`.
+//! Type of the samples: `lab/interop/measured/Message.idl`.
 
 use isolane::TopicType;
 

@@ -1,5 +1,5 @@
 //! Isolation by counters, over sockets and over lanes: a trial or two of each kind, which shows that they are made
-//! and judged. All of them are `cargo xtask isolation`, a step of `cargo xtask test`.
+//! and judged. All of them are `cargo xtask isolation`, a step of `cargo xtask test --all`.
 
 use isolane_bench::cable::{Arbiter, Loss};
 use isolane_bench::report::Order;

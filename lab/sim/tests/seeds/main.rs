@@ -12,7 +12,8 @@
 //! - what is written then comes everywhere, and who joins late has the history;
 //! - all ledgers balance, after every single thing that happens.
 //!
-//! `cargo test` runs [`SHARE`] seeds, `cargo xtask seeds` a thousand; both say what they went through.
+//! `cargo test` runs [`SHARE`] seeds, `cargo xtask test` fewer, `cargo xtask seeds` a thousand; all say what they went
+//! through.
 
 mod ordeal;
 mod tally;
@@ -41,8 +42,8 @@ fn whatever_happens_samples_come_once_and_in_order_and_a_system_in_peace_is_whol
     let count = tallies.len();
     let sum = tallies.into_iter().fold(Tally::default(), Tally::plus);
     eprintln!("{count} seeds:\n{sum}");
-    // One alone, run again, need not have met with everything.
-    if count > 1 {
+    // Fewer seeds need not have met with everything.
+    if count as u64 >= SHARE {
         assert_eq!(sum.unmet(), None, "of {count} seeds none has met with it");
     }
 }

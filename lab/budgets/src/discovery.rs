@@ -1,0 +1,198 @@
+//! `cargo xtask discovery`: what it costs to find each other, as the number of endpoints and of participants grows.
+//!
+//! - Instructions an endpoint, of both sides, to announce, take in and match it: callgrind counts them inside of the
+//!   example `discovery_cost` of the engine. They are to stay the same, however many endpoints there are.
+//! - Datagrams that participants need until each knows all others: the example `participants` of the simulator. They
+//!   are to stay below [`DATAGRAMS_A_PAIR`] for each ordered pair.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, json};
+use serde::Serialize;
+
+use crate::tools::collected_instructions;
+
+/// The schema of the JSON.
+const SCHEMA: &str = "isolane/discovery/1";
+
+/// Endpoints of both sides together.
+const ENDPOINTS: [u32; 3] = [100, 1_000, 10_000];
+/// So many times the instructions of the fewest endpoints may be those of the most.
+const MAX_GROWTH: f64 = 1.5;
+
+/// Participants of the simulated system.
+const PARTICIPANTS: u32 = 500;
+/// The stated ceiling *a* in *a·n²*: datagrams that come to one participant of another, when all start within five
+/// seconds, until five seconds after the last. Most of them are HEARTBEATs of SEDP: they go to the group of all, at
+/// most every 20 ms, as long as some newcomer has not answered. 50 participants were seen to take 79, 100 take 106,
+/// 200 take 130.
+const DATAGRAMS_A_PAIR: f64 = 200.0;
+
+/// What `cargo xtask discovery` takes.
+#[derive(Args)]
+pub struct Arguments {
+    /// Write the results there as `isolane/discovery/1`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    endpoints: Vec<EndpointsReport>,
+    participants: ParticipantsReport,
+}
+
+#[derive(Debug, Serialize)]
+struct EndpointsReport {
+    endpoints: u32,
+    instructions: u64,
+    instructions_an_endpoint: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct ParticipantsReport {
+    participants: u32,
+    datagrams: u64,
+    datagrams_a_pair: f64,
+    ceiling_a_pair: f64,
+}
+
+/// The command; says whether both hold.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    let metadata = Metadata::read()?;
+    for (package, example) in [
+        ("isolane-engine", "discovery_cost"),
+        ("isolane-sim", "participants"),
+    ] {
+        command::run(
+            cargo()
+                .args(["build", "--release", "--package", package])
+                .args(["--example", example]),
+        )?;
+    }
+    let examples = metadata.target_directory.join("release/examples");
+    let mut endpoints = Vec::new();
+    for count in ENDPOINTS {
+        eprintln!("{count} endpoints ...");
+        let mut valgrind = Command::new("valgrind");
+        valgrind
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg("--toggle-collect=*::measured_discovery")
+            .arg(examples.join("discovery_cost"))
+            .arg(count.to_string());
+        let instructions = collected_instructions(&mut valgrind)?;
+        endpoints.push(EndpointsReport {
+            endpoints: count,
+            instructions,
+            instructions_an_endpoint: instructions as f64 / f64::from(count),
+        });
+    }
+    eprintln!("{PARTICIPANTS} participants ...");
+    let mut simulation = Command::new(examples.join("participants"));
+    simulation.arg(PARTICIPANTS.to_string());
+    let printed = String::from_utf8(command::output(&mut simulation)?)?;
+    let datagrams = number(&printed, "datagrams")?;
+    let report = Report {
+        schema: SCHEMA,
+        endpoints,
+        participants: ParticipantsReport {
+            participants: PARTICIPANTS,
+            datagrams,
+            datagrams_a_pair: datagrams as f64 / f64::from(PARTICIPANTS).powi(2),
+            ceiling_a_pair: DATAGRAMS_A_PAIR,
+        },
+    };
+    eprint!("{}", report.table());
+    if let Some(file) = &arguments.json {
+        json::write(&report, file)?;
+    }
+    Ok(report.holds())
+}
+
+/// A line `NAME NUMBER`.
+fn number(printed: &str, name: &str) -> Result<u64> {
+    let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
+    let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
+    let value = value.ok_or_else(|| format!("there is no line `{name}` in: {printed}"))?;
+    Ok(value.parse()?)
+}
+
+impl Report {
+    /// Of the most endpoints, by those of the fewest.
+    fn growth(&self) -> f64 {
+        match (self.endpoints.first(), self.endpoints.last()) {
+            (Some(fewest), Some(most)) => {
+                most.instructions_an_endpoint / fewest.instructions_an_endpoint
+            }
+            _ => 1.0,
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.growth() <= MAX_GROWTH && self.participants.datagrams_a_pair <= DATAGRAMS_A_PAIR
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!(
+            "{:>9}  {:>14}  {:>11}\n",
+            "endpoints", "instructions", "an endpoint"
+        );
+        for row in &self.endpoints {
+            text += &format!(
+                "{:>9}  {:>14}  {:>11.0}\n",
+                row.endpoints, row.instructions, row.instructions_an_endpoint
+            );
+        }
+        text += &format!("growth {:.2}, at most {MAX_GROWTH}\n", self.growth());
+        let of = &self.participants;
+        text += &format!(
+            "{} participants: {} datagrams, {:.1} n², at most {} n²\n",
+            of.participants, of.datagrams, of.datagrams_a_pair, of.ceiling_a_pair
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(of_most: f64, datagrams_a_pair: f64) -> Report {
+        let row = |endpoints, instructions_an_endpoint| EndpointsReport {
+            endpoints,
+            instructions: 0,
+            instructions_an_endpoint,
+        };
+        Report {
+            schema: SCHEMA,
+            endpoints: vec![row(100, 1_000.0), row(10_000, of_most)],
+            participants: ParticipantsReport {
+                participants: 500,
+                datagrams: 0,
+                datagrams_a_pair,
+                ceiling_a_pair: DATAGRAMS_A_PAIR,
+            },
+        }
+    }
+
+    #[test]
+    fn it_holds_where_neither_grows_beyond_its_ceiling() {
+        assert!(report(1_500.0, DATAGRAMS_A_PAIR).holds());
+        assert!(!report(1_501.0, DATAGRAMS_A_PAIR).holds());
+        assert!(!report(1_000.0, DATAGRAMS_A_PAIR + 0.1).holds());
+    }
+
+    #[test]
+    fn a_number_stands_behind_its_name() {
+        assert_eq!(
+            number("participants 500\ndatagrams 12\n", "datagrams").unwrap(),
+            12
+        );
+        assert!(number("datagrams many", "datagrams").is_err());
+        assert!(number("", "datagrams").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! `cargo xtask budgets`: what a sample costs, counted and held against a limit each.
+//!
+//! The programs are examples of the package `isolane`: `budget` walks one way of a sample in two
+//! halves, writing and receiving (`ways.rs`); `ten_topics` is there to be weighed, like the command
+//! itself. Lanes are compared with the example `bare_ping_pong` of the package
+//! `isolane-datapath-xdp`, which has nothing between AF_XDP and itself; they take root. Tools count:
+//! callgrind instructions, dhat copies, strace system calls and futexes, the example its own
+//! allocator (`tools.rs`). None of them measures time, so a loaded machine counts the same. What each
+//! number may be stands in one table (`report.rs`).
+
+pub mod discovery;
+mod report;
+mod tools;
+mod ways;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, build_commands, cargo};
+use isolane_support::{Result, command, packages};
+
+use report::{Kept, PathReport, Report, limits_of};
+use tools::Walk;
+use ways::{HALVES, Half};
+
+/// What `cargo xtask budgets` takes.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Write the results there as `isolane/budgets/1`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The command: builds what is counted, counts, writes the results, says whether all gates hold.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    let metadata = Metadata::read()?;
+    command::run(&mut build_commands())?;
+    let (_, failed) = count(&metadata, arguments.json.as_deref())?;
+    Ok(failed == 0)
+}
+
+/// The same as a step of `cargo xtask test --system`, which has built the command; each gate counts.
+pub fn step(metadata: &Metadata) -> Result<Outcome> {
+    let file = metadata.target_directory.join("budgets/budgets.json");
+    let (passed, failed) = count(metadata, Some(&file))?;
+    Ok(Outcome::Counted { passed, failed })
+}
+
+/// Counts everything, shows it, and says how many gates hold and how many do not.
+fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
+    command::run(cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "isolane",
+        "--example",
+        "budget",
+        "--example",
+        "ten_topics",
+        "--example",
+        "hundred_thousand",
+    ]))?;
+    let has_lanes = packages::is_root();
+    match has_lanes {
+        true => command::run(cargo().args([
+            "build",
+            "--release",
+            "--package",
+            "isolane-datapath-xdp",
+            "--example",
+            "bare_ping_pong",
+        ]))?,
+        false => eprintln!("not root: lanes need network namespaces, and are NOT counted"),
+    }
+    let start = Instant::now();
+    let programs = Programs::of(metadata)?;
+    tools::check_the_copy_counter(&programs.budget, &programs.folder)?;
+
+    let mut walks = BTreeMap::new();
+    for way in ways::all(has_lanes) {
+        walks.insert(way, Walk::of(&programs, way)?);
+    }
+    let of_half = |half: &'static Half| Some(report_of(half, walks.get(half.way)?));
+    let paths = HALVES.iter().filter_map(of_half).collect();
+    let bare = match has_lanes {
+        true => Some(tools::bare_round_trip(&programs.bare)?),
+        false => None,
+    };
+    let report = Report::new(
+        paths,
+        bare,
+        tools::resident_bytes(&programs.ten_topics)?,
+        tools::stripped_bytes(&metadata.isolane(), &programs.folder)?,
+    );
+    if let Some(file) = json {
+        report.write(file)?;
+    }
+    eprintln!("{}", report.table());
+    let limits = limits_of(&report);
+    for limit in limits.iter().filter(|limit| !limit.holds()) {
+        eprintln!("{}", limit.sentence());
+    }
+    let of = |kept| limits.iter().filter(move |limit| limit.kept() == kept);
+    let (passed, failed) = (of(Kept::Gate(true)).count(), of(Kept::Gate(false)).count());
+    eprintln!(
+        "{passed} gates hold, {failed} do not; {} aims are met, {} are not ({:.0} s)",
+        of(Kept::Aim(true)).count(),
+        of(Kept::Aim(false)).count(),
+        start.elapsed().as_secs_f64()
+    );
+    Ok((passed, failed))
+}
+
+fn report_of(half: &'static Half, walk: &Walk) -> PathReport {
+    let counts = walk.counts(half.side);
+    PathReport {
+        name: half.name,
+        datapath: half.datapath,
+        instructions: counts.instructions,
+        allocations: counts.allocations,
+        locks: walk.locks,
+        payload_copies: counts.payload_copies,
+        system_calls: counts.system_calls,
+        by_call: counts.by_call,
+    }
+}
+
+/// What is run, and where files go.
+pub(crate) struct Programs {
+    budget: PathBuf,
+    ten_topics: PathBuf,
+    hundred_thousand: PathBuf,
+    bare: PathBuf,
+    folder: PathBuf,
+}
+
+impl Programs {
+    fn of(metadata: &Metadata) -> Result<Self> {
+        let examples = metadata.target_directory.join("release/examples");
+        let folder = metadata.target_directory.join("budgets");
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self {
+            budget: examples.join("budget"),
+            ten_topics: examples.join("ten_topics"),
+            hundred_thousand: examples.join("hundred_thousand"),
+            bare: examples.join("bare_ping_pong"),
+            folder,
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! The results as `isolane/budgets/1` and as a table for people; and what each number may be: gates, which fail the
+//! command, and aims, which are printed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use isolane_support::{Result, json};
+use serde::Serialize;
+
+use super::ways::{HALVES, Half, ROUND_TRIP};
+
+/// The name of the schema and its version.
+const SCHEMA: &str = "isolane/budgets/1";
+
+/// One path, all numbers a sample, futex calls apart.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PathReport {
+    pub(super) name: &'static str,
+    pub(super) datapath: &'static str,
+    pub(super) instructions: f64,
+    pub(super) allocations: f64,
+    /// Futex calls in a hundred thousand samples.
+    pub(super) locks: u64,
+    /// Of samples large enough to tell.
+    pub(super) payload_copies: Option<f64>,
+    pub(super) system_calls: f64,
+    /// The same by name.
+    pub(super) by_call: BTreeMap<String, f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    pub(super) paths: Vec<PathReport>,
+    /// Instructions of a round trip over bare AF_XDP, both ends: what a round trip by lane is
+    /// compared with. None where lanes were not counted.
+    pub(super) bare_round_trip_instructions: Option<f64>,
+    /// Of a process with ten topics, its pool of frames included.
+    pub(super) resident_bytes: u64,
+    /// Of the command, stripped.
+    pub(super) binary_bytes: u64,
+}
+
+impl Report {
+    pub(super) fn new(
+        paths: Vec<PathReport>,
+        bare_round_trip_instructions: Option<f64>,
+        resident_bytes: u64,
+        binary_bytes: u64,
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            paths,
+            bare_round_trip_instructions,
+            resident_bytes,
+            binary_bytes,
+        }
+    }
+
+    /// Writes the JSON to a file, or to standard output if that is `-`.
+    pub(super) fn write(&self, file: &Path) -> Result<()> {
+        json::write(self, file)
+    }
+
+    /// One line a path.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!(
+            "\n{:37} {:>12} {:>11} {:>6} {:>7} {:>7}\n",
+            "a sample", "instructions", "allocations", "locks", "copies", "calls"
+        );
+        // Writing to a string cannot fail.
+        for path in &self.paths {
+            let copies = path.payload_copies.map(|copies| format!("{copies:.2}"));
+            let _ = writeln!(
+                text,
+                "{:37} {:>12.0} {:>11.2} {:>6} {:>7} {:>7.2}",
+                format!("{}, {}", path.name, path.datapath),
+                path.instructions,
+                path.allocations,
+                path.locks,
+                copies.as_deref().unwrap_or("-"),
+                path.system_calls
+            );
+        }
+        if let Some(instructions) = self.bare_round_trip_instructions {
+            let what = "round trip, bare AF_XDP";
+            let _ = writeln!(text, "{what:37} {instructions:>12.0}");
+        }
+        let mib = |bytes: u64| bytes as f64 / 1_024.0 / 1_024.0;
+        let _ = writeln!(
+            text,
+            "{:.2} MiB resident with ten topics, frames included; the command has {:.2} MiB, stripped",
+            mib(self.resident_bytes),
+            mib(self.binary_bytes)
+        );
+        text
+    }
+}
+
+/// No path allocates after start: the allocator's time has no bound.
+const ALLOCATIONS: f64 = 0.0;
+/// No path calls a futex: whoever waits for a lock waits for another thread's worst case.
+const LOCKS: f64 = 0.0;
+/// Beyond what a path allows: rare events (housekeeping, announcements, the heartbeat of the timer,
+/// which strace's slowness brings forward) are spread over few samples.
+const SYSTEM_CALLS_TOLERANCE: f64 = 0.1;
+/// The aim for each path: less than half of what Cyclone DDS takes (4,700 to publish, 6,200 to
+/// receive).
+const INSTRUCTIONS: f64 = 2_000.0;
+/// What DDS may add to a round trip over bare AF_XDP, both ends together.
+const INSTRUCTIONS_OVER_BARE: f64 = 6_000.0;
+/// What a process with ten bounded topics of 1 KiB, not locked, has resident at most over sockets: pool of frames and
+/// program included.
+const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
+/// The aim for the command, without symbols.
+const BINARY_BYTES: f64 = 8.0 * 1_024.0 * 1_024.0;
+
+/// Whether a number that is not within its limit fails the command, and whether it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Gate(bool),
+    Aim(bool),
+}
+
+/// One number and what it may be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Limit {
+    /// What was counted of what.
+    what: String,
+    is_gate: bool,
+    value: f64,
+    at_most: f64,
+}
+
+impl Limit {
+    pub(super) fn holds(&self) -> bool {
+        self.value <= self.at_most
+    }
+
+    pub(super) fn kept(&self) -> Kept {
+        match self.is_gate {
+            true => Kept::Gate(self.holds()),
+            false => Kept::Aim(self.holds()),
+        }
+    }
+
+    /// For people.
+    pub(super) fn sentence(&self) -> String {
+        let word = match self.kept() {
+            Kept::Gate(true) => "holds",
+            Kept::Gate(false) => "FAILS",
+            Kept::Aim(true) => "met",
+            Kept::Aim(false) => "aim missed",
+        };
+        let Self {
+            what,
+            value,
+            at_most,
+            ..
+        } = self;
+        format!("{word}: {what}: {value:.2}, at most {at_most:.2}")
+    }
+}
+
+/// Every number of a report beside its limit.
+pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    let mut add = |what: String, is_gate, value, at_most| {
+        limits.push(Limit {
+            what,
+            is_gate,
+            value,
+            at_most,
+        });
+    };
+    for path in &report.paths {
+        let is_same = |half: &&Half| (half.name, half.datapath) == (path.name, path.datapath);
+        let half = HALVES.iter().find(is_same);
+        let half = half.expect("a report is made of the halves");
+        let name = |what| match path.datapath {
+            "udp" => format!("{what}, {}", path.name),
+            datapath => format!("{what}, {}, {datapath}", path.name),
+        };
+        add(name("allocations"), true, path.allocations, ALLOCATIONS);
+        add(name("futex calls"), true, path.locks as f64, LOCKS);
+        let calls_at_most = half.system_calls + SYSTEM_CALLS_TOLERANCE;
+        add(name("system calls"), true, path.system_calls, calls_at_most);
+        if let (Some(copies), Some(at_most)) = (path.payload_copies, half.copies) {
+            add(name("payload copies"), true, copies, at_most);
+        }
+        match report.bare_round_trip_instructions {
+            Some(bare) if half.way == ROUND_TRIP => {
+                let added = path.instructions - bare;
+                let what = name("instructions more than over bare AF_XDP");
+                add(what, true, added, INSTRUCTIONS_OVER_BARE);
+            }
+            _ => add(name("instructions"), false, path.instructions, INSTRUCTIONS),
+        }
+    }
+    let (resident, binary) = (report.resident_bytes as f64, report.binary_bytes as f64);
+    add("resident bytes".into(), true, resident, RESIDENT_BYTES);
+    add("binary bytes".into(), false, binary, BINARY_BYTES);
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path within all its limits.
+    fn path() -> PathReport {
+        PathReport {
+            name: "write best-effort 1 KiB",
+            datapath: "udp",
+            instructions: 830.0,
+            allocations: 0.0,
+            locks: 0,
+            payload_copies: Some(0.0),
+            system_calls: 1.0,
+            by_call: [("sendmmsg".to_owned(), 1.0)].into(),
+        }
+    }
+
+    fn report(path: PathReport) -> Report {
+        Report::new(vec![path], None, 4_000_000, 8_000_000)
+    }
+
+    #[test]
+    fn a_count_that_there_is_none_of_is_null() {
+        let mut small = path();
+        small.payload_copies = None;
+        let report = report(small);
+        let value = serde_json::to_value(&report).unwrap();
+        assert_eq!(value["schema"], "isolane/budgets/1");
+        let path = value["paths"][0].as_object().unwrap();
+        assert!(path["payload_copies"].is_null());
+        for key in [
+            "name",
+            "datapath",
+            "instructions",
+            "allocations",
+            "locks",
+            "system_calls",
+        ] {
+            assert!(!path[key].is_null(), "{key}");
+        }
+        assert!(report.table().contains("write best-effort 1 KiB"));
+    }
+
+    fn failing(report: &Report) -> Vec<String> {
+        let limits = limits_of(report).into_iter();
+        let failing = limits.filter(|limit| limit.kept() == Kept::Gate(false));
+        failing.map(|limit| limit.what).collect()
+    }
+
+    #[test]
+    fn every_gate_fails_when_its_number_is_beyond() {
+        assert_eq!(failing(&report(path())), [""; 0]);
+        let mut beyond = path();
+        beyond.allocations = 0.001;
+        beyond.locks = 1;
+        beyond.system_calls = 1.2;
+        beyond.payload_copies = Some(1.0);
+        let expected = [
+            "allocations",
+            "futex calls",
+            "system calls",
+            "payload copies",
+        ];
+        assert_eq!(
+            failing(&report(beyond)),
+            expected.map(|what| format!("{what}, write best-effort 1 KiB"))
+        );
+    }
+
+    #[test]
+    fn a_lane_costs_no_more_than_its_share_beyond_bare_af_xdp() {
+        let round_trip = |instructions| {
+            let mut path = path();
+            (path.name, path.datapath) = ("round trip best-effort 64 B", "xdp");
+            (path.instructions, path.payload_copies) = (instructions, None);
+            let mut report = report(path);
+            report.bare_round_trip_instructions = Some(1_200.0);
+            failing(&report)
+        };
+        assert_eq!(round_trip(7_200.0), [""; 0]);
+        let expected = "instructions more than over bare AF_XDP, round trip best-effort 64 B, xdp";
+        assert_eq!(round_trip(7_201.0), [expected]);
+    }
+
+    #[test]
+    fn ten_topics_keep_to_their_memory() {
+        let mut report = report(path());
+        report.resident_bytes = 5 << 20;
+        assert_eq!(failing(&report), [""; 0]);
+        report.resident_bytes += 1;
+        assert_eq!(failing(&report), ["resident bytes"]);
+    }
+
+    #[test]
+    fn an_aim_that_is_missed_fails_nothing() {
+        let mut costly = path();
+        costly.instructions = 3_000.0;
+        let mut report = report(costly);
+        report.binary_bytes = 100_000_000;
+        assert_eq!(failing(&report), [""; 0]);
+        let missed = limits_of(&report)
+            .iter()
+            .filter(|limit| limit.kept() == Kept::Aim(false))
+            .count();
+        assert_eq!(missed, 2);
+    }
+}

@@ -1,0 +1,444 @@
+//! The tools that count, and how what they print is read.
+//!
+//! Instructions: callgrind emulates the program and counts those inside of one function.
+//!
+//! Copies: dhat in its copy mode sees every `memcpy`, `memmove` and the like, with how much they
+//! moved and who called them. What the compiler makes of small copies of a known size it does not
+//! see: a payload of 1 KiB is neither.
+//!
+//! System calls: strace writes a line for each.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Command;
+
+use isolane_support::{Result, command};
+use serde::Deserialize;
+
+use super::Programs;
+use super::ways::{FUNCTIONS, HALVES, Half, Side};
+
+/// Rounds under a tool that emulates or stops the program: the counts of a round are nearly all
+/// the same, so a few tell.
+const ROUNDS: u32 = 1_000;
+/// Rounds in which no futex may be called.
+const ROUNDS_WITHOUT_FUTEX: u32 = 100_000;
+
+/// What was counted of one way.
+pub(super) struct Walk {
+    /// By [`FUNCTIONS`].
+    halves: [Counts; 2],
+    /// Futex calls in [`ROUNDS_WITHOUT_FUTEX`].
+    pub(super) locks: u64,
+}
+
+/// What one half of a round costs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) instructions: f64,
+    pub(super) allocations: f64,
+    pub(super) payload_copies: Option<f64>,
+    pub(super) system_calls: f64,
+    /// The same by the name of the call.
+    pub(super) by_call: BTreeMap<String, f64>,
+}
+
+impl Walk {
+    /// Counts all of it.
+    pub(super) fn of(programs: &Programs, way: &str) -> Result<Self> {
+        eprintln!("{way} ...");
+        let (program, folder) = (&programs.budget, &programs.folder);
+        let allocations = allocations(program, way)?;
+        let calls = calls_by_side(program, way, ROUNDS, folder)?;
+        let copies = match way.ends_with("-1024") {
+            true => Some(copies_by_side(program, way, ROUNDS, folder)?),
+            false => None,
+        };
+        let mut halves = [Counts::default(), Counts::default()];
+        for (side, counts) in halves.iter_mut().enumerate() {
+            // What nobody reports is not counted.
+            let is_reported = |half: &&Half| half.way == way && half.side.has(side);
+            if !HALVES.iter().any(|half| is_reported(&half)) {
+                continue;
+            }
+            let function = FUNCTIONS[side];
+            *counts = Counts {
+                instructions: instructions(program, way, ROUNDS, function, folder)?,
+                allocations: allocations[side],
+                payload_copies: copies.map(|copies| copies[side]),
+                system_calls: calls[side].values().sum(),
+                by_call: calls[side].clone(),
+            };
+        }
+        let locks = match way.starts_with("remote") {
+            // With a thread of its own, as `RemoteWriter` is meant.
+            true => futexes_between_marks(&programs.hundred_thousand, folder)?,
+            false => futexes(program, way, ROUNDS_WITHOUT_FUTEX, folder)?,
+        };
+        Ok(Self { halves, locks })
+    }
+
+    /// What a side costs.
+    pub(super) fn counts(&self, side: Side) -> Counts {
+        let sides = self.halves.iter().enumerate();
+        let mut sum = Counts::default();
+        for (_, counts) in sides.filter(|(function, _)| side.has(*function)) {
+            sum.instructions += counts.instructions;
+            sum.allocations += counts.allocations;
+            sum.system_calls += counts.system_calls;
+            sum.payload_copies = match (sum.payload_copies, counts.payload_copies) {
+                (Some(copies), Some(more)) => Some(copies + more),
+                (copies, more) => copies.or(more),
+            };
+            for (name, calls) in &counts.by_call {
+                *sum.by_call.entry(name.clone()).or_insert(0.0) += calls;
+            }
+        }
+        sum
+    }
+}
+
+/// Instructions of a round trip over bare AF_XDP, both ends.
+pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
+    eprintln!("bare AF_XDP ...");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    valgrind.arg("--toggle-collect=*in_turn*").arg(program);
+    valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
+    let collected = collected_instructions(&mut valgrind)?;
+    // A tenth of the rounds goes before those that count, and is collected too.
+    Ok(collected as f64 / (1.1 * f64::from(ROUNDS)))
+}
+
+/// A counter that finds no copy proves nothing until it has found one: the same way with a copy on
+/// purpose must have one more.
+pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()> {
+    let count = |way| copies_by_side(program, way, ROUNDS, folder);
+    let (plain, copied) = (count("best-effort-1024")?, count("copied-1024")?);
+    let side = Side::Give as usize;
+    if copied[side] == plain[side] + 1.0 {
+        return Ok(());
+    }
+    Err(format!(
+        "copies are not counted right: {} a sample, and {} with one more on purpose",
+        plain[side], copied[side]
+    )
+    .into())
+}
+
+/// What the example's own allocator counted, a round, by side.
+fn allocations(program: &Path, way: &str) -> Result<[f64; 2]> {
+    let rounds = 10 * ROUNDS;
+    let mut example = example(program, way, rounds);
+    let printed = quietly(&mut example)?;
+    let of =
+        |name| Ok::<f64, Box<dyn std::error::Error>>(number(&printed, name)? / f64::from(rounds));
+    Ok([of("allocations_of_give")?, of("allocations_of_get")?])
+}
+
+/// Resident memory of the process with ten topics, frames and program included.
+pub(super) fn resident_bytes(program: &Path) -> Result<u64> {
+    let printed = quietly(&mut Command::new(program))?;
+    Ok(number(&printed, "resident_bytes")? as u64)
+}
+
+/// The size of the command without what only debuggers and profilers read.
+pub(super) fn stripped_bytes(binary: &Path, folder: &Path) -> Result<u64> {
+    let stripped = folder.join("isolane.stripped");
+    command::run(Command::new("strip").arg("-o").arg(&stripped).arg(binary))?;
+    Ok(fs::metadata(stripped)?.len())
+}
+
+/// Runs it and returns its standard output. What it says beside that is shown only if it fails:
+/// valgrind warns of system calls that it does not know, and the example does without.
+fn quietly(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .map_err(|error| command::cannot_start(command, &error))?;
+    if !output.status.success() {
+        let (command, said) = (
+            command::displayed(command),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        return Err(format!("`{command}`: {}: {said}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// A line `NAME NUMBER`.
+fn number(printed: &str, name: &str) -> Result<f64> {
+    let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
+    let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
+    let value = value.ok_or_else(|| format!("there is no line `{name}` in: {printed}"))?;
+    Ok(value.parse()?)
+}
+
+/// The example on a way.
+fn example(program: &Path, way: &str, rounds: u32) -> Command {
+    let mut example = Command::new(program);
+    example.args([way, &rounds.to_string()]);
+    example
+}
+
+/// A tool that runs the example on a way.
+fn tool(name: &str, arguments: &[&str], program: &Path, way: &str, rounds: u32) -> Command {
+    let mut tool = Command::new(name);
+    tool.args(arguments).arg(program);
+    tool.args([way, &rounds.to_string()]);
+    tool
+}
+
+/// Instructions of a round inside of a function, the kernel's not among them.
+pub(super) fn instructions(
+    program: &Path,
+    way: &str,
+    rounds: u32,
+    function: &str,
+    folder: &Path,
+) -> Result<f64> {
+    let profile = folder.join(format!("callgrind.{way}.{function}"));
+    let arguments = [
+        "--tool=callgrind",
+        &format!("--toggle-collect=*::{function}"),
+        &format!("--callgrind-out-file={}", profile.display()),
+    ];
+    let mut callgrind = tool("valgrind", &arguments, program, way, rounds);
+    Ok(collected_instructions(&mut callgrind)? as f64 / f64::from(rounds))
+}
+
+/// Runs callgrind; returns what it collected.
+pub(crate) fn collected_instructions(callgrind: &mut Command) -> Result<u64> {
+    let output = callgrind
+        .output()
+        .map_err(|error| command::cannot_start(callgrind, &error))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let collected = collected(&said).filter(|&count| count > 0 && output.status.success());
+    collected.ok_or_else(|| {
+        let command = command::displayed(callgrind);
+        format!("`{command}` collected nothing ({}): {said}", output.status).into()
+    })
+}
+
+/// The line `==PID== Collected : 1705000`.
+fn collected(said: &str) -> Option<u64> {
+    let line = said.lines().find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// A copy of at least so many bytes is one of the payload (definitions of the project: 1 KiB).
+const PAYLOAD_BYTES: f64 = 1_024.0;
+
+/// What takes in announcements.
+const DISCOVERY: &str = "take_in_announcement";
+
+/// The parts of dhat's file (version 2) that are used.
+#[derive(Deserialize)]
+struct Profile {
+    mode: String,
+    /// Program points.
+    pps: Vec<Point>,
+    /// Frames, by index.
+    ftbl: Vec<String>,
+}
+
+/// All copies that were made by the same stack of calls.
+#[derive(Deserialize)]
+struct Point {
+    /// Bytes, and copies.
+    tb: u64,
+    tbk: u64,
+    /// The stack, by index of its frames.
+    fs: Vec<usize>,
+}
+
+/// Payload copies a round, by side.
+pub(super) fn copies_by_side(
+    program: &Path,
+    way: &str,
+    rounds: u32,
+    folder: &Path,
+) -> Result<[f64; 2]> {
+    let file = folder.join(format!("dhat.{way}.json"));
+    let arguments = [
+        "--quiet",
+        "--tool=dhat",
+        "--mode=copy",
+        // Up to the halves, which are near the program's beginning.
+        "--num-callers=64",
+        &format!("--dhat-out-file={}", file.display()),
+    ];
+    quietly(&mut tool("valgrind", &arguments, program, way, rounds))?;
+    let profile = serde_json::from_slice::<Profile>(&fs::read(&file)?)?;
+    if profile.mode != "copy" {
+        return Err(format!("{}: the mode is {}", file.display(), profile.mode).into());
+    }
+    Ok(FUNCTIONS.map(|function| profile.payload_copies(function) as f64 / f64::from(rounds)))
+}
+
+impl Profile {
+    /// Payload copies inside of a function. What discovery copies while it takes in an announcement, which
+    /// falls into some rounds and not into others, is as large and no payload.
+    fn payload_copies(&self, function: &str) -> u64 {
+        let is_inside = |point: &&Point| {
+            let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
+            frames().any(|frame| frame.contains(function))
+                && !frames().any(|frame| frame.contains(DISCOVERY))
+        };
+        let is_payload = |point: &&Point| point.tb as f64 / point.tbk as f64 >= PAYLOAD_BYTES;
+        let points = self.pps.iter().filter(is_inside).filter(is_payload);
+        points.map(|point| point.tbk).sum()
+    }
+}
+
+/// What the example `budget` calls before each half of a round and behind the second.
+const MARK: &str = "getppid";
+/// What the examples write.
+const BEGIN: &str = "the samples begin";
+const END: &str = "the samples end";
+
+/// System calls a round, by side and name.
+pub(super) fn calls_by_side(
+    program: &Path,
+    way: &str,
+    rounds: u32,
+    folder: &Path,
+) -> Result<[BTreeMap<String, f64>; 2]> {
+    let trace = folder.join(format!("strace.{way}"));
+    let arguments = ["-q", "-o", &trace.display().to_string()];
+    quietly(&mut tool("strace", &arguments, program, way, rounds))?;
+    let lines = BufReader::new(File::open(&trace)?).lines();
+    let mut counts = [BTreeMap::new(), BTreeMap::new()];
+    let marks = count_between_marks(lines.map_while(std::io::Result::ok), &mut counts);
+    fs::remove_file(&trace)?;
+    if marks != 3 * u64::from(rounds) {
+        return Err(format!("strace saw {marks} marks of {rounds} rounds on the way {way}").into());
+    }
+    let a_round = |count: u64| count as f64 / f64::from(rounds);
+    Ok(counts.map(|counts| {
+        let counts = counts.into_iter();
+        counts.map(|(name, count)| (name, a_round(count))).collect()
+    }))
+}
+
+/// Counts what lies between the first and the second, and the second and the third of each three
+/// marks; returns how many marks there were.
+fn count_between_marks(
+    lines: impl Iterator<Item = String>,
+    counts: &mut [BTreeMap<String, u64>; 2],
+) -> u64 {
+    let mut marks = 0;
+    for name in lines.filter_map(|line| call(&line).map(str::to_owned)) {
+        if name == MARK {
+            marks += 1;
+        } else if let Some(side) = (marks % 3_u64).checked_sub(1) {
+            *counts[side as usize].entry(name).or_insert(0) += 1;
+        }
+    }
+    marks
+}
+
+/// The name of the call that a line begins; `None` where it tells of a signal or an exit.
+fn call(line: &str) -> Option<&str> {
+    let (name, _) = line.split_once('(')?;
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.bytes().all(is_name).then_some(name)
+}
+
+/// Futex calls of all rounds together. Only futexes stop the program, so many rounds take no time.
+pub(super) fn futexes(program: &Path, way: &str, rounds: u32, folder: &Path) -> Result<u64> {
+    let mut example = example(program, way, rounds);
+    let trace = folder.join(format!("futexes.{way}"));
+    between_marks(&mut example, &trace)
+}
+
+/// Futex calls of the example `hundred_thousand` while samples flow between its threads.
+pub(super) fn futexes_between_marks(program: &Path, folder: &Path) -> Result<u64> {
+    let trace = folder.join("futexes.hundred_thousand");
+    between_marks(&mut Command::new(program), &trace)
+}
+
+/// Futex calls of a program between its marks: starting and ending may take some, and not always as
+/// many.
+fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
+    let mut strace = Command::new("strace");
+    strace.args(watching("trace=futex,write", trace));
+    strace.arg(program.get_program()).args(program.get_args());
+    quietly(&mut strace)?;
+    let lines = fs::read_to_string(trace)?;
+    fs::remove_file(trace)?;
+    let begin = lines.find(BEGIN).ok_or("no mark of the first sample")?;
+    let end = lines.find(END).ok_or("no mark of the last sample")?;
+    Ok(lines[begin..end].matches("futex(").count() as u64)
+}
+
+/// Arguments by which all threads are stopped at these calls only.
+fn watching(calls: &str, trace: &Path) -> [String; 7] {
+    [
+        "-f",
+        "--seccomp-bpf",
+        "-q",
+        "-e",
+        calls,
+        "-o",
+        &trace.display().to_string(),
+    ]
+    .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callgrind_collected_stands_behind_the_last_blank() {
+        let said = "==7== Events    : Ir\n==7== Collected : 1705000\n==7== \n";
+        assert_eq!(collected(said), Some(1_705_000));
+        assert_eq!(collected("==7== error"), None);
+    }
+
+    #[test]
+    fn large_copies_are_counted_where_they_were_made() {
+        let profile: Profile = serde_json::from_str(
+            r#"{
+                "dhatFileVersion": 2, "mode": "copy", "te": 1,
+                "pps": [
+                    { "tb": 1028000, "tbk": 1000, "fs": [1, 3] },
+                    { "tb": 1020000, "tbk": 1000, "fs": [1, 3] },
+                    { "tb": 4096, "tbk": 1, "fs": [1, 2] },
+                    { "tb": 1192, "tbk": 1, "fs": [1, 4, 3] },
+                    { "tb": 2056000, "tbk": 2000, "fs": [2] }
+                ],
+                "ftbl": ["[root]", "0x1: memcpy", "0x2: budget::main", "0x3: budget::measured_get (main.rs:82)",
+                    "0x4: take_in_announcement (mod.rs:140)"]
+            }"#,
+        )
+        .unwrap();
+        assert_eq!(profile.payload_copies("measured_get"), 1000);
+        assert_eq!(profile.payload_copies("measured_give"), 0);
+    }
+
+    #[test]
+    fn calls_are_counted_in_the_half_they_were_made_in() {
+        let trace = "\
+execve(\"budget\") = 0
+getppid() = 1
+sendmmsg(5, 0x7f, 1, 64) = 1
+getppid() = 1
+epoll_pwait2(4, 0x7f, 9) = 1
+--- SIGCHLD {si_signo=SIGCHLD} ---
+recvmmsg(6, 0x7f, 16) = 1
+getppid() = 1
+write(1, \"rounds 1\", 8) = 8
++++ exited with 0 +++";
+        let mut counts = [BTreeMap::new(), BTreeMap::new()];
+        assert_eq!(
+            count_between_marks(trace.lines().map(str::to_owned), &mut counts),
+            3
+        );
+        assert_eq!(counts[0], [("sendmmsg".to_owned(), 1)].into());
+        let received = [("epoll_pwait2".to_owned(), 1), ("recvmmsg".to_owned(), 1)];
+        assert_eq!(counts[1], received.into());
+    }
+}

@@ -1,0 +1,426 @@
+//! The demo from end to end: a short run of `isolane demo`, whose JSON must be complete and sound.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::Metadata;
+use isolane_support::{Result, command};
+use serde_json::Value;
+
+/// The keys of a run that every reader of `isolane/rtt/1` relies on, and the ledgers.
+const RUN_KEYS: &[&str] = &[
+    "/datapath",
+    "/stages",
+    "/receive_work",
+    "/publisher",
+    "/order",
+    "/disturbance",
+    "/interference",
+    "/payload_bytes",
+    "/rate_hz",
+    "/samples",
+    "/lost",
+    "/late_sends",
+    "/rtt_us",
+    "/owd_us",
+    "/one_way",
+    "/host_us",
+    "/cable_us",
+    "/rtt_us/min",
+    "/rtt_us/median",
+    "/rtt_us/p99",
+    "/rtt_us/p99_9",
+    "/rtt_us/max",
+    "/rtt_us/mean",
+    "/rtt_us/variance",
+    "/window_p99_median_us",
+    "/sender_late_max_us",
+    "/cable_late_max_us",
+    "/bound_us",
+    "/flows",
+    "/cable",
+    "/cores",
+    "/inversions/ping",
+    "/inversions/pong",
+    "/inversions/total",
+    "/inversions/all_levels",
+    "/kernel_late/total",
+    "/disturbed",
+    "/storm",
+    "/lanes",
+    "/policing",
+    "/distribution/rtt_us",
+    "/invalid",
+];
+
+/// What disturbs from inside the participants, each in both orders of jobs.
+const INSIDE: [&str; 3] = ["joining", "bulk", "repair"];
+/// The orders of jobs.
+const ORDERS: [&str; 2] = ["fifo", "priority"];
+/// Three payloads, from a thread and from a job, undisturbed and with the flood; the flood by a thread
+/// once more through the other arbiter; receive work, one remedy at a time; undisturbed and disturbed
+/// from inside, in both orders.
+const RUNS: usize = 12 + 3 + 11 + 2 + INSIDE.len() * ORDERS.len();
+/// Of these, runs that are left out where AF_XDP is not possible.
+const LANE_RUNS: usize = 7;
+
+/// How often the demo is run. A run in which the machine stood still long enough for the kernel to
+/// drop frames before the cable is invalid, and says so: that is no fault of the code, unless it
+/// happens every time.
+const TRIES: u32 = 3;
+
+/// Runs one second of every part of the demo and checks what it wrote.
+pub fn check(metadata: &Metadata) -> Result<Outcome> {
+    let file = metadata.target_directory.join("demo.json");
+    let page = metadata.target_directory.join("demo.html");
+    for attempt in 1.. {
+        // A file left by an earlier run must not stand in for this one's.
+        if file.exists() {
+            fs::remove_file(&file)?;
+        }
+        let ran = command::run(
+            Command::new(metadata.isolane())
+                .args(["demo", "--seconds", "1"])
+                .args([Path::new("--json"), &file, Path::new("--page"), &page]),
+        );
+        if !file.exists() {
+            return ran.and(Err("the demo wrote no report".into()));
+        }
+        let report = serde_json::from_slice(&fs::read(&file)?)?;
+        match fault(&report) {
+            Some(Fault::Stalled(why)) if attempt < TRIES => {
+                eprintln!("attempt {attempt} of {TRIES} is no result: {why}");
+            }
+            Some(Fault::Stalled(why) | Fault::Wrong(why)) => {
+                return Ok(Outcome::Failed(format!("{}: {why}", file.display())));
+            }
+            None => {
+                ran?;
+                return Ok(Outcome::Passed);
+            }
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Why a report does not do.
+#[derive(Debug, PartialEq)]
+enum Fault {
+    /// The machine was too slow for a moment.
+    Stalled(String),
+    /// What was written is not what it should be.
+    Wrong(String),
+}
+
+/// What is wrong with a report, if anything.
+fn fault(report: &Value) -> Option<Fault> {
+    if report["schema"] != "isolane/rtt/1" {
+        return Some(Fault::Wrong(format!("schema is {}", report["schema"])));
+    }
+    let runs = report["runs"].as_array().map_or(&[][..], Vec::as_slice);
+    let has_lanes = report["left_out"].as_array().is_none_or(Vec::is_empty);
+    if !has_lanes && std::env::var_os("CI").is_some() {
+        let left_out = &report["left_out"];
+        return Some(Fault::Wrong(format!(
+            "left out where CI is set: {left_out}"
+        )));
+    }
+    let expected = RUNS - if has_lanes { 0 } else { LANE_RUNS };
+    if runs.len() != expected {
+        return Some(Fault::Wrong(format!(
+            "{} runs instead of {expected}",
+            runs.len()
+        )));
+    }
+    let wrong = runs
+        .iter()
+        .enumerate()
+        .find_map(|(at, run)| run_fault(run).map(|fault| format!("runs[{at}]: {fault}")));
+    if let Some(wrong) = wrong {
+        return Some(Fault::Wrong(wrong));
+    }
+    if let Some(wrong) = comparison_fault(runs) {
+        return Some(Fault::Wrong(wrong));
+    }
+    // On a machine that stood still, a disturbance may have done too little to be one.
+    let weak = runs.iter().find(|run| run["disturbed"]["enough"] == false);
+    if let Some(weak) = weak {
+        return Some(Fault::Stalled(format!("a run says {}", weak["invalid"])));
+    }
+    // The cable treats all frames alike only while it keeps up with what arrives.
+    let drops = &report["cable"]["ingress_drops"];
+    if *drops != 0 {
+        return Some(Fault::Stalled(format!("cable.ingress_drops is {drops}")));
+    }
+    let invalid = runs.iter().find(|run| !run["invalid"].is_null());
+    invalid.map(|run| Fault::Wrong(format!("a run is invalid: {}", run["invalid"])))
+}
+
+/// What the rows are there to show: without priorities less urgent work comes before the critical
+/// sample, with them it never does.
+fn comparison_fault(runs: &[Value]) -> Option<String> {
+    let count = |run: &Value, name: &str| run["inversions"][name].as_u64();
+    for disturbance in INSIDE {
+        for order in ORDERS {
+            let is_row = |run: &&Value| run["disturbance"] == disturbance && run["order"] == order;
+            let Some(run) = runs.iter().find(is_row) else {
+                return Some(format!("no run with {disturbance} in {order} order"));
+            };
+            // One that hardly disturbed cannot be expected to: it is no result.
+            let disturbed = run["disturbed"]["enough"] != false;
+            let suffered = count(run, "total").is_some_and(|count| count > 0);
+            if order == "fifo" && disturbed && !suffered {
+                return Some(format!(
+                    "no priority inversion with {disturbance} in FIFO order"
+                ));
+            }
+        }
+    }
+    let is_strict = |run: &&Value| run["cable"]["arbiter"] == "strict";
+    if !runs.iter().any(|run| is_strict(&run)) {
+        return Some("no run through a strict arbiter".to_owned());
+    }
+    let mut by_priority = runs.iter().filter(|run| run["order"] == "priority");
+    let inverted = by_priority.find(|run| count(run, "all_levels") != Some(0));
+    inverted.map(|run| {
+        format!(
+            "priority inversions in the order of priority, disturbance {}: {}",
+            run["disturbance"], run["inversions"]
+        )
+    })
+}
+
+/// Every bulk sample that was written reliably was delivered and acknowledged, where there is to be bulk.
+fn bulk_fault(run: &Value) -> Option<String> {
+    if run["disturbance"] != "bulk" && run["disturbance"] != "repair" {
+        return None;
+    }
+    let disturbed = &run["disturbed"];
+    let written = disturbed["bulk_written"].as_u64();
+    let is_whole = written.is_some_and(|written| written > 0)
+        && disturbed["bulk_delivered"].as_u64() == written
+        && disturbed["bulk_acknowledged"] == true;
+    (!is_whole).then(|| format!("bulk samples are missing: {disturbed}"))
+}
+
+/// Both topics have a ledger: what is not there balances always.
+fn topics_fault(flows: &[Value]) -> Option<String> {
+    let topics = flows.iter().map(|flow| &flow["topic"]);
+    let is_complete = topics.eq(["RTTPing", "RTTPong"]);
+    (!is_complete).then(|| format!("the flows are not those of RTTPing and RTTPong: {flows:?}"))
+}
+
+/// Each topic's samples, hop by hop, from the report alone: what a hop took over is what it handed
+/// on and what it dropped by name.
+fn flow_fault(flow: &Value) -> Option<String> {
+    let count = |name: &str| flow.pointer(name).and_then(Value::as_u64);
+    let hops = [
+        ("/offered", ["/refused", "/written"].as_slice()),
+        ("/written", &["/unsent", "/send_refused", "/sent"]),
+        ("/sent", &["/cable/arrived"]),
+        (
+            "/cable/arrived",
+            &["/cable/dropped", "/receive_dropped", "/received"],
+        ),
+        ("/received", &["/duplicates", "/rejected", "/delivered"]),
+    ];
+    hops.iter().find_map(|(whole, parts)| {
+        let sum: Option<u64> = parts.iter().map(|part| count(part)).sum();
+        let balances = sum.is_some() && sum == count(whole);
+        (!balances).then(|| {
+            format!(
+                "{}: {whole} is not the sum of {parts:?}: {flow}",
+                flow["topic"]
+            )
+        })
+    })
+}
+
+fn run_fault(run: &Value) -> Option<String> {
+    if let Some(key) = RUN_KEYS.iter().find(|key| run.pointer(key).is_none()) {
+        return Some(format!("{key} is missing"));
+    }
+    let (samples, lost) = (run["samples"].as_u64().unwrap_or(0), run["lost"].as_u64());
+    if samples == 0 || lost.is_none_or(|lost| lost > samples) {
+        return Some(format!(
+            "samples is {}, lost is {}",
+            run["samples"], run["lost"]
+        ));
+    }
+    let flows = run["flows"].as_array().map_or(&[][..], Vec::as_slice);
+    if run["invalid"].is_null()
+        && let Some(fault) = topics_fault(flows)
+            .or_else(|| flows.iter().find_map(flow_fault))
+            .or_else(|| bulk_fault(run))
+    {
+        return Some(fault);
+    }
+    // A disturbance may take every sample of a baseline; without one there is a round trip.
+    let median = run["rtt_us"]["median"].as_f64().unwrap_or(0.0);
+    if run["disturbance"].is_null() && median <= 0.0 {
+        return Some(format!(
+            "undisturbed, and rtt_us.median is {}",
+            run["rtt_us"]["median"]
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A sound report: the rows inside the participants in their places, all others alike.
+    fn report() -> Value {
+        let times = json!({
+            "min": 40.0, "median": 80.5, "p99": 100.0, "p99_9": null, "max": 120.0, "mean": 81.0,
+            "variance": 2.0,
+        });
+        let flow = |topic: &str| {
+            json!({
+                "topic": topic, "offered": 2000, "refused": 0, "written": 2000,
+                "unsent": 0, "send_refused": 0, "sent": 2000,
+                "cable": { "arrived": 2000, "dropped": 3 }, "receive_dropped": 0,
+                "received": 1997, "duplicates": 0, "rejected": 0, "delivered": 1997,
+            })
+        };
+        let run = json!({
+            "datapath": "udp", "stages": ["executor"], "receive_work": "softirq", "publisher": "job", "order": "priority",
+            "disturbance": null, "interference": false, "payload_bytes": 64, "rate_hz": 2000,
+            "samples": 2000, "lost": 0, "late_sends": 0, "rtt_us": times, "owd_us": times, "one_way": null,
+            "host_us": times, "cable_us": times, "window_p99_median_us": 99.0,
+            "sender_late_max_us": 3.0, "cable_late_max_us": 3.0, "bound_us": null,
+            "invalid": null, "cable": { "arbiter": "strict" }, "cores": null, "disturbed": null,
+            "storm": null, "lanes": null, "policing": { "others": null, "bulk": null },
+            "inversions": { "ping": 0, "pong": 0, "total": 0, "all_levels": 0 },
+            "kernel_late": { "total": 2 }, "distribution": { "rtt_us": null },
+            "flows": [flow("RTTPing"), flow("RTTPong")],
+        });
+        let mut runs = vec![run; RUNS];
+        let inside = INSIDE
+            .iter()
+            .flat_map(|word| ORDERS.map(|order| (word, order)));
+        for (run, (disturbance, order)) in runs.iter_mut().zip(inside) {
+            run["disturbance"] = json!(disturbance);
+            run["order"] = json!(order);
+            run["disturbed"] = json!({
+                "bulk_written": 9, "bulk_delivered": 9, "bulk_acknowledged": true, "enough": true,
+            });
+            if order == "fifo" {
+                run["inversions"]["total"] = json!(5);
+            }
+        }
+        json!({
+            "schema": "isolane/rtt/1",
+            "cable": { "ingress_drops": 0 },
+            "runs": runs,
+        })
+    }
+
+    /// The place of a run that nothing disturbs.
+    const QUIET: usize = RUNS - 1;
+
+    fn of<'a>(report: &'a mut Value, disturbance: &str, order: &str) -> &'a mut Value {
+        let runs = report["runs"].as_array_mut().unwrap();
+        let is_row = |run: &&mut Value| run["disturbance"] == disturbance && run["order"] == order;
+        runs.iter_mut().find(is_row).unwrap()
+    }
+
+    #[test]
+    fn an_inversion_by_priority_is_a_fault_and_so_is_none_in_fifo_order() {
+        let mut inverted = report();
+        of(&mut inverted, "bulk", "priority")["inversions"]["all_levels"] = json!(1);
+        assert!(matches!(fault(&inverted), Some(Fault::Wrong(_))));
+        let mut smooth = report();
+        of(&mut smooth, "repair", "fifo")["inversions"]["total"] = json!(0);
+        assert!(matches!(fault(&smooth), Some(Fault::Wrong(_))));
+        for (disturbance, order, count) in [
+            ("bulk", "fifo", "total"),
+            ("bulk", "priority", "all_levels"),
+        ] {
+            let mut unknown = report();
+            of(&mut unknown, disturbance, order)["inversions"][count] = json!(null);
+            assert!(matches!(fault(&unknown), Some(Fault::Wrong(_))), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_disturbance_that_did_too_little_is_tried_again() {
+        let mut weak = report();
+        let row = of(&mut weak, "joining", "fifo");
+        row["disturbed"]["enough"] = json!(false);
+        row["inversions"]["total"] = json!(0);
+        assert!(matches!(fault(&weak), Some(Fault::Stalled(_))));
+    }
+
+    #[test]
+    fn a_bulk_sample_that_never_came_is_a_fault_and_so_is_bulk_that_nobody_counted() {
+        let mut lost = report();
+        of(&mut lost, "bulk", "fifo")["disturbed"]["bulk_delivered"] = json!(8);
+        assert!(matches!(fault(&lost), Some(Fault::Wrong(_))));
+        for nothing in [json!(null), json!(0)] {
+            let mut silent = report();
+            let disturbed = &mut of(&mut silent, "repair", "priority")["disturbed"];
+            disturbed["bulk_written"] = nothing.clone();
+            disturbed["bulk_delivered"] = nothing;
+            assert!(matches!(fault(&silent), Some(Fault::Wrong(_))));
+        }
+    }
+
+    #[test]
+    fn a_run_without_the_ledgers_of_both_topics_is_a_fault() {
+        let mut without = report();
+        without["runs"][QUIET]["flows"] = json!([]);
+        assert!(matches!(fault(&without), Some(Fault::Wrong(_))));
+        let mut one = report();
+        one["runs"][QUIET]["flows"].as_array_mut().unwrap().pop();
+        assert!(matches!(fault(&one), Some(Fault::Wrong(_))));
+    }
+
+    #[test]
+    fn a_row_that_is_not_there_is_a_fault() {
+        let mut without = report();
+        of(&mut without, "repair", "priority")["disturbance"] = json!("flood");
+        assert!(matches!(fault(&without), Some(Fault::Wrong(_))));
+    }
+
+    #[test]
+    fn a_complete_report_has_no_fault() {
+        assert_eq!(fault(&report()), None);
+    }
+
+    #[test]
+    fn a_report_is_faulty_without_runs_or_when_the_cable_dropped() {
+        let mut without_runs = report();
+        without_runs["runs"] = json!([]);
+        assert!(fault(&without_runs).is_some());
+        let mut dropped = report();
+        dropped["cable"]["ingress_drops"] = json!(3);
+        assert!(matches!(fault(&dropped), Some(Fault::Stalled(_))));
+    }
+
+    #[test]
+    fn a_sample_that_no_hop_accounts_for_is_a_fault() {
+        let mut lost = report();
+        lost["runs"][0]["flows"][0]["delivered"] = json!(1996);
+        assert!(matches!(fault(&lost), Some(Fault::Wrong(_))));
+    }
+
+    #[test]
+    fn an_undisturbed_run_has_a_round_trip_and_every_run_its_keys() {
+        let mut silent = report();
+        silent["runs"][QUIET]["rtt_us"]["median"] = json!(null);
+        assert!(fault(&silent).is_some());
+        silent["runs"][QUIET]["disturbance"] = json!("flood");
+        assert_eq!(fault(&silent), None);
+        let mut incomplete = report();
+        incomplete["runs"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("rate_hz");
+        assert!(fault(&incomplete).is_some());
+    }
+}

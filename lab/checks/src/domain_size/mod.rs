@@ -1,0 +1,182 @@
+//! `cargo xtask domain-size`: many processes of one domain, on hosts that a bridge joins.
+//!
+//! - Two hundred processes with 2,000 endpoints: how long they take to match, whether each reliable sample is delivered,
+//!   and what a critical pair among them counts, beside what it counts alone (`members.rs`).
+//! - Many `isolane sub` of one `isolane pub`, as the review found them without samples (`readers.rs`).
+//!
+//! The hosts are namespaces without a name: the kernel removes them with the last process inside, whatever ends this
+//! command. Its processes die with it.
+
+mod members;
+mod process;
+mod readers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use isolane_bench::namespace::BridgedHosts;
+use isolane_bench::report::Environment;
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, build_commands, cargo};
+use isolane_support::{Result, command, json, packages};
+use serde::Serialize;
+
+use members::MembersReport;
+use readers::{
+    FORTY_FIVE, MORE_THAN_THE_PORTS, Readers, ReadersReport, TEN_BY_UNICAST, TWENTY_BY_UNICAST,
+};
+
+/// The schema of the JSON.
+const SCHEMA: &str = "isolane/domain-size/1";
+/// Hosts that the bridge joins.
+const HOSTS: u8 = 3;
+/// The example that each member is.
+const MEMBER: &str = "domain_member";
+
+/// What `cargo xtask domain-size` takes.
+#[derive(Args)]
+pub struct Arguments {
+    /// Start so many processes with ten endpoints each
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=1000))]
+    processes: u32,
+    /// Run one part only: the processes, or the cases with many readers of one writer [default: both]
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
+    /// Take `isolane` and `examples/domain_member` from this folder, as cargo leaves them there [default: build
+    /// them]
+    #[arg(long, value_name = "FOLDER")]
+    programs: Option<PathBuf>,
+    /// Write the results there as `isolane/domain-size/1`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Part {
+    Members,
+    Readers,
+}
+
+/// A gate, and whether it holds.
+#[derive(Debug, Serialize)]
+struct Check {
+    what: String,
+    holds: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    environment: Environment,
+    members: Option<MembersReport>,
+    readers: Vec<ReadersReport>,
+}
+
+/// The command; says whether all gates hold.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    if !packages::is_root() {
+        return Err("domain-size needs root: it makes network namespaces".into());
+    }
+    let metadata = Metadata::read()?;
+    let has = |part| arguments.only.is_none_or(|only| only == part);
+    let programs = match &arguments.programs {
+        Some(folder) => folder.clone(),
+        None => build(&metadata)?,
+    };
+    let folder = folder(&metadata)?;
+    let mut members = None;
+    if has(Part::Members) {
+        let hosts = BridgedHosts::new(HOSTS)?;
+        let program = programs.join("examples").join(MEMBER);
+        members = Some(members::run(
+            &hosts,
+            &program,
+            arguments.processes,
+            &folder,
+        )?);
+    }
+    let mut readers = Vec::new();
+    if has(Part::Readers) {
+        let cases = [
+            FORTY_FIVE,
+            TEN_BY_UNICAST,
+            TWENTY_BY_UNICAST,
+            MORE_THAN_THE_PORTS,
+        ];
+        readers = run_readers(&programs.join("isolane"), &folder, &cases)?;
+    }
+    let report = Report {
+        schema: SCHEMA,
+        environment: Environment::probe(),
+        members,
+        readers,
+    };
+    eprint!("\n{}", report.text());
+    if let Some(file) = &arguments.json {
+        json::write(&report, file)?;
+    }
+    Ok(report.checks().all(|check| check.holds))
+}
+
+/// The cases with few processes, as a step of `cargo xtask test --all`, which has built isolane.
+pub fn step(metadata: &Metadata) -> Result<Outcome> {
+    let folder = folder(metadata)?;
+    let cases = [FORTY_FIVE, TEN_BY_UNICAST, TWENTY_BY_UNICAST];
+    let report = Report {
+        schema: SCHEMA,
+        environment: Environment::probe(),
+        members: None,
+        readers: run_readers(&metadata.isolane(), &folder, &cases)?,
+    };
+    eprint!("{}", report.text());
+    json::write(&report, &folder.join("report.json"))?;
+    let failed = report.checks().filter(|check| !check.holds).count();
+    Ok(Outcome::Counted {
+        passed: report.checks().count() - failed,
+        failed,
+    })
+}
+
+/// Builds the programs; returns the folder they are in.
+fn build(metadata: &Metadata) -> Result<PathBuf> {
+    command::run(&mut build_commands())?;
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "isolane"]);
+    command::run(build.args(["--example", MEMBER]))?;
+    Ok(metadata.target_directory.join("release"))
+}
+
+/// Each case on hosts of its own: nobody of the case before is remembered.
+fn run_readers(isolane: &Path, folder: &Path, cases: &[Readers]) -> Result<Vec<ReadersReport>> {
+    let run = |case: &Readers| case.run(&BridgedHosts::new(HOSTS)?, isolane, folder);
+    cases.iter().map(run).collect()
+}
+
+fn folder(metadata: &Metadata) -> Result<PathBuf> {
+    let folder = metadata.target_directory.join("domain-size");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+impl Report {
+    fn checks(&self) -> impl Iterator<Item = &Check> {
+        let members = self.members.iter().flat_map(|members| &members.checks);
+        members.chain(self.readers.iter().flat_map(|readers| &readers.checks))
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for check in self.checks() {
+            let word = if check.holds { "holds" } else { "FAILS" };
+            text += &format!("{word}: {}\n", check.what);
+        }
+        if let Some(members) = &self.members {
+            text += &format!("{}\n", members.text());
+        }
+        for readers in &self.readers {
+            text += &format!("{}\n", readers.text());
+        }
+        text
+    }
+}

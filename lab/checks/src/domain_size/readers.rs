@@ -1,0 +1,284 @@
+//! Many `isolane sub` of one `isolane pub`, as a person starts them, and what `isolane ls` and `isolane why` say there.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_bench::namespace::BridgedHosts;
+use isolane_support::{Result, command};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Check;
+use super::process::Killed;
+
+const TOPIC: &str = "Many";
+/// Time between two samples.
+const PERIOD: &str = "50ms";
+/// Samples that each reader must get.
+const SAMPLES: usize = 10;
+/// Time from the writer's start, or the last reader's, by which each reader must have them.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time between two looks at what readers printed.
+const LOOK: Duration = Duration::from_millis(200);
+/// Seconds that `ls` and `why` listen.
+const LISTEN: &str = "5";
+
+/// A case.
+pub(super) struct Readers {
+    pub(super) name: &'static str,
+    pub(super) readers: usize,
+    /// Hosts that they are spread over.
+    pub(super) hosts: usize,
+    pub(super) reliable: bool,
+    /// On 127.0.0.1 with `--peer`, without multicast.
+    pub(super) by_unicast: bool,
+    pub(super) writer_first: bool,
+    /// Whether `ls` and `why` must name all.
+    pub(super) is_listed: bool,
+}
+
+/// The found cases: D10, D32, D33 of the hostile review, and D9.
+pub(super) const FORTY_FIVE: Readers = Readers {
+    name: "45 readers on two hosts",
+    readers: 45,
+    hosts: 2,
+    reliable: true,
+    by_unicast: false,
+    writer_first: false,
+    is_listed: true,
+};
+pub(super) const TEN_BY_UNICAST: Readers = Readers {
+    name: "ten participants by --peer",
+    readers: 9,
+    hosts: 1,
+    reliable: false,
+    by_unicast: true,
+    writer_first: false,
+    is_listed: true,
+};
+pub(super) const TWENTY_BY_UNICAST: Readers = Readers {
+    name: "20 best-effort readers by --peer",
+    readers: 20,
+    hosts: 1,
+    reliable: false,
+    by_unicast: true,
+    writer_first: true,
+    is_listed: false,
+};
+pub(super) const MORE_THAN_THE_PORTS: Readers = Readers {
+    name: "126 participants of one host",
+    readers: 125,
+    hosts: 1,
+    reliable: true,
+    by_unicast: false,
+    writer_first: false,
+    is_listed: true,
+};
+
+/// What was seen.
+#[derive(Debug, Serialize)]
+pub(super) struct ReadersReport {
+    name: &'static str,
+    readers: usize,
+    /// From the last start until each reader had its samples; null where not each had them in time.
+    seconds: Option<f64>,
+    pub(super) checks: Vec<Check>,
+}
+
+impl Readers {
+    /// Starts everything, and judges.
+    pub(super) fn run(
+        &self,
+        hosts: &BridgedHosts,
+        isolane: &Path,
+        folder: &Path,
+    ) -> Result<ReadersReport> {
+        eprintln!("{} ...", self.name);
+        let folder = folder.join(self.name);
+        fs::create_dir_all(&folder)?;
+        let place = |mut program: Command, host: usize| {
+            program
+                .env_remove("ISOLANE_CONFIG")
+                .env_remove("ISOLANE_DOMAIN");
+            if self.by_unicast {
+                program.args(["--interface", "lo", "--peer", "127.0.0.1"]);
+            }
+            hosts.command(host, program)
+        };
+        let start_writer = || {
+            let mut program = Command::new(isolane);
+            program.args(["pub", TOPIC, "--period", PERIOD]);
+            start(place(program, 0), &folder, "writer")
+        };
+        let mut writer = match self.writer_first {
+            true => Some(start_writer()?),
+            false => None,
+        };
+        if writer.is_some() {
+            thread::sleep(Duration::from_secs(1));
+        }
+        let mut readers = Vec::new();
+        for number in 0..self.readers {
+            let mut program = Command::new(isolane);
+            program.args(["sub", TOPIC]);
+            if self.reliable {
+                program.arg("--reliable");
+            }
+            let name = format!("reader {number}");
+            readers.push(start(place(program, number % self.hosts), &folder, &name)?);
+        }
+        if writer.is_none() {
+            thread::sleep(Duration::from_secs(1));
+            writer = Some(start_writer()?);
+        }
+        let begin = Instant::now();
+        let lacks = |reader: &&Started| reader.lines() < SAMPLES;
+        while begin.elapsed() < PATIENCE && readers.iter().any(|it| lacks(&it)) {
+            thread::sleep(LOOK);
+        }
+        let elapsed = begin.elapsed().as_secs_f64();
+        let lacking = readers.iter().filter(lacks).count();
+        let mut checks = vec![Check {
+            what: format!(
+                "{}: {} of {} have samples",
+                self.name,
+                self.readers - lacking,
+                self.readers
+            ),
+            holds: lacking == 0,
+        }];
+        if self.is_listed {
+            let ask = |arguments: &[&str]| -> Result<Child> {
+                let mut program = Command::new(isolane);
+                program.args(arguments);
+                program.args(["--seconds", LISTEN, "--json", "-"]);
+                let mut program = place(program, 0);
+                program
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null());
+                let started = program.spawn();
+                started.map_err(|error| command::cannot_start(&program, &error).into())
+            };
+            // Both at a time. No other domain is looked at, for the machine is busy with this one.
+            let (ls, why) = (ask(&["ls"])?, ask(&["why", TOPIC, "--no-other-domains"])?);
+            let listing: Value = serde_json::from_slice(&ls.wait_with_output()?.stdout)?;
+            let answer: Value = serde_json::from_slice(&why.wait_with_output()?.stdout)?;
+            checks.push(self.judge_listing(&listing));
+            checks.push(self.judge_answer(&answer));
+        }
+        drop(writer);
+        Ok(ReadersReport {
+            name: self.name,
+            readers: self.readers,
+            seconds: (lacking == 0).then_some(elapsed),
+            checks,
+        })
+    }
+
+    /// `ls` names the writer, each reader and their participants.
+    fn judge_listing(&self, listing: &Value) -> Check {
+        let participants = listing["participants"].as_array();
+        let participants = participants.map(Vec::as_slice).unwrap_or_default();
+        let endpoints = || {
+            let all = participants
+                .iter()
+                .filter_map(|it| it["endpoints"].as_array());
+            all.flatten().filter(|it| it["topic"] == TOPIC)
+        };
+        let count = |kind: &str| endpoints().filter(|it| it["kind"] == kind).count();
+        let (writers, readers) = (count("writer"), count("reader"));
+        Check {
+            what: format!(
+                "{}: ls shows {readers} of {} readers and {writers} of 1 writers",
+                self.name, self.readers
+            ),
+            holds: (writers, readers) == (1, self.readers) && listing["refused"].is_null(),
+        }
+    }
+
+    /// `why` says that all match.
+    fn judge_answer(&self, answer: &Value) -> Check {
+        let first = &answer["reasons"][0]["sentence"];
+        Check {
+            what: format!("{}: why says {}", self.name, first),
+            holds: answer["talks"] == true
+                && answer["writers"] == 1
+                && answer["readers"] == self.readers,
+        }
+    }
+}
+
+impl ReadersReport {
+    /// What is reported and not judged.
+    pub(super) fn text(&self) -> String {
+        match self.seconds {
+            Some(seconds) => format!(
+                "{}: each had {SAMPLES} samples {seconds:.1} s after the last start",
+                self.name
+            ),
+            None => format!("{}: not each had {SAMPLES} samples", self.name),
+        }
+    }
+}
+
+/// A started program and the file of its output.
+struct Started {
+    _child: Killed,
+    output: PathBuf,
+}
+
+impl Started {
+    /// Lines that it has printed.
+    fn lines(&self) -> usize {
+        let text = fs::read(&self.output).unwrap_or_default();
+        text.iter().filter(|&&byte| byte == b'\n').count()
+    }
+}
+
+fn start(mut program: Command, folder: &Path, name: &str) -> Result<Started> {
+    let output = folder.join(format!("{name}.txt"));
+    let log = folder.join(format!("{name}.log"));
+    program
+        .stdin(Stdio::null())
+        .stdout(File::create(&output)?)
+        .stderr(File::create(log)?);
+    let started = program.spawn();
+    let child = started.map_err(|error| command::cannot_start(&program, &error))?;
+    Ok(Started {
+        _child: Killed(child),
+        output,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_listing_that_lacks_a_reader_does_not_hold() {
+        let reader = json!({ "kind": "reader", "topic": TOPIC });
+        let other = json!({ "kind": "reader", "topic": "Other" });
+        let mut endpoints = vec![reader; TEN_BY_UNICAST.readers];
+        endpoints.extend([json!({ "kind": "writer", "topic": TOPIC }), other]);
+        let listing = |endpoints: &[Value], refused: Value| json!({ "refused": refused, "participants": [{ "endpoints": endpoints }] });
+        let holds = |listing: Value| TEN_BY_UNICAST.judge_listing(&listing).holds;
+        assert!(holds(listing(&endpoints, Value::Null)));
+        assert!(!holds(listing(&endpoints, json!("2 participants"))));
+        assert!(!holds(listing(&endpoints[1..], Value::Null)));
+        assert!(!holds(json!({})));
+    }
+
+    #[test]
+    fn an_answer_that_counts_too_few_does_not_hold() {
+        let answer = |readers: usize, talks: bool| json!({ "talks": talks, "writers": 1, "readers": readers, "reasons": [] });
+        let holds = |answer: Value| TEN_BY_UNICAST.judge_answer(&answer).holds;
+        assert!(holds(answer(9, true)));
+        assert!(!holds(answer(9, false)));
+        assert!(!holds(answer(8, true)));
+    }
+}

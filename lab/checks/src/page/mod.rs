@@ -1,0 +1,236 @@
+//! The demo's page, opened as its readers open it: in a browser, on a desk, on a phone and on paper.
+//!
+//! A script that looks at the laid-out page is put into a copy of it; a frame of each width shows that
+//! copy, and what the script found comes back as text in the document that Chromium prints. The browser
+//! runs in a network namespace without interfaces, so a page that wanted something from outside could
+//! not have it; that it did not ask is checked too. Screenshots and the paper version are left beside
+//! the page for people to look at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::Metadata;
+use isolane_support::{Result, command};
+use serde::Deserialize;
+
+/// Put into the copy of the page: what a reader could stumble over, sent to the frame's owner.
+const PROBE: &str = include_str!("probe.html");
+/// Shows the copy in frames and collects what they send.
+const HARNESS: &str = include_str!("harness.html");
+/// Widths in CSS pixels: a small phone, a tablet upright, a desk.
+const WIDTHS: [u32; 3] = [360, 768, 1280];
+/// Every comparison is drawn twice: where round trips lie, and the tail.
+const PICTURES_OF_A_COMPARISON: usize = 2;
+
+/// What the script saw in a frame.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    width: u32,
+    /// How wide the content is: more than the frame means scrolling sideways.
+    scroll_width: u32,
+    pictures: usize,
+    /// Pictures too small to be read, and labels that stick out of theirs.
+    unreadable: Vec<String>,
+    /// Rows of runs.
+    rows: usize,
+    /// What was asked for from outside.
+    requests: Vec<String>,
+    /// Words that come from a value nobody formatted.
+    slips: Vec<String>,
+}
+
+/// Opens the page that the demo has written beside its report, and looks at it.
+pub fn check(metadata: &Metadata) -> Result<Outcome> {
+    let page = metadata.target_directory.join("demo.html");
+    let report = fs::read(metadata.target_directory.join("demo.json"))?;
+    let report: serde_json::Value = serde_json::from_slice(&report)?;
+    let runs = report["runs"].as_array().map_or(0, Vec::len);
+    let folder = metadata.target_directory.join("page");
+    fs::create_dir_all(&folder)?;
+    let harness = prepare(&fs::read_to_string(&page)?, &folder)?;
+
+    let document = String::from_utf8(command::output(
+        chromium(&folder)
+            .args(["--virtual-time-budget=10000", "--dump-dom"])
+            .arg(address(&harness)),
+    )?)?;
+    let seen = read(&document)?;
+    for look in &seen {
+        eprintln!(
+            "{} px: {} pictures, {} rows, content {} px wide",
+            look.width, look.pictures, look.rows, look.scroll_width
+        );
+    }
+    for (name, size) in [("desk.png", "1280,2400"), ("phone.png", "500,3200")] {
+        let screenshot = format!("--screenshot={}", folder.join(name).display());
+        command::output(
+            chromium(&folder)
+                .args([screenshot, format!("--window-size={size}")])
+                .arg(address(&page)),
+        )?;
+    }
+    let paper = folder.join("paper.pdf");
+    let print = format!("--print-to-pdf={}", paper.display());
+    command::output(
+        chromium(&folder)
+            .args([&print, "--no-pdf-header-footer"])
+            .arg(address(&page)),
+    )?;
+    if !fs::read(&paper)?.starts_with(b"%PDF-") {
+        return Ok(Outcome::Failed(
+            "Chromium printed something that is no PDF".into(),
+        ));
+    }
+    let faults: Vec<String> = seen.iter().filter_map(|look| fault(look, runs)).collect();
+    Ok(match faults.is_empty() {
+        true => Outcome::Passed,
+        false => Outcome::Failed(format!("{}: {}", page.display(), faults.join("; "))),
+    })
+}
+
+/// What is wrong with the page at one width, if anything.
+fn fault(look: &Seen, runs: usize) -> Option<String> {
+    let width = look.width;
+    let fault = if look.scroll_width > width {
+        format!("scrolls sideways, {} px", look.scroll_width)
+    } else if look.pictures == 0 || !look.pictures.is_multiple_of(PICTURES_OF_A_COMPARISON) {
+        format!("{} pictures", look.pictures)
+    } else if look.rows != runs {
+        format!("{} rows for {runs} runs", look.rows)
+    } else if let Some(picture) = look.unreadable.first() {
+        format!("cannot be read: {picture}")
+    } else if let Some(request) = look.requests.first() {
+        format!("asks for {request}")
+    } else if let Some(slip) = look.slips.first() {
+        format!("says {slip:?}")
+    } else {
+        return None;
+    };
+    Some(format!("at {width} px: {fault}"))
+}
+
+/// Writes the copy with the script, and the document with the frames; returns the latter.
+fn prepare(page: &str, folder: &Path) -> Result<PathBuf> {
+    let Some((before, after)) = page.rsplit_once("</body>") else {
+        return Err("the page has no end".into());
+    };
+    fs::write(
+        folder.join("probed.html"),
+        format!("{before}{PROBE}</body>{after}"),
+    )?;
+    let frames: String = WIDTHS
+        .map(|width| format!("<iframe src=\"probed.html\" style=\"width:{width}px;height:900px;border:0\"></iframe>\n"))
+        .concat();
+    let harness = folder.join("harness.html");
+    fs::write(
+        &harness,
+        HARNESS
+            .replace("FRAMES", &frames)
+            .replace("COUNT", &WIDTHS.len().to_string()),
+    )?;
+    Ok(harness)
+}
+
+/// What the frames sent, from the document that Chromium printed.
+fn read(document: &str) -> Result<Vec<Seen>> {
+    let found = document
+        .split_once("<pre id=\"found\">")
+        .and_then(|(_, rest)| rest.split_once("</pre>"));
+    let Some((found, _)) = found.filter(|(found, _)| !found.is_empty()) else {
+        return Err(
+            "the page did not tell what it looks like: its script did not run to its end".into(),
+        );
+    };
+    let text = found
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    let seen: Vec<Seen> = serde_json::from_str(&text)?;
+    match seen.iter().map(|look| look.width).eq(WIDTHS) {
+        true => Ok(seen),
+        false => Err(format!("looked at other widths: {seen:?}").into()),
+    }
+}
+
+/// Without a network, without a profile of anybody's, without a sandbox (which root cannot have).
+fn chromium(folder: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args([
+        "--net",
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        "--log-level=3",
+    ]);
+    command.arg(format!(
+        "--user-data-dir={}",
+        folder.join("profile").display()
+    ));
+    command
+}
+
+fn address(file: &Path) -> String {
+    format!("file://{}", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look() -> Seen {
+        Seen {
+            width: 360,
+            scroll_width: 360,
+            pictures: 4,
+            unreadable: vec![],
+            rows: 12,
+            requests: vec![],
+            slips: vec![],
+        }
+    }
+
+    #[test]
+    fn a_page_that_fits_and_is_complete_has_no_fault() {
+        assert_eq!(fault(&look(), 12), None);
+    }
+
+    #[test]
+    fn each_thing_a_reader_stumbles_over_is_a_fault() {
+        let with = |change: fn(&mut Seen)| {
+            let mut look = look();
+            change(&mut look);
+            fault(&look, 12).unwrap_or_default()
+        };
+        assert_eq!(
+            with(|look| look.scroll_width = 400),
+            "at 360 px: scrolls sideways, 400 px"
+        );
+        assert_eq!(with(|look| look.pictures = 0), "at 360 px: 0 pictures");
+        assert_eq!(with(|look| look.pictures = 3), "at 360 px: 3 pictures");
+        assert_eq!(
+            with(|look| look.rows = 11),
+            "at 360 px: 11 rows for 12 runs"
+        );
+        assert!(with(|look| look.unreadable = vec!["2 ms".into()]).contains("cannot be read"));
+        assert!(with(|look| look.requests = vec!["x.js".into()]).contains("asks for x.js"));
+        assert!(with(|look| look.slips = vec!["NaN".into()]).contains("NaN"));
+    }
+
+    #[test]
+    fn a_script_that_did_not_run_is_not_a_page_without_faults() {
+        assert!(read("<html><pre id=\"found\"></pre></html>").is_err());
+        assert!(read("<html></html>").is_err());
+        assert!(
+            read("<pre id=\"found\">[]</pre>").is_err(),
+            "no width was looked at"
+        );
+    }
+}

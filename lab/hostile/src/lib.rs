@@ -1,0 +1,231 @@
+//! `cargo xtask hostile`: a critical topic between two hosts, and somebody who throws everything
+//! there is at the receiving one, as fast as a core can send.
+//!
+//! ```text
+//!   host A                   cable                   host B
+//!   isolane pub, level 7  ==================>  isolane sub, level 7   (the victim)
+//!                                                   ▲ all its ports
+//!                                              sender.rs, lies.rs
+//! ```
+//!
+//! The sender is on the victim's own host: no link holds it back. What it sends is garbage, captures
+//! of other implementations with bytes changed, endless new participants and endpoints, absurd
+//! sequence numbers, heartbeats, ACKNACKs and fragments of samples that never were. It does not
+//! speak in the name of the other host: whoever can do that can say anything, until there is
+//! authentication.
+//!
+//! The victim is watched from outside (`watch.rs`): its memory, its log, what it receives and when;
+//! and at its end what it counted (`verdict.rs`).
+
+#[path = "../../../tests/support/captures.rs"]
+mod captures;
+mod lies;
+mod sender;
+mod verdict;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use clap::Args;
+use isolane_bench::cable::{Cable, Config};
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, build_commands};
+use isolane_support::{CABLE_COMMAND, Result, command, packages};
+
+pub use sender::{SENDER_COMMAND, SenderArguments, run as run_sender};
+use verdict::Report;
+use watch::Watch;
+
+/// The critical topic.
+const TOPIC: &str = "Critical";
+/// Its level: the most critical there is.
+const LEVEL: &str = "7";
+/// Time between two critical samples.
+const PERIOD: Duration = Duration::from_millis(5);
+/// How long the two may take to find each other, before anybody disturbs.
+const LONGEST_START: Duration = Duration::from_secs(10);
+/// Critical samples before anybody disturbs: the flow is known to work.
+const SAMPLES_BEFORE: usize = 50;
+/// How long a program may take to end after it was told to.
+const LONGEST_END: Duration = Duration::from_secs(10);
+/// Seconds of the version that is a step of `cargo xtask test --all`: longer than a lease of 10 s.
+const STEP_SECONDS: u64 = 15;
+
+/// What `cargo xtask hostile` takes.
+#[derive(Args)]
+pub struct Arguments {
+    /// How long the hostile sender sends
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(4..=3600))]
+    seconds: u64,
+    /// Write the results there; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The command: builds isolane, runs, prints the verdict.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    if !packages::is_root() {
+        return Err("hostile needs root: it makes network namespaces".into());
+    }
+    let metadata = Metadata::read()?;
+    command::run(&mut build_commands())?;
+    let report = attack(&metadata, arguments.seconds)?;
+    eprint!("\n{report}");
+    if let Some(file) = &arguments.json {
+        report.write(file)?;
+    }
+    Ok(report.passed())
+}
+
+/// A few seconds of it, as a step of `cargo xtask test --all`, which has built isolane.
+pub fn step(metadata: &Metadata) -> Result<Outcome> {
+    let report = attack(metadata, STEP_SECONDS)?;
+    eprint!("{report}");
+    report.write(&folder(metadata).join("report.json"))?;
+    let failed = report.checks.iter().filter(|check| !check.holds).count();
+    Ok(Outcome::Counted {
+        passed: report.checks.len() - failed,
+        failed,
+    })
+}
+
+fn folder(metadata: &Metadata) -> PathBuf {
+    metadata.target_directory.join("hostile")
+}
+
+/// Starts everything, lets the sender send for so long, and judges.
+fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
+    let folder = folder(metadata);
+    fs::create_dir_all(&folder)?;
+    let testbed = Testbed::new(&TestbedConfig::default())?;
+    let program = Program::current(&[CABLE_COMMAND])?;
+    let cable = Cable::start(&testbed, &program, &Config::default())?;
+
+    let isolane = metadata.isolane();
+    let mut victim = isolane_on(&testbed, Host::B, &isolane);
+    victim
+        .args(["sub", TOPIC, "--level", LEVEL])
+        .args(["--reliable", "--history", "all"])
+        .args(["--json", "-", "-v", "-v"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut victim = Ended(start(victim)?);
+    let watch = Watch::of(&mut victim.0)?;
+
+    let mut publisher = isolane_on(&testbed, Host::A, &isolane);
+    let period = format!("{}ms", PERIOD.as_millis());
+    publisher
+        .args(["pub", TOPIC, "--level", LEVEL])
+        .args(["--reliable", "--period", &period])
+        .stderr(fs::File::create(folder.join("publisher.log"))?)
+        .stdout(Stdio::null());
+    let mut publisher = Ended(start(publisher)?);
+    let start_time = Instant::now();
+    while watch.samples() < SAMPLES_BEFORE {
+        if start_time.elapsed() > LONGEST_START {
+            return Err("the two hosts do not find each other, though nobody disturbs them".into());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+
+    // What came before anybody disturbed is no part of the verdict.
+    let drops_before = backlog_drops()?;
+    let begin = Instant::now();
+    let sent = send(&testbed, metadata, &folder, seconds, &watch)?;
+    let end = Instant::now();
+    // What is still on its way, and what was lost, has time to arrive.
+    thread::sleep(Duration::from_secs(1));
+    publisher.interrupt()?;
+    victim.interrupt()?;
+    cable.finish()?.validate()?;
+    let mut seen = watch.finish();
+    seen.backlog_drops = backlog_drops()?.saturating_sub(drops_before);
+    fs::write(folder.join("victim.log"), seen.log_text())?;
+    Ok(verdict::judge(&seen, &sent, begin, end))
+}
+
+/// Datagrams that the kernel has dropped at the backlogs of all processors: the second column of softnet_stat.
+fn backlog_drops() -> Result<u64> {
+    let statistics = fs::read_to_string("/proc/net/softnet_stat")?;
+    let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+    let mut drops = 0;
+    for dropped in statistics.lines().filter_map(column) {
+        drops += u64::from_str_radix(&dropped, 16)?;
+    }
+    Ok(drops)
+}
+
+/// Lets the hostile sender send, and looks at the victim's memory meanwhile.
+fn send(
+    testbed: &Testbed,
+    metadata: &Metadata,
+    folder: &Path,
+    seconds: u64,
+    watch: &Watch,
+) -> Result<verdict::Sent> {
+    let mut sender = Command::new(std::env::current_exe()?);
+    let captures = metadata.workspace_root.join("crates/wire/tests/captures");
+    sender
+        .arg(SENDER_COMMAND)
+        .args(["--seconds", &seconds.to_string()])
+        .args(["--to", &Host::B.address().to_string()])
+        .arg("--captures")
+        .arg(captures)
+        .stdout(Stdio::piped())
+        .stderr(fs::File::create(folder.join("sender.log"))?);
+    watch.begin_attack();
+    let sender = testbed.command(Host::B, sender).spawn()?;
+    let output = sender.wait_with_output()?;
+    watch.end_attack();
+    if !output.status.success() {
+        let log = fs::read_to_string(folder.join("sender.log"))?;
+        return Err(format!("the hostile sender failed: {log}").into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// `isolane` on one of the hosts, on its interface there.
+fn isolane_on(testbed: &Testbed, host: Host, isolane: &Path) -> Command {
+    let mut command = testbed.command(host, Command::new(isolane));
+    command
+        .env_remove("ISOLANE_CONFIG")
+        .env_remove("ISOLANE_DOMAIN");
+    command
+}
+
+fn start(mut program: Command) -> Result<Child> {
+    let started = program.stdin(Stdio::null()).spawn();
+    started.map_err(|error| command::cannot_start(&program, &error).into())
+}
+
+/// A program that does not outlive this.
+struct Ended(Child);
+
+impl Ended {
+    /// Tells it to stop, and waits.
+    fn interrupt(&mut self) -> Result<()> {
+        let process = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(process, rustix::process::Signal::INT)?;
+        let begin = Instant::now();
+        while self.0.try_wait()?.is_none() {
+            if begin.elapsed() > LONGEST_END {
+                return Err("a program does not end though it was told to".into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,313 @@
+//! What a cell is: one value chosen from every axis.
+//!
+//! A new axis is a type with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in
+//! [`Cell::choose`] and [`Cell::words`]; its effect is an argument in `side.rs`, something the run
+//! does (`run.rs`) or the network is (`network.rs`), and what it changes about success stands in
+//! `verdict.rs`. Which combinations run is decided by `cover.rs`, which knows the axes by their
+//! lengths only.
+
+use super::cover::Choice;
+use super::side::Peer;
+
+/// A question with a few answers.
+pub(super) trait Axis: Copy + PartialEq + 'static {
+    /// The answers, the plainest first.
+    const ALL: &'static [Self];
+
+    /// The answer as it stands in a cell's name.
+    fn word(self) -> &'static str;
+}
+
+/// What the other implementation does; isolane does the opposite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Publisher,
+    Subscriber,
+}
+
+/// How isolane's frames move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Datapath {
+    /// By kernel sockets.
+    Udp,
+    /// By AF_XDP lanes, where there is one.
+    Xdp,
+}
+
+/// RELIABILITY, the same on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reliability {
+    BestEffort,
+    Reliable,
+}
+
+/// DURABILITY, the same on both sides. A VOLATILE publisher waits for a subscriber before it writes;
+/// a TRANSIENT_LOCAL one writes at once, so that a subscriber that starts later, or is restarted, is
+/// a late joiner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    Volatile,
+    TransientLocal,
+}
+
+/// What the publisher does with the instance at its end, well before it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing: the instance stays alive until the publisher leaves.
+    None,
+    Dispose,
+    Unregister,
+}
+
+/// Which side is there first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    Publisher,
+    Subscriber,
+}
+
+/// What becomes of the peer once samples flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It stays to the end.
+    Whole,
+    /// It is killed (SIGKILL) and started again at once; isolane is not told.
+    Restarted,
+}
+
+/// What the cable does to frames, both ways and discovery included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    None,
+    OnePercent,
+    TenPercent,
+}
+
+/// One combination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) peer: Peer,
+    pub(super) peer_role: Role,
+    pub(super) datapath: Datapath,
+    pub(super) reliability: Reliability,
+    pub(super) durability: Durability,
+    pub(super) end: End,
+    pub(super) first: First,
+    pub(super) life: Life,
+    pub(super) loss: Loss,
+}
+
+/// How many values each axis has, in the order in which [`Cell::choose`] takes them.
+pub(super) const AXES: [usize; 9] = [
+    Peer::ALL.len(),
+    Role::ALL.len(),
+    Datapath::ALL.len(),
+    Reliability::ALL.len(),
+    Durability::ALL.len(),
+    End::ALL.len(),
+    First::ALL.len(),
+    Life::ALL.len(),
+    Loss::ALL.len(),
+];
+
+impl Cell {
+    /// The cell of a choice: an index into each axis.
+    pub(super) fn choose(choice: Choice<{ AXES.len() }>) -> Self {
+        let [
+            peer,
+            peer_role,
+            datapath,
+            reliability,
+            durability,
+            end,
+            first,
+            life,
+            loss,
+        ] = choice;
+        Self {
+            peer: Peer::ALL[peer],
+            peer_role: Role::ALL[peer_role],
+            datapath: Datapath::ALL[datapath],
+            reliability: Reliability::ALL[reliability],
+            durability: Durability::ALL[durability],
+            end: End::ALL[end],
+            first: First::ALL[first],
+            life: Life::ALL[life],
+            loss: Loss::ALL[loss],
+        }
+    }
+
+    /// The answers to all questions, in the order of [`AXES`].
+    pub(super) fn words(self) -> [&'static str; AXES.len()] {
+        [
+            self.peer.word(),
+            self.peer_role.word(),
+            self.datapath.word(),
+            self.reliability.word(),
+            self.durability.word(),
+            self.end.word(),
+            self.first.word(),
+            self.life.word(),
+            self.loss.word(),
+        ]
+    }
+
+    /// What distinguishes the cell beside peer, role and datapath; `case` of the JSON.
+    pub(super) fn case(self) -> String {
+        self.words()[3..].join("-")
+    }
+
+    /// A name for people, for `--only` and for the folder with the cell's output.
+    pub(super) fn name(self) -> String {
+        self.words().join("-")
+    }
+
+    /// Whether this side is killed and started again in the course of the cell.
+    pub(super) fn restarts(self, role: Role) -> bool {
+        self.life == Life::Restarted && self.peer_role == role
+    }
+
+    /// Who is there first.
+    pub(super) fn first_role(self) -> Role {
+        match self.first {
+            First::Publisher => Role::Publisher,
+            First::Subscriber => Role::Subscriber,
+        }
+    }
+}
+
+impl Role {
+    /// The role on the other side.
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Publisher => Self::Subscriber,
+            Self::Subscriber => Self::Publisher,
+        }
+    }
+}
+
+impl Axis for Role {
+    const ALL: &'static [Self] = &[Self::Publisher, Self::Subscriber];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher",
+            Self::Subscriber => "subscriber",
+        }
+    }
+}
+
+impl Axis for Datapath {
+    const ALL: &'static [Self] = &[Self::Udp, Self::Xdp];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Xdp => "xdp",
+        }
+    }
+}
+
+impl Axis for Reliability {
+    const ALL: &'static [Self] = &[Self::BestEffort, Self::Reliable];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::BestEffort => "best-effort",
+            Self::Reliable => "reliable",
+        }
+    }
+}
+
+impl Axis for Durability {
+    const ALL: &'static [Self] = &[Self::Volatile, Self::TransientLocal];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Volatile => "volatile",
+            Self::TransientLocal => "transient-local",
+        }
+    }
+}
+
+impl Axis for End {
+    const ALL: &'static [Self] = &[Self::None, Self::Dispose, Self::Unregister];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "no-end",
+            Self::Dispose => "dispose",
+            Self::Unregister => "unregister",
+        }
+    }
+}
+
+impl Axis for First {
+    const ALL: &'static [Self] = &[Self::Publisher, Self::Subscriber];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher-first",
+            Self::Subscriber => "subscriber-first",
+        }
+    }
+}
+
+impl Axis for Life {
+    const ALL: &'static [Self] = &[Self::Whole, Self::Restarted];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Whole => "not-killed",
+            Self::Restarted => "restarted",
+        }
+    }
+}
+
+impl Axis for Loss {
+    const ALL: &'static [Self] = &[Self::None, Self::OnePercent, Self::TenPercent];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::None => "loss-0",
+            Self::OnePercent => "loss-1",
+            Self::TenPercent => "loss-10",
+        }
+    }
+}
+
+impl Loss {
+    /// The share of frames lost, 0 to 1.
+    pub(super) fn probability(self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::OnePercent => 0.01,
+            Self::TenPercent => 0.1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cover::product;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_combination_has_a_name_of_its_own() {
+        let cells = product(AXES).into_iter().map(Cell::choose);
+        let names = cells.map(Cell::name).collect::<BTreeSet<_>>();
+        assert_eq!(names.len(), AXES.iter().product::<usize>());
+    }
+
+    #[test]
+    fn a_name_is_peer_role_datapath_and_case() {
+        let cell = Cell::choose([0, 1, 1, 1, 1, 2, 0, 1, 2]);
+        assert_eq!(
+            cell.name(),
+            "cyclonedds-subscriber-xdp-reliable-transient-local-unregister-publisher-first-restarted-loss-10"
+        );
+        assert!(cell.name().ends_with(&cell.case()));
+        assert!(cell.case().starts_with("reliable"));
+    }
+}

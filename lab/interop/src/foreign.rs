@@ -1,0 +1,90 @@
+//! Programs of ours against other DDS implementations, built with the system's compilers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use isolane_support::{Result, command};
+
+/// The Debian package of Cyclone DDS, whose version is the implementation's.
+pub(crate) const CYCLONEDDS: &str = "cyclonedds-dev";
+/// The same of Fast DDS.
+pub(crate) const FASTDDS: &str = "libfastrtps-dev";
+
+/// Builds a C program against Cyclone DDS in a folder; the type it speaks comes from an IDL file, read
+/// with these options.
+pub(crate) fn build_cyclonedds(
+    source: &Path,
+    idl: &Path,
+    idl_options: &[&str],
+    folder: &Path,
+) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let mut idlc = Command::new("idlc");
+    idlc.args(idl_options).arg(idl).current_dir(folder);
+    command::run(&mut idlc)?;
+    let generated = Path::new(idl.file_name().unwrap_or_default()).with_extension("c");
+    let program = program_of(source, folder);
+    let mut compiler = Command::new("gcc");
+    compiler
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+        // What decides how the type is read decides about the program, too.
+        .args(idl_options)
+        .arg("-I")
+        .arg(folder)
+        .arg(source)
+        .arg(folder.join(generated))
+        .arg("-o")
+        .arg(&program)
+        .arg("-lddsc");
+    command::run(&mut compiler)?;
+    Ok(program)
+}
+
+/// Builds a C++ program against Fast DDS in a folder.
+pub(crate) fn build_fastdds(source: &Path, folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let program = program_of(source, folder);
+    let mut compiler = Command::new("g++");
+    compiler
+        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .args(["-lfastrtps", "-lfastcdr"]);
+    command::run(&mut compiler)?;
+    Ok(program)
+}
+
+/// A program is called as its source.
+fn program_of(source: &Path, folder: &Path) -> PathBuf {
+    folder.join(source.file_stem().unwrap_or_default())
+}
+
+/// The version its authors gave it, out of Debian's `[epoch:]version[+repacked][-revision]`.
+pub(crate) fn upstream(version: &str) -> &str {
+    let version = version.split_once(':').map_or(version, |(_, rest)| rest);
+    let version = version.rsplit_once('-').map_or(version, |(rest, _)| rest);
+    version.split_once('+').map_or(version, |(rest, _)| rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_upstream_version_is_without_what_the_distribution_added() {
+        assert_eq!(upstream("0.10.2-2"), "0.10.2");
+        assert_eq!(upstream("2.9.1+ds-1+deb12u2"), "2.9.1");
+        assert_eq!(upstream("4:12.2.0-3"), "12.2.0");
+    }
+
+    #[test]
+    fn a_program_is_called_as_its_source() {
+        let program = program_of(
+            Path::new("lab/interop/programs/fastdds/shape.cpp"),
+            Path::new("out"),
+        );
+        assert_eq!(program, Path::new("out/shape"));
+    }
+}

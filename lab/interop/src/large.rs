@@ -1,0 +1,142 @@
+//! Samples of a peer that fill the largest datagram there is: IP cuts them into fragments, which no lane
+//! takes, and the kernel puts them together for the socket beside the lane.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use isolane_bench::namespace::Host;
+use isolane_support::Result;
+
+use super::cell::Loss;
+use super::network::Network;
+use super::printed::{Carried, changes_written, events, number};
+use super::program::{LOOK, Program};
+use super::side::{COLOR, Peer, TOPIC};
+
+/// Of additional payload: with all heads a sample is nearly the largest that a description allows.
+const PAYLOAD_BYTES: u32 = 59_900;
+/// Between two samples: what their 41 fragments take of the cable is less.
+const PERIOD_MS: u32 = 30;
+/// Samples that are enough.
+const WANTED: usize = 40;
+/// How long all of it may take.
+const LONGEST_RUN: Duration = Duration::from_secs(10);
+/// How long each program runs at most, in seconds.
+const SECONDS: u32 = 20;
+/// Between the publisher's last sample and the subscriber's end.
+const AFTERWARDS: Duration = Duration::from_millis(300);
+
+/// The subscriber's description of the topic: how large its samples may be.
+const DESCRIPTION: &str = "[host.a]\ninterface = \"host-a\"\n[host.b]\ninterface = \"host-b\"\n\
+    [topic.Square]\ntype = \"ShapeType\"\nkeyed = true\nmax_bytes = 60000\nreliability = \"reliable\"\n\
+    history = \"all\"\nmax_samples = 64\nfrom = [\"a\"]\nto = [\"b\"]\n";
+
+/// Cyclone DDS cuts samples itself at 1,344 bytes unless it is told to leave that to IP.
+const WHOLE_DATAGRAMS: &str = "<CycloneDDS><Domain><General>\
+    <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize>\
+    </General></Domain></CycloneDDS>";
+
+/// What arrived.
+pub(super) struct Arrived {
+    /// Every sample once, in order.
+    is_all: bool,
+    pub(super) written: u32,
+    pub(super) samples: usize,
+    pub(super) carried: Carried,
+}
+
+/// Runs it. What the programs print is kept in `folder`.
+pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> Result<Arrived> {
+    fs::create_dir_all(folder)?;
+    let description = folder.join("isolane.toml");
+    fs::write(&description, DESCRIPTION)?;
+    let network = Network::new(Loss::None)?;
+    let mut command = Command::new(isolane);
+    command.args(["sub", TOPIC, "--datapath", "xdp", "-vv", "--host", "b"]);
+    command.args(["--seconds", &SECONDS.to_string(), "--config"]);
+    command.arg(&description);
+    let mut subscriber = Program::start(
+        network.command(Host::B, command),
+        &folder.join("subscriber"),
+    )?;
+    let mut command = Command::new(program);
+    command.args(["pub", "--topic", TOPIC, "--reliable", "--keep-all"]);
+    command.args(["--color", COLOR, "--seconds", &SECONDS.to_string()]);
+    command.args(["--period-ms", &PERIOD_MS.to_string()]);
+    command.args(["--payload-bytes", &PAYLOAD_BYTES.to_string()]);
+    if peer == Peer::CycloneDds {
+        command.env("CYCLONEDDS_URI", WHOLE_DATAGRAMS);
+    }
+    let mut publisher =
+        Program::start(network.command(Host::A, command), &folder.join("publisher"))?;
+
+    let begin = Instant::now();
+    while printed(&subscriber)?.len() < WANTED && begin.elapsed() < LONGEST_RUN {
+        thread::sleep(LOOK);
+    }
+    publisher.interrupt()?;
+    while changes_written(&publisher.said()?).is_none() && begin.elapsed() < LONGEST_RUN {
+        thread::sleep(LOOK);
+    }
+    thread::sleep(AFTERWARDS);
+    publisher.stop()?;
+    subscriber.stop()?;
+    let account = || publisher.account() + &subscriber.account();
+    let (Some(written), Some(carried)) = (
+        changes_written(&publisher.said()?),
+        Carried::of(&subscriber.said()?),
+    ) else {
+        return Err(format!("a program has not said what it did\n{}", account()).into());
+    };
+    let numbers = printed(&subscriber)?;
+    network.finish()?;
+    Ok(Arrived {
+        is_all: numbers.iter().copied().eq(0..written),
+        written,
+        samples: numbers.len(),
+        carried,
+    })
+}
+
+impl Arrived {
+    /// What arrived in words; an error when not all did, or not as it should: each sample is a datagram of
+    /// fragments, and heartbeats are small and come by the lane.
+    pub(super) fn judge(&self) -> std::result::Result<String, String> {
+        let is_by_socket = self.by_socket() >= u64::from(self.written);
+        let is_lane_in_use = self.carried.received_by_lane > 0;
+        match self.is_all && self.samples >= WANTED && is_by_socket && is_lane_in_use {
+            true => Ok(self.to_string()),
+            false => Err(self.to_string()),
+        }
+    }
+
+    fn by_socket(&self) -> u64 {
+        let Carried {
+            received,
+            received_by_lane,
+            ..
+        } = self.carried;
+        received.saturating_sub(received_by_lane)
+    }
+}
+
+impl std::fmt::Display for Arrived {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            formatter,
+            "{} of {} samples of {PAYLOAD_BYTES} bytes; {} datagrams by the socket, {} by the lane",
+            self.samples,
+            self.written,
+            self.by_socket(),
+            self.carried.received_by_lane
+        )
+    }
+}
+
+/// The numbers of the samples that a subscriber printed.
+fn printed(subscriber: &Program) -> Result<Vec<u32>> {
+    let events = events(&subscriber.printed()?)?;
+    Ok(events.into_iter().filter_map(number).collect())
+}

@@ -1,0 +1,111 @@
+//! The network of one run: two hosts and the cable between them, gone with the run.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_bench::cable::{Cable, Config};
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_support::{CABLE_COMMAND, Result, command};
+
+use super::cell::Loss;
+use super::program::LOOK;
+use super::recording::Recording;
+
+/// The second interface of both hosts, where they have one.
+pub(super) const SECOND_INTERFACE: &str = "second";
+
+/// How long a link may take to come up.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Two hosts that reach each other and nothing else.
+pub(super) struct Network {
+    testbed: Testbed,
+    cable: Cable,
+}
+
+impl Network {
+    /// With the cable's usual rate, of which no cell takes much.
+    pub(super) fn new(loss: Loss) -> Result<Self> {
+        Self::with_rate(loss, Config::default().bits_per_s)
+    }
+
+    pub(super) fn with_rate(loss: Loss, bits_per_s: u64) -> Result<Self> {
+        // The lanes of a device are on one of its queues, and where there are two the kernel chooses for
+        // each frame: half of them would show sockets only.
+        let testbed = Testbed::new(&TestbedConfig {
+            queues: 1,
+            ..TestbedConfig::default()
+        })?;
+        // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst,
+        // so that the network loses nothing unless a cell asks it to.
+        let config = Config {
+            queue_frames: 4096,
+            bits_per_s,
+            loss: isolane_bench::cable::Loss {
+                probability: loss.probability(),
+                ..Default::default()
+            },
+            ..Config::default()
+        };
+        let cable = Cable::start(&testbed, &Program::current(&[CABLE_COMMAND])?, &config)?;
+        Ok(Self { testbed, cable })
+    }
+
+    /// Adds a link between the hosts, with addresses of its own.
+    pub(super) fn add_second_link(&self) -> Result<()> {
+        let mut there = Command::new("sleep");
+        there.arg("60");
+        let mut there = self.command(Host::B, there).spawn()?;
+        let ip = |host, arguments: &str| {
+            let mut ip = Command::new("ip");
+            ip.args(arguments.split(' '));
+            command::run(&mut self.command(host, ip))
+        };
+        let add = format!(
+            "link add {SECOND_INTERFACE} type veth peer name {SECOND_INTERFACE} netns {}",
+            there.id()
+        );
+        let added = ip(Host::A, &add);
+        there.kill()?;
+        there.wait()?;
+        added?;
+        for (host, address) in [(Host::A, "10.79.0.1"), (Host::B, "10.79.0.2")] {
+            ip(
+                host,
+                &format!("address add {address}/24 dev {SECOND_INTERFACE}"),
+            )?;
+            ip(host, &format!("link set {SECOND_INTERFACE} up"))?;
+        }
+        // The carrier comes up a moment later, and peers ignore an interface without one.
+        let begin = Instant::now();
+        for host in [Host::A, Host::B] {
+            let mut show = Command::new("ip");
+            show.args(["link", "show", SECOND_INTERFACE]);
+            let mut show = self.command(host, show);
+            while !String::from_utf8_lossy(&show.output()?.stdout).contains("state UP") {
+                if begin.elapsed() > LONGEST_WAIT {
+                    return Err("the second link does not come up".into());
+                }
+                thread::sleep(LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the command start on a host, and die with us.
+    pub(super) fn command(&self, host: Host, command: Command) -> Command {
+        self.testbed.command(host, command)
+    }
+
+    /// Listens on both hosts from now on.
+    pub(super) fn record(&self) -> Result<Recording> {
+        Recording::start(&self.testbed)
+    }
+
+    /// Takes the network down; an error when it lost frames it should not have.
+    pub(super) fn finish(self) -> Result<()> {
+        Ok(self.cable.finish()?.validate()?)
+    }
+}

@@ -1,0 +1,558 @@
+//! The run: every repetition has every case with every system, side by side in time. An end is a process, pinned, in a
+//! namespace, with its output in a file.
+//!
+//! isolane over lanes is compared with bare AF_XDP: round trips where both ends spin, on two cores, under the ordinary
+//! scheduling class. The bare end is the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which makes a veth
+//! pair of its own like the one that isolane runs over. Each repetition runs both, one directly after the other, and who
+//! comes first changes.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::record::Statistics;
+use isolane_support::disturbance::{Disturbance, Watch};
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command};
+use serde::Deserialize;
+
+use super::case::{Case, Role, Scenario, Setting, System};
+use super::report::median;
+
+/// What an end may take beside the time that it measures: to find the other one, to be
+/// acknowledged, to see the other one go.
+const LONGEST_BESIDE: Duration = Duration::from_secs(40);
+
+/// What is to be run.
+pub(super) struct Plan {
+    pub(super) cases: Vec<Case>,
+    pub(super) repetitions: u32,
+    pub(super) seconds: u32,
+    /// How often a repetition of a case is run at most until nothing disturbs it.
+    pub(super) tries: u32,
+}
+
+/// What one run of one case with one system showed; `None` where it failed or the samples do not
+/// carry it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Measured {
+    pub(super) rtt_median_us: Option<f64>,
+    pub(super) rtt_p99_9_us: Option<f64>,
+    pub(super) samples_per_s: Option<f64>,
+    /// Of the samples' payload, in 10^6 bits a second.
+    pub(super) mbit_per_s: Option<f64>,
+    /// Of the writer and of the reader.
+    pub(super) ends: [OfEnd; 2],
+}
+
+/// What one end of a stream took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct OfEnd {
+    pub(super) cpu_us_per_sample: Option<f64>,
+    pub(super) resident_bytes: Option<f64>,
+    pub(super) threads: Option<f64>,
+}
+
+/// What one repetition of one case showed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Repetition {
+    /// By system.
+    pub(super) systems: [Measured; System::COUNT],
+    pub(super) disturbance: Disturbance,
+    /// How often it ran.
+    pub(super) tries: u32,
+}
+
+/// What all repetitions showed.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// By repetition and case.
+    pub(super) repetitions: Vec<Vec<Repetition>>,
+    /// By repetition, isolane's median round trip by lane and that of bare AF_XDP, in microseconds.
+    pub(super) beside_bare: Vec<[f64; 2]>,
+}
+
+/// Runs the plan. A run that fails is said, counted, and has no values.
+pub(super) fn run(
+    plan: &Plan,
+    systems: &[System; System::COUNT],
+    bare: &Bare,
+    folder: &Path,
+) -> Result<(Table, usize)> {
+    fs::create_dir_all(folder)?;
+    let testbed = Testbed::without_cable(&TestbedConfig::default())?;
+    for note in testbed.notes() {
+        eprintln!("{note}");
+    }
+    let mut table = Table::default();
+    let mut failures = 0;
+    for repetition in 0..plan.repetitions as usize {
+        let mut of_repetition = Vec::new();
+        for case in &plan.cases {
+            let progress = format!("[{}/{}]", repetition + 1, plan.repetitions);
+            for tries in 1.. {
+                let (mut of_case, failed) =
+                    repeat(&testbed, *case, systems, plan.seconds, repetition, folder)?;
+                of_case.tries = tries;
+                let disturbance = of_case.disturbance;
+                if disturbance.is_too_much() {
+                    let stall = disturbance.longest_stall_us;
+                    let stall = stall.map_or("not known".into(), |us| format!("{us} us"));
+                    eprintln!(
+                        "{progress} {}: disturbed: steal {:.1} %, other processes {:.1} %, longest stall {stall}",
+                        case.name(),
+                        disturbance.steal * 100.0,
+                        disturbance.others * 100.0,
+                    );
+                    if tries < plan.tries {
+                        continue;
+                    }
+                }
+                failures += failed;
+                of_repetition.push(of_case);
+                break;
+            }
+        }
+        table.repetitions.push(of_repetition);
+        let name = format!("[{}/{}] spinning", repetition + 1, plan.repetitions);
+        match bare.repeat(&testbed, repetition, plan.seconds, folder) {
+            Ok(both) => {
+                eprintln!("{name}: by lane {:.2} us, bare {:.2} us", both[0], both[1]);
+                table.beside_bare.push(both);
+            }
+            Err(error) => {
+                eprintln!("{name}: FAILED: {error}");
+                failures += 1;
+            }
+        }
+    }
+    Ok((table, failures))
+}
+
+/// Runs a case once with each system, and returns how many of the runs failed.
+fn repeat(
+    testbed: &Testbed,
+    case: Case,
+    systems: &[System; System::COUNT],
+    seconds: u32,
+    repetition: usize,
+    folder: &Path,
+) -> Result<(Repetition, usize)> {
+    let mut places = System::in_scenario(case.scenario);
+    // The order moves on: no system always runs first, or behind the same one.
+    let first = repetition % places.len();
+    places.rotate_left(first);
+    let mut of_case = Repetition::default();
+    let mut failures = 0;
+    let watch = Watch::begin(testbed.config().cores)?;
+    for place in places {
+        let system = &systems[place];
+        let name = format!("{}, {}", case.name(), system.identity);
+        match run_once(testbed, case, system, seconds, folder) {
+            Ok(measured) => {
+                let sentence = measured.sentence(case.scenario);
+                eprintln!(
+                    "[{}] {name} {:?}: {sentence}",
+                    repetition + 1,
+                    system.setting
+                );
+                of_case.systems[place] = measured;
+            }
+            Err(error) => {
+                eprintln!(
+                    "[{}] {name} {:?}: FAILED: {error}",
+                    repetition + 1,
+                    system.setting
+                );
+                failures += 1;
+            }
+        }
+    }
+    of_case.disturbance = watch.end()?;
+    Ok((of_case, failures))
+}
+
+/// One run of both ends.
+pub(super) fn run_once(
+    testbed: &Testbed,
+    case: Case,
+    system: &System,
+    seconds: u32,
+    folder: &Path,
+) -> Result<Measured> {
+    let samples_file = folder.join("round_trips");
+    let start = |role, host, stem| {
+        let mut arguments = case.arguments(role, seconds, &samples_file);
+        arguments.extend(system.arguments.iter().map(|&argument| argument.to_owned()));
+        End::start(
+            testbed,
+            host,
+            case.core(role, testbed.config().cores),
+            &system.program,
+            &arguments,
+            &folder.join(stem),
+        )
+    };
+    let deadline = Instant::now() + Duration::from_secs(seconds.into()) + LONGEST_BESIDE;
+    let answering = start(Role::Answering, Host::B, "answering")?;
+    let beginning = start(Role::Beginning, Host::A, "beginning")?;
+    let begun = beginning.finish(deadline)?;
+    let answered = answering.finish(deadline)?;
+    match case.scenario {
+        Scenario::RoundTrip => {
+            let round_trips = read_round_trips(&samples_file)?;
+            fs::remove_file(&samples_file)?;
+            Measured::of_round_trips(round_trips)
+        }
+        Scenario::Throughput | Scenario::Load => Measured::of_stream(case, &begun, &answered),
+    }
+}
+
+/// What a file of 32-bit numbers holds, in nanoseconds.
+fn read_round_trips(file: &Path) -> Result<Vec<u64>> {
+    let bytes = fs::read(file)?;
+    let (numbers, rest) = bytes.as_chunks();
+    if !rest.is_empty() {
+        return Err(format!(
+            "{}: {} bytes are no 32-bit numbers",
+            file.display(),
+            bytes.len()
+        )
+        .into());
+    }
+    let numbers = numbers.iter().map(|&number| u32::from_le_bytes(number));
+    Ok(numbers.map(u64::from).collect())
+}
+
+impl Measured {
+    fn of_round_trips(round_trips_ns: Vec<u64>) -> Result<Self> {
+        let count = round_trips_ns.len();
+        let statistics = Statistics::of(round_trips_ns);
+        if statistics.median.is_none() {
+            return Err(format!("{count} round trips are too few for a median").into());
+        }
+        Ok(Self {
+            rtt_median_us: statistics.median,
+            rtt_p99_9_us: statistics.p99_9,
+            ..Self::default()
+        })
+    }
+
+    fn of_stream(case: Case, writer: &Printed, reader: &Printed) -> Result<Self> {
+        let of = |end: &Printed, name| {
+            end.get(name)
+                .ok_or_else(|| format!("no {name} was printed"))
+        };
+        let (written, received) = (of(writer, "samples")?, of(reader, "samples")?);
+        if received < 2.0 || (case.is_reliable && received != written) {
+            return Err(format!("{received} of {written} samples were received").into());
+        }
+        let out_of_order = of(reader, "out_of_order")?;
+        if out_of_order > 0.0 {
+            return Err(format!("{out_of_order} samples were out of order").into());
+        }
+        let elapsed_s = of(reader, "elapsed_ns")? / 1e9;
+        let of_end = |end: &Printed| OfEnd {
+            cpu_us_per_sample: end
+                .get("cpu_ns")
+                .zip(end.get("cpu_samples").filter(|&samples| samples > 0.0))
+                .map(|(ns, samples)| ns / 1e3 / samples),
+            resident_bytes: end.get("resident_bytes"),
+            threads: end.get("threads"),
+        };
+        let samples_per_s = (received - 1.0) / elapsed_s;
+        Ok(Self {
+            samples_per_s: Some(samples_per_s),
+            mbit_per_s: Some(samples_per_s * f64::from(case.payload_bytes) * 8.0 / 1e6),
+            ends: [of_end(writer), of_end(reader)],
+            ..Self::default()
+        })
+    }
+
+    /// For people, while it runs.
+    fn sentence(&self, scenario: Scenario) -> String {
+        let number = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        if scenario == Scenario::RoundTrip {
+            return format!("median {} us", number(self.rtt_median_us, 1));
+        }
+        let [writer, reader] = self.ends;
+        format!(
+            "{} samples/s, {} Mbit/s; {} and {} us of CPU a sample",
+            number(self.samples_per_s, 0),
+            number(self.mbit_per_s, 1),
+            number(writer.cpu_us_per_sample, 1),
+            number(reader.cpu_us_per_sample, 1)
+        )
+    }
+}
+
+/// The median over the repetitions of what `of` picks, where any repetition has it.
+pub(super) fn median_of(
+    table: &Table,
+    case: usize,
+    system: usize,
+    of: impl Fn(&Measured) -> Option<f64>,
+) -> Option<f64> {
+    let values = table
+        .repetitions
+        .iter()
+        .filter_map(|cases| of(&cases[case].systems[system]));
+    median(values.collect())
+}
+
+/// How often a process is looked at that shall end.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A running end; killed when dropped while it runs.
+pub(super) struct End {
+    child: Child,
+    command: String,
+    stdout: PathBuf,
+    stderr: PathBuf,
+    has_ended: bool,
+}
+
+/// The lines `NAME NUMBER` that an end printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Printed(Vec<(String, f64)>);
+
+impl End {
+    /// Starts it on a host and a core; `stem` is the path of its output files without extension.
+    pub(super) fn start(
+        testbed: &Testbed,
+        host: Host,
+        core: usize,
+        program: &Path,
+        arguments: &[String],
+        stem: &Path,
+    ) -> Result<Self> {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["--cpu-list", &core.to_string()]);
+        taskset.arg(program).args(arguments);
+        let command = command::displayed(&taskset);
+        let (stdout, stderr) = (stem.with_extension("out"), stem.with_extension("err"));
+        taskset
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(&stderr)?);
+        let mut taskset = testbed.command(host, taskset);
+        let child = taskset
+            .spawn()
+            .map_err(|error| command::cannot_start(&taskset, &error))?;
+        Ok(Self {
+            child,
+            command,
+            stdout,
+            stderr,
+            has_ended: false,
+        })
+    }
+
+    /// Waits for its end and returns what it printed; any exit status but 0, and being late, is
+    /// an error.
+    pub(super) fn finish(mut self, deadline: Instant) -> Result<Printed> {
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                self.has_ended = true;
+                break status;
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("`{}` has not ended in time", self.command).into());
+            }
+            thread::sleep(LOOK);
+        };
+        if !status.success() {
+            let said = fs::read_to_string(&self.stderr).unwrap_or_default();
+            return Err(format!("`{}`: {status}: {}", self.command, said.trim()).into());
+        }
+        Printed::parse(&fs::read_to_string(&self.stdout)?)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            // It may have ended in this moment; either way it is gone afterwards.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Printed {
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let lines = text.lines().map(|line| {
+            let (name, number) = line
+                .split_once(' ')
+                .ok_or_else(|| format!("a line `{line}`"))?;
+            Ok((name.to_owned(), number.parse::<f64>()?))
+        });
+        Ok(Self(lines.collect::<Result<Vec<_>>>()?))
+    }
+
+    /// The number of this name.
+    pub(super) fn get(&self, name: &str) -> Option<f64> {
+        let found = self.0.iter().find(|(of, _)| of == name);
+        found.map(|(_, number)| *number)
+    }
+}
+
+/// Payload of a sample, and of the bare datagram.
+const PAYLOAD_BYTES: u32 = 64;
+/// Rounds of the bare program a second: about what it does on an idle machine.
+const ROUNDS_PER_S: u32 = 40_000;
+
+/// What both ends do.
+pub(super) const BARE_CASE: Case = Case {
+    scenario: Scenario::RoundTrip,
+    payload_bytes: PAYLOAD_BYTES,
+    is_reliable: false,
+    cores: 2,
+};
+/// Name of the bare program in the results.
+pub(super) const BARE_IDENTITY: &str = "AF_XDP, bare, spinning";
+
+/// Both programs.
+pub(super) struct Bare {
+    program: PathBuf,
+    pub(super) by_lane: System,
+}
+
+/// What the bare program says.
+#[derive(Deserialize)]
+struct Said {
+    lost: u64,
+    rtt_us: Times,
+}
+
+#[derive(Deserialize)]
+struct Times {
+    median: Option<f64>,
+}
+
+fn by_lane(program: PathBuf) -> System {
+    System {
+        identity: "isolane xdp, spinning".into(),
+        setting: Setting::Defaults,
+        setting_is: String::new(),
+        program,
+        arguments: &["--datapath", "xdp", "--waiting", "spin"],
+    }
+}
+
+impl Bare {
+    /// Builds the bare program. The other one is there.
+    pub(super) fn build(metadata: &Metadata) -> Result<Self> {
+        command::run(cargo().args([
+            "build",
+            "--release",
+            "--package",
+            "isolane-datapath-xdp",
+            "--example",
+            "bare_ping_pong",
+        ]))?;
+        let examples = metadata.target_directory.join("release/examples");
+        Ok(Self {
+            program: examples.join("bare_ping_pong"),
+            by_lane: by_lane(examples.join("measured_end")),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> Self {
+        Self {
+            program: "bare".into(),
+            by_lane: by_lane("end".into()),
+        }
+    }
+
+    /// One repetition: isolane's median round trip, and the bare one.
+    pub(super) fn repeat(
+        &self,
+        testbed: &Testbed,
+        repetition: usize,
+        seconds: u32,
+        folder: &Path,
+    ) -> Result<[f64; 2]> {
+        let by_lane = || -> Result<f64> {
+            let measured: Measured = run_once(testbed, BARE_CASE, &self.by_lane, seconds, folder)?;
+            measured.rtt_median_us.ok_or_else(|| "no median".into())
+        };
+        if repetition.is_multiple_of(2) {
+            let first = by_lane()?;
+            return Ok([first, self.bare(testbed, seconds)?]);
+        }
+        let first = self.bare(testbed, seconds)?;
+        Ok([by_lane()?, first])
+    }
+
+    fn bare(&self, testbed: &Testbed, seconds: u32) -> Result<f64> {
+        let cores = testbed.config().cores;
+        let mut bare = Command::new(&self.program);
+        bare.args(["--waiting", "spin", "--json"]);
+        bare.args(["--payload", &PAYLOAD_BYTES.to_string()]);
+        bare.args(["--rounds", &(seconds * ROUNDS_PER_S).to_string()]);
+        bare.args(["--cores", &format!("{},{}", cores.hosts, cores.cable)]);
+        let output = bare
+            .output()
+            .map_err(|error| command::cannot_start(&bare, &error))?;
+        let said = serde_json::from_slice::<Said>(&output.stdout).map_err(|error| {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            format!("`{}`: {error}: {stderr}", command::displayed(&bare))
+        })?;
+        if said.lost > 0 {
+            eprintln!("bare AF_XDP: {} rounds lost", said.lost);
+        }
+        said.rtt_us
+            .median
+            .ok_or_else(|| "bare AF_XDP: no round trips".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reliable_stream_that_lost_samples_is_no_result() {
+        let printed = |text| Printed::parse(text).unwrap();
+        let writer = printed("samples 1000\nlost 0\ncpu_ns 4000000\ncpu_samples 800\n");
+        let reader = printed(
+            "samples 900\nout_of_order 0\nelapsed_ns 1000000000\ncpu_ns 1\ncpu_samples 0\n",
+        );
+        let case = |is_reliable| Case {
+            scenario: Scenario::Throughput,
+            payload_bytes: 1_000,
+            is_reliable,
+            cores: 2,
+        };
+        assert!(Measured::of_stream(case(true), &writer, &reader).is_err());
+        let measured = Measured::of_stream(case(false), &writer, &reader).unwrap();
+        assert_eq!(measured.samples_per_s, Some(899.0));
+        assert_eq!(measured.mbit_per_s, Some(7.192));
+        assert_eq!(measured.ends[0].cpu_us_per_sample, Some(5.0));
+        assert_eq!(measured.ends[1].cpu_us_per_sample, None, "no samples");
+    }
+
+    #[test]
+    fn a_percentile_that_the_round_trips_do_not_carry_is_none() {
+        let measured = Measured::of_round_trips(vec![7_000; 5_000]).unwrap();
+        assert_eq!(measured.rtt_median_us, Some(7.0));
+        assert_eq!(measured.rtt_p99_9_us, None);
+        assert!(Measured::of_round_trips(vec![7_000; 5]).is_err());
+    }
+
+    #[test]
+    fn lines_are_names_and_numbers() {
+        let printed = Printed::parse("samples 12\nelapsed_ns 7000\n").unwrap();
+        assert_eq!(printed.get("elapsed_ns"), Some(7000.0));
+        assert_eq!(printed.get("lost"), None);
+        assert!(Printed::parse("samples\n").is_err());
+        assert!(Printed::parse("samples many\n").is_err());
+    }
+}

@@ -1,0 +1,468 @@
+//! The policies of DDS, an axis against each peer: what both sides are told, how large the samples are, and
+//! what the cable loses.
+//!
+//! The programs are those of the shapes contract (`shapes`), which has an option for most policies; for the
+//! others ours take some beyond it. A policy's value (`table.rs`) says what each side is told and what both
+//! must print then; the axes are that value, the peer, who publishes, the size of the samples and
+//! the loss. CI runs a cover of all pairs of values, `--all` the product.
+//!
+//! The publisher prints what it writes, with sizes that count from 1, so that what came is told from what did
+//! not. All samples of a topic have one instance.
+
+mod table;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use isolane_support::Result;
+use isolane_support::workspace::Metadata;
+
+use super::at_once;
+use super::cell::{Axis, Loss, Role};
+use super::cover::Choice;
+use super::report::{PolicyReport, Verdict};
+use super::shapes;
+use super::shapes::judge::{Judgement, Sample, Sides, matched, nothing_flows};
+use super::shapes::pair::{Pair, Task};
+use super::shapes::vendor::{Programs, Vendor};
+use super::side::{Installed, Peer};
+use table::{KNOWN, POLICIES, Pace, Policy};
+
+/// A choice of one value from every axis.
+#[derive(Clone, Copy)]
+pub(super) struct PolicyCell {
+    policy: &'static Policy,
+    peer: Peer,
+    peer_role: Role,
+    setting: Setting,
+}
+
+/// How many values each axis has.
+pub(super) const AXES: [usize; 5] = [
+    POLICIES.len(),
+    Peer::ALL.len(),
+    Role::ALL.len(),
+    Size::ALL.len(),
+    Loss::ALL.len(),
+];
+
+impl PolicyCell {
+    /// The cell of a choice: an index into each axis.
+    pub(super) fn choose([policy, peer, role, size, loss]: Choice<{ AXES.len() }>) -> Self {
+        Self {
+            policy: &POLICIES[policy],
+            peer: Peer::ALL[peer],
+            peer_role: Role::ALL[role],
+            setting: Setting {
+                size: Size::ALL[size],
+                loss: Loss::ALL[loss],
+            },
+        }
+    }
+
+    /// A name for people, for `--only` and for the folder with the cell's output.
+    pub(super) fn name(self) -> String {
+        let (peer, role) = (self.peer.word(), self.peer_role.word());
+        format!("{peer}-{role}-{}", self.case())
+    }
+
+    /// What distinguishes it beside peer and role.
+    fn case(self) -> String {
+        let Setting { size, loss } = self.setting;
+        format!("{}-{}-{}", self.policy.name, size.word(), loss.word())
+    }
+
+    fn vendor(self) -> Vendor {
+        match self.peer {
+            Peer::CycloneDds => Vendor::CycloneDds,
+            Peer::FastDds => Vendor::FastDds,
+        }
+    }
+
+    fn pair(self) -> Pair {
+        match self.peer_role {
+            Role::Publisher => Pair {
+                publisher: self.vendor(),
+                subscriber: Vendor::Isolane,
+            },
+            Role::Subscriber => Pair {
+                publisher: Vendor::Isolane,
+                subscriber: self.vendor(),
+            },
+        }
+    }
+
+    /// What the peer is known to do otherwise.
+    fn known(self) -> Option<&'static str> {
+        let known = KNOWN.iter().find(|known| {
+            let in_role = known.role.is_none_or(|role| role == self.peer_role);
+            known.policy == self.policy.name && known.peer == self.peer && in_role
+        });
+        known.map(|known| known.why)
+    }
+
+    fn run(self, programs: &Programs, folder: &Path, capture: Option<&Path>) -> (Verdict, String) {
+        let publisher = self.setting.publisher(self.policy);
+        let subscriber = self.setting.subscriber(self.policy);
+        let judge = |sides: &_| (self.policy.judge)(sides, self.setting);
+        let task = Task {
+            publisher: &publisher,
+            subscriber: &subscriber,
+            is_late: self.policy.is_late,
+            loss: self.setting.loss,
+            bits_per_s: Some(BITS_PER_S),
+            capture,
+            longest_life: self.setting.longest_life(),
+            judge: &judge,
+        };
+        let known = self.known().map(|why| (self.vendor(), why));
+        let ended = self.pair().run_known(&task, known, programs, folder);
+        let (verdict, account) =
+            ended.unwrap_or_else(|error| (shapes::Verdict::Fail(error.to_string()), String::new()));
+        match verdict {
+            shapes::Verdict::Pass => (Verdict::Pass, "as the policy has it".into()),
+            shapes::Verdict::Lacking(vendor) => {
+                (Verdict::Skip, format!("{} does not have it", vendor.word()))
+            }
+            shapes::Verdict::Known(why) => (Verdict::Skip, why.into()),
+            shapes::Verdict::Fail(why) => (Verdict::Fail, format!("{why}\n{account}")),
+        }
+    }
+}
+
+/// Runs the cells, some at once, and shows each result as it comes.
+pub(super) fn run(
+    cells: &[PolicyCell],
+    peers: &[Installed],
+    metadata: &Metadata,
+    jobs: usize,
+    captures: Option<&Path>,
+) -> Result<Vec<PolicyReport>> {
+    if cells.is_empty() {
+        return Ok(Vec::new());
+    }
+    let programs = Programs::build(metadata)?;
+    let folder = metadata.target_directory.join("interop/policies");
+    // Of an earlier run; that there is none is no fault.
+    let _ = fs::remove_dir_all(&folder);
+    let run_one = |cell: &PolicyCell| {
+        let start = Instant::now();
+        let capture = captures.map(|captures| captures.join(format!("{}.pcapng", cell.name())));
+        let folder = folder.join(cell.name());
+        let (result, detail) = cell.run(&programs, &folder, capture.as_deref());
+        let peer = peers.iter().find(|installed| installed.peer == cell.peer);
+        PolicyReport {
+            name: cell.name(),
+            peer: peer.map_or_else(String::new, |peer| peer.identity.clone()),
+            peer_role: cell.peer_role.word(),
+            policy: cell.policy.policy,
+            case: cell.case(),
+            result,
+            detail,
+            seconds: start.elapsed().as_secs_f64(),
+        }
+    };
+    let show = |done, report: &PolicyReport| eprintln!("[{done}/{}] {report}", cells.len());
+    Ok(at_once(cells, jobs, run_one, show))
+}
+
+/// The cable's rate: a mebibyte takes 21 ms of it, so that what is repaired has its time too.
+const BITS_PER_S: u64 = 400_000_000;
+
+/// Bytes of a fragment: each is a frame of its own, so that the loss of one is not the loss of many.
+const FRAGMENT_BYTES: u32 = 1_300;
+
+/// How large samples are: of additional payload, which all else is small beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    /// One small datagram.
+    Bytes64,
+    /// Fragments, of which a loss takes one or two.
+    KiB64,
+    /// Some eight hundred fragments: where a tenth is lost no sample comes whole without repair.
+    MiB1,
+}
+
+impl Axis for Size {
+    const ALL: &'static [Self] = &[Self::Bytes64, Self::KiB64, Self::MiB1];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Bytes64 => "64B",
+            Self::KiB64 => "64KiB",
+            Self::MiB1 => "1MiB",
+        }
+    }
+}
+
+impl Size {
+    fn bytes(self) -> u32 {
+        match self {
+            Self::Bytes64 => 64,
+            Self::KiB64 => 64 << 10,
+            Self::MiB1 => 1 << 20,
+        }
+    }
+}
+
+/// What a cell has beside its policy.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    size: Size,
+    loss: Loss,
+}
+
+impl Setting {
+    /// How long the publisher writes: discovery takes longer where announcements are lost.
+    fn life_ms(self) -> u32 {
+        match self.loss {
+            Loss::None | Loss::OnePercent => 4_000,
+            Loss::TenPercent => 6_000,
+        }
+    }
+
+    /// Between two samples: five megabytes a second are little for the cable, and still some samples. Where
+    /// a tenth is lost, of a mebibyte too, peers ask for 256 fragments at a time and wait a tenth of a second
+    /// before they ask again: half a second and more for each sample.
+    fn period_ms(self) -> u32 {
+        match (self.size, self.loss) {
+            (Size::Bytes64 | Size::KiB64, _) => 50,
+            (Size::MiB1, Loss::None | Loss::OnePercent) => 200,
+            (Size::MiB1, Loss::TenPercent) => 500,
+        }
+    }
+
+    /// What the publisher may take: its life, writes that wait for room, and the last acknowledgments.
+    fn longest_life(self) -> Duration {
+        const LAST_ACKNOWLEDGMENTS_MS: u64 = 10_000;
+        Duration::from_millis(u64::from(self.life_ms()) * 2 + LAST_ACKNOWLEDGMENTS_MS)
+    }
+
+    /// All the publisher is told.
+    fn publisher(self, policy: &Policy) -> String {
+        let period_ms = match policy.pace {
+            Pace::OfSetting => self.period_ms(),
+            Pace::Every(period_ms) => period_ms,
+        };
+        let iterations = self.life_ms() / period_ms;
+        let bytes = self.size.bytes();
+        format!(
+            "-P -w -c RED -z 0 --additional-payload-size {bytes} --datafrag-size {FRAGMENT_BYTES} \
+             --write-period {period_ms} --num-iterations {iterations} {}",
+            policy.publisher
+        )
+    }
+
+    /// All the subscriber is told: the size too, for which ours needs room.
+    fn subscriber(self, policy: &Policy) -> String {
+        let bytes = self.size.bytes();
+        format!("-S --additional-payload-size {bytes} {}", policy.subscriber)
+    }
+
+    /// Whether a sample that is not repaired is one that never comes: of a large one something is always lost.
+    fn needs_repair(self) -> bool {
+        self.loss == Loss::TenPercent && self.size != Size::Bytes64
+            || self.loss == Loss::OnePercent && self.size == Size::MiB1
+    }
+}
+
+/// What of all samples comes at least: discovery takes no more than most of a publisher's life.
+const SOME: usize = 3;
+
+fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
+    let samples = sides.subscriber.samples();
+    match samples.iter().find(|sample| sample.payload != Some(255)) {
+        Some(other) => Err(format!("not as it was written: {other:?}")),
+        None => Ok(samples),
+    }
+}
+
+/// Some came, each as it was written, later ones later; both sides tell of each other.
+fn flows(sides: &Sides, _: Setting) -> Judgement {
+    let samples = taken(sides)?;
+    if samples.len() < SOME {
+        return Err(format!(
+            "{} samples came, {SOME} were to come at least",
+            samples.len()
+        ));
+    }
+    in_order(&samples)?;
+    matched(sides)
+}
+
+fn in_order(samples: &[Sample]) -> Judgement {
+    match samples.windows(2).find(|pair| pair[1].size <= pair[0].size) {
+        Some(pair) => Err(format!(
+            "number {} came after {}",
+            pair[1].size, pair[0].size
+        )),
+        None => Ok(()),
+    }
+}
+
+/// From the first that came to the last that was written, none is missing.
+fn all_that_was_written(sides: &Sides, setting: Setting) -> Judgement {
+    flows(sides, setting)?;
+    let (written, taken) = (sides.publisher.samples(), taken(sides)?);
+    match written.ends_with(&taken) {
+        true => Ok(()),
+        false => Err(format!(
+            "of {} written {} were taken, which are not the last of them",
+            written.len(),
+            taken.len()
+        )),
+    }
+}
+
+/// What is not repaired comes or is lost, as a whole.
+fn whole_or_nothing(sides: &Sides, setting: Setting) -> Judgement {
+    if setting.needs_repair() {
+        in_order(&taken(sides)?)?;
+        return matched(sides);
+    }
+    flows(sides, setting)
+}
+
+/// A reader that looks seldom sees only what is newest then; of large samples a newer one may end the repair
+/// of the one before.
+fn newest_only(sides: &Sides, setting: Setting) -> Judgement {
+    whole_or_nothing(sides, setting)?;
+    few(&taken(sides)?, &sides.publisher.samples())
+}
+
+fn few(taken: &[Sample], written: &[Sample]) -> Judgement {
+    match taken.len() * 2 <= written.len() {
+        true => Ok(()),
+        false => Err(format!(
+            "{} came of {}, at most half were to",
+            taken.len(),
+            written.len()
+        )),
+    }
+}
+
+/// Time keeps most of them away; where none is lost on the way some come.
+fn rarely(sides: &Sides, setting: Setting) -> Judgement {
+    let (written, taken) = (sides.publisher.samples(), taken(sides)?);
+    in_order(&taken)?;
+    if taken.is_empty() && !setting.needs_repair() {
+        return Err("none came".into());
+    }
+    few(&taken, &written)?;
+    matched(sides)
+}
+
+/// A late reader gets what was written before it came, without a hole.
+fn from_the_first(sides: &Sides, setting: Setting) -> Judgement {
+    all_that_was_written(sides, setting)?;
+    match taken(sides)?.first() {
+        Some(first) if first.size == 1 => Ok(()),
+        first => Err(format!("it begins with {first:?}")),
+    }
+}
+
+/// It gets none of that.
+fn not_from_the_first(sides: &Sides, setting: Setting) -> Judgement {
+    flows(sides, setting)?;
+    match taken(sides)?.first() {
+        Some(first) if first.size == 1 => Err("it begins with the first sample".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Nobody is told, and nothing comes.
+fn apart(sides: &Sides) -> Judgement {
+    let matched = [
+        sides.publisher.told("on_publication_matched"),
+        sides.subscriber.told("on_subscription_matched"),
+    ]
+    .concat();
+    match matched.first() {
+        Some(line) => Err(format!("somebody was told: {line}")),
+        None => nothing_flows(sides),
+    }
+}
+
+/// The writer was alive all the time it wrote: who then waits longer than the lease until all is acknowledged says
+/// nothing, and is not alive by its topic.
+fn lively(sides: &Sides, setting: Setting) -> Judgement {
+    flows(sides, setting)?;
+    let lost = sides
+        .publisher
+        .told_before_the_last_sample("on_liveliness_lost");
+    match lost.first() {
+        Some(line) => Err(format!("the publisher was told {line}")),
+        None => came_alive(sides),
+    }
+}
+
+fn came_alive(sides: &Sides) -> Judgement {
+    let told = sides.subscriber.told("on_liveliness_changed");
+    let is_alive = |line: &&&str| line.ends_with("(alive = 1, not_alive = 0)");
+    match told.iter().find(is_alive) {
+        Some(_) => Ok(()),
+        None => Err(format!("the subscriber saw no writer alive, but {told:?}")),
+    }
+}
+
+/// It was silent for too long, and both sides tell.
+fn lost_liveliness(sides: &Sides) -> Judgement {
+    came_alive(sides)?;
+    if sides.publisher.told("on_liveliness_lost").is_empty() {
+        return Err("the publisher was not told".into());
+    }
+    let told = sides.subscriber.told("on_liveliness_changed");
+    let is_lost = |line: &&&str| line.ends_with("(alive = 0, not_alive = 1)");
+    match told.iter().find(is_lost) {
+        Some(_) => Ok(()),
+        None => Err(format!("the subscriber saw no writer lost, but {told:?}")),
+    }
+}
+
+/// The subscriber saw what the writer says of itself.
+fn shows_data(sides: &Sides, words: &str) -> Judgement {
+    let line = format!("data of a writer of Square: {words}");
+    match sides.subscriber.has(&line) {
+        true => matched(sides),
+        false => Err(format!("the subscriber did not print: {line}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::cover::{cover, product};
+    use super::*;
+
+    #[test]
+    fn every_cell_has_a_name_of_its_own() {
+        let cells = product(AXES).into_iter().map(PolicyCell::choose);
+        let names = cells.map(PolicyCell::name).collect::<BTreeSet<_>>();
+        assert_eq!(names.len(), AXES.iter().product::<usize>());
+    }
+
+    #[test]
+    fn all_pairs_of_values_are_few_cells() {
+        let cells = cover(AXES, 2, 0);
+        // As many as the longest axis times the next: fewer there cannot be.
+        assert!(
+            cells.len() <= POLICIES.len() * 3 + 3,
+            "{} cells",
+            cells.len()
+        );
+    }
+
+    #[test]
+    fn the_peer_has_the_role_that_the_cell_says() {
+        let cell = PolicyCell::choose([0, 1, 0, 2, 2]);
+        assert_eq!(cell.pair().to_string(), "fastdds to isolane");
+        assert_eq!(
+            cell.name(),
+            format!("fastdds-publisher-{}-1MiB-loss-10", POLICIES[0].name)
+        );
+        let cell = PolicyCell::choose([0, 0, 1, 0, 0]);
+        assert_eq!(cell.pair().to_string(), "isolane to cyclonedds");
+    }
+}

@@ -1,0 +1,227 @@
+//! One side of a run as a process: what it prints goes to files, so that it never waits for us, and
+//! what it said is there afterwards.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
+
+use isolane_support::{Result, command};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What a program gets between SIGINT and SIGKILL.
+const CLEAN_UP: Duration = Duration::from_secs(2);
+/// How often a program is looked at that shall print or end.
+pub(super) const LOOK: Duration = Duration::from_millis(10);
+/// How much of an output is shown, in lines from its end.
+const SHOWN_LINES: usize = 8;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By a signal that was not ours.
+    Crashed(i32),
+    /// By our SIGKILL.
+    Killed,
+}
+
+impl Ending {
+    fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Exited(code),
+            (None, signal) => Self::Crashed(signal.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(status) => write!(formatter, "exited with status {status}"),
+            Self::Crashed(signal) => write!(formatter, "was ended by signal {signal}"),
+            Self::Killed => write!(formatter, "did not stop and was killed"),
+        }
+    }
+}
+
+/// A running program; killed when dropped while it runs.
+pub(super) struct Program {
+    child: Child,
+    ending: Option<Ending>,
+    command: String,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Program {
+    /// Starts it; `stem` is the path of its output files without `.out` and `.err`.
+    pub(super) fn start(mut command: Command, stem: &Path) -> Result<Self> {
+        let (stdout, stderr) = (stem.with_extension("out"), stem.with_extension("err"));
+        command
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(&stderr)?);
+        let child = command
+            .spawn()
+            .map_err(|error| command::cannot_start(&command, &error))?;
+        Ok(Self {
+            child,
+            ending: None,
+            command: command::displayed(&command),
+            stdout,
+            stderr,
+        })
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn ending(&mut self) -> Result<Option<Ending>> {
+        if self.ending.is_none() {
+            self.ending = self.child.try_wait()?.map(Ending::of);
+        }
+        Ok(self.ending)
+    }
+
+    /// Asks it to stop (SIGINT), and does not wait until it does.
+    pub(super) fn interrupt(&mut self) -> Result<()> {
+        if self.ending()?.is_none() {
+            kill_process(Pid::from_child(&self.child), Signal::INT)?;
+        }
+        Ok(())
+    }
+
+    /// Ends it without asking (SIGKILL), if it has not ended by itself.
+    pub(super) fn kill(&mut self) -> Result<Ending> {
+        if let Some(ending) = self.ending()? {
+            return Ok(ending);
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(*self.ending.insert(Ending::Killed))
+    }
+
+    /// Asks it to stop, and kills it if it does not for a while.
+    pub(super) fn stop(&mut self) -> Result<Ending> {
+        self.interrupt()?;
+        let deadline = Instant::now() + CLEAN_UP;
+        while self.ending()?.is_none() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+        self.kill()
+    }
+
+    /// What it printed on standard output so far.
+    pub(super) fn printed(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(&self.stdout)?).into_owned())
+    }
+
+    /// What it said on standard error so far.
+    pub(super) fn said(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(&self.stderr)?).into_owned())
+    }
+
+    /// How it was called, and the end of what it printed and said.
+    pub(super) fn account(&self) -> String {
+        let mut account = format!("  $ {}\n", self.command);
+        for file in [&self.stdout, &self.stderr] {
+            let Ok(bytes) = fs::read(file) else { continue };
+            let text = String::from_utf8_lossy(&bytes);
+            let lines = text.lines().collect::<Vec<_>>();
+            let hidden = lines.len().saturating_sub(SHOWN_LINES);
+            if hidden > 0 {
+                account += &format!("  | ... {hidden} lines more in {}\n", file.display());
+            }
+            for line in &lines[hidden..] {
+                account += &format!("  | {line}\n");
+            }
+        }
+        account
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.ending.is_none() {
+            // It may have ended in this moment; either way it is gone afterwards.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, name: &str) -> Program {
+        let stem = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
+        // Whoever started the tests may ignore SIGINT, as a shell's background jobs do, and a shell
+        // cannot trap what it was started to ignore.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]);
+        Program::start(command, &stem).unwrap()
+    }
+
+    fn until_it_printed(program: &Program) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while program.printed().unwrap().is_empty() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn ended(program: &mut Program) -> Ending {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while program.ending().unwrap().is_none() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+        let ending = program.stop().unwrap();
+        for file in [&program.stdout, &program.stderr] {
+            fs::remove_file(file).unwrap();
+        }
+        ending
+    }
+
+    #[test]
+    fn a_program_that_ends_by_itself_says_how() {
+        assert_eq!(ended(&mut shell("exit 3", "exits")), Ending::Exited(3));
+        assert_eq!(
+            ended(&mut shell("kill -SEGV $$", "crashes")),
+            Ending::Crashed(11)
+        );
+    }
+
+    #[test]
+    fn what_a_program_printed_is_there_afterwards() {
+        let mut program = shell("echo hello; exec sleep 60", "prints");
+        until_it_printed(&program);
+        assert_eq!(program.printed().unwrap(), "hello\n");
+        assert!(program.account().contains("| hello"));
+        assert_eq!(program.kill().unwrap(), Ending::Killed);
+        ended(&mut program);
+    }
+
+    #[test]
+    fn a_program_that_is_asked_to_stop_says_how_it_did() {
+        let mut program = shell(
+            "trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done",
+            "obeys",
+        );
+        until_it_printed(&program);
+        assert_eq!(program.stop().unwrap(), Ending::Exited(7));
+        ended(&mut program);
+    }
+
+    #[test]
+    fn a_program_that_ignores_the_request_is_killed() {
+        let mut program = shell(
+            "trap '' INT; echo deaf; while :; do sleep 0.1; done",
+            "ignores",
+        );
+        until_it_printed(&program);
+        assert_eq!(program.stop().unwrap(), Ending::Killed);
+        ended(&mut program);
+    }
+}

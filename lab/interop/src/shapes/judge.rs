@@ -1,0 +1,537 @@
+//! What the two programs of a run printed, read again, and whether that is what the case demands.
+
+/// What there is to say against it.
+pub(crate) type Judgement = Result<(), String>;
+
+/// Samples that are some: discovery takes no more than the rest of three seconds.
+const SOME: usize = 5;
+
+pub(crate) fn some(samples: &[Sample]) -> Judgement {
+    match samples.len() {
+        SOME.. => Ok(()),
+        few => Err(format!("{few} samples came, {SOME} were to come at least")),
+    }
+}
+
+pub(crate) fn flows(sides: &Sides, color: &str) -> Judgement {
+    let mut samples = sides.subscriber.samples();
+    samples.retain(|sample| sample.color == color);
+    some(&samples).map_err(|few| format!("{color}: {few}"))?;
+    let is_within =
+        |sample: &Sample| (0..=240).contains(&sample.x) && (0..=270).contains(&sample.y);
+    match samples.iter().find(|sample| !is_within(sample)) {
+        Some(outside) => Err(format!("outside of the plane: {outside:?}")),
+        None => matched(sides),
+    }
+}
+
+pub(crate) fn red_flows(sides: &Sides) -> Judgement {
+    flows(sides, "RED")
+}
+
+pub(crate) fn matched(sides: &Sides) -> Judgement {
+    let first = [
+        (
+            &sides.publisher,
+            "on_publication_matched",
+            "matched readers 1 (change = 1)",
+        ),
+        (
+            &sides.subscriber,
+            "on_subscription_matched",
+            "matched writers 1 (change = 1)",
+        ),
+    ];
+    for (side, listener, words) in first {
+        if !side.told(listener).iter().any(|line| line.ends_with(words)) {
+            return Err(format!("{listener} did not tell: {words}"));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
+    let both = [
+        (&sides.publisher, "on_offered_incompatible_qos"),
+        (&sides.subscriber, "on_requested_incompatible_qos"),
+    ];
+    for (side, listener) in both {
+        let told = side.told(listener);
+        if !told.iter().any(|line| line.ends_with(policy)) {
+            return Err(format!("{listener} did not tell {policy}, but {told:?}"));
+        }
+    }
+    nothing_flows(sides)
+}
+
+pub(crate) fn nothing_flows(sides: &Sides) -> Judgement {
+    match sides.subscriber.samples().len() {
+        0 => Ok(()),
+        some => Err(format!("{some} samples came where none were to come")),
+    }
+}
+
+/// Not to share a partition is no incompatibility: nobody is told.
+pub(crate) fn apart(sides: &Sides) -> Judgement {
+    let told = [
+        sides.publisher.told("on_publication_matched"),
+        sides.subscriber.told("on_subscription_matched"),
+        sides.publisher.told("on_offered_incompatible_qos"),
+        sides.subscriber.told("on_requested_incompatible_qos"),
+    ]
+    .concat();
+    match told.first() {
+        Some(line) => Err(format!("somebody was told: {line}")),
+        None => nothing_flows(sides),
+    }
+}
+
+pub(crate) fn all_that_was_printed_arrives(sides: &Sides) -> Judgement {
+    let (written, taken) = (sides.publisher.samples(), sides.subscriber.samples());
+    some(&taken)?;
+    // What was written before the match is lost.
+    match written.ends_with(&taken) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} written, {} taken: not their end",
+            written.len(),
+            taken.len()
+        )),
+    }
+}
+
+pub(crate) fn without_gaps(sides: &Sides) -> Judgement {
+    all_that_was_printed_arrives(sides)
+}
+
+/// Far fewer than were written, and some.
+pub(crate) fn few_of_many(sides: &Sides) -> Judgement {
+    const MOST: usize = 60;
+    let samples = sides.subscriber.samples();
+    match samples.len() {
+        0..=2 => Err(format!("{} samples came", samples.len())),
+        3..=MOST => Ok(()),
+        many => Err(format!("{many} samples came, at most {MOST} were to")),
+    }
+}
+
+/// A sample that is read stays, and is read again.
+pub(crate) fn repeats(sides: &Sides) -> Judgement {
+    let samples = sides.subscriber.samples();
+    some(&samples)?;
+    let repeated = samples.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    match repeated {
+        0 => Err("no sample was read twice".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Two instances that are written in turns come in turns.
+pub(crate) fn alternates(sides: &Sides) -> Judgement {
+    let samples = sides.subscriber.samples();
+    some(&samples)?;
+    let stands = samples
+        .windows(2)
+        .filter(|pair| pair[0].color == pair[1].color)
+        .count();
+    match stands {
+        0 => Ok(()),
+        _ => Err(format!("{stands} samples follow one of their own instance")),
+    }
+}
+
+/// How often a subscriber that looks at sets says so, and with what.
+const LOOKS_AT_SETS: &str = "Reading coherent sets";
+
+/// Each look finds whole sets of so many iterations, of each topic.
+pub(crate) fn whole_sets(sides: &Sides, size: usize) -> Judgement {
+    for line in ["Started Coherent Set", "Finished Coherent Set"] {
+        if !sides.publisher.has(line) {
+            return Err(format!("the publisher did not print: {line}"));
+        }
+    }
+    some(&sides.subscriber.samples())?;
+    for round in sides.subscriber.rounds(LOOKS_AT_SETS) {
+        for topic in ["Square", "Square1"] {
+            let count = round.iter().filter(|it| it.topic == topic).count();
+            if count % size != 0 {
+                return Err(format!(
+                    "{count} samples of {topic} came at once: no whole sets"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// From the first set of the second topic on, both topics come together.
+pub(crate) fn sets_of_both_topics(sides: &Sides) -> Judgement {
+    let rounds = sides.subscriber.rounds(LOOKS_AT_SETS);
+    let of = |round: &[Sample], topic: &str| round.iter().filter(|it| it.topic == topic).count();
+    let both = rounds.iter().skip_while(|round| of(round, "Square1") == 0);
+    let (mut some, mut apart) = (0, 0);
+    for round in both {
+        let (one, other) = (of(round, "Square"), of(round, "Square1"));
+        some += one;
+        apart += usize::from(one != other);
+    }
+    match (some, apart) {
+        (0, _) => Err("nothing came of both topics".into()),
+        (_, 0) => Ok(()),
+        _ => Err(format!("{apart} looks found a part of a set")),
+    }
+}
+
+/// The samples of two topics, written in turns and each larger than the one before, come so.
+pub(crate) fn in_order_of_writing(sides: &Sides) -> Judgement {
+    let samples = sides.subscriber.samples();
+    let topics = ["Square", "Square1"].map(|topic| samples.iter().any(|it| it.topic == topic));
+    if topics != [true; 2] {
+        return Err(format!("samples of both topics were to come: {topics:?}"));
+    }
+    let both = samples.iter().skip_while(|it| it.topic != "Square1");
+    let places: Vec<(i32, &str)> = both.map(|it| (it.size, it.topic.as_str())).collect();
+    match places.windows(2).find(|pair| pair[0] >= pair[1]) {
+        Some(pair) => Err(format!("{:?} comes before {:?}", pair[0], pair[1])),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn three_topics(sides: &Sides) -> Judgement {
+    for topic in ["Square", "Square1", "Square2"] {
+        let mut samples = sides.subscriber.samples();
+        samples.retain(|sample| sample.topic == topic);
+        some(&samples).map_err(|few| format!("{topic}: {few}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn sizes(sides: &Sides, follows: fn(i32, i32) -> bool) -> Judgement {
+    let samples = sides.subscriber.samples();
+    some(&samples)?;
+    let wrong = samples
+        .windows(2)
+        .find(|pair| !follows(pair[0].size, pair[1].size));
+    match wrong {
+        Some(pair) => Err(format!("size {} follows {}", pair[1].size, pair[0].size)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn payload(sides: &Sides) -> Judgement {
+    red_flows(sides)?;
+    only(sides, |sample| sample.payload == Some(255))
+}
+
+pub(crate) fn only(sides: &Sides, is_wanted: fn(&Sample) -> bool) -> Judgement {
+    let samples = sides.subscriber.samples();
+    some(&samples)?;
+    match samples.iter().find(|sample| !is_wanted(sample)) {
+        Some(other) => Err(format!("unwanted: {other:?}")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn ends(sides: &Sides, state: &str) -> Judgement {
+    red_flows(sides)?;
+    tells_end(sides, state)
+}
+
+/// The subscriber told of an instance's end.
+pub(crate) fn tells_end(sides: &Sides, state: &str) -> Judgement {
+    match sides.subscriber.ends(state) {
+        0 => Err(format!("no instance became {state}")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether deadlines were missed: at the publisher, at the subscriber.
+pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
+    let told = [
+        !sides
+            .publisher
+            .told("on_offered_deadline_missed")
+            .is_empty(),
+        !sides
+            .subscriber
+            .told("on_requested_deadline_missed")
+            .is_empty(),
+    ];
+    match told == expected {
+        true => Ok(()),
+        false => Err(format!(
+            "missed offered, requested: {told:?} instead of {expected:?}"
+        )),
+    }
+}
+
+pub(crate) fn from_the_first(sides: &Sides) -> Judgement {
+    let samples = sides.subscriber.samples();
+    some(&samples)?;
+    match samples[0].size {
+        1 => sizes(sides, |before, size| size == before + 1),
+        size => Err(format!("it begins with number {size}")),
+    }
+}
+
+pub(crate) fn not_from_the_first(sides: &Sides) -> Judgement {
+    let samples = sides.subscriber.samples();
+    some(&samples)?;
+    match samples[0].size {
+        1 => Err("it begins with the first sample".into()),
+        _ => Ok(()),
+    }
+}
+
+/// A sample's line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) topic: String,
+    pub(crate) color: String,
+    pub(crate) x: i32,
+    pub(crate) y: i32,
+    pub(crate) size: i32,
+    /// The last byte of the payload, if there is one.
+    pub(crate) payload: Option<u8>,
+}
+
+/// All a program printed.
+pub(crate) struct Printed {
+    lines: Vec<String>,
+}
+
+impl Printed {
+    pub(crate) fn of(text: &str) -> Self {
+        Self {
+            lines: text.lines().map(String::from).collect(),
+        }
+    }
+
+    pub(crate) fn last(&self) -> Option<&str> {
+        self.lines.last().map(String::as_str)
+    }
+
+    pub(crate) fn has(&self, line: &str) -> bool {
+        self.lines.iter().any(|there| there == line)
+    }
+
+    /// Lines of a listener: behind its name.
+    pub(crate) fn told(&self, listener: &str) -> Vec<&str> {
+        let lines = self.lines.iter();
+        lines
+            .filter_map(|line| line.strip_prefix(listener)?.strip_prefix("() "))
+            .collect()
+    }
+
+    /// The same, before its last sample: of what a publisher was told while it wrote.
+    pub(crate) fn told_before_the_last_sample(&self, listener: &str) -> Vec<&str> {
+        let last = self.lines.iter().rposition(|line| sample(line).is_some());
+        let before = Self {
+            lines: self.lines[..last.unwrap_or(self.lines.len())].to_vec(),
+        };
+        let count = before.told(listener).len();
+        self.told(listener).into_iter().take(count).collect()
+    }
+
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        self.lines.iter().filter_map(|line| sample(line)).collect()
+    }
+
+    /// The samples between lines that begin so.
+    pub(super) fn rounds(&self, begin: &str) -> Vec<Vec<Sample>> {
+        let mut rounds = vec![Vec::new()];
+        for line in &self.lines {
+            match sample(line) {
+                _ if line.starts_with(begin) => rounds.push(Vec::new()),
+                Some(sample) => rounds
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|it| it.push(sample.clone())),
+                None => {}
+            }
+        }
+        rounds
+    }
+
+    /// Lines that end instances, by their word.
+    pub(crate) fn ends(&self, state: &str) -> usize {
+        let word = format!("NOT_ALIVE_{state}_INSTANCE_STATE");
+        self.lines
+            .iter()
+            .filter(|line| line.ends_with(&word))
+            .count()
+    }
+}
+
+/// `topic color x y [size] {payload}`
+fn sample(line: &str) -> Option<Sample> {
+    let mut words = line.split_whitespace();
+    let (topic, color) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let (x, y) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let size = words.next()?.strip_prefix('[')?.strip_suffix(']')?;
+    let payload = match words.next() {
+        None => None,
+        Some(word) => Some(word.strip_prefix('{')?.strip_suffix('}')?.parse().ok()?),
+    };
+    Some(Sample {
+        topic,
+        color,
+        x,
+        y,
+        size: size.parse().ok()?,
+        payload,
+    })
+}
+
+/// What both printed.
+pub(crate) struct Sides {
+    pub(crate) publisher: Printed,
+    pub(crate) subscriber: Printed,
+}
+
+impl Sides {
+    /// What holds of every run: both say that they are done, and no writer that left has disposed
+    /// what it was not told to dispose.
+    pub(super) fn check_ends(&self) -> Judgement {
+        for (side, name) in [
+            (&self.publisher, "publisher"),
+            (&self.subscriber, "subscriber"),
+        ] {
+            if side.last() != Some("Done.") {
+                return Err(format!(
+                    "the {name} does not end with `Done.`, but with {:?}",
+                    side.last()
+                ));
+            }
+        }
+        let created = ["Create topic: Square", "Create reader for topic: Square"];
+        match created.iter().find(|line| !self.subscriber.has(line)) {
+            Some(line) => Err(format!("the subscriber did not print: {line}")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sides(publisher: &str, subscriber: &str) -> Sides {
+        Sides {
+            publisher: Printed::of(publisher),
+            subscriber: Printed::of(subscriber),
+        }
+    }
+
+    fn sample(topic: &str, size: i32) -> String {
+        format!("{topic:<10} RED        010 010 [{size}]\n")
+    }
+
+    fn looks(rounds: &[&[(&str, i32)]]) -> String {
+        let round = |round: &&[(&str, i32)]| -> String {
+            let samples = round.iter().map(|&(topic, size)| sample(topic, size));
+            format!(
+                "{LOOKS_AT_SETS}, iteration 1\n{}",
+                samples.collect::<String>()
+            )
+        };
+        rounds.iter().map(round).collect()
+    }
+
+    #[test]
+    fn a_case_is_judged_by_what_was_printed() {
+        let flowing: String = (1..=6)
+            .map(|n| format!("Square     RED        {n:03} 010 [{n}]\n"))
+            .collect();
+        let matched = "on_publication_matched() topic: 'Square'  type: 'ShapeType' : matched readers 1 (change = 1)\n";
+        let subscribed = "on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 1 (change = 1)\n";
+        let good = sides(matched, &format!("{subscribed}{flowing}"));
+        assert_eq!(red_flows(&good), Ok(()));
+        assert!(apart(&good).is_err() && nothing_flows(&good).is_err());
+        assert_eq!(from_the_first(&good), Ok(()));
+        assert!(not_from_the_first(&good).is_err());
+        assert!(repeats(&good).is_err());
+        assert!(red_flows(&sides("", &flowing)).is_err());
+        assert!(flows(&good, "BLUE").is_err());
+        assert!(ends(&good, "DISPOSED").is_err());
+        assert!(good.check_ends().is_err());
+        let offered =
+            "on_offered_incompatible_qos() topic: 'Square'  type: 'ShapeType' : 4 (DEADLINE)\n";
+        let requested =
+            "on_requested_incompatible_qos() topic: 'Square'  type: 'ShapeType' : 4 (DEADLINE)\n";
+        assert_eq!(
+            incompatible(&sides(offered, requested), "4 (DEADLINE)"),
+            Ok(())
+        );
+        assert!(incompatible(&sides(offered, ""), "4 (DEADLINE)").is_err());
+        assert!(incompatible(&sides(offered, requested), "6 (OWNERSHIP)").is_err());
+    }
+
+    #[test]
+    fn a_part_of_a_set_is_seen() {
+        let published = "Started Coherent Set\nFinished Coherent Set\n";
+        let (one, other) = (("Square", 1), ("Square1", 1));
+        let whole = looks(&[&[], &[one; 4], &[one, one, other, other], &[]]);
+        let judged = sides(published, &whole);
+        assert_eq!(whole_sets(&judged, 2), Ok(()));
+        assert_eq!(sets_of_both_topics(&judged), Ok(()));
+        assert!(whole_sets(&sides("", &whole), 2).is_err());
+        let torn = looks(&[&[one; 4], &[one], &[one, other, other]]);
+        assert!(whole_sets(&sides(published, &torn), 2).is_err());
+        assert!(sets_of_both_topics(&sides(published, &torn)).is_err());
+    }
+
+    #[test]
+    fn what_comes_out_of_its_order_is_seen() {
+        let printed = |places: &[(&str, i32)]| -> String {
+            places
+                .iter()
+                .map(|&(topic, size)| sample(topic, size))
+                .collect()
+        };
+        let judge = |places: &[(&str, i32)]| in_order_of_writing(&sides("", &printed(places)));
+        // Samples of the first topic alone, before the second is matched, may be any.
+        let begun = [("Square", 7), ("Square1", 7), ("Square", 8), ("Square1", 8)];
+        assert_eq!(judge(&begun), Ok(()));
+        assert!(judge(&[("Square1", 7), ("Square1", 8), ("Square", 8)]).is_err());
+        assert!(judge(&begun[..1]).is_err());
+    }
+
+    const TEXT: &str = "Create topic: Square
+Create reader for topic: Square
+on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 1 (change = 1)
+Square     RED        015 009 [20]
+Square     RED        020 012 [20] {255}
+Square     RED        NOT_ALIVE_DISPOSED_INSTANCE_STATE
+Done.
+";
+
+    #[test]
+    fn samples_ends_and_listeners_are_told_apart() {
+        let printed = Printed::of(TEXT);
+        let samples = printed.samples();
+        assert_eq!(samples.len(), 2);
+        assert_eq!(
+            (samples[0].x, samples[0].y, samples[0].payload),
+            (15, 9, None)
+        );
+        assert_eq!(
+            (samples[1].color.as_str(), samples[1].payload),
+            ("RED", Some(255))
+        );
+        assert_eq!(
+            (printed.ends("DISPOSED"), printed.ends("NO_WRITERS")),
+            (1, 0)
+        );
+        assert_eq!(printed.told("on_subscription_matched").len(), 1);
+        let late = Printed::of(&format!("{TEXT}on_liveliness_lost() x\n"));
+        assert_eq!(late.told("on_liveliness_lost"), ["x"]);
+        assert!(
+            late.told_before_the_last_sample("on_liveliness_lost")
+                .is_empty()
+        );
+        let before = late.told_before_the_last_sample("on_subscription_matched");
+        assert_eq!(before.len(), 1);
+        assert_eq!(printed.last(), Some("Done."));
+    }
+}

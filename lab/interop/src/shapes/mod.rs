@@ -1,0 +1,195 @@
+//! `cargo xtask shapes`: programs of one command-line contract, made for each implementation, in all pairs.
+//!
+//! Public interoperability tests start such programs, one a vendor, and read what they print. Ours is
+//! `isolane-shape-main`; those of Cyclone DDS and Fast DDS are in `lab/interop/programs`, from the same contract
+//! (`shape_main.h`). A case (`case.rs`) is what both sides are told and what they must print then; every case
+//! runs with every pair that has isolane on one side (`vendor.rs`), each in a network of its own (`pair.rs`).
+//! What an implementation says it lacks is left out for its pairs, and counted.
+
+mod case;
+pub(super) mod judge;
+pub(super) mod pair;
+pub(super) mod vendor;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::Metadata;
+use isolane_support::{Result, packages};
+
+use super::at_once;
+use super::cell::Loss;
+use case::{CASES, Case};
+use pair::{Pair, Task};
+use vendor::{Programs, Vendor};
+
+/// Runs at once: they mostly wait.
+const DEFAULT_JOBS: usize = 5;
+/// What a publisher may take: three seconds of writing, and its end.
+const LONGEST_LIFE: Duration = Duration::from_secs(10);
+
+/// What `cargo xtask shapes` takes.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only runs whose name contains this; may be repeated, then all of them
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// The other implementations among themselves too, which says whose fault a failure is
+    #[arg(long)]
+    all: bool,
+    /// Print the names of the runs instead of running them
+    #[arg(long)]
+    list: bool,
+    /// Runs at once
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_JOBS)]
+    jobs: usize,
+}
+
+/// What came of a run.
+pub(super) enum Verdict {
+    Pass,
+    /// A side said that it does not have what was asked for.
+    Lacking(Vendor),
+    /// It does not hold, which is known of the other implementation.
+    Known(&'static str),
+    Fail(String),
+}
+
+/// A case with a pair.
+#[derive(Clone, Copy)]
+struct Run {
+    case: &'static Case,
+    pair: Pair,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.pair, self.case.name)
+    }
+}
+
+/// The command: builds the programs, runs the cases, says whether none failed.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    let runs = chosen(arguments.all, &arguments.only);
+    if arguments.list {
+        runs.iter().for_each(|run| println!("{run}"));
+        return Ok(true);
+    }
+    if runs.is_empty() {
+        return Err("no run has such a name: `cargo xtask shapes --all --list` shows all".into());
+    }
+    if !packages::is_root() {
+        return Err("shapes needs root: it makes network namespaces".into());
+    }
+    let (passed, lacking, failed) = run_all(&Metadata::read()?, &runs, arguments.jobs)?;
+    eprintln!(
+        "{passed} passed, {lacking} left out by a side that lacks something, {failed} failed"
+    );
+    Ok(failed == 0)
+}
+
+/// The same as a step of `cargo xtask test --all`: every case once, with the pairs in turn.
+pub fn step(metadata: &Metadata) -> Result<Outcome> {
+    let (passed, _, failed) = run_all(metadata, &in_turn(), DEFAULT_JOBS)?;
+    Ok(Outcome::Counted { passed, failed })
+}
+
+fn in_turn() -> Vec<Run> {
+    let pairs: Vec<Pair> = Pair::all()
+        .filter(|pair| pair.has(Vendor::Isolane))
+        .collect();
+    let turns = CASES.iter().zip(pairs.iter().cycle());
+    turns.map(|(case, &pair)| Run { case, pair }).collect()
+}
+
+fn chosen(all: bool, patterns: &[String]) -> Vec<Run> {
+    let pairs = Pair::all().filter(|pair| all || pair.has(Vendor::Isolane));
+    let runs = pairs.flat_map(|pair| CASES.iter().map(move |case| Run { case, pair }));
+    let is_wanted = |run: &Run| {
+        let name = run.to_string();
+        patterns.iter().all(|pattern| name.contains(pattern))
+    };
+    runs.filter(is_wanted).collect()
+}
+
+/// Builds the programs and runs all, some at once; how many passed, were left out, and failed.
+fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usize, usize)> {
+    let programs = Programs::build(metadata)?;
+    let folder = metadata.target_directory.join("interop/shapes");
+    let run_one = |run: &Run| (*run, made(*run, &programs, &folder));
+    let show = |_, (run, (verdict, account)): &(Run, (Verdict, String))| match verdict {
+        Verdict::Pass => eprintln!("pass {run}"),
+        Verdict::Lacking(vendor) => {
+            eprintln!("left out {run}: {} does not have it", vendor.word());
+        }
+        Verdict::Known(why) => eprintln!("left out {run}: {why}"),
+        Verdict::Fail(why) => eprint!("FAIL {run}: {why}\n{account}"),
+    };
+    let ended = at_once(runs, jobs, run_one, show);
+    let count = |is_it: fn(&Verdict) -> bool| {
+        let verdicts = ended.iter().map(|(_, (verdict, _))| verdict);
+        verdicts.filter(|verdict| is_it(verdict)).count()
+    };
+    Ok((
+        count(|verdict| matches!(verdict, Verdict::Pass)),
+        count(|verdict| matches!(verdict, Verdict::Lacking(_) | Verdict::Known(_))),
+        count(|verdict| matches!(verdict, Verdict::Fail(_))),
+    ))
+}
+
+fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
+    let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
+    let known = run.pair.known(run.case);
+    let capture = folder.join("cable.pcapng");
+    let task = Task {
+        publisher: run.case.publisher,
+        subscriber: run.case.subscriber,
+        is_late: run.case.is_late,
+        loss: Loss::None,
+        bits_per_s: None,
+        capture: Some(&capture),
+        longest_life: LONGEST_LIFE,
+        judge: &run.case.judge,
+    };
+    let known = known.map(|known| (known.vendor, known.why));
+    let ended = run.pair.run_known(&task, known, programs, &folder);
+    match (ended, run.pair.disagrees(run.case)) {
+        (Ok((Verdict::Fail(_), account)), Some(why)) => (Verdict::Known(why), account),
+        (Ok(ended), _) => ended,
+        (Err(error), _) => (Verdict::Fail(error.to_string()), String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_runs_with_isolane_on_either_side_of_everybody() {
+        let pairs: Vec<String> = Pair::all()
+            .filter(|pair| pair.has(Vendor::Isolane))
+            .map(|pair| pair.to_string())
+            .collect();
+        assert_eq!(pairs.len(), 5);
+        assert_eq!(chosen(false, &[]).len(), 5 * CASES.len());
+        assert_eq!(chosen(true, &[]).len(), 9 * CASES.len());
+    }
+
+    #[test]
+    fn in_turn_every_case_and_every_pair_has_its_run() {
+        let runs = in_turn();
+        assert_eq!(runs.len(), CASES.len());
+        for pair in Pair::all().filter(|pair| pair.has(Vendor::Isolane)) {
+            assert!(runs.iter().any(|run| run.pair == pair), "{pair}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_found_by_its_name() {
+        let only = |pattern: &str| chosen(true, &[pattern.to_owned()]).len();
+        assert_eq!(only("fastdds to cyclonedds"), CASES.len());
+        assert_eq!(only("nobody"), 0);
+    }
+}

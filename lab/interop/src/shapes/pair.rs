@@ -1,0 +1,232 @@
+//! One run: a publisher of one vendor on one host, a subscriber of another on the other.
+//!
+//! The subscriber starts first, unless the case is about one that comes late. The publisher ends by itself,
+//! by its number of iterations; the subscriber is told to stop when it had time to see that.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
+
+use isolane_bench::namespace::Host;
+use isolane_support::Result;
+
+use super::super::cell::Loss;
+use super::super::network::Network;
+use super::super::program::{Ending, LOOK, Program};
+use super::super::recording::Recording;
+use super::Verdict;
+use super::case::Case;
+use super::judge::{Printed, Sides};
+use super::vendor::{BETWEEN, KNOWN, Known, Programs, Vendor};
+
+/// The topic, but where a case says another.
+const TOPIC: &str = "Square";
+/// How long the first side is alone.
+const ALONE: Duration = Duration::from_millis(300);
+/// How long a late side comes after that: a second of samples is history then.
+const LATE: Duration = Duration::from_millis(1_000);
+/// What a subscriber gets to see that the publisher has gone.
+const AFTERWARDS: Duration = Duration::from_millis(600);
+/// The status of a program that lacks something, which says so.
+const USAGE: i32 = 2;
+
+/// What a pair shall do.
+pub(crate) struct Task<'a> {
+    /// Options of the publisher, and of the subscriber, parted by blanks.
+    pub(crate) publisher: &'a str,
+    pub(crate) subscriber: &'a str,
+    /// The subscriber comes when a second of samples was written.
+    pub(crate) is_late: bool,
+    /// What the cable does.
+    pub(crate) loss: Loss,
+    /// Its rate, if it is not the usual one.
+    pub(crate) bits_per_s: Option<u64>,
+    /// Where what crossed the network is kept if the task fails.
+    pub(crate) capture: Option<&'a Path>,
+    /// What the publisher may take.
+    pub(crate) longest_life: Duration,
+    /// What there is to say against what both printed.
+    pub(crate) judge: &'a dyn Fn(&Sides) -> std::result::Result<(), String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) publisher: Vendor,
+    pub(crate) subscriber: Vendor,
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} to {}",
+            self.publisher.word(),
+            self.subscriber.word()
+        )
+    }
+}
+
+/// How often two programs of a vendor may do as they should before it is held that they do: what loss brings about
+/// comes by chance.
+fn tries(task: &Task<'_>) -> usize {
+    match task.loss == Loss::None {
+        true => 1,
+        false => 3,
+    }
+}
+
+impl Pair {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Vendor::ALL.into_iter().flat_map(|publisher| {
+            Vendor::ALL.into_iter().map(move |subscriber| Self {
+                publisher,
+                subscriber,
+            })
+        })
+    }
+
+    /// Two programs of a vendor.
+    pub(crate) fn of(vendor: Vendor) -> Self {
+        Self {
+            publisher: vendor,
+            subscriber: vendor,
+        }
+    }
+
+    pub(super) fn has(self, vendor: Vendor) -> bool {
+        self.publisher == vendor || self.subscriber == vendor
+    }
+
+    /// Why the case does not hold of this pair, if that is known of somebody else's program.
+    pub(super) fn known(self, case: &Case) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| {
+            let is_meant = self.subscriber == known.vendor
+                || (!known.as_subscriber_only && self.publisher == known.vendor);
+            known.case == case.name && is_meant
+        })
+    }
+
+    /// Why the case does not hold of this pair, if that is known of two others together.
+    pub(super) fn disagrees(self, case: &Case) -> Option<&'static str> {
+        let between = BETWEEN.iter().find(|between| {
+            let pair = (between.publisher, between.subscriber);
+            between.case == case.name && pair == (self.publisher, self.subscriber)
+        })?;
+        Some(between.why)
+    }
+
+    /// Runs a task that somebody else is known to do otherwise. Where it fails, two programs of that vendor get
+    /// the same task: it is known of them only as long as they fail as well.
+    pub(crate) fn run_known(
+        self,
+        task: &Task<'_>,
+        known: Option<(Vendor, &'static str)>,
+        programs: &Programs,
+        folder: &Path,
+    ) -> Result<(Verdict, String)> {
+        let (verdict, account) = self.run(task, programs, folder)?;
+        let (Verdict::Fail(why), Some((vendor, known))) = (&verdict, known) else {
+            return Ok((verdict, account));
+        };
+        let among_themselves = folder.join("among-themselves");
+        let task = Task {
+            capture: None,
+            ..*task
+        };
+        for _ in 0..tries(&task) {
+            let (verdict, _) = Self::of(vendor).run(&task, programs, &among_themselves)?;
+            if !matches!(verdict, Verdict::Pass) {
+                return Ok((Verdict::Known(known), account));
+            }
+        }
+        let vendor = vendor.word();
+        let why = format!("{why}; two programs of {vendor} do as they should");
+        Ok((Verdict::Fail(why), account))
+    }
+
+    /// Runs a task; what came of it, and what the programs were called and printed.
+    pub(crate) fn run(
+        self,
+        task: &Task<'_>,
+        programs: &Programs,
+        folder: &Path,
+    ) -> Result<(Verdict, String)> {
+        fs::create_dir_all(folder)?;
+        let network = match task.bits_per_s {
+            Some(bits_per_s) => Network::with_rate(task.loss, bits_per_s)?,
+            None => Network::new(task.loss)?,
+        };
+        let recording = task.capture.map(|_| network.record()).transpose()?;
+        let start = |vendor: Vendor, host, side: &str, options: &str| {
+            let mut command = Command::new(programs.of(vendor, options));
+            command.args(["-t", TOPIC]).args(options.split(' '));
+            Program::start(network.command(host, command), &folder.join(side))
+        };
+        let publish = || start(self.publisher, Host::A, "publisher", task.publisher);
+        let subscribe = || start(self.subscriber, Host::B, "subscriber", task.subscriber);
+        let (mut publisher, mut subscriber);
+        if task.is_late {
+            publisher = publish()?;
+            thread::sleep(ALONE + LATE);
+            subscriber = subscribe()?;
+        } else {
+            subscriber = subscribe()?;
+            thread::sleep(ALONE);
+            publisher = publish()?;
+        }
+        let begin = Instant::now();
+        let mut ending = None;
+        while ending.is_none() && begin.elapsed() < task.longest_life {
+            thread::sleep(LOOK);
+            ending = publisher.ending()?;
+            if subscriber.ending()?.is_some() {
+                break;
+            }
+        }
+        thread::sleep(AFTERWARDS);
+        let endings = (publisher.stop()?, subscriber.stop()?);
+        let mut account = publisher.account() + &subscriber.account();
+        let verdict = self.judge(task, endings, (&publisher, &subscriber))?;
+        drop((publisher, subscriber));
+        let recorded = recording.map(Recording::end).transpose()?;
+        if let (Some(path), Some(recorded), Verdict::Fail(_)) = (task.capture, recorded, &verdict) {
+            recorded.write(path)?;
+            account += &format!("  = {recorded} in {}\n", path.display());
+        }
+        network.finish()?;
+        if !matches!(verdict, Verdict::Fail(_)) {
+            let _ = fs::remove_dir_all(folder);
+        }
+        Ok((verdict, account))
+    }
+
+    fn judge(
+        self,
+        task: &Task<'_>,
+        endings: (Ending, Ending),
+        (publisher, subscriber): (&Program, &Program),
+    ) -> Result<Verdict> {
+        let sides = [
+            (self.publisher, endings.0, publisher),
+            (self.subscriber, endings.1, subscriber),
+        ];
+        for (vendor, ending, program) in sides {
+            let says_so = program.said()?.contains("not supported");
+            if ending == Ending::Exited(USAGE) && says_so {
+                return Ok(Verdict::Lacking(vendor));
+            }
+        }
+        for (vendor, ending, _) in sides {
+            if ending != Ending::Exited(0) {
+                return Ok(Verdict::Fail(format!("{} {ending}", vendor.word())));
+            }
+        }
+        let sides = Sides {
+            publisher: Printed::of(&publisher.printed()?),
+            subscriber: Printed::of(&subscriber.printed()?),
+        };
+        let judged = sides.check_ends().and_then(|()| (task.judge)(&sides));
+        Ok(judged.map_or_else(Verdict::Fail, |()| Verdict::Pass))
+    }
+}

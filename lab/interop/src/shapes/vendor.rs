@@ -1,0 +1,187 @@
+//! The vendors of shapes test programs: where each program is built, and the known differences of others.
+
+use std::path::{Path, PathBuf};
+
+use isolane_support::workspace::{Metadata, build_commands};
+use isolane_support::{Result, command};
+
+use crate::foreign;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vendor {
+    Isolane,
+    CycloneDds,
+    FastDds,
+}
+
+impl Vendor {
+    pub(crate) const ALL: [Self; 3] = [Self::Isolane, Self::CycloneDds, Self::FastDds];
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Isolane => "isolane",
+            Self::CycloneDds => "cyclonedds",
+            Self::FastDds => "fastdds",
+        }
+    }
+}
+
+/// The programs, built.
+pub(crate) struct Programs {
+    isolane: PathBuf,
+    /// Of XCDR1 and of XCDR2: see its source.
+    cyclonedds: [PathBuf; 2],
+    fastdds: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn build(metadata: &Metadata) -> Result<Self> {
+        command::run(&mut build_commands())?;
+        let sources = metadata.workspace_root.join("lab/interop/programs");
+        let folder = metadata.target_directory.join("interop/shape_main");
+        let cyclonedds = |representation: &str, options: &[&str]| {
+            foreign::build_cyclonedds(
+                &sources.join("cyclonedds/shape_main.c"),
+                &sources.join("ShapeType.idl"),
+                options,
+                &folder.join("cyclonedds").join(representation),
+            )
+        };
+        Ok(Self {
+            isolane: metadata.isolane().with_file_name("isolane-shape-main"),
+            cyclonedds: [
+                cyclonedds("xcdr1", &["-D", "PLAIN"])?,
+                cyclonedds("xcdr2", &[])?,
+            ],
+            fastdds: foreign::build_fastdds(
+                &sources.join("fastdds/shape_main.cpp"),
+                &folder.join("fastdds"),
+            )?,
+        })
+    }
+
+    /// The program for these options.
+    pub(crate) fn of(&self, vendor: Vendor, options: &str) -> &Path {
+        let sends_xcdr2 = options.contains("-x 2");
+        match vendor {
+            Vendor::Isolane => &self.isolane,
+            Vendor::CycloneDds => &self.cyclonedds[usize::from(sends_xcdr2)],
+            Vendor::FastDds => &self.fastdds,
+        }
+    }
+}
+
+/// What an implementation does not do as the contract has it, and does not say: where it is the subscriber, or on
+/// either side. Two programs of its own are asked each time whether they do the same.
+pub(super) const KNOWN: &[Known] = &[
+    Known {
+        case: "a short life",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: true,
+        why: "its readers keep what a writer's LIFESPAN has ended",
+    },
+    Known {
+        case: "access of instances is less than of a topic",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it does not compare PRESENTATION",
+    },
+    Known {
+        case: "coherent is more than not",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it does not compare PRESENTATION",
+    },
+    Known {
+        case: "a partition with wildcards",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: false,
+        why: "its names have no sets of characters",
+    },
+    Known {
+        case: "partitions apart",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: false,
+        why: "it tells of a PARTITION that differs as of an incompatible policy",
+    },
+    Known {
+        case: "a time-based filter",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: true,
+        why: "its readers take in all",
+    },
+    Known {
+        case: "representations apart",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it tells nobody of representations that differ",
+    },
+    Known {
+        case: "a writer that leaves",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: true,
+        why: "its readers tell of an end only where a writer has unregistered",
+    },
+];
+
+/// What two others do not agree on, although each does as the contract has it with itself and with isolane. By what
+/// crossed the network.
+pub(super) const BETWEEN: &[Between] = &[
+    Between {
+        case: "instances unregistered",
+        publisher: Vendor::CycloneDds,
+        subscriber: Vendor::FastDds,
+        why: "the one tells of an end by the key and without its hash, which the other ignores",
+    },
+    Between {
+        case: "instances disposed",
+        publisher: Vendor::FastDds,
+        subscriber: Vendor::CycloneDds,
+        why: "the one tells of an end by the key's hash and without the key, which the other ignores",
+    },
+    Between {
+        case: "no history for a volatile subscriber",
+        publisher: Vendor::CycloneDds,
+        subscriber: Vendor::FastDds,
+        why: "the one offers its history to volatile readers too, and those of the other ask for it",
+    },
+];
+
+/// What a publisher's and a subscriber's make of a case together.
+pub(super) struct Between {
+    pub(super) case: &'static str,
+    pub(super) publisher: Vendor,
+    pub(super) subscriber: Vendor,
+    pub(super) why: &'static str,
+}
+
+/// What one implementation does otherwise.
+pub(super) struct Known {
+    pub(super) case: &'static str,
+    pub(super) vendor: Vendor,
+    pub(super) as_subscriber_only: bool,
+    pub(super) why: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::CASES;
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_of_a_case_that_there_is() {
+        let known = KNOWN.iter().map(|known| known.case);
+        for name in known.chain(BETWEEN.iter().map(|between| between.case)) {
+            assert!(CASES.iter().any(|case| case.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_two_do_not_agree_on_is_never_isolanes() {
+        for between in BETWEEN {
+            let sides = [between.publisher, between.subscriber];
+            assert!(!sides.contains(&Vendor::Isolane), "{}", between.case);
+            assert_ne!(between.publisher, between.subscriber);
+        }
+    }
+}

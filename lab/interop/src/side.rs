@@ -1,0 +1,222 @@
+//! The two sides of a cell: which program runs, with which arguments, and how a peer's program is built.
+//!
+//! Every program runs until it is told to stop (SIGINT): the publisher then ends the instance as its cell says, stays a
+//! little, and leaves. The peers' programs are ours, `lab/interop/programs/NAME/shape.*`, and have one command line
+//! (`peer.h` there).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use isolane_support::packages;
+use isolane_support::workspace::Metadata;
+
+use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
+use crate::foreign;
+
+/// The topic of all cells; each has a network of its own.
+pub(super) const TOPIC: &str = "Square";
+/// The only instance.
+pub(super) const COLOR: &str = "BLUE";
+/// Between two samples, in milliseconds: what is lost is a small part of many.
+const PERIOD_MS: u32 = 5;
+/// What a program may take at most, should nobody stop it.
+const SECONDS: u32 = 20;
+/// Samples a publisher keeps for late joiners: all it can write in a cell's ten seconds.
+const HISTORY: u32 = 2000;
+/// The lease a peer announces when it will be killed, in milliseconds. Its own default (10 s, 20 s)
+/// is longer than a cell, and what the dead one leaves behind shall end within.
+const LEASE_MS: u32 = 1500;
+/// The running number of the first sample of a restarted publisher: its samples are told from those
+/// of the life before, which never come so far.
+pub(super) const RESTARTED_FROM: u32 = 100_000;
+
+/// Which start of a side this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    First,
+    Again,
+}
+
+/// What a cell's sides run.
+#[derive(Clone, Copy)]
+pub(super) struct Programs<'a> {
+    pub(super) peer: &'a Path,
+    pub(super) isolane: &'a Path,
+}
+
+/// The command of the side of a cell that has this role.
+pub(super) fn command(cell: Cell, role: Role, start: Start, programs: Programs<'_>) -> Command {
+    if role == cell.peer_role {
+        peer(cell, start, programs.peer)
+    } else {
+        isolane(cell, role, programs.isolane)
+    }
+}
+
+/// The status a side ends with when it was told to stop and did.
+pub(super) fn status_when_stopped(cell: Cell, role: Role) -> i32 {
+    const INTERRUPTED: i32 = 130;
+    if role == cell.peer_role {
+        0
+    } else {
+        INTERRUPTED
+    }
+}
+
+/// Its options: `lab/interop/programs/peer.h`.
+fn peer(cell: Cell, start: Start, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args([role_command(cell.peer_role), "--topic", TOPIC]);
+    command.args(["--seconds", &SECONDS.to_string()]);
+    match cell.reliability {
+        Reliability::BestEffort => command.arg("--best-effort"),
+        // KEEP_LAST may replace what a slow reader has not acknowledged, and what a late one wants.
+        Reliability::Reliable => command.args(["--reliable", "--keep-all"]),
+    };
+    if cell.durability == Durability::TransientLocal {
+        command.arg("--transient-local");
+    }
+    if cell.life == Life::Restarted {
+        command.args(["--lease-ms", &LEASE_MS.to_string()]);
+    }
+    if cell.peer_role == Role::Publisher {
+        command.args(["--color", COLOR, "--period-ms", &PERIOD_MS.to_string()]);
+        match cell.end {
+            End::None => {}
+            end => {
+                command.args(["--end", end.word()]);
+            }
+        }
+        if start == Start::Again {
+            command.args(["--first", &RESTARTED_FROM.to_string()]);
+        }
+    }
+    command
+}
+
+fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args([role_command(role), TOPIC]);
+    command.args(["--seconds", &SECONDS.to_string()]);
+    match cell.reliability {
+        Reliability::BestEffort => command.arg("--best-effort"),
+        Reliability::Reliable => command.arg("--reliable"),
+    };
+    command.args(["--durability", cell.durability.word()]);
+    command.args(["--datapath", cell.datapath.word()]);
+    if cell.datapath == Datapath::Xdp {
+        // At its end it says what went by the lane.
+        command.arg("-vv");
+    }
+    if let Some(history) = isolane_history(cell, role) {
+        command.args(["--history", &history]);
+    }
+    if role == Role::Publisher {
+        command.args(["--color", COLOR, "--period", &format!("{PERIOD_MS}ms")]);
+        match cell.end {
+            End::None => {}
+            End::Dispose => {
+                command.arg("--dispose-at-end");
+            }
+            End::Unregister => {
+                command.arg("--unregister-at-end");
+            }
+        }
+    }
+    command
+}
+
+/// KEEP_ALL, where nothing may be replaced. Under it a full history gives up what a late joiner
+/// wants, so a TRANSIENT_LOCAL publisher has one that does not become full.
+fn isolane_history(cell: Cell, role: Role) -> Option<String> {
+    match (cell.reliability, cell.durability, role) {
+        (Reliability::BestEffort, ..) => None,
+        (Reliability::Reliable, Durability::TransientLocal, Role::Publisher) => {
+            Some(HISTORY.to_string())
+        }
+        (Reliability::Reliable, ..) => Some("all".into()),
+    }
+}
+
+pub(super) fn role_command(role: Role) -> &'static str {
+    match role {
+        Role::Publisher => "pub",
+        Role::Subscriber => "sub",
+    }
+}
+
+/// An implementation of DDS to meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    CycloneDds,
+    FastDds,
+}
+
+/// A peer as this machine has it.
+pub(super) struct Installed {
+    pub(super) peer: Peer,
+    /// Name and version, as in the JSON: "cyclonedds 0.10.2".
+    pub(super) identity: String,
+    /// Its program, or why there is none.
+    pub(super) program: Result<PathBuf, String>,
+}
+
+impl Axis for Peer {
+    const ALL: &'static [Self] = &[Self::CycloneDds, Self::FastDds];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::CycloneDds => "cyclonedds",
+            Self::FastDds => "fastdds",
+        }
+    }
+}
+
+impl Peer {
+    /// The Debian package whose version is the peer's.
+    fn package(self) -> &'static str {
+        match self {
+            Self::CycloneDds => foreign::CYCLONEDDS,
+            Self::FastDds => foreign::FASTDDS,
+        }
+    }
+
+    /// Finds the peer and builds its program under `target/interop/NAME`. That it is absent or
+    /// does not build is a fact about its cells, not an error here.
+    pub(super) fn install(self, metadata: &Metadata) -> Installed {
+        let name = self.word();
+        let (identity, program) = match packages::version(self.package()) {
+            Ok(Some(version)) => (
+                format!("{name} {}", foreign::upstream(&version)),
+                self.build(metadata),
+            ),
+            Ok(None) => {
+                let remedy = format!(
+                    "{} is not installed: `cargo xtask test --system` as root installs it",
+                    self.package()
+                );
+                (format!("{name} (absent)"), Err(remedy.into()))
+            }
+            Err(error) => (format!("{name} (unknown)"), Err(error)),
+        };
+        Installed {
+            peer: self,
+            identity,
+            program: program.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn build(self, metadata: &Metadata) -> isolane_support::Result<PathBuf> {
+        let sources = metadata.workspace_root.join("lab/interop/programs");
+        let folder = metadata.target_directory.join("interop").join(self.word());
+        match self {
+            Self::CycloneDds => foreign::build_cyclonedds(
+                &sources.join("cyclonedds/shape.c"),
+                &sources.join("ShapeType.idl"),
+                &["-D", "PLAIN"],
+                &folder,
+            ),
+            Self::FastDds => foreign::build_fastdds(&sources.join("fastdds/shape.cpp"), &folder),
+        }
+    }
+}

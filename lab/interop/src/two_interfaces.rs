@@ -1,0 +1,140 @@
+//! Hosts with two networks between them, and best effort alone. A peer announces an address on each; which of them it
+//! answers from is known only from the source addresses of its discovery's ACKNACKs.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use isolane_bench::namespace::Host;
+use isolane_support::Result;
+
+use super::cell::{Axis, Loss, Role};
+use super::network::{Network, SECOND_INTERFACE};
+use super::printed::{changes_written, events, number};
+use super::program::{Ending, LOOK, Program};
+use super::side::{COLOR, Peer, TOPIC, role_command};
+
+/// Between two samples, in milliseconds.
+const PERIOD_MS: u32 = 10;
+/// Samples that are enough.
+const WANTED: usize = 50;
+/// How long one exchange may take.
+const LONGEST_RUN: Duration = Duration::from_secs(10);
+/// How long each program runs at most, in seconds.
+const SECONDS: u32 = 20;
+
+/// Numbers of the samples that the subscriber got, by the role of the peer.
+pub(super) struct Arrived(Vec<(Role, Vec<u32>)>);
+
+/// Runs it, the peer once in each role. What the programs print is kept in `folder`.
+pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> Result<Arrived> {
+    fs::create_dir_all(folder)?;
+    let exchange = |role: &Role| {
+        let numbers = exchange(peer, *role, program, isolane, folder)?;
+        Ok((*role, numbers))
+    };
+    Role::ALL
+        .iter()
+        .map(exchange)
+        .collect::<Result<_>>()
+        .map(Arrived)
+}
+
+fn exchange(
+    peer: Peer,
+    peer_role: Role,
+    program: &Path,
+    isolane: &Path,
+    folder: &Path,
+) -> Result<Vec<u32>> {
+    let network = Network::new(Loss::None)?;
+    network.add_second_link()?;
+    let start = |host, role: Role| {
+        let seconds = SECONDS.to_string();
+        let word = role_command(role);
+        let is_peer = role == peer_role;
+        let mut command = Command::new(if is_peer { program } else { isolane });
+        match is_peer {
+            true => command.args([word, "--topic", TOPIC]),
+            false => command.args([word, TOPIC]),
+        };
+        command.args(["--best-effort", "--seconds", &seconds]);
+        match (role, is_peer) {
+            (Role::Subscriber, _) => {}
+            (Role::Publisher, true) => {
+                command.args(["--color", COLOR, "--period-ms", &PERIOD_MS.to_string()]);
+            }
+            (Role::Publisher, false) => {
+                command.args(["--color", COLOR, "--period", &format!("{PERIOD_MS}ms")]);
+            }
+        }
+        if is_peer && peer == Peer::CycloneDds {
+            command.env("CYCLONEDDS_URI", both_interfaces(host));
+        }
+        let stem = folder.join(format!("peer-{}-{word}", peer_role.word()));
+        Program::start(network.command(host, command), &stem)
+    };
+    let mut subscriber = start(Host::B, Role::Subscriber)?;
+    let mut publisher = start(Host::A, Role::Publisher)?;
+    let numbers = || -> Result<Vec<u32>> {
+        let events = events(&subscriber.printed()?)?;
+        Ok(events.into_iter().filter_map(number).collect())
+    };
+    let begin = Instant::now();
+    while numbers()?.len() < WANTED && begin.elapsed() < LONGEST_RUN {
+        thread::sleep(LOOK);
+    }
+    let numbers = numbers()?;
+    if numbers.len() < WANTED {
+        let accounts = publisher.account() + &subscriber.account();
+        return Err(format!("{} of {WANTED} samples arrived\n{accounts}", numbers.len()).into());
+    }
+    // A peer stays for a while after SIGINT; once it has written all, it is asked again.
+    publisher.interrupt()?;
+    while changes_written(&publisher.said()?).is_none() && begin.elapsed() < LONGEST_RUN {
+        thread::sleep(LOOK);
+    }
+    for program in [&mut publisher, &mut subscriber] {
+        let ending = program.stop()?;
+        // isolane says that it was interrupted.
+        if !matches!(ending, Ending::Exited(0 | 130)) {
+            return Err(format!("a program {ending}\n{}", program.account()).into());
+        }
+    }
+    network.finish()?;
+    Ok(numbers)
+}
+
+/// Cyclone DDS uses one interface unless it is told to use more.
+fn both_interfaces(host: Host) -> String {
+    format!(
+        "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"{}\"/>\
+         <NetworkInterface name=\"{SECOND_INTERFACE}\"/></Interfaces></General></Domain></CycloneDDS>",
+        host.interface()
+    )
+}
+
+impl Arrived {
+    /// What arrived in words; an error where a sample came twice or out of order.
+    pub(super) fn judge(&self) -> std::result::Result<String, String> {
+        let told = self.0.iter().map(|(role, numbers)| {
+            let told = format!("{} samples with the peer as {}", numbers.len(), role.word());
+            match numbers.is_sorted_by(|a, b| a < b) {
+                true => Ok(told),
+                false => Err(format!("{told}: not in order, or twice: {numbers:?}")),
+            }
+        });
+        let told = told.collect::<std::result::Result<Vec<_>, _>>()?;
+        Ok(told.join(", "))
+    }
+
+    /// Samples by the peer's role.
+    pub(super) fn counts(&self) -> serde_json::Value {
+        let counts = self
+            .0
+            .iter()
+            .map(|(role, numbers)| (role.word().into(), numbers.len().into()));
+        counts.collect::<serde_json::Map<_, _>>().into()
+    }
+}

@@ -1,0 +1,417 @@
+//! The cells of the matrix, the outcome that each must have, and the outcome that both sides printed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::Peer;
+
+/// How a type may change (XTypes 1.3 §7.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extensibility {
+    Final,
+    Appendable,
+}
+
+/// DATA_REPRESENTATION of an endpoint: what it offers or requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Representation {
+    Xcdr1,
+    Xcdr2,
+    /// Readers only: a writer offers one.
+    Both,
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    FromIsolane,
+    ToIsolane,
+}
+
+/// The type and the representation of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Side {
+    pub(super) extensibility: Extensibility,
+    pub(super) representation: Representation,
+}
+
+/// A writer and a reader, one of isolane and one of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) direction: Direction,
+    pub(super) ours: Side,
+    pub(super) theirs: Side,
+}
+
+/// What comes of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All samples and the end of the instance.
+    Delivered,
+    /// Both sides say that DATA_REPRESENTATION is incompatible.
+    NotMatched,
+    /// They match, and the reader refuses the samples: the extensibility of a type is not announced.
+    Refused,
+    /// This version of the peer has no such endpoint.
+    Impossible(&'static str),
+    /// Of this version of the peer it is known that something else comes of it.
+    Known(Known),
+}
+
+/// How a peer deviates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It does not announce its representation and matches any: only isolane says that they do not match.
+    OneSided,
+    /// It requests a representation that it does not read for such a type: they match and nothing is delivered.
+    Silent,
+    /// It reads the samples, and not the end of the instance.
+    EndUnread,
+}
+
+impl Extensibility {
+    pub(super) const ALL: [Self; 2] = [Self::Final, Self::Appendable];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Final => "final",
+            Self::Appendable => "appendable",
+        }
+    }
+}
+
+impl Representation {
+    /// What a writer can have.
+    const OFFERED: [Self; 2] = [Self::Xcdr1, Self::Xcdr2];
+    /// What a reader can have.
+    const REQUESTED: [Self; 3] = [Self::Xcdr1, Self::Xcdr2, Self::Both];
+
+    /// As the programs' arguments say it.
+    fn digits(self) -> &'static str {
+        match self {
+            Self::Xcdr1 => "1",
+            Self::Xcdr2 => "2",
+            Self::Both => "12",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Xcdr1 => "XCDR1",
+            Self::Xcdr2 => "XCDR2",
+            Self::Both => "both",
+        }
+    }
+
+    /// Whether a reader of it takes what a writer offers.
+    fn takes(self, offered: Self) -> bool {
+        self == Self::Both || self == offered
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (extensibility, representation) =
+            (self.extensibility.word(), self.representation.word());
+        write!(formatter, "{extensibility} {representation}")
+    }
+}
+
+impl Side {
+    pub(super) fn all(is_writer: bool) -> Vec<Self> {
+        let representations: &[Representation] = match is_writer {
+            true => &Representation::OFFERED,
+            false => &Representation::REQUESTED,
+        };
+        let of = |extensibility| {
+            representations.iter().map(move |&representation| Self {
+                extensibility,
+                representation,
+            })
+        };
+        Extensibility::ALL.into_iter().flat_map(of).collect()
+    }
+}
+
+impl Cell {
+    /// Those of a direction, by isolane's side and then by the peer's.
+    pub(super) fn of(direction: Direction) -> Vec<Self> {
+        let is_ours = direction == Direction::FromIsolane;
+        let cells = Side::all(is_ours).into_iter().flat_map(|ours| {
+            let theirs = Side::all(!is_ours).into_iter();
+            theirs.map(move |theirs| Self {
+                direction,
+                ours,
+                theirs,
+            })
+        });
+        cells.collect()
+    }
+
+    pub(super) fn all() -> Vec<Self> {
+        let mut cells = Self::of(Direction::FromIsolane);
+        cells.extend(Self::of(Direction::ToIsolane));
+        cells
+    }
+
+    /// The name of its topic. The programs know the extensibility of isolane's type by the first word.
+    pub(super) fn topic(self) -> String {
+        let arrow = match self.direction {
+            Direction::FromIsolane => "to",
+            Direction::ToIsolane => "from",
+        };
+        format!(
+            "{}_{}_{arrow}_{}_{}",
+            self.ours.extensibility.word(),
+            self.ours.representation.digits(),
+            self.theirs.extensibility.word(),
+            self.theirs.representation.digits()
+        )
+    }
+
+    /// The argument of a program for its endpoint.
+    pub(super) fn argument(self, is_isolane: bool) -> String {
+        let side = if is_isolane { self.ours } else { self.theirs };
+        let is_writer = is_isolane == (self.direction == Direction::FromIsolane);
+        let kind = if is_writer { 'w' } else { 'r' };
+        format!("{kind}:{}:{}", self.topic(), side.representation.digits())
+    }
+
+    fn writer_and_reader(self) -> (Side, Side) {
+        match self.direction {
+            Direction::FromIsolane => (self.ours, self.theirs),
+            Direction::ToIsolane => (self.theirs, self.ours),
+        }
+    }
+
+    /// What must come of it with a peer.
+    pub(super) fn expected(self, peer: Peer) -> Outcome {
+        if let Some(known) = peer.known(self) {
+            return known;
+        }
+        self.by_the_standards()
+    }
+
+    /// What the standards ask for: representations are matched, and extensibilities are part of the type.
+    pub(super) fn by_the_standards(self) -> Outcome {
+        let (writer, reader) = self.writer_and_reader();
+        if !reader.representation.takes(writer.representation) {
+            return Outcome::NotMatched;
+        }
+        // XCDR1 is the same for both extensibilities.
+        let is_alike = writer.representation == Representation::Xcdr1
+            || writer.extensibility == reader.extensibility;
+        match is_alike {
+            true => Outcome::Delivered,
+            false => Outcome::Refused,
+        }
+    }
+}
+
+impl Outcome {
+    /// As the table has it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::NotMatched => "not matched",
+            Self::Refused => "refused",
+            Self::Impossible(_) => "impossible",
+            Self::Known(Known::OneSided) => "not matched (by isolane)",
+            Self::Known(Known::Silent) => "silent",
+            Self::Known(Known::EndUnread) => "delivered, without the end",
+        }
+    }
+}
+
+/// Samples that every writer writes (`lab/interop/programs/typed.h`).
+const SAMPLES: usize = 3;
+
+/// The lines of programs, by topic.
+#[derive(Default)]
+pub(super) struct Lines(BTreeMap<String, Vec<String>>);
+
+impl Lines {
+    /// Adds what a program printed.
+    pub(super) fn add(&mut self, printed: &str) {
+        // The last line may not have been written to its end.
+        let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        for line in whole.lines() {
+            if let Some((topic, said)) = line.split_once(' ') {
+                self.0.entry(topic.into()).or_default().push(said.into());
+            }
+        }
+    }
+
+    fn of(&self, topic: &str) -> &[String] {
+        self.0.get(topic).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Both sides.
+pub(super) struct Seen {
+    pub(super) ours: Lines,
+    pub(super) theirs: Lines,
+}
+
+/// The sample of a number, as every program prints it.
+fn sample(number: usize) -> String {
+    let value = number as f64 + 0.125;
+    let stamp = 0xffff_ffff_0000_0000_u64 + number as u64;
+    format!(
+        "sample left/3,72623859790382856,axle,0.5+-2.25/{number}/{value}/{stamp}/1,11,a,;2,22,bcd,1.5/,north/\
+         1+9223372036854775808"
+    )
+}
+
+impl Seen {
+    /// Whether both sides printed all that this outcome has, and nothing that it has not. An error is what they printed.
+    pub(super) fn is(&self, cell: Cell, outcome: Outcome) -> Result<(), String> {
+        let topic = cell.topic();
+        let (ours, theirs) = (self.ours.of(&topic), self.theirs.of(&topic));
+        let is_ours = cell.direction == Direction::FromIsolane;
+        let (writer, reader) = match is_ours {
+            true => (ours, theirs),
+            false => (theirs, ours),
+        };
+        let has = |lines: &[String], line: &str| lines.iter().any(|said| said == line);
+        let begins = |lines: &[String], word: &str| lines.iter().any(|it| it.starts_with(word));
+        let are_matched = has(writer, "matched") && has(reader, "matched");
+        let samples = reader.iter().filter(|it| it.starts_with("sample"));
+        let is_silent = are_matched && has(writer, "written") && samples.clone().count() == 0;
+        let are_read = are_matched
+            && samples.cloned().eq((0..SAMPLES).map(sample))
+            && !begins(reader, "rejected")
+            && !begins(reader, "lost");
+        let is_ended = has(reader, "disposed");
+        let is_apart = |side: &[String]| {
+            has(side, "incompatible DATA_REPRESENTATION") && !has(side, "matched")
+        };
+        let holds = match outcome {
+            Outcome::Delivered => are_read && is_ended,
+            Outcome::NotMatched => is_apart(writer) && is_apart(reader),
+            // By the name of the encapsulation where isolane reads.
+            Outcome::Refused if is_ours => is_silent,
+            Outcome::Refused => {
+                let encapsulation = match cell.theirs.extensibility {
+                    Extensibility::Final => "rejected CDR2_LE",
+                    Extensibility::Appendable => "rejected D_CDR2_LE",
+                };
+                is_silent && has(reader, encapsulation)
+            }
+            Outcome::Impossible(_) => begins(theirs, "impossible"),
+            Outcome::Known(Known::OneSided) => is_apart(ours) && !begins(reader, "sample"),
+            Outcome::Known(Known::Silent) => is_silent,
+            Outcome::Known(Known::EndUnread) => are_read && !is_ended,
+        };
+        match holds {
+            true => Ok(()),
+            false => Err(format!("isolane {ours:?}, peer {theirs:?}")),
+        }
+    }
+
+    /// The outcome that a cell must have, if it has, else the one that it has instead; `None`: none of them.
+    pub(super) fn outcome(&self, cell: Cell, expected: Outcome) -> Option<Outcome> {
+        let all = [
+            expected,
+            Outcome::Impossible(""),
+            Outcome::Delivered,
+            Outcome::NotMatched,
+            Outcome::Refused,
+            Outcome::Known(Known::OneSided),
+            Outcome::Known(Known::Silent),
+            Outcome::Known(Known::EndUnread),
+        ];
+        all.into_iter()
+            .find(|&outcome| self.is(cell, outcome).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_matrix_is_the_product_and_each_cell_has_its_own_topic() {
+        let cells = Cell::all();
+        assert_eq!(cells.len(), 2 * 2 * 2 * 3 * 2);
+        let topics: std::collections::BTreeSet<_> = cells.iter().map(|cell| cell.topic()).collect();
+        assert_eq!(topics.len(), cells.len());
+    }
+
+    #[test]
+    fn each_cell_of_one_representation_on_either_side_is_in_ci_with_some_peer() {
+        let is_one = |side: Side| side.representation != Representation::Both;
+        let cells = Cell::all().into_iter();
+        for cell in cells.filter(|cell| is_one(cell.theirs)) {
+            let is_had = |peer: &Peer| !matches!(cell.expected(*peer), Outcome::Impossible(_));
+            assert!(Peer::CI.iter().any(is_had), "{cell:?}");
+        }
+    }
+
+    fn seen(cell: Cell, ours: &[&str], theirs: &[&str]) -> Seen {
+        let lines = |said: &[&str]| {
+            let mut lines = Lines::default();
+            let topic = cell.topic();
+            said.iter()
+                .for_each(|it| lines.add(&format!("{topic} {it}\n")));
+            lines
+        };
+        Seen {
+            ours: lines(ours),
+            theirs: lines(theirs),
+        }
+    }
+
+    #[test]
+    fn an_outcome_takes_the_word_of_both_sides() {
+        let cells = Cell::of(Direction::ToIsolane);
+        let cell = cells[0];
+        let samples: Vec<String> = (0..SAMPLES).map(sample).collect();
+        let read: Vec<&str> = ["matched"]
+            .into_iter()
+            .chain(samples.iter().map(String::as_str))
+            .chain(["disposed"])
+            .collect();
+        let written = ["matched", "written"];
+        let outcome = |ours: &[&str], theirs: &[&str]| {
+            seen(cell, ours, theirs).outcome(cell, Outcome::Delivered)
+        };
+        assert_eq!(outcome(&read, &written), Some(Outcome::Delivered));
+        let end_unread = Some(Outcome::Known(Known::EndUnread));
+        assert_eq!(outcome(&read[..4], &written), end_unread);
+        let [first, rest @ ..] = &read[..] else {
+            panic!()
+        };
+        assert_eq!(
+            outcome(&[&[*first, rest[1]], rest].concat(), &written),
+            None,
+            "one twice"
+        );
+        let incompatible = ["incompatible DATA_REPRESENTATION"];
+        assert_eq!(
+            outcome(&incompatible, &incompatible),
+            Some(Outcome::NotMatched)
+        );
+        let one_sided = outcome(&incompatible, &["matched"]);
+        assert_eq!(one_sided, Some(Outcome::Known(Known::OneSided)));
+        let other = ["matched", "rejected D_CDR2_LE"];
+        assert_ne!(
+            outcome(&other, &written),
+            Some(Outcome::Refused),
+            "its type is final"
+        );
+        let refused = ["matched", "rejected CDR2_LE"];
+        assert_eq!(outcome(&refused, &written), Some(Outcome::Refused));
+        let silent = Some(Outcome::Known(Known::Silent));
+        assert_eq!(outcome(&["matched"], &written), silent);
+        let impossible = outcome(&[], &["impossible Bad Parameter"]);
+        assert_eq!(impossible, Some(Outcome::Impossible("")));
+    }
+
+    #[test]
+    fn a_line_that_is_not_at_its_end_is_not_read() {
+        let mut lines = Lines::default();
+        lines.add("a matched\na sam");
+        assert_eq!(lines.of("a"), ["matched"]);
+    }
+}

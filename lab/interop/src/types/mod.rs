@@ -1,0 +1,399 @@
+//! `cargo xtask types`: one type in each extensibility and representation, with other implementations, both ways.
+//!
+//! The type is nested and keyed, with strings, sequences and members of 8 bytes (`lab/interop/programs/Reading.idl`). A
+//! cell (`cell.rs`) is isolane's extensibility and representation, the peer's, and who writes. All cells of a peer run at
+//! once, each with its own topic, in one network (`Network`): isolane's program is the example `typed` of the package
+//! `isolane`, the peers' are `lab/interop/programs/*/typed.*` (`Peer`). Both sides print what happens to each endpoint,
+//! and what came of a cell is decided by that (`Seen`). Where no sample is taken, `isolane why` must say the reason.
+//! `docs/types.md` has the results of all peers.
+
+mod cell;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use isolane_bench::namespace::Host;
+use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::{Result, command, packages, steps};
+use serde_json::Value;
+
+use super::cell::Loss;
+use super::network::Network;
+use super::program::Program;
+use crate::foreign;
+use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation, Seen, Side};
+
+/// What all cells of a peer may take together.
+const LONGEST_RUN: Duration = Duration::from_secs(25);
+/// How long nothing may come of it where nothing must, once everything else is there.
+const SILENCE: Duration = Duration::from_millis(1_500);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What `cargo xtask types` takes.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Also the peers that `cargo xtask test --system` does not install: Cyclone DDS 11 (from PyPI) and Dust DDS (from
+    /// crates.io), which are downloaded
+    #[arg(long)]
+    all: bool,
+}
+
+/// The command: builds the programs, runs the cells, prints the tables, says whether none failed.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    if !packages::is_root() {
+        return Err("types needs root: it makes network namespaces".into());
+    }
+    let peers = match arguments.all {
+        true => &Peer::ALL[..],
+        false => &Peer::CI[..],
+    };
+    let (passed, failed) = run_peers(&Metadata::read()?, peers)?;
+    eprintln!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+/// The same as a step of `cargo xtask test --all`; each cell counts.
+pub fn step(metadata: &Metadata) -> Result<steps::Outcome> {
+    let (passed, failed) = run_peers(metadata, &Peer::CI)?;
+    Ok(steps::Outcome::Counted { passed, failed })
+}
+
+/// How many cells passed and failed.
+fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
+    // The tests have built both, with the same features.
+    let mut build = cargo();
+    build.args([
+        "build",
+        "--workspace",
+        "--bin",
+        "isolane",
+        "--example",
+        "typed",
+    ]);
+    command::run(&mut build)?;
+    let programs = metadata.target_directory.join("debug");
+    let (mut passed, mut failed) = (0, 0);
+    for &peer in peers {
+        let installed = peer
+            .install(metadata)
+            .map_err(|error| format!("{peer:?} cannot be had: {error}"))?;
+        let folder = metadata.target_directory.join("interop/types/output");
+        let (seen, answers, account) = run_all(peer, &installed, &programs, &folder)?;
+        eprint!("{}", tables(peer, &installed.identity, &seen));
+        let failures: Vec<String> = Cell::all()
+            .into_iter()
+            .filter_map(|cell| failure(peer, cell, &seen))
+            .chain(answers.iter().filter_map(|answer| answer.clone().err()))
+            .collect();
+        for failure in &failures {
+            eprintln!("FAIL {}: {failure}", installed.identity);
+        }
+        if !failures.is_empty() {
+            eprint!("{account}");
+        }
+        passed += Cell::all().len() + answers.len() - failures.len();
+        failed += failures.len();
+    }
+    Ok((passed, failed))
+}
+
+/// What there is to say against what came of a cell.
+fn failure(peer: Peer, cell: Cell, seen: &Seen) -> Option<String> {
+    let expected = cell.expected(peer);
+    let error = seen.is(cell, expected).err()?;
+    let word = expected.word();
+    Some(format!("{}: not {word}, but {error}", cell.topic()))
+}
+
+/// What `isolane why` must say of a cell, asked on isolane's host; an error is what it says instead.
+type Answer = std::result::Result<(), String>;
+
+/// Asks `isolane why` about a topic of which no sample is taken.
+fn ask_why(network: &Network, isolane: &Path, cell: Cell) -> Result<Answer> {
+    let mut why = Command::new(isolane);
+    why.args(["why", &cell.topic(), "--json", "-", "--seconds", "1"]);
+    why.arg("--no-other-domains");
+    let output = network.command(Host::A, why).output()?;
+    let answer = serde_json::from_slice::<Value>(&output.stdout)
+        .map_err(|error| format!("isolane why: {error}"))?;
+    let said = answer["reasons"].to_string();
+    let words = match cell.direction {
+        Direction::ToIsolane => ["\"encapsulation\"", "D_CDR2_LE"],
+        Direction::FromIsolane => ["\"match\"", "final or appendable is unknown"],
+    };
+    Ok(match words.iter().all(|word| said.contains(word)) {
+        true => Ok(()),
+        false => Err(format!("isolane why {}: {said}", cell.topic())),
+    })
+}
+
+/// Runs all cells of a peer, until all is as it must be, or for as long as that may take; what the programs printed,
+/// what `isolane why` says, and how the programs were called.
+fn run_all(
+    peer: Peer,
+    installed: &Installed,
+    programs: &Path,
+    folder: &Path,
+) -> Result<(Seen, Vec<Answer>, String)> {
+    fs::create_dir_all(folder)?;
+    let network = Network::new(Loss::None)?;
+    let start = |host, mut command: Command, cells: &[Cell], name: &str| {
+        command.args(cells.iter().map(|cell| cell.argument(host == Host::A)));
+        Program::start(network.command(host, command), &folder.join(name))
+    };
+    let mut theirs = Vec::new();
+    for extensibility in Extensibility::ALL {
+        let mut cells = Cell::all();
+        cells.retain(|cell| cell.theirs.extensibility == extensibility);
+        let command = installed.command(extensibility);
+        theirs.push(start(Host::B, command, &cells, extensibility.word())?);
+    }
+    let typed = Command::new(programs.join("examples/typed"));
+    let mut ours = start(Host::A, typed, &Cell::all(), "isolane")?;
+
+    let look = |ours: &Program, theirs: &[Program]| -> Result<Seen> {
+        let mut seen = Seen {
+            ours: Lines::default(),
+            theirs: Lines::default(),
+        };
+        seen.ours.add(&ours.printed()?);
+        for program in theirs {
+            seen.theirs.add(&program.printed()?);
+        }
+        Ok(seen)
+    };
+    let is_done = |seen: &Seen| {
+        let cells = Cell::all();
+        cells
+            .into_iter()
+            .all(|cell| failure(peer, cell, seen).is_none())
+    };
+    let begin = Instant::now();
+    while !is_done(&look(&ours, &theirs)?) && begin.elapsed() < LONGEST_RUN {
+        thread::sleep(LOOK);
+    }
+    thread::sleep(SILENCE);
+    let seen = look(&ours, &theirs)?;
+    // One of each way to which nothing is delivered: a final type here, an appendable one there.
+    let is_asked = |cell: &Cell| {
+        cell.ours.extensibility == Extensibility::Final && cell.expected(peer) == Outcome::Refused
+    };
+    let mut answers = Vec::new();
+    for direction in [Direction::FromIsolane, Direction::ToIsolane] {
+        let refused = Cell::of(direction).into_iter().find(is_asked);
+        if let Some(cell) = refused {
+            answers.push(ask_why(&network, &programs.join("isolane"), cell)?);
+        }
+    }
+    let mut account = String::new();
+    for program in theirs.iter_mut().chain([&mut ours]) {
+        program.stop()?;
+        account += &program.account();
+    }
+    network.finish()?;
+    Ok((seen, answers, account))
+}
+
+/// What came of all cells, a table for each direction.
+fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
+    let mut text = String::new();
+    for direction in [Direction::FromIsolane, Direction::ToIsolane] {
+        let (is_ours, way) = match direction {
+            Direction::FromIsolane => (true, "isolane writes, the peer reads"),
+            Direction::ToIsolane => (false, "the peer writes, isolane reads"),
+        };
+        let (rows, columns) = (Side::all(is_ours), Side::all(!is_ours));
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n{identity}, {way}\n\n| isolane \\ peer |");
+        for column in &columns {
+            let _ = write!(text, " {column} |");
+        }
+        let _ = writeln!(text, "\n|{}", " --- |".repeat(columns.len() + 1));
+        for ours in rows {
+            let _ = write!(text, "| {ours} |");
+            for &theirs in &columns {
+                let cell = Cell {
+                    direction,
+                    ours,
+                    theirs,
+                };
+                let word = seen
+                    .outcome(cell, cell.expected(peer))
+                    .map_or("other", Outcome::word);
+                let _ = write!(text, " {word} |");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Version of Cyclone DDS that is had as a Python package.
+const CYCLONEDDS_PYTHON: &str = "11.0.1";
+/// Version in the manifest of the program for Dust DDS.
+const DUSTDDS: &str = "0.16.0";
+
+/// An implementation of DDS, in one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    CycloneDds,
+    FastDds,
+    CycloneDdsPython,
+    DustDds,
+}
+
+/// A peer as this machine has it.
+struct Installed {
+    /// Name and version.
+    identity: String,
+    programs: [Vec<PathBuf>; 2],
+}
+
+impl Installed {
+    /// The command of the program whose type has an extensibility, without endpoints.
+    fn command(&self, extensibility: Extensibility) -> Command {
+        let [program, arguments @ ..] = &self.programs[extensibility as usize][..] else {
+            unreachable!("each has a program");
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    }
+}
+
+impl Peer {
+    /// Those that `cargo xtask test --system` installs for other steps, too.
+    const CI: [Self; 2] = [Self::CycloneDds, Self::FastDds];
+    const ALL: [Self; 4] = [
+        Self::CycloneDds,
+        Self::FastDds,
+        Self::CycloneDdsPython,
+        Self::DustDds,
+    ];
+
+    /// What comes of a cell otherwise than by the standards.
+    fn known(self, cell: Cell) -> Option<Outcome> {
+        let theirs = cell.theirs;
+        let is_appendable = theirs.extensibility == Extensibility::Appendable;
+        let has_xcdr1 = theirs.representation != Representation::Xcdr2;
+        let is_read = cell.direction == Direction::FromIsolane;
+        let by_the_standards = cell.by_the_standards();
+        match self {
+            Self::CycloneDds if is_appendable && has_xcdr1 => Some(Outcome::Impossible(
+                "appendable types are in XCDR2 only: dds_create_topic, Bad Parameter",
+            )),
+            // It reads the key of an appendable type without DHEADERs, as it writes it.
+            Self::CycloneDds
+                if is_read && is_appendable && by_the_standards == Outcome::Delivered =>
+            {
+                Some(Outcome::Known(Known::EndUnread))
+            }
+            Self::FastDds if theirs.representation != Representation::Xcdr1 => {
+                Some(Outcome::Impossible("Fast CDR 1.0 has no XCDR2"))
+            }
+            Self::FastDds if by_the_standards == Outcome::NotMatched => {
+                Some(Outcome::Known(Known::OneSided))
+            }
+            // Its endpoints are created and match, and XCDR1 of an appendable type is neither written nor read.
+            Self::CycloneDdsPython
+                if is_appendable && has_xcdr1 && by_the_standards == Outcome::Delivered =>
+            {
+                let sends_xcdr2 = cell.ours.representation == Representation::Xcdr2;
+                match is_read {
+                    true if sends_xcdr2 => None,
+                    true => Some(Outcome::Known(Known::Silent)),
+                    false => Some(Outcome::Impossible(
+                        "appendable types are in XCDR2 only: dds_write, Bad Parameter",
+                    )),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Gets it and builds its programs under `target/interop/types`.
+    fn install(self, metadata: &Metadata) -> Result<Installed> {
+        let sources = metadata.workspace_root.join("lab/interop/programs");
+        let folder = metadata.target_directory.join("interop/types");
+        match self {
+            Self::CycloneDds => {
+                let build = |option: &str, name: &str| {
+                    foreign::build_cyclonedds(
+                        &sources.join("cyclonedds/typed.c"),
+                        &sources.join("Reading.idl"),
+                        &["-D", option],
+                        &folder.join("cyclonedds").join(name),
+                    )
+                };
+                Ok(Installed {
+                    identity: identity("cyclonedds", foreign::CYCLONEDDS)?,
+                    programs: [
+                        vec![build("FINAL", "final")?],
+                        vec![build("APPENDABLE", "appendable")?],
+                    ],
+                })
+            }
+            Self::FastDds => {
+                let program = foreign::build_fastdds(
+                    &sources.join("fastdds/typed.cpp"),
+                    &folder.join("fastdds"),
+                )?;
+                Ok(Installed {
+                    identity: identity("fastdds", foreign::FASTDDS)?,
+                    programs: [vec![program.clone()], vec![program]],
+                })
+            }
+            Self::CycloneDdsPython => {
+                let python = virtual_environment(&folder.join("python"))?;
+                let script = sources.join("cyclonedds/typed.py");
+                let of = |word: &str| vec![python.clone(), script.clone(), word.into()];
+                Ok(Installed {
+                    identity: format!("cyclonedds {CYCLONEDDS_PYTHON}"),
+                    programs: [of("final"), of("appendable")],
+                })
+            }
+            Self::DustDds => {
+                let target = folder.join("dustdds");
+                let mut build = cargo();
+                build.args(["build", "--locked", "--manifest-path"]);
+                build.arg(sources.join("dustdds/Cargo.toml"));
+                build.arg("--target-dir").arg(&target);
+                command::run(&mut build)?;
+                let of = |word: &str| vec![target.join("debug/typed"), word.into()];
+                Ok(Installed {
+                    identity: format!("dustdds {DUSTDDS}"),
+                    programs: [of("final"), of("appendable")],
+                })
+            }
+        }
+    }
+}
+
+/// The name and the version of a Debian package.
+fn identity(name: &str, package: &str) -> Result<String> {
+    match packages::version(package)? {
+        Some(version) => Ok(format!("{name} {}", foreign::upstream(&version))),
+        None => Err(format!(
+            "{package} is not installed: `cargo xtask test --system` as root does it"
+        )
+        .into()),
+    }
+}
+
+/// Makes a Python environment with Cyclone DDS in it, once; returns its interpreter.
+fn virtual_environment(folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("bin/python");
+    let requirement = format!("cyclonedds=={CYCLONEDDS_PYTHON}");
+    let marker = folder.join(&requirement);
+    if !marker.exists() {
+        command::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", &requirement]);
+        command::run(&mut pip)?;
+        fs::write(marker, "")?;
+    }
+    Ok(python)
+}

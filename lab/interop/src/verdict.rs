@@ -1,0 +1,611 @@
+//! Whether what the subscriber printed is what its cell asks for. All rules stand here.
+//!
+//! The publisher counts its samples: 0, 1, 2, ..., and after a restart from [`RESTARTED_FROM`] on. It
+//! writes until the subscriber has had plenty of them, then ends the instance as the cell says, stays
+//! a little, and leaves. So "all" means all it says it has written, and a **stretch** is what one life
+//! of the subscriber got from one life of the publisher: one, or two when the peer was restarted.
+//!
+//! *Always*: in each stretch at least one sample, none twice, in order, none that was not written; the
+//! stretch of the earlier publisher first.
+//!
+//! *Best effort*: no more than that; a late joiner gets no history, also under TRANSIENT_LOCAL.
+//!
+//! *Reliable*: no sample is missing within a stretch. It begins with sample 0: a VOLATILE publisher
+//! begins only when the subscriber is matched, and under TRANSIENT_LOCAL a late joiner gets the
+//! history. The exception is a VOLATILE subscriber that was restarted: it must get all that is written
+//! after the publisher has matched it. It may hear, at the address of its former life, some of what
+//! was written before; of that it may miss any, since nothing of it is repaired. So it begins
+//! anywhere, and if a sample is missing, [`UNBROKEN`] follow without. The stretch ends with the last
+//! sample written, unless its subscriber or its publisher was killed: then it ends anywhere, since
+//! nobody can repair what a dead publisher has not sent.
+//!
+//! *The end of the instance* must be seen while the publisher is still there, once, behind the last
+//! sample, and be the right one: disposed is NOT_ALIVE_DISPOSED, unregistered is
+//! NOT_ALIVE_NO_WRITERS (after a restart of the publisher: once its former life's lease is over,
+//! since two writers are known until then). The end is sent once: of a best-effort publisher on a
+//! cable that loses frames it may be lost, but not be another one. Without an end the instance stays
+//! alive. That the publisher leaves unregisters: then NOT_ALIVE_NO_WRITERS may follow, or, if it was
+//! disposed, NOT_ALIVE_DISPOSED again; never another one. Between the two lives of a publisher the
+//! instance may be without writers; a sample makes it alive again.
+//!
+//! *The lane*, where isolane has one, carries more than half of the datagrams of the topic's level: what
+//! finds no neighbour yet, or does not fit a frame, goes by a socket.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::cell::{Cell, Durability, End, Life, Loss, Reliability, Role};
+use super::printed::{Carried, Event, State, events, number};
+use super::side::RESTARTED_FROM;
+
+/// Samples without a missing one that show that a subscriber is matched: a quarter of a second's.
+const UNBROKEN: usize = 50;
+
+/// What a run left behind, or has so far.
+pub(super) struct Observed<'a> {
+    /// What each life of the subscriber printed.
+    pub(super) printed: &'a [String],
+    /// Changes the publisher (its last life) has written; `None` while it has not said so.
+    pub(super) changes_written: Option<u32>,
+    /// How much of the last output, in bytes, was there while the publisher was there, too.
+    pub(super) bytes_before_leaving: usize,
+}
+
+/// What arrived where a cell passes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    /// Samples in each stretch.
+    pub(super) samples: Vec<usize>,
+    /// How the instance ended before the publisher left.
+    pub(super) end: Option<State>,
+}
+
+/// What arrived; an error when the cell fails, or is not over yet, with what is wrong.
+pub(super) fn judge(cell: Cell, observed: &Observed<'_>) -> Result<Received, String> {
+    let written = samples_written(cell, observed)?;
+    let (mut samples, mut end) = (Vec::new(), None);
+    for (life, printed) in observed.printed.iter().enumerate() {
+        let events = events(printed)?;
+        samples.extend(judge_samples(cell, life, written, &events)?);
+        let is_last = life + 1 == observed.printed.len();
+        let before_leaving = match is_last {
+            true => printed.get(..observed.bytes_before_leaving),
+            false => None,
+        };
+        let seen = self::events(before_leaving.unwrap_or(printed))?.len();
+        end = judge_ends(cell, &events, seen, is_last)?;
+    }
+    Ok(Received { samples, end })
+}
+
+impl fmt::Display for Received {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.samples.iter().map(usize::to_string);
+        let counts = counts.collect::<Vec<_>>().join(" + ");
+        match self.end {
+            None => write!(formatter, "{counts} samples"),
+            Some(state) => write!(formatter, "{counts} samples, {}", state.word()),
+        }
+    }
+}
+
+/// How many samples the publisher's last life wrote: the end of an instance is a change, no sample.
+fn samples_written(cell: Cell, observed: &Observed<'_>) -> Result<u32, String> {
+    let changes = observed
+        .changes_written
+        .ok_or("the publisher has not said how many samples it wrote")?;
+    Ok(changes.saturating_sub(u32::from(cell.end != End::None)))
+}
+
+/// The samples one life of the subscriber printed; how many there are in each stretch.
+fn judge_samples(
+    cell: Cell,
+    subscriber_life: usize,
+    written: u32,
+    events: &[Event],
+) -> Result<Vec<usize>, String> {
+    let numbers = events.iter().copied().filter_map(number);
+    let numbers = numbers.collect::<Vec<_>>();
+    if let Some(pair) = numbers.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(format!("sample {} came after {}", pair[1], pair[0]));
+    }
+    let mut counts = Vec::new();
+    let mut rest = &numbers[..];
+    for stretch in stretches(cell, subscriber_life, written) {
+        let beyond = |number: &u32| !stretch.numbers.contains(number);
+        let (part, others) = rest.split_at(rest.iter().position(beyond).unwrap_or(rest.len()));
+        stretch.judge(cell.reliability, part)?;
+        counts.push(part.len());
+        rest = others;
+    }
+    match rest.first() {
+        None => Ok(counts),
+        Some(stray) => Err(format!("sample {stray} came, of {written} written")),
+    }
+}
+
+/// What one life of the subscriber gets from one life of the publisher.
+struct Stretch {
+    /// What was written; of a publisher that was killed, all it may have.
+    numbers: Range<u32>,
+    /// Under reliability the first one must be there.
+    from_start: bool,
+    /// Under reliability the last one must be there.
+    to_end: bool,
+}
+
+/// The samples behind the last one that is missing.
+pub(super) fn unbroken(numbers: &[u32]) -> &[u32] {
+    let broken = numbers.windows(2).rposition(|pair| pair[0] + 1 != pair[1]);
+    &numbers[broken.map_or(0, |index| index + 1)..]
+}
+
+/// The stretches of a life of the subscriber.
+fn stretches(cell: Cell, subscriber_life: usize, written: u32) -> Vec<Stretch> {
+    let again = RESTARTED_FROM..RESTARTED_FROM.saturating_add(written);
+    if cell.restarts(Role::Publisher) {
+        let killed = Stretch {
+            numbers: 0..RESTARTED_FROM,
+            from_start: true,
+            to_end: false,
+        };
+        let restarted = Stretch {
+            numbers: again,
+            from_start: true,
+            to_end: true,
+        };
+        return vec![killed, restarted];
+    }
+    let first_life = subscriber_life == 0;
+    vec![Stretch {
+        numbers: 0..written,
+        from_start: first_life || cell.durability == Durability::TransientLocal,
+        to_end: !first_life || cell.life == Life::Whole,
+    }]
+}
+
+impl Stretch {
+    /// `part` is in order, and within what was written.
+    fn judge(&self, reliability: Reliability, part: &[u32]) -> Result<(), String> {
+        let Range { start, end } = self.numbers;
+        let (Some(&first), Some(&last)) = (part.first(), part.last()) else {
+            return Err(format!("no sample from {start} on, of {}", end - start));
+        };
+        if reliability == Reliability::BestEffort {
+            return Ok(());
+        }
+        let begins_anywhere = !self.from_start && unbroken(part).len() >= UNBROKEN;
+        let part = if begins_anywhere {
+            unbroken(part)
+        } else {
+            part
+        };
+        let gap = part.windows(2).find(|pair| pair[0] + 1 != pair[1]);
+        let missing = match gap {
+            _ if self.from_start && first != start => Some(start),
+            Some(gap) => Some(gap[0] + 1),
+            None if self.to_end && last + 1 != end => Some(last + 1),
+            None => None,
+        };
+        match missing {
+            None => Ok(()),
+            Some(missing) => Err(format!(
+                "{} samples of {}; the first one missing is {missing}",
+                part.len(),
+                end - start
+            )),
+        }
+    }
+}
+
+/// The ends of the instance that one life of the subscriber printed, the first `seen` events while
+/// the publisher was still there; the one it ended with before the publisher left.
+fn judge_ends(
+    cell: Cell,
+    events: &[Event],
+    seen: usize,
+    is_last: bool,
+) -> Result<Option<State>, String> {
+    let last_sample = events.iter().rposition(|event| number(*event).is_some());
+    let (early, late) = events.split_at(last_sample.map_or(0, |index| index + 1));
+    if let Some(state) = early_end(cell, early) {
+        return Err(format!("{} before the last sample", state.word()));
+    }
+    let ends = late.iter().copied().filter_map(state).collect::<Vec<_>>();
+    let (before, after) = ends.split_at(seen.saturating_sub(early.len()).min(ends.len()));
+    let (required, allowed_after): (Option<State>, &[State]) = match cell.end {
+        _ if !is_last => (None, &[]),
+        End::None => (None, &[State::NoWriters]),
+        End::Unregister => (Some(State::NoWriters), &[State::NoWriters]),
+        End::Dispose if before.is_empty() => {
+            (Some(State::Disposed), &[State::Disposed, State::NoWriters])
+        }
+        End::Dispose => (Some(State::Disposed), &[State::Disposed]),
+    };
+    let may_be_lost = cell.reliability == Reliability::BestEffort && cell.loss != Loss::None;
+    match (required, before) {
+        (None, []) => {}
+        (Some(_), []) if may_be_lost => {}
+        (Some(required), []) => {
+            return Err(format!("no {} before the publisher left", required.word()));
+        }
+        (Some(required), [state]) if *state == required => {}
+        (_, states) => return Err(format!("the instance's end came as {}", words(states))),
+    }
+    match after.iter().find(|state| !allowed_after.contains(state)) {
+        None => Ok(before.last().copied()),
+        Some(_) => Err(format!("after the publisher left: {}", words(after))),
+    }
+}
+
+/// An end of the instance before a sample: only between the lives of a publisher there may be one.
+fn early_end(cell: Cell, early: &[Event]) -> Option<State> {
+    let between_lives = |index: usize| {
+        let before = early[..index]
+            .iter()
+            .copied()
+            .filter_map(number)
+            .next_back();
+        let after = early[index..].iter().copied().find_map(number);
+        cell.restarts(Role::Publisher)
+            && before.is_some_and(|number| number < RESTARTED_FROM)
+            && after.is_some_and(|number| number >= RESTARTED_FROM)
+    };
+    let ends = early.iter().enumerate();
+    ends.filter_map(|(index, event)| Some((index, state(*event)?)))
+        .find(|&(index, state)| state != State::NoWriters || !between_lives(index))
+        .map(|(_, state)| state)
+}
+
+fn state(event: Event) -> Option<State> {
+    match event {
+        Event::Sample(_) => None,
+        Event::Ended(state) => Some(state),
+    }
+}
+
+/// How much of what isolane received, or sent, went by its lane, out of what it said.
+pub(super) fn judge_lane(cell: Cell, said: &str) -> Result<String, String> {
+    let carried = Carried::of(said).ok_or("isolane has not said what went by its lane")?;
+    let (by_lane, all, verb) = match cell.peer_role {
+        Role::Publisher => (carried.received_by_lane, carried.received, "received"),
+        Role::Subscriber => (carried.sent_by_lane, carried.sent, "sent"),
+    };
+    let account = format!("{by_lane} of {all} datagrams {verb} by the lane");
+    match by_lane * 2 > all {
+        true => Ok(account),
+        false => Err(format!("only {account}")),
+    }
+}
+
+fn words(states: &[State]) -> String {
+    let words = states.iter().map(|state| state.word()).collect::<Vec<_>>();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Datapath, First, Loss};
+    use crate::side::Peer;
+
+    const DISPOSED: Event = Event::Ended(State::Disposed);
+    const NO_WRITERS: Event = Event::Ended(State::NoWriters);
+
+    /// A reliable, VOLATILE cell without end, loss or restart.
+    fn plain() -> Cell {
+        Cell {
+            peer: Peer::CycloneDds,
+            peer_role: Role::Publisher,
+            datapath: Datapath::Udp,
+            reliability: Reliability::Reliable,
+            durability: Durability::Volatile,
+            end: End::None,
+            first: First::Publisher,
+            life: Life::Whole,
+            loss: Loss::None,
+        }
+    }
+
+    fn best_effort() -> Cell {
+        Cell {
+            reliability: Reliability::BestEffort,
+            ..plain()
+        }
+    }
+
+    fn ending(end: End) -> Cell {
+        Cell { end, ..plain() }
+    }
+
+    fn restarted(peer_role: Role) -> Cell {
+        Cell {
+            peer_role,
+            life: Life::Restarted,
+            ..plain()
+        }
+    }
+
+    fn samples(numbers: impl IntoIterator<Item = u32>) -> Vec<Event> {
+        numbers.into_iter().map(Event::Sample).collect()
+    }
+
+    fn again(numbers: impl IntoIterator<Item = u32>) -> Vec<Event> {
+        samples(numbers.into_iter().map(|number| RESTARTED_FROM + number))
+    }
+
+    fn text(events: &[Event]) -> String {
+        let line = |event: &Event| match event {
+            Event::Sample(x) => format!("Square     BLUE       {x:03} {x:03} [20]\n"),
+            Event::Ended(state) => {
+                format!("Square     BLUE       {}_INSTANCE_STATE\n", state.word())
+            }
+        };
+        events.iter().map(line).collect()
+    }
+
+    /// Judges what the lives of a subscriber printed, of four samples written; of the last life, `after`
+    /// came when the publisher had left.
+    fn judge_lives(cell: Cell, lives: &[&[Event]], after: &[Event]) -> Result<Received, String> {
+        let mut printed = lives.iter().map(|life| text(life)).collect::<Vec<_>>();
+        let last = printed.last_mut().expect("a subscriber has a life");
+        let bytes_before_leaving = last.len();
+        last.push_str(&text(after));
+        let observed = Observed {
+            printed: &printed,
+            changes_written: Some(4 + u32::from(cell.end != End::None)),
+            bytes_before_leaving,
+        };
+        judge(cell, &observed)
+    }
+
+    fn judge_life(cell: Cell, events: &[Event]) -> Result<Received, String> {
+        judge_lives(cell, &[events], &[])
+    }
+
+    #[test]
+    fn best_effort_passes_with_one_sample() {
+        assert!(judge_life(best_effort(), &samples([2])).is_ok());
+        assert!(judge_life(best_effort(), &[]).is_err());
+    }
+
+    #[test]
+    fn reliable_passes_with_all_samples_only() {
+        assert!(judge_life(plain(), &samples(0..4)).is_ok());
+        for (numbers, missing) in [(&[1, 2, 3][..], 0), (&[0, 1, 3], 2), (&[0, 1, 2], 3)] {
+            assert_eq!(
+                judge_life(plain(), &samples(numbers.iter().copied())).unwrap_err(),
+                format!("3 samples of 4; the first one missing is {missing}")
+            );
+        }
+        assert!(judge_life(plain(), &[]).is_err());
+    }
+
+    #[test]
+    fn a_sample_twice_or_out_of_order_fails() {
+        for numbers in [&[0, 1, 1, 2, 3][..], &[0, 2, 1, 3], &[0, 1, 2, 3, 0]] {
+            for cell in [best_effort(), plain()] {
+                let events = samples(numbers.iter().copied());
+                assert!(judge_life(cell, &events).is_err(), "{numbers:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_nobody_wrote_fails() {
+        for cell in [best_effort(), plain()] {
+            assert!(judge_life(cell, &samples(0..5)).is_err());
+            assert!(judge_life(cell, &[samples(0..4), again([0])].concat()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_publisher_that_says_nothing_fails() {
+        let observed = Observed {
+            printed: &[text(&samples(0..4))],
+            changes_written: None,
+            bytes_before_leaving: 0,
+        };
+        assert!(judge(plain(), &observed).is_err());
+    }
+
+    #[test]
+    fn the_right_end_passes() {
+        for (end, state) in [(End::Dispose, DISPOSED), (End::Unregister, NO_WRITERS)] {
+            let events = [samples(0..4), vec![state]].concat();
+            let received = judge_life(ending(end), &events).unwrap();
+            assert_eq!(received.samples, [4]);
+            assert_eq!(received.end.map(Event::Ended), Some(state));
+            assert!(judge_lives(ending(end), &[&events], &[state]).is_ok());
+        }
+        assert!(judge_lives(plain(), &[&samples(0..4)], &[NO_WRITERS]).is_ok());
+    }
+
+    #[test]
+    fn a_wrong_end_fails() {
+        let all = || samples(0..4);
+        for (end, states) in [
+            (End::Dispose, vec![]),
+            (End::Dispose, vec![NO_WRITERS]),
+            (End::Dispose, vec![DISPOSED, DISPOSED]),
+            (End::Dispose, vec![DISPOSED, NO_WRITERS]),
+            (End::Unregister, vec![]),
+            (End::Unregister, vec![DISPOSED]),
+            (End::None, vec![NO_WRITERS]),
+            (End::None, vec![DISPOSED]),
+        ] {
+            let events = [all(), states.clone()].concat();
+            assert!(
+                judge_life(ending(end), &events).is_err(),
+                "{end:?} {states:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_end_that_comes_with_the_publishers_leaving_is_too_late() {
+        for (end, state) in [(End::Dispose, DISPOSED), (End::Unregister, NO_WRITERS)] {
+            assert!(judge_lives(ending(end), &[&samples(0..4)], &[state]).is_err());
+        }
+    }
+
+    #[test]
+    fn leaving_does_not_change_what_the_end_was() {
+        let disposed = [samples(0..4), vec![DISPOSED]].concat();
+        assert!(judge_lives(ending(End::Dispose), &[&disposed], &[NO_WRITERS]).is_err());
+        let unregistered = [samples(0..4), vec![NO_WRITERS]].concat();
+        assert!(judge_lives(ending(End::Unregister), &[&unregistered], &[DISPOSED]).is_err());
+        assert!(judge_lives(plain(), &[&samples(0..4)], &[DISPOSED]).is_err());
+    }
+
+    #[test]
+    fn an_end_between_samples_fails() {
+        for state in [DISPOSED, NO_WRITERS] {
+            let events = [samples(0..2), vec![state], samples(2..4)].concat();
+            assert!(judge_life(plain(), &events).is_err());
+            assert!(judge_life(best_effort(), &events).is_err());
+        }
+    }
+
+    #[test]
+    fn only_on_a_cable_that_loses_frames_may_a_best_effort_end_be_lost() {
+        let cell = |reliability, loss| Cell {
+            reliability,
+            loss,
+            ..ending(End::Dispose)
+        };
+        let lossy = cell(Reliability::BestEffort, Loss::OnePercent);
+        assert!(judge_life(lossy, &samples(0..4)).is_ok());
+        assert!(judge_lives(lossy, &[&samples(0..4)], &[NO_WRITERS]).is_ok());
+        let wrong = [samples(0..4), vec![NO_WRITERS]].concat();
+        assert!(judge_life(lossy, &wrong).is_err());
+        for strict in [
+            cell(Reliability::BestEffort, Loss::None),
+            cell(Reliability::Reliable, Loss::TenPercent),
+        ] {
+            assert!(judge_life(strict, &samples(0..4)).is_err());
+        }
+    }
+
+    #[test]
+    fn after_a_restart_of_the_publisher_all_of_its_second_life_arrives() {
+        let cell = restarted(Role::Publisher);
+        let passes =
+            |first: Vec<Event>, second| judge_life(cell, &[first, second].concat()).is_ok();
+        assert!(passes(samples(0..2), again(0..4)));
+        assert!(!passes(samples(0..2), vec![]));
+        assert!(!passes(vec![], again(0..4)));
+        assert!(!passes(samples([0, 2]), again(0..4)));
+        assert!(!passes(samples(1..3), again(0..4)));
+        assert!(!passes(samples(0..2), again(1..4)));
+        assert!(!passes(samples(0..2), again(0..3)));
+        assert!(!passes(samples(0..2), again(0..5)));
+        assert!(!passes(again(0..4), samples(0..2)));
+    }
+
+    #[test]
+    fn between_the_lives_of_a_publisher_there_may_be_no_writer() {
+        let cell = restarted(Role::Publisher);
+        let judge = |parts: [Vec<Event>; 3]| judge_life(cell, &parts.concat());
+        assert!(judge([samples(0..2), vec![NO_WRITERS], again(0..4)]).is_ok());
+        assert!(judge([samples(0..2), vec![DISPOSED], again(0..4)]).is_err());
+        // The former life's lease ends, but the instance has a writer again.
+        let within = [samples(0..2), again(0..1), vec![NO_WRITERS], again(1..4)];
+        assert!(judge_life(cell, &within.concat()).is_err());
+        assert!(judge([samples(0..2), again(0..4), vec![NO_WRITERS]]).is_err());
+    }
+
+    #[test]
+    fn after_a_restart_of_a_volatile_subscriber_nothing_is_missing_from_its_match_on() {
+        let cell = restarted(Role::Subscriber);
+        let judge = |first: &[Event], second: &[Event]| judge_lives(cell, &[first, second], &[]);
+        assert!(judge(&samples(0..2), &samples(2..4)).is_ok());
+        assert!(judge(&samples(0..2), &samples([3])).is_ok());
+        assert!(judge(&samples(0..2), &[]).is_err());
+        assert!(judge(&samples(0..2), &samples([1, 3])).is_err());
+        assert!(judge(&samples(0..2), &samples([1, 2])).is_err());
+        assert!(judge(&samples([1]), &samples(2..4)).is_err());
+        assert!(judge(&samples([0, 2]), &samples(2..4)).is_err());
+        assert!(judge(&[], &samples(2..4)).is_err());
+    }
+
+    #[test]
+    fn what_a_restarted_volatile_subscriber_overhears_may_have_holes_but_not_what_follows() {
+        let passes = |cell, second: Vec<u32>| {
+            let observed = Observed {
+                printed: &[text(&samples(0..2)), text(&samples(second))],
+                changes_written: Some(200),
+                bytes_before_leaving: usize::MAX,
+            };
+            judge(cell, &observed).is_ok()
+        };
+        let holes_then = |from| {
+            [10, 12, 15]
+                .into_iter()
+                .chain(from..200)
+                .collect::<Vec<_>>()
+        };
+        let volatile = restarted(Role::Subscriber);
+        assert!(passes(volatile, holes_then(100)));
+        assert!(passes(volatile, holes_then(150)));
+        assert!(!passes(volatile, holes_then(151)));
+        let mut ends_early = holes_then(100);
+        ends_early.pop();
+        assert!(!passes(volatile, ends_early));
+        let transient_local = Cell {
+            durability: Durability::TransientLocal,
+            ..volatile
+        };
+        assert!(!passes(transient_local, holes_then(100)));
+        assert!(passes(transient_local, (0..200).collect()));
+    }
+
+    #[test]
+    fn after_a_restart_of_a_transient_local_subscriber_it_gets_the_history_again() {
+        let cell = Cell {
+            durability: Durability::TransientLocal,
+            ..restarted(Role::Subscriber)
+        };
+        let judge = |second: &[Event]| judge_lives(cell, &[&samples(0..2), second], &[]);
+        assert!(judge(&samples(0..4)).is_ok());
+        assert!(judge(&samples(2..4)).is_err());
+    }
+
+    #[test]
+    fn a_late_best_effort_joiner_needs_no_history() {
+        let cell = Cell {
+            durability: Durability::TransientLocal,
+            ..best_effort()
+        };
+        assert!(judge_life(cell, &samples(2..4)).is_ok());
+    }
+
+    #[test]
+    fn a_subscriber_that_was_killed_saw_no_end() {
+        let cell = Cell {
+            end: End::Dispose,
+            ..restarted(Role::Subscriber)
+        };
+        let last = [samples(2..4), vec![DISPOSED]].concat();
+        assert!(judge_lives(cell, &[&samples(0..2), &last], &[]).is_ok());
+        let early = [samples(0..2), vec![DISPOSED]].concat();
+        assert!(judge_lives(cell, &[&early, &last], &[]).is_err());
+    }
+
+    #[test]
+    fn a_lane_that_carried_little_is_none() {
+        let said = |by_lane: u32| {
+            format!(
+                "level 0: received 20 of 20; sent 9 of 9; {by_lane} received_by_lane, 9 sent_by_lane\n"
+            )
+        };
+        assert!(judge_lane(plain(), &said(11)).is_ok());
+        assert!(judge_lane(plain(), &said(10)).is_err());
+        let sends = Cell {
+            peer_role: Role::Subscriber,
+            ..plain()
+        };
+        assert!(judge_lane(sends, &said(0)).is_ok());
+        assert!(judge_lane(plain(), "193 written").is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! The system packages that the tests need beside Rust, by their Debian names.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use crate::steps::Outcome;
+use crate::{Result, command};
+
+/// Every package, with what needs it.
+const NEEDED: &[(&str, &str)] = &[
+    ("iproute2", "network namespaces: `ip`"),
+    (
+        "ethtool",
+        "tests of lanes: switches a test device's checksums",
+    ),
+    ("cyclonedds-dev", "interop: the peer Cyclone DDS"),
+    ("cyclonedds-tools", "interop: its type compiler, `idlc`"),
+    ("libfastrtps-dev", "interop: the peer Fast DDS"),
+    ("g++", "interop: compiles the peers' programs"),
+    ("chromium", "the demo's page is opened and looked at"),
+    (
+        "clang-16",
+        "the classifier's object is built and compared: its compiler",
+    ),
+    ("llvm-16", "the classifier's object: `llvm-strip`"),
+    (
+        "binutils",
+        "the testbed's machines: `strip` makes their programs small",
+    ),
+    (
+        "xz-utils",
+        "the testbed's machines: their kernel's modules are packed with `xz`",
+    ),
+    ("strace", "tests that count system calls"),
+    ("valgrind", "tests that count instructions and copies"),
+];
+
+/// Installs what is missing; without the rights to, says how to and leaves it to the steps that
+/// follow to fail or be left out.
+pub fn install_missing() -> Result<Outcome> {
+    let missing = match missing() {
+        Ok(missing) => names(&missing),
+        // Not a Debian: whoever looks after the machine knows what the packages are called there.
+        Err(_) => {
+            let needed = names(NEEDED).join(" ");
+            return Ok(Outcome::LeftOut(format!("no dpkg here; needed: {needed}")));
+        }
+    };
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    for (name, purpose) in NEEDED.iter().filter(|(name, _)| missing.contains(name)) {
+        eprintln!("{name} is not installed ({purpose})");
+    }
+    if !is_root() {
+        let list = missing.join(" ");
+        let line = format!("sudo apt-get update && sudo apt-get install -y {list}");
+        return Ok(Outcome::LeftOut(format!("run `{line}`")));
+    }
+    command::run(apt_get().arg("update"))?;
+    let mut install = apt_get();
+    install.args(["install", "-y", "--no-install-recommends"]);
+    command::run(install.args(missing))?;
+    Ok(Outcome::Passed)
+}
+
+/// The version of an installed package, `None` when it is not installed.
+pub fn version(package: &str) -> Result<Option<String>> {
+    Ok(query("${Version}", &[package])?.pop())
+}
+
+/// Namespaces and packages both need it.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn names(packages: &[(&'static str, &'static str)]) -> Vec<&'static str> {
+    packages.iter().map(|(name, _)| *name).collect()
+}
+
+fn missing() -> Result<Vec<(&'static str, &'static str)>> {
+    let installed = query("${Package}", &names(NEEDED))?
+        .into_iter()
+        .collect::<BTreeSet<_>>();
+    Ok(NEEDED
+        .iter()
+        .copied()
+        .filter(|(name, _)| !installed.contains(*name))
+        .collect())
+}
+
+/// One field of each of these packages that is installed. `dpkg-query` fails when one of them is
+/// unknown and lists the others all the same, so its exit status says nothing.
+fn query(field: &str, packages: &[&str]) -> Result<Vec<String>> {
+    let mut query = Command::new("dpkg-query");
+    query
+        .arg("--show")
+        .arg(format!("--showformat=${{db:Status-Status}} {field}\\n"))
+        .args(packages);
+    let output = query
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|error| command::cannot_start(&query, &error))?;
+    Ok(String::from_utf8(output.stdout)?
+        .lines()
+        .filter_map(|line| line.strip_prefix("installed "))
+        .map(str::to_owned)
+        .collect())
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").arg("-q");
+    command
+}

@@ -1,0 +1,466 @@
+//! A guest's file system: our programs, a few of Debian's, the libraries they need, and the kernel modules of its
+//! devices, numbered in the order in which they are loaded.
+//!
+//! ELF files name the libraries and modules they need. The archive has the `newc` form of cpio, which the kernel unpacks
+//! as its first file system (Documentation/driver-api/early-userspace/buffer-format.rst): an entry is a head of
+//! hexadecimal numbers, a name, and contents, the latter two padded to four bytes.
+//!
+//! The same tree gives the same bytes: entries are sorted, times and owners are 0. A guest's behaviour depends on where
+//! things lie in its memory, and is to be repeated to the bit.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use isolane_support::{Result, command};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSection, elf};
+
+use super::packages::Packages;
+
+/// Modules of what guests have; those that they need come with them.
+const MODULES: [&str; 2] = ["igb", "sch_mqprio"];
+
+/// Debian's programs, where its packages have them.
+const TOOLS: [&str; 6] = [
+    "usr/bin/ip",
+    "usr/bin/ss",
+    "usr/sbin/tc",
+    "usr/sbin/ethtool",
+    "usr/bin/chrt",
+    "usr/bin/setpriv",
+];
+
+/// Where programs are looked for.
+const PROGRAMS: &str = "usr/bin";
+/// Where libraries are.
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+/// Where the first process finds modules.
+pub(super) const MODULES_FOLDER: &str = "modules";
+/// Folders that something is mounted on.
+const MOUNTED: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
+/// How many modules may need each other; a chain that is longer is a circle.
+const MAX_MODULES: usize = 100;
+
+/// Makes the archive. `first` becomes `/init`, `programs` are found by their names.
+pub(super) fn make(packages: &Packages, first: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut image = Image {
+        tree: Tree::default(),
+        tools: packages.tools(),
+    };
+    for folder in MOUNTED {
+        image.tree.folder(folder);
+    }
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        image.tree.folder(&format!("usr/{name}"));
+        image.tree.link(name, &format!("usr/{name}"));
+    }
+    image.program("init", read(first)?)?;
+    for program in programs {
+        let name = name_of(program);
+        image.program(&format!("{PROGRAMS}/{name}"), read(program)?)?;
+    }
+    for tool in TOOLS.map(Path::new) {
+        let bytes = read(&packages.tools().join(tool))?;
+        image.program(&format!("{PROGRAMS}/{}", name_of(tool)), bytes)?;
+    }
+    for (number, (name, bytes)) in modules(&packages.modules())?.into_iter().enumerate() {
+        let path = format!("{MODULES_FOLDER}/{number:02}-{name}.ko");
+        image.tree.file(&path, bytes);
+    }
+    Ok(image.tree.archive())
+}
+
+struct Image {
+    tree: Tree,
+    /// The root that libraries are taken from.
+    tools: PathBuf,
+}
+
+impl Image {
+    /// A program with its loader and all libraries.
+    fn program(&mut self, path: &str, bytes: Vec<u8>) -> Result<()> {
+        let needs = needs(&bytes).map_err(|error| format!("{path}: {error}"))?;
+        self.tree.program(path, bytes);
+        if let Some(loader) = &needs.loader {
+            // `/lib64` is a link to where packages have it.
+            let place = format!("usr/{}", loader.trim_start_matches('/'));
+            if !self.tree.has(&place) {
+                let bytes = read(&self.tools.join(&place))?;
+                self.tree.program(&place, bytes);
+            }
+        }
+        self.libraries(path, &needs.libraries)
+    }
+
+    fn libraries(&mut self, of: &str, names: &[String]) -> Result<()> {
+        for name in names {
+            let place = format!("{LIBRARIES}/{name}");
+            if self.tree.has(&place) || name.starts_with("ld-linux") {
+                continue;
+            }
+            let bytes = read(&self.tools.join(&place))
+                .map_err(|error| format!("{of} needs the library {name}: {error}"))?;
+            let needs = needs(&bytes)?;
+            self.tree.file(&place, bytes);
+            self.libraries(&place, &needs.libraries)?;
+        }
+        Ok(())
+    }
+}
+
+/// All modules that are wanted, each behind those that it needs.
+fn modules(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut files = BTreeMap::new();
+    list_modules(folder, &mut files)?;
+    let mut ordered = Vec::new();
+    for module in MODULES {
+        add_module(module, &files, &mut ordered)?;
+    }
+    Ok(ordered)
+}
+
+fn add_module(
+    name: &str,
+    files: &BTreeMap<String, PathBuf>,
+    ordered: &mut Vec<(String, Vec<u8>)>,
+) -> Result<()> {
+    if ordered.iter().any(|(other, _)| other == name) {
+        return Ok(());
+    }
+    if ordered.len() >= MAX_MODULES {
+        return Err(format!("more than {MAX_MODULES} kernel modules need each other").into());
+    }
+    let Some(file) = files.get(&in_file_names(name)) else {
+        return Err(
+            format!("the kernel has no module {name}: is another one packaged now?").into(),
+        );
+    };
+    let bytes = unpacked(file)?;
+    for before in modules_before(&bytes)? {
+        add_module(&before, files, ordered)?;
+    }
+    ordered.push((name.to_owned(), bytes));
+    Ok(())
+}
+
+/// `i2c-algo-bit` and `i2c_algo_bit` are one module.
+fn in_file_names(module: &str) -> String {
+    module.replace('-', "_")
+}
+
+/// All modules below a folder, by name.
+fn list_modules(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            list_modules(&entry.path(), files)?;
+        } else if let Some((name, _)) = name_of(&entry.path()).split_once(".ko") {
+            files.insert(in_file_names(name), entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// A module as the kernel takes it.
+fn unpacked(file: &Path) -> Result<Vec<u8>> {
+    if file.extension().is_some_and(|extension| extension == "xz") {
+        command::output(
+            Command::new("xz")
+                .args(["--decompress", "--stdout"])
+                .arg(file),
+        )
+    } else {
+        read(file)
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()).into())
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    Folder,
+    File { contents: Vec<u8>, mode: u32 },
+    Link { target: String },
+}
+
+/// A tree that becomes an archive.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: BTreeMap<String, Node>,
+}
+
+/// Types of inodes, as `stat` has them (inode(7)).
+const FOLDER: u32 = 0o040_000;
+const FILE: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
+/// The part of a mode that is the type.
+const TYPE: u32 = 0o170_000;
+
+/// What ends an archive.
+const TRAILER: &str = "TRAILER!!!";
+
+impl Tree {
+    /// A folder, and those it is in.
+    pub(super) fn folder(&mut self, path: &str) {
+        let parents = path.match_indices('/').map(|(end, _)| &path[..end]);
+        for folder in parents.chain([path]) {
+            self.nodes.entry(folder.to_owned()).or_insert(Node::Folder);
+        }
+    }
+
+    /// A file that everybody may read, in its folder.
+    pub(super) fn file(&mut self, path: &str, contents: Vec<u8>) {
+        self.put(path, contents, 0o644);
+    }
+
+    /// A program, in its folder.
+    pub(super) fn program(&mut self, path: &str, contents: Vec<u8>) {
+        self.put(path, contents, 0o755);
+    }
+
+    /// A symbolic link, in its folder.
+    pub(super) fn link(&mut self, path: &str, target: &str) {
+        self.folder_of(path);
+        let target = target.to_owned();
+        self.nodes.insert(path.to_owned(), Node::Link { target });
+    }
+
+    /// Whether there is something at that path.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.nodes.contains_key(path)
+    }
+
+    fn put(&mut self, path: &str, contents: Vec<u8>, mode: u32) {
+        self.folder_of(path);
+        let node = Node::File { contents, mode };
+        self.nodes.insert(path.to_owned(), node);
+    }
+
+    fn folder_of(&mut self, path: &str) {
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            self.folder(folder);
+        }
+    }
+
+    /// The archive.
+    pub(super) fn archive(&self) -> Vec<u8> {
+        let mut archive = Vec::new();
+        for (inode, (path, node)) in (1..).zip(&self.nodes) {
+            let (mode, contents) = match node {
+                Node::Folder => (FOLDER | 0o755, &[][..]),
+                Node::File { contents, mode } => (FILE | mode, &contents[..]),
+                Node::Link { target } => (LINK | 0o777, target.as_bytes()),
+            };
+            append(&mut archive, inode, mode, path, contents);
+        }
+        append(&mut archive, 0, 0, TRAILER, &[]);
+        archive
+    }
+}
+
+/// One entry.
+fn append(archive: &mut Vec<u8>, inode: usize, mode: u32, path: &str, contents: &[u8]) {
+    let is_folder = mode & TYPE == FOLDER;
+    let links = if is_folder { 2 } else { 1 };
+    let fields: [usize; 13] = [
+        inode,
+        mode as usize,
+        0, // owner
+        0, // group
+        links,
+        0, // time of change
+        contents.len(),
+        0, // the device it is on, major and minor
+        0,
+        0, // the device it is, major and minor
+        0,
+        path.len() + 1,
+        0, // checksum, of another form
+    ];
+    archive.extend_from_slice(b"070701");
+    for field in fields {
+        archive.extend_from_slice(format!("{field:08x}").as_bytes());
+    }
+    archive.extend_from_slice(path.as_bytes());
+    archive.push(0);
+    pad(archive);
+    archive.extend_from_slice(contents);
+    pad(archive);
+}
+
+fn pad(archive: &mut Vec<u8>) {
+    archive.resize(archive.len().next_multiple_of(4), 0);
+}
+
+/// What a program or library takes to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// The path of its loader; libraries have none.
+    pub(super) loader: Option<String>,
+    /// Names of libraries, in the order they are searched for.
+    pub(super) libraries: Vec<String>,
+}
+
+/// What a program or library needs. A static program needs nothing.
+pub(super) fn needs(bytes: &[u8]) -> Result<Needs> {
+    let file = ElfFile64::<LittleEndian>::parse(bytes)?;
+    let (header, endian) = (file.elf_header(), file.endian());
+    let segments = header.program_headers(endian, bytes)?;
+    let mut needs = Needs::default();
+    for segment in segments {
+        if let Some(loader) = segment.interpreter(endian, bytes)? {
+            needs.loader = Some(String::from_utf8(loader.to_vec())?);
+        }
+    }
+    let sections = header.sections(endian, bytes)?;
+    let Some((entries, strings)) = sections.dynamic(endian, bytes)? else {
+        return Ok(needs);
+    };
+    let strings = sections.strings(endian, bytes, strings)?;
+    for entry in entries {
+        if entry.tag(endian) == elf::DT_NEEDED {
+            let name = entry.string(endian, strings)?;
+            needs.libraries.push(String::from_utf8(name.to_vec())?);
+        }
+    }
+    Ok(needs)
+}
+
+/// The modules that a kernel module needs to be loaded before it.
+pub(super) fn modules_before(module: &[u8]) -> Result<Vec<String>> {
+    let file = ElfFile64::<LittleEndian>::parse(module)?;
+    let section = file
+        .section_by_name(".modinfo")
+        .ok_or("no kernel module: it has no section .modinfo")?;
+    Ok(depends(section.data()?))
+}
+
+/// The list behind `depends=` in a module's information, which is made of texts that end with zeros.
+fn depends(information: &[u8]) -> Vec<String> {
+    let texts = information.split(|&byte| byte == 0);
+    let lists = texts.filter_map(|text| text.strip_prefix(b"depends="));
+    let names = lists.flat_map(|list| list.split(|&byte| byte == b','));
+    names
+        .filter(|name| !name.is_empty())
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_found_however_its_name_is_written() {
+        let folder = std::env::temp_dir().join(format!("isolane-modules-{}", std::process::id()));
+        fs::create_dir_all(folder.join("net")).unwrap();
+        fs::write(folder.join("net/i2c-algo-bit.ko.xz"), "").unwrap();
+        fs::write(folder.join("modules.order"), "").unwrap();
+        let mut files = BTreeMap::new();
+        list_modules(&folder, &mut files).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(files.len(), 1);
+        assert!(files.contains_key(&in_file_names("i2c-algo-bit")));
+        assert!(add_module("igb", &files, &mut Vec::new()).is_err());
+    }
+
+    /// What another reader would make of it: mode, name and contents of each entry.
+    fn entries(mut archive: &[u8]) -> Vec<(u32, String, Vec<u8>)> {
+        let mut entries = Vec::new();
+        loop {
+            assert_eq!(&archive[..6], b"070701");
+            let field = |number: usize| {
+                let text = std::str::from_utf8(&archive[6 + number * 8..][..8]).unwrap();
+                usize::from_str_radix(text, 16).unwrap()
+            };
+            let (mode, length, name_length) = (field(1), field(6), field(11));
+            let name_end = 110 + name_length - 1;
+            let name = String::from_utf8(archive[110..name_end].to_vec()).unwrap();
+            assert_eq!(archive[name_end], 0, "names end with a zero");
+            let start = (110 + name_length).next_multiple_of(4);
+            let contents = archive[start..][..length].to_vec();
+            archive = &archive[(start + length).next_multiple_of(4)..];
+            if name == TRAILER {
+                assert!(archive.is_empty());
+                return entries;
+            }
+            entries.push((mode as u32, name, contents));
+        }
+    }
+
+    #[test]
+    fn what_was_put_in_comes_out_with_its_folders_before_it() {
+        let mut tree = Tree::default();
+        tree.program("usr/bin/isolane", b"program".to_vec());
+        tree.file("modules/0.ko", vec![7; 5]);
+        tree.link("bin", "usr/bin");
+        let entries = entries(&tree.archive());
+        let expected: [(u32, &str, &[u8]); 6] = [
+            (0o120_777, "bin", b"usr/bin"),
+            (0o040_755, "modules", b""),
+            (0o100_644, "modules/0.ko", &[7; 5]),
+            (0o040_755, "usr", b""),
+            (0o040_755, "usr/bin", b""),
+            (0o100_755, "usr/bin/isolane", b"program"),
+        ];
+        assert_eq!(entries.len(), expected.len());
+        for (entry, (mode, path, contents)) in entries.iter().zip(expected) {
+            assert_eq!(entry, &(mode, path.to_owned(), contents.to_vec()));
+        }
+    }
+
+    #[test]
+    fn the_same_tree_gives_the_same_bytes_in_whatever_order_it_was_made() {
+        let make = |paths: [&str; 2]| {
+            let mut tree = Tree::default();
+            for path in paths {
+                tree.file(path, path.as_bytes().to_vec());
+            }
+            tree.archive()
+        };
+        assert_eq!(make(["a/b", "c"]), make(["c", "a/b"]));
+    }
+
+    #[test]
+    fn an_entry_begins_on_a_multiple_of_four_bytes() {
+        for length in 0..5 {
+            let mut tree = Tree::default();
+            tree.file("x", vec![1; length]);
+            let archive = tree.archive();
+            assert_eq!(archive.len() % 4, 0);
+            assert_eq!(entries(&archive)[0].2.len(), length);
+        }
+    }
+
+    #[test]
+    fn this_program_needs_the_c_library_and_a_loader() {
+        let program = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let needs = needs(&program).unwrap();
+        assert!(needs.libraries.iter().any(|name| name == "libc.so.6"));
+        assert!(needs.loader.is_some_and(|loader| loader.starts_with('/')));
+    }
+
+    #[test]
+    fn what_is_no_program_is_an_error() {
+        assert!(needs(b"#!/bin/sh").is_err());
+        assert!(modules_before(&[]).is_err());
+    }
+
+    #[test]
+    fn a_module_lists_what_comes_before_it() {
+        let information = b"license=GPL\0depends=dca,i2c-algo-bit\0name=igb\0";
+        assert_eq!(depends(information), ["dca", "i2c-algo-bit"]);
+        assert!(depends(b"license=GPL\0depends=\0").is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! `cargo xtask testbed SCENARIO`: isolane in machines that are emulated, with a kernel and with network
+//! devices that the machine it is developed on need not have.
+//!
+//! ```text
+//!   packages.rs    Debian's packages, unpacked into a folder
+//!   initramfs.rs   programs, libraries, modules -> a cpio archive
+//!   guest.rs       the emulator's command line, a boot, a result
+//!   inside/        what the guest's first process does
+//!   scenario/      what is shown so, outside and inside
+//! ```
+//!
+//! Guests have no way out: their devices are on a hub inside the emulator, or joined to another guest's
+//! through a socket of the file system. docs/testbed.md says what is shown, and what cannot be.
+
+mod guest;
+mod initramfs;
+pub mod inside;
+mod packages;
+mod scenario;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use isolane_support::steps::Outcome;
+use isolane_support::workspace::{Metadata, build_commands};
+use isolane_support::{Result, command, json};
+use serde::Serialize;
+
+use guest::Machine;
+use packages::Packages;
+
+/// What `cargo xtask testbed` takes.
+#[derive(Args)]
+pub struct Arguments {
+    /// What to run
+    #[arg(required_unless_present = "list")]
+    scenario: Option<String>,
+    /// List the scenarios
+    #[arg(long)]
+    list: bool,
+    /// How many seeds, where a scenario depends on one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
+    /// The first of them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    first_seed: u64,
+    /// Write what guests told there; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Keep what guests wrote, and say where
+    #[arg(long)]
+    keep: bool,
+}
+
+/// The scenario that is a step of `cargo xtask test --all`.
+const IN_STEP: &str = "brief";
+
+/// What a scenario has at hand.
+pub(crate) struct Bench {
+    machine: Machine,
+    seeds: u64,
+    first_seed: u64,
+    json: Option<PathBuf>,
+}
+
+impl Bench {
+    /// Writes what guests told where it was asked for.
+    fn report(&self, result: &impl Serialize) -> Result<()> {
+        match &self.json {
+            Some(file) => json::write(result, file),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A short version, as a step of `cargo xtask test --all`: the commands are built.
+pub fn step(metadata: &Metadata) -> Result<Outcome> {
+    let packages = match Packages::fetch(&folder(metadata)) {
+        Ok(packages) => packages,
+        // What may not be left out is a failure there.
+        Err(error) => return Ok(Outcome::LeftOut(error.to_string())),
+    };
+    let bench = Bench {
+        machine: machine(metadata, packages)?,
+        seeds: 1,
+        first_seed: 1,
+        json: Some(metadata.target_directory.join("testbed.json")),
+    };
+    let shown = (scenario::named(IN_STEP)?.run)(&bench);
+    let is_shown = matches!(shown, Ok(true));
+    if is_shown {
+        fs::remove_dir_all(&bench.machine.folder)?;
+    }
+    match shown? {
+        true => Ok(Outcome::Passed),
+        false => Ok(Outcome::Failed(format!(
+            "`cargo xtask testbed {IN_STEP}` has faults"
+        ))),
+    }
+}
+
+/// The command.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    let Some(name) = arguments.scenario.as_deref().filter(|_| !arguments.list) else {
+        for scenario in scenario::ALL {
+            println!("{:6} {}", scenario.name, scenario.shows);
+        }
+        return Ok(true);
+    };
+    let scenario = scenario::named(name)?;
+    let metadata = Metadata::read()?;
+    let packages = Packages::fetch(&folder(&metadata))?;
+    command::run(&mut build_commands())?;
+    let bench = Bench {
+        machine: machine(&metadata, packages)?,
+        seeds: arguments.seeds,
+        first_seed: arguments.first_seed,
+        json: arguments.json.clone(),
+    };
+    let shown = (scenario.run)(&bench);
+    let folder = &bench.machine.folder;
+    match arguments.keep || !matches!(shown, Ok(true)) {
+        true => eprintln!("what guests wrote is in {}", folder.display()),
+        false => fs::remove_dir_all(folder)?,
+    }
+    shown
+}
+
+/// What is fetched, and fetched once.
+fn folder(metadata: &Metadata) -> PathBuf {
+    metadata.target_directory.join("testbed")
+}
+
+/// The initramfs of this version, in a folder of this run.
+fn machine(metadata: &Metadata, packages: Packages) -> Result<Machine> {
+    let run = format!("run-{}", std::process::id());
+    let folder = folder(metadata).join(run);
+    fs::create_dir_all(&folder)?;
+    let first = stripped(&std::env::current_exe()?, &folder.join("init"))?;
+    let isolane = stripped(&metadata.isolane(), &folder.join("isolane"))?;
+    let archive = initramfs::make(&packages, &first, &[isolane])?;
+    let initramfs = folder.join("initramfs");
+    fs::write(&initramfs, archive)?;
+    Ok(Machine {
+        packages,
+        initramfs,
+        folder,
+    })
+}
+
+/// A program without what only debuggers read: most of its size, which a guest would hold in memory.
+fn stripped(program: &Path, copy: &Path) -> Result<PathBuf> {
+    command::run(Command::new("strip").arg("-o").arg(copy).arg(program))?;
+    Ok(copy.to_owned())
+}

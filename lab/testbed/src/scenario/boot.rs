@@ -1,0 +1,140 @@
+//! `boot`: a guest comes up, has the kernel and the devices that the other scenarios need, and isolane's
+//! doctor runs there.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
+use isolane_support::Result;
+use serde_json::{Value, json};
+
+use super::Scenario;
+use crate::Bench;
+use crate::guest::{Guest, Network, Time};
+use crate::inside::{appeared, tools};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "boot",
+    shows: "a guest has an RT kernel and two igb devices, and `isolane doctor` runs there",
+    run,
+    inside,
+};
+
+/// The driver of the devices.
+const DRIVER: &str = "igb";
+
+fn run(bench: &Bench) -> Result<bool> {
+    let guest = Guest {
+        name: "boot".into(),
+        task: vec![SCENARIO.name.into()],
+        time: Time::Counted {
+            seed: bench.first_seed,
+        },
+        network: Network::Hub { devices: 2 },
+        processors: 1,
+        patience: Duration::from_secs(120),
+    };
+    let told = guest.run(&bench.machine)?;
+    eprintln!("kernel    {}", told["kernel"].as_str().unwrap_or("-"));
+    for device in told["devices"].as_array().into_iter().flatten() {
+        eprintln!("device    {}", device.as_str().unwrap_or("-"));
+    }
+    eprintln!("up after  {} s", told["up_s"]);
+    eprintln!(
+        "lanes     {}",
+        told["classifier"]
+            .as_str()
+            .unwrap_or("the classifier is taken")
+    );
+    let findings = told["doctor"]["findings"].as_array().map_or(0, Vec::len);
+    eprintln!("doctor    {findings} findings");
+    bench.report(&told)?;
+    let faults = faults(&told);
+    for fault in &faults {
+        eprintln!("FAILED: {fault}");
+    }
+    Ok(faults.is_empty())
+}
+
+/// What is not as the other scenarios need it.
+fn faults(told: &Value) -> Vec<&'static str> {
+    let mut faults = Vec::new();
+    if told["is_realtime"] != true {
+        faults.push("the kernel has no PREEMPT_RT");
+    }
+    let devices = told["devices"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_igb = |device: &Value| device.as_str().is_some_and(|text| text.contains(DRIVER));
+    if devices.len() != 2 || !devices.iter().all(is_igb) {
+        faults.push("there are not two devices of the driver igb");
+    }
+    if told["doctor"]["schema"] != "isolane/doctor/1" {
+        faults.push("isolane's doctor has no result");
+    }
+    if !told["classifier"].is_null() {
+        faults.push("the kernel refuses the classifier of lanes");
+    }
+    faults
+}
+
+fn inside(_: &[String]) -> Result<Value> {
+    let mut devices = Vec::new();
+    for device in ["eth0", "eth1"] {
+        appeared(&Path::new("/sys/class/net").join(device))?;
+        let driver = tools::run("ethtool", &format!("--driver {device}"))?;
+        let driver = driver.lines().next().unwrap_or_default().to_owned();
+        let channels = tools::run("ethtool", &format!("--show-channels {device}"))?;
+        let most = channels
+            .lines()
+            .find_map(|line| line.strip_prefix("Combined:"))
+            .unwrap_or_default()
+            .trim();
+        devices.push(format!("{device}, {driver}, up to {most} channels"));
+    }
+    // Its exit code says whether topics would flow as things are: here it is what it found that counts.
+    let mut doctor = tools::program("isolane");
+    doctor.args(["doctor", "--json", "-"]);
+    let doctor = doctor.output()?;
+    let uptime = fs::read_to_string("/proc/uptime")?;
+    Ok(json!({
+        "kernel": fs::read_to_string("/proc/version")?.trim(),
+        "is_realtime": fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1"),
+        "devices": devices,
+        // Why the kernel does not take it.
+        "classifier": Classifier::load(&ClassifierConfig::default()).err().map(|error| error.to_string()),
+        "up_s": uptime.split(' ').next(),
+        "doctor": serde_json::from_slice::<Value>(&doctor.stdout)?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_without_what_others_need_has_faults() {
+        let told = json!({
+            "is_realtime": true,
+            "devices": ["eth0, driver: igb, up to 8 channels", "eth1, driver: igb, up to 8 channels"],
+            "doctor": {"schema": "isolane/doctor/1"},
+            "classifier": null,
+        });
+        assert!(faults(&told).is_empty());
+        let with = |key: &str, value: Value| {
+            let mut told = told.clone();
+            told[key] = value;
+            faults(&told).len()
+        };
+        assert_eq!(with("is_realtime", json!(false)), 1);
+        assert_eq!(with("devices", json!(["eth0, driver: igb"])), 1);
+        assert_eq!(
+            with(
+                "devices",
+                json!(["eth0, driver: e1000e", "eth1, driver: igb"])
+            ),
+            1
+        );
+        assert_eq!(with("doctor", json!(null)), 1);
+        assert_eq!(with("classifier", json!("Invalid argument")), 1);
+    }
+}

@@ -1,0 +1,137 @@
+//! `facts`: what isolane knows of a guest, as a recording that plans are tested with.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_support::Result;
+use serde_json::{Value, json};
+
+use super::Scenario;
+use crate::Bench;
+use crate::guest::{Guest, Network, Time};
+use crate::inside::{appeared, tools};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "facts",
+    shows: "records the facts of a guest with two processors and an igb device with two queues",
+    run,
+    inside,
+};
+
+/// Where a recording says what it is: it stands in the head of every plan of it.
+const ORIGIN: &str = "recorded: an emulated machine of the testbed (cargo xtask testbed facts), an Intel 82576 as QEMU models \
+                      it, and PREEMPT_RT";
+const INTERFACE: &str = "eth0";
+/// Interrupts of each way of each queue, and the device's own.
+const INTERRUPTS: usize = 5;
+/// How long the link may take to come up.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(50);
+
+fn run(bench: &Bench) -> Result<bool> {
+    let guest = Guest {
+        name: SCENARIO.name.into(),
+        task: vec![SCENARIO.name.into()],
+        time: Time::Real {
+            seed: bench.first_seed,
+        },
+        // The other one is at the far end of the link.
+        network: Network::Hub { devices: 2 },
+        processors: 2,
+        patience: Duration::from_secs(240),
+    };
+    let facts = recorded(guest.run(&bench.machine)?);
+    bench.report(&facts)?;
+    let faults = faults(&facts);
+    for fault in &faults {
+        eprintln!("FAILED: {fault}");
+    }
+    Ok(faults.is_empty())
+}
+
+/// The facts, with what they are of.
+fn recorded(mut facts: Value) -> Value {
+    facts["origin"] = json!(ORIGIN);
+    facts["hostname"] = json!("left");
+    // Of this one boot: what is planned with them is for any.
+    facts["boot_id"] = Value::Null;
+    facts
+}
+
+/// What a recording lacks of what plans are to be tested with.
+fn faults(facts: &Value) -> Vec<&'static str> {
+    let mut faults = Vec::new();
+    let devices = facts["devices"].as_array().map_or(&[][..], Vec::as_slice);
+    let device = devices.iter().find(|it| it["interface"] == INTERFACE);
+    let Some(device) = device.filter(|device| device["driver"] == "igb") else {
+        return vec!["there is no device of the driver igb"];
+    };
+    let interrupts = device["interrupts"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    if interrupts.len() != INTERRUPTS {
+        faults.push("its interrupts are not those of two queues each way");
+    }
+    if interrupts.iter().any(|it| it["thread"].is_null()) {
+        faults.push("an interrupt has no thread: is this a kernel with PREEMPT_RT?");
+    }
+    if facts["cores"]["online"] != json!([0, 1]) {
+        faults.push("there are not two processors");
+    }
+    faults
+}
+
+fn inside(_: &[String]) -> Result<Value> {
+    appeared(&Path::new("/sys/class/net").join(INTERFACE))?;
+    for line in [
+        format!("address add 10.0.0.1/24 dev {INTERFACE}"),
+        format!("link set {INTERFACE} up"),
+        "link set eth1 up".to_owned(),
+    ] {
+        tools::run("ip", &line)?;
+    }
+    let begin = Instant::now();
+    while !tools::run("ip", &format!("link show {INTERFACE}"))?.contains("LOWER_UP") {
+        if begin.elapsed() > PATIENCE {
+            return Err("the link does not come up".into());
+        }
+        thread::sleep(LOOK);
+    }
+    let mut doctor = tools::program("isolane");
+    doctor.args(["doctor", "--facts", "--json", "-"]);
+    Ok(serde_json::from_slice(&doctor.output()?.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_says_what_it_is_and_lacks_nothing_that_plans_are_tested_with() {
+        let interrupt = json!({"name": "eth0-rx-0", "thread": ["irq/27-eth0-rx-0", 50]});
+        let told = json!({
+            "origin": "probed",
+            "boot_id": "0123",
+            "cores": {"online": [0, 1]},
+            "devices": [{"interface": "eth0", "driver": "igb", "interrupts": vec![interrupt; 5]}],
+        });
+        let facts = recorded(told);
+        assert!(
+            facts["origin"]
+                .as_str()
+                .is_some_and(|it| it.contains("emulated"))
+        );
+        assert!(facts["boot_id"].is_null());
+        assert!(faults(&facts).is_empty());
+        let with = |place: &str, value: Value| {
+            let mut facts = facts.clone();
+            *facts.pointer_mut(place).expect("a place") = value;
+            faults(&facts).len()
+        };
+        assert_eq!(with("/devices/0/driver", json!("e1000e")), 1);
+        assert_eq!(with("/devices/0/interrupts/4/thread", Value::Null), 1);
+        assert_eq!(with("/devices/0/interrupts", json!([])), 1);
+        assert_eq!(with("/cores/online", json!([0])), 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! Scenarios: what guests do, and how what they bring back is judged. Each has a part outside, which starts
+//! guests, and one inside, which a guest's first process calls.
+
+mod boot;
+mod facts;
+mod pair;
+mod paper;
+mod tune;
+
+use isolane_support::Result;
+use serde_json::Value;
+
+use super::Bench;
+
+/// A scenario.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// What it shows, in a line.
+    pub(super) shows: &'static str,
+    /// Outside: whether it showed that. Prints its table.
+    pub(super) run: fn(&Bench) -> Result<bool>,
+    /// Inside a guest, with the words behind its name.
+    inside: fn(&[String]) -> Result<Value>,
+}
+
+/// All.
+pub(super) const ALL: &[Scenario] = &[
+    boot::SCENARIO,
+    facts::SCENARIO,
+    pair::SCENARIO,
+    paper::SCENARIO,
+    paper::IN_BRIEF,
+    paper::ABLATION,
+    paper::TRACED,
+    tune::SCENARIO,
+];
+
+/// The one of that name.
+pub(super) fn named(name: &str) -> Result<&'static Scenario> {
+    let found = ALL.iter().find(|scenario| scenario.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|scenario| scenario.name).collect();
+        format!(
+            "there is no scenario `{name}`: there are {}",
+            names.join(", ")
+        )
+        .into()
+    })
+}
+
+/// A guest's task.
+pub(super) fn inside(task: &[String]) -> Result<Value> {
+    let (name, rest) = task.split_first().ok_or("a guest without a task")?;
+    (named(name)?.inside)(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_is_found_by_its_name_and_others_are_named_with_the_error() {
+        for scenario in ALL {
+            assert_eq!(named(scenario.name).unwrap().shows, scenario.shows);
+        }
+        let Err(error) = named("none") else {
+            panic!("there is no such scenario")
+        };
+        assert!(error.to_string().contains("boot"));
+        assert!(inside(&[]).is_err());
+    }
+}

@@ -1,0 +1,243 @@
+//! `paper`: the scenario of paper 000 in a machine whose every instruction takes the same time. Two hosts,
+//! each with a device on one hub, share the guest's one processor; round trips of critical samples are measured by
+//! sockets and by lanes, without and beside a flood each way and a busy loop, all in one boot.
+//!
+//! The same seed gives the same samples, to the bit: each is run twice, and both are compared whole.
+
+mod ablation;
+mod cell;
+mod trace;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::scenario::rtt::{self, Config};
+use isolane_support::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Scenario;
+use crate::Bench;
+use crate::guest::{Guest, Network, Time};
+use crate::inside::tools::{self, Counters};
+use crate::inside::{appeared, never_rest};
+pub(super) use ablation::SCENARIO as ABLATION;
+use ablation::in_host;
+use cell::{Cell, Extent};
+pub(super) use trace::SCENARIO as TRACED;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "paper",
+    shows: "what a flood and a busy loop do to round trips by sockets and by lanes, to the bit",
+    run,
+    inside,
+};
+
+/// The same, as short as a check of all checks may be.
+pub(super) const IN_BRIEF: Scenario = Scenario {
+    name: "brief",
+    shows: "the same, a second of the three cells that are compared in the end",
+    run: run_in_brief,
+    inside,
+};
+
+/// A boot takes two to four minutes of a processor: on a machine that does much else, many times that.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// What came of a seed.
+#[derive(Debug, Serialize)]
+struct Seed {
+    seed: u64,
+    /// Whether a second boot told exactly the same.
+    is_repeatable: bool,
+    cells: Vec<cell::Result>,
+}
+
+/// What a guest tells.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Boot {
+    cells: Vec<cell::Result>,
+}
+
+fn run(bench: &Bench) -> Result<bool> {
+    measured(bench, Extent::Whole)
+}
+
+/// A few seconds of the cells that are compared in the end.
+fn run_in_brief(bench: &Bench) -> Result<bool> {
+    measured(bench, Extent::Brief)
+}
+
+fn measured(bench: &Bench, extent: Extent) -> Result<bool> {
+    let mut seeds = Vec::new();
+    let machine = &bench.machine;
+    for seed in bench.first_seed..bench.first_seed + bench.seeds {
+        let start = Instant::now();
+        // At the same time: what a boot does, does not depend on what else the machine does.
+        let guests =
+            ["once", "again"].map(|which| guest(seed, which, &[SCENARIO.name, extent.word()]));
+        let [first, second] = [guests[0].start(machine)?, guests[1].start(machine)?];
+        let (first, second) = (first.finish()?, second.finish()?);
+        let is_repeatable = first == second;
+        let cells = serde_json::from_value::<Boot>(first)?.cells;
+        let seconds = start.elapsed().as_secs();
+        let word = if is_repeatable {
+            "the same twice"
+        } else {
+            "NOT the same twice"
+        };
+        eprintln!("seed {seed}: {word} ({seconds} s)");
+        eprint!("{}", cell::of_seed(&cells));
+        seeds.push(Seed {
+            seed,
+            is_repeatable,
+            cells,
+        });
+    }
+    let summary = cell::Summary::of(&seeds);
+    eprint!("\n{summary}");
+    bench.report(&seeds)?;
+    Ok(summary.is_sound())
+}
+
+/// A guest with the two devices, whose time is counted.
+fn guest(seed: u64, which: &str, task: &[&str]) -> Guest {
+    Guest {
+        name: format!("paper-{seed}-{which}"),
+        task: task.iter().map(|&word| word.to_owned()).collect(),
+        time: Time::Counted { seed },
+        network: Network::Hub { devices: 2 },
+        processors: 1,
+        patience: PATIENCE,
+    }
+}
+
+fn inside(task: &[String]) -> Result<Value> {
+    let extent = Extent::of(task.first().map(String::as_str)).ok_or("an extent is wanted")?;
+    let hosts = hosts()?;
+    let mut cells = Vec::new();
+    let mut is_tuned = false;
+    for cell in extent.cells() {
+        if cell.path.is_tuned() && !is_tuned {
+            for host in Host::BOTH {
+                ablation::apply(&hosts, host, None)?;
+            }
+            is_tuned = true;
+        }
+        let (result, _) = measure_cell(&hosts, cell, extent)?;
+        eprintln!(
+            "{:16} {:5} median {:7.1} p99 {:7.1} p99.9 {:7.1} max {:7.1} lost {} {:?}",
+            cell.path,
+            cell.is_disturbed,
+            result.median_us,
+            result.p99_us,
+            result.p99_9_us,
+            result.max_us,
+            result.run.lost,
+            result.run.invalid,
+        );
+        cells.push(result);
+    }
+    Ok(serde_json::to_value(Boot { cells })?)
+}
+
+/// The ends of round trips are children of the product's own command.
+const PRODUCT: &str = "/usr/bin/isolane";
+/// Its hidden command for them.
+const CHILD: &str = "child";
+/// The same without the right to a real-time priority: an application for which nobody has set up anything.
+const ORDINARY: &str = "/usr/bin/setpriv";
+const WITHOUT_RIGHT: [&str; 2] = ["--bounding-set", "-sys_nice"];
+/// How often the busy loop turns before it looks whether it is over.
+const TURNS_A_LOOK: u32 = 10_000;
+/// The guest's devices, of host A and of host B.
+const DEVICES: [&str; 2] = ["eth0", "eth1"];
+
+/// The two hosts, ready to talk to each other, on a processor that never rests.
+fn hosts() -> Result<Testbed> {
+    never_rest()?;
+    for device in DEVICES {
+        appeared(&Path::new("/sys/class/net").join(device))?;
+    }
+    let hosts = Testbed::of_devices(DEVICES, &TestbedConfig::default())?;
+    wait_for_link(&hosts)?;
+    Ok(hosts)
+}
+
+/// Devices that were just set up have no carrier for a while.
+fn wait_for_link(hosts: &Testbed) -> Result<()> {
+    for host in Host::BOTH {
+        let line = format!("ip link show {}", host.interface());
+        let since = Instant::now();
+        while !in_host(hosts, host, &line)?.contains("LOWER_UP") {
+            if since.elapsed() > Duration::from_secs(10) {
+                return Err(format!("{} has no link", host.interface()).into());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
+}
+
+/// What came of a cell, and its round trips in their order.
+fn measure_cell(hosts: &Testbed, cell: Cell, extent: Extent) -> Result<(cell::Result, Vec<u64>)> {
+    measure(hosts, cell, &cell.config(extent), || {
+        let mut tuned = Host::BOTH.iter().filter(|_| cell.path.is_tuned());
+        tuned.try_for_each(|&host| ablation::order_threads(host))
+    })
+}
+
+/// The same with another configuration; `set_up` when the ends are there.
+fn measure(
+    hosts: &Testbed,
+    cell: Cell,
+    config: &Config,
+    set_up: impl FnOnce() -> Result<()>,
+) -> Result<(cell::Result, Vec<u64>)> {
+    let before = counters(hosts)?;
+    let is_over = AtomicBool::new(false);
+    let outcome = thread::scope(|scope| {
+        if cell.is_disturbed {
+            scope.spawn(|| busy_loop(&is_over));
+        }
+        let outcome = rtt::run_between_prepared_hosts(hosts, &program_of(cell), config, || {
+            set_up().map_err(|error| error.to_string())
+        });
+        is_over.store(true, Ordering::Relaxed);
+        outcome
+    })?;
+    let after = counters(hosts)?;
+    let frames = [0, 1].map(|host| tools::between(&before[host], &after[host]));
+    let rtt_ns = outcome.rtt_ns.clone();
+    Ok((cell::Result::of(cell, outcome, frames), rtt_ns))
+}
+
+/// Takes what time there is, at the ordinary priority, on the one processor that there is. A processor's hint
+/// that it waits would make an emulator wait, and an emulated second last a minute.
+fn busy_loop(is_over: &AtomicBool) {
+    let mut turns = 0_u64;
+    while !is_over.load(Ordering::Relaxed) {
+        for _ in 0..TURNS_A_LOOK {
+            turns = std::hint::black_box(turns + 1);
+        }
+    }
+}
+
+fn counters(hosts: &Testbed) -> Result<[Counters; 2]> {
+    let of = |host: Host| -> Result<Counters> {
+        let line = format!("ethtool --statistics {}", host.interface());
+        Ok(tools::counters(&in_host(hosts, host, &line)?))
+    };
+    Ok([of(Host::A)?, of(Host::B)?])
+}
+
+fn program_of(cell: Cell) -> Program {
+    match cell.path.is_real_time() {
+        true => Program::new(PRODUCT, &[CHILD]),
+        false => Program::new(ORDINARY, &[&WITHOUT_RIGHT[..], &[PRODUCT, CHILD]].concat()),
+    }
+}

@@ -1,0 +1,239 @@
+//! What a guest told, judged.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, SAMPLES, Told};
+use crate::inside::tools::Counters;
+
+/// The queue of everything else.
+const ORDINARY_QUEUE: u32 = 0;
+/// Frames of the kernel's own that leave with the highest priority beside a topic: reports of the multicast groups that
+/// a participant enters and leaves. They are for nobody at the other end, so they are not received.
+const MOST_OF_KERNEL: u64 = 10;
+
+/// Fields of a host's facts.
+pub(super) fn fields(facts: &Value) -> usize {
+    match facts {
+        Value::Object(members) => members.values().map(fields).sum(),
+        Value::Array(items) => items.iter().map(fields).sum(),
+        _ => 1,
+    }
+}
+
+/// Fields that are not the same in both, with what they are.
+pub(super) fn differences(before: &Value, after: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare("", before, after, &mut found);
+    found
+}
+
+fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            let added = new.keys().filter(|key| !old.contains_key(*key));
+            for key in old.keys().chain(added) {
+                let of = |members: &serde_json::Map<String, Value>| {
+                    members.get(key).cloned().unwrap_or(Value::Null)
+                };
+                compare(&format!("{path}/{key}"), &of(old), &of(new), found);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (number, (old, new)) in old.iter().zip(new).enumerate() {
+                compare(&format!("{path}/{number}"), old, new, found);
+            }
+        }
+        _ if before == after => {}
+        _ => found.push(format!("{path}: {before} -> {after}")),
+    }
+}
+
+/// What is not as it should be.
+pub(super) fn faults(told: &Told) -> Vec<String> {
+    let mut faults = Vec::new();
+    for ran in &told.commands {
+        if ran.exit_code != Some(ran.expected) {
+            faults.push(format!(
+                "host {}: `isolane {}` ended with {:?}, not {}: {} {}",
+                ran.host,
+                ran.line,
+                ran.exit_code,
+                ran.expected,
+                ran.said.trim(),
+                ran.printed.trim()
+            ));
+        }
+    }
+    faults.extend(told.crossings.iter().flat_map(landed_elsewhere));
+    for difference in &told.differences {
+        faults.push(format!("not as it was found: host {difference}"));
+    }
+    faults
+}
+
+/// Frames that came by a queue that is not theirs, or left so, and samples that came by no lane.
+fn landed_elsewhere(crossing: &Crossing) -> Vec<String> {
+    let is_critical = crossing.level == CRITICAL_LEVEL;
+    let mut faults = Vec::new();
+    let ways = [
+        ("rx", &crossing.received, 0),
+        ("tx", &crossing.sent, MOST_OF_KERNEL),
+    ];
+    for (way, counters, most_others) in ways {
+        let critical = frames(counters, way, CRITICAL_QUEUE);
+        let ordinary = frames(counters, way, ORDINARY_QUEUE);
+        let (own, others) = match is_critical {
+            true => (critical, ordinary),
+            false => (ordinary, critical),
+        };
+        if own < SAMPLES || others > most_others {
+            faults.push(format!(
+                "{} by {}, {SAMPLES} samples of level {}: {way}: {critical} frames on queue {CRITICAL_QUEUE}, \
+                 {ordinary} on queue {ORDINARY_QUEUE}",
+                crossing.topic, crossing.datapath, crossing.level
+            ));
+        }
+    }
+    if crossing.datapath == BY_LANE && crossing.by_lane != Some(SAMPLES) {
+        faults.push(format!(
+            "{}: {:?} of {SAMPLES} datagrams came by the lane",
+            crossing.topic, crossing.by_lane
+        ));
+    }
+    faults
+}
+
+fn frames(counters: &Counters, way: &str, number: u32) -> u64 {
+    counters.get(&queue(way, number)).copied().unwrap_or(0)
+}
+
+/// The number before the lane's name in what a subscriber tells at its end.
+pub(super) fn by_lane(said: &str) -> Option<u64> {
+    let (before, _) = said.split_once(" received_by_lane")?;
+    before.split_whitespace().next_back()?.parse().ok()
+}
+
+fn queue(way: &str, number: u32) -> String {
+    format!("{way}_queue_{number}_packets")
+}
+
+/// A seed's crossings.
+pub(super) fn table(seed: u64, told: &Told) -> String {
+    let mut text = format!(
+        "seed {seed}: {} fields of facts, {} not as before\n{:10} {:>5} {:>9} {:>18} {:>18}\n",
+        told.fields,
+        told.differences.len(),
+        "topic",
+        "level",
+        "received",
+        "receive queues",
+        "transmit queues"
+    );
+    for crossing in &told.crossings {
+        let of = |counters: &Counters, way: &str| {
+            let queues = [ORDINARY_QUEUE, CRITICAL_QUEUE]
+                .map(|number| format!("{number}: {}", frames(counters, way, number)));
+            queues.join("  ")
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:10} {:>5} {:>9} {:>18} {:>18}",
+            crossing.topic,
+            crossing.level,
+            crossing.datapath,
+            of(&crossing.received, "rx"),
+            of(&crossing.sent, "tx")
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::tune::host::Ran;
+    use serde_json::json;
+
+    fn crossing(level: u8, received: u32, sent: u32) -> Crossing {
+        let frames = |way: &str, number| Counters::from([(queue(way, number), SAMPLES)]);
+        Crossing {
+            topic: "Request".into(),
+            level,
+            datapath: "udp".into(),
+            from: "a".into(),
+            to: "b".into(),
+            received: frames("rx", received),
+            sent: frames("tx", sent),
+            by_lane: None,
+        }
+    }
+
+    #[test]
+    fn what_is_critical_has_its_queue_and_nothing_else_has() {
+        let faults =
+            |level, received, sent| landed_elsewhere(&crossing(level, received, sent)).len();
+        assert_eq!(faults(7, 1, 1), 0);
+        assert_eq!(faults(0, 0, 0), 0);
+        assert_eq!(faults(7, 0, 1), 1);
+        assert_eq!(faults(7, 1, 0), 1);
+        assert_eq!(faults(0, 1, 0), 1);
+        assert_eq!(faults(0, 0, 1), 1);
+        let mut few = crossing(7, 1, 1);
+        few.received.insert(queue("rx", 1), SAMPLES - 1);
+        assert_eq!(landed_elsewhere(&few).len(), 1, "samples that never came");
+        let mut one = crossing(0, 0, 0);
+        one.received.insert(queue("rx", 1), 1);
+        assert_eq!(landed_elsewhere(&one).len(), 1, "one is too many");
+    }
+
+    #[test]
+    fn what_comes_to_a_lane_comes_by_it() {
+        let said =
+            "level 7: received 200 of 200; sent 0 of 0; 200 received_by_lane\nengine: 200 messages";
+        assert_eq!(by_lane(said), Some(200));
+        assert_eq!(by_lane("level 7: received 200 of 200"), None);
+        let mut crossing = crossing(7, 1, 1);
+        crossing.datapath = BY_LANE.into();
+        assert_eq!(landed_elsewhere(&crossing).len(), 1);
+        crossing.by_lane = Some(SAMPLES);
+        assert_eq!(landed_elsewhere(&crossing).len(), 0);
+    }
+
+    #[test]
+    fn fields_are_compared_wherever_they_are() {
+        let before = json!({"a": [1, {"b": "x"}], "c": null});
+        assert_eq!(fields(&before), 3);
+        assert!(differences(&before, &before).is_empty());
+        let after = json!({"a": [1, {"b": "y"}], "d": 4});
+        let found = differences(&before, &after);
+        assert_eq!(found, ["/a/1/b: \"x\" -> \"y\"", "/d: null -> 4"]);
+        assert_eq!(differences(&json!([1]), &json!([1, 2])).len(), 1);
+    }
+
+    #[test]
+    fn a_command_that_fails_is_a_fault_with_its_words() {
+        let ran = |line: &str, exit_code, expected| Ran {
+            host: "a".into(),
+            line: line.into(),
+            exit_code: Some(exit_code),
+            expected,
+            printed: String::new(),
+            said: "no such queue".into(),
+        };
+        let told = Told {
+            commands: vec![
+                ran("tune apply", 3, 0),
+                ran("tune plan", 0, 0),
+                ran("tune answer", 130, 130),
+            ],
+            differences: vec!["a: /x: 1 -> 2".into()],
+            ..Told::default()
+        };
+        let faults = faults(&told);
+        assert_eq!(faults.len(), 2);
+        assert!(faults[0].contains("no such queue"));
+    }
+}

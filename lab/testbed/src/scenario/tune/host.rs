@@ -1,0 +1,221 @@
+//! A host in the guest: a network namespace with a device of several queues, and isolane's commands there.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_support::{Result, command};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::inside::tools;
+use crate::inside::tools::Counters;
+
+/// What both hosts are described with.
+pub(super) const DESCRIPTION: &str = include_str!("isolane.toml");
+/// Where it is in the guest, with what else commands leave.
+const FOLDER: &str = "/tmp";
+const FILE: &str = "/tmp/isolane.toml";
+
+/// How long a command may take to be ready for others.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one may take.
+const LONGEST: Duration = Duration::from_secs(90);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    /// In the description; the namespace's too.
+    pub(super) name: &'static str,
+    pub(super) interface: &'static str,
+    pub(super) address: &'static str,
+    hardware: &'static str,
+}
+
+/// Asks.
+pub(super) const A: Host = Host {
+    name: "a",
+    interface: "eth0",
+    address: "10.79.0.1",
+    hardware: "02:00:00:00:00:01",
+};
+/// Answers.
+pub(super) const B: Host = Host {
+    name: "b",
+    interface: "eth1",
+    address: "10.79.0.2",
+    hardware: "02:00:00:00:00:02",
+};
+
+/// A command that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ran {
+    pub(super) host: String,
+    pub(super) line: String,
+    pub(super) exit_code: Option<i32>,
+    /// The exit code that it is to end with.
+    pub(super) expected: i32,
+    /// Standard output, and what was said beside it.
+    pub(super) printed: String,
+    pub(super) said: String,
+}
+
+impl Ran {
+    /// It is to end with that exit code.
+    pub(super) fn expecting(self, expected: i32) -> Ran {
+        Ran { expected, ..self }
+    }
+}
+
+impl Host {
+    /// Makes it, and tells it who the other one is: nobody has to ask, so that all that the devices count is known.
+    pub(super) fn make(self, other: Host) -> Result<()> {
+        let Host {
+            name, interface, ..
+        } = self;
+        tools::run("ip", &format!("netns add {name}"))?;
+        tools::run("ip", &format!("link set {interface} netns {name}"))?;
+        for line in [
+            "ip link set lo up".to_owned(),
+            format!("ip link set {interface} addrgenmode none"),
+            format!("ip address add {}/24 dev {interface}", self.address),
+            format!("ip link set {interface} up"),
+            format!(
+                "ip neigh replace {} lladdr {} dev {interface} nud permanent",
+                other.address, other.hardware
+            ),
+        ] {
+            self.tool(&line)?;
+        }
+        fs::write(FILE, DESCRIPTION)?;
+        Ok(())
+    }
+
+    /// Waits until its device can send.
+    pub(super) fn wait_for_link(self) -> Result<()> {
+        let line = format!("ip link show {}", self.interface);
+        wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("LOWER_UP")))
+    }
+
+    /// Waits until a lane's program is attached to its device.
+    pub(super) fn wait_for_lane(self) -> Result<()> {
+        let line = format!("ip link show {}", self.interface);
+        wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("prog/xdp")))
+    }
+
+    /// Waits until somebody has a UDP port: one, or any.
+    pub(super) fn wait_for_port(self, port: Option<u16>) -> Result<()> {
+        let wanted = port.map(|port| format!(":{port} "));
+        wait_until(PATIENCE, || {
+            let listed = self.tool("ss -Hnula")?;
+            let is_there = |wanted: &String| listed.contains(wanted);
+            Ok(wanted.as_ref().map_or(!listed.trim().is_empty(), is_there))
+        })
+    }
+
+    /// Runs a program of the guest there: what fails is an error.
+    pub(super) fn tool(self, line: &str) -> Result<String> {
+        tools::run("ip", &format!("netns exec {} {line}", self.name))
+    }
+
+    fn isolane(self, line: &str) -> Command {
+        let mut command = tools::program("ip");
+        let words = format!("netns exec {} isolane {line}", self.name);
+        command
+            .args(words.split_whitespace())
+            .current_dir(FOLDER)
+            .env("ISOLANE_CONFIG", FILE)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs isolane there.
+    pub(super) fn run(self, line: &str) -> Result<Ran> {
+        self.start(line)?.finish()
+    }
+
+    /// The same beside others. What it prints goes to files, which nobody has to read meanwhile.
+    pub(super) fn start(self, line: &str) -> Result<Running> {
+        let mut command = self.isolane(line);
+        let file = |what: &str| {
+            let number = line.len();
+            format!("{FOLDER}/{}-{number}-{what}", self.name)
+        };
+        let files = [file("printed"), file("said")];
+        command.stdout(File::create(&files[0])?);
+        command.stderr(File::create(&files[1])?);
+        let child = command
+            .spawn()
+            .map_err(|error| command::cannot_start(&command, &error))?;
+        Ok(Running {
+            host: self,
+            line: line.to_owned(),
+            child,
+            files,
+        })
+    }
+
+    /// What its device has counted.
+    pub(super) fn counters(self) -> Result<Counters> {
+        let printed = self.tool(&format!("ethtool --statistics {}", self.interface))?;
+        Ok(tools::counters(&printed))
+    }
+
+    /// Where a file of a command is.
+    pub(super) fn file(self, name: &str) -> String {
+        format!("{FOLDER}/{}-{name}", self.name)
+    }
+}
+
+/// A command of isolane's that runs.
+pub(super) struct Running {
+    host: Host,
+    line: String,
+    child: Child,
+    files: [String; 2],
+}
+
+impl Running {
+    /// Waits for its end, and ends it when that takes longer than anything should.
+    pub(super) fn finish(mut self) -> Result<Ran> {
+        let ended = wait_until(LONGEST, || Ok(self.child.try_wait()?.is_some()));
+        if ended.is_err() {
+            self.child.kill()?;
+        }
+        let status = self.child.wait()?;
+        eprintln!("{}: isolane {}: {status}", self.host.name, self.line);
+        let [printed, said] = self.files.map(|file| fs::read(file).unwrap_or_default());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Ran {
+            host: self.host.name.to_owned(),
+            line: self.line,
+            exit_code: status.code(),
+            expected: 0,
+            printed: text(&printed),
+            said: text(&said),
+        })
+    }
+
+    /// Ends it, as with Ctrl-C.
+    pub(super) fn interrupt(self) -> Result<Ran> {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(id) = id {
+            // It may have ended by itself.
+            let _ = kill_process(id, Signal::INT);
+        }
+        self.finish()
+    }
+}
+
+fn wait_until(patience: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let since = Instant::now();
+    while !is_so()? {
+        if since.elapsed() > patience {
+            return Err("a host did not become ready".into());
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}

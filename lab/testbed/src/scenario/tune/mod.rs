@@ -1,0 +1,304 @@
+//! `tune`: two hosts of one guest, each with a device of two queues, set up by the product's own commands: where
+//! datagrams land is learnt, planned, applied, measured, and planned again; then critical samples and ordinary
+//! ones cross, both ways, by sockets and by a lane, and the devices count the queues that they come by. At the end
+//! all is rolled back, and each host is what it was, field by field.
+//!
+//! Time passes as the emulator keeps up: what is told is what was counted. The seed gives the devices the keys of
+//! their hashes. (With counted time and two processors that rest, the emulator stood still once for good.)
+
+mod faults;
+mod host;
+
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, thread};
+
+use isolane_support::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Scenario;
+use crate::Bench;
+use crate::guest::{Guest, Network, Time};
+use crate::inside::appeared;
+use crate::inside::tools::{self, Counters};
+use faults::{differences, faults};
+use host::{A, B, Host, Ran};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "tune",
+    shows: "two hosts are set up by `isolane tune`, do what they were set up for, and are what they were",
+    run,
+    inside,
+};
+
+/// The queue that the description gives to critical samples, to receive by.
+const CRITICAL_QUEUE: u32 = 1;
+/// The level of critical samples, and the ports of the description's participants.
+const CRITICAL_LEVEL: u8 = 7;
+const PORT: u16 = 7000;
+/// The exit code after Ctrl-C.
+const INTERRUPTED: i32 = 130;
+/// Samples of each crossing.
+const SAMPLES: u64 = 200;
+const PATIENCE: Duration = Duration::from_secs(600);
+/// What was sent last is counted by then: drivers add up what their devices count every two seconds.
+const COUNTED: Duration = Duration::from_millis(2_500);
+
+/// What crosses: topic, from, to, level, datapath of the receiver.
+const BY_SOCKET: &str = "udp";
+const BY_LANE: &str = "xdp";
+const CROSSINGS: [(&str, Host, Host, u8, &str); 6] = [
+    ("Request", A, B, CRITICAL_LEVEL, BY_SOCKET),
+    ("Reply", B, A, CRITICAL_LEVEL, BY_SOCKET),
+    ("Report", A, B, 0, BY_SOCKET),
+    ("Receipt", B, A, 0, BY_SOCKET),
+    ("Request", A, B, CRITICAL_LEVEL, BY_LANE),
+    ("Reply", B, A, CRITICAL_LEVEL, BY_LANE),
+];
+
+/// What a guest tells.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Told {
+    /// In their order.
+    commands: Vec<Ran>,
+    crossings: Vec<Crossing>,
+    /// Of hosts a and b: fields of their facts before and afterwards that are not the same.
+    differences: Vec<String>,
+    /// How many fields there are.
+    fields: usize,
+}
+
+/// Samples of a topic that went from one host to the other.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Crossing {
+    topic: String,
+    level: u8,
+    datapath: String,
+    from: String,
+    to: String,
+    /// What the receiver's device counted meanwhile, and the sender's.
+    received: Counters,
+    sent: Counters,
+    /// Datagrams that came by a lane.
+    by_lane: Option<u64>,
+}
+
+/// A seed's result.
+#[derive(Debug, Serialize)]
+struct Seed {
+    seed: u64,
+    faults: Vec<String>,
+    told: Told,
+}
+
+fn run(bench: &Bench) -> Result<bool> {
+    let mut seeds = Vec::new();
+    for seed in bench.first_seed..bench.first_seed + bench.seeds {
+        let guest = Guest {
+            name: format!("tune-{seed}"),
+            task: vec![SCENARIO.name.into()],
+            time: Time::Real { seed },
+            network: Network::Hub { devices: 2 },
+            processors: 2,
+            patience: PATIENCE,
+        };
+        let told: Told = serde_json::from_value(guest.run(&bench.machine)?)?;
+        let faults = faults(&told);
+        eprint!("{}", faults::table(seed, &told));
+        for fault in &faults {
+            eprintln!("FAILED: seed {seed}: {fault}");
+        }
+        seeds.push(Seed { seed, faults, told });
+    }
+    bench.report(&seeds)?;
+    Ok(seeds.iter().all(|seed| seed.faults.is_empty()))
+}
+
+fn inside(_: &[String]) -> Result<Value> {
+    for host in [A, B] {
+        appeared(&Path::new("/sys/class/net").join(host.interface))?;
+    }
+    A.make(B)?;
+    B.make(A)?;
+    for host in [A, B] {
+        host.wait_for_link()?;
+    }
+    let mut told = Told::default();
+    let before = [
+        facts(&mut told, A, "before")?,
+        facts(&mut told, B, "before")?,
+    ];
+    set_up(&mut told)?;
+    for (host, other) in [(A, B), (B, A)] {
+        // At the ports of the participants that the description has there.
+        let answer = other.start(&format!(
+            "tune answer --host {} -i {} --seconds 300",
+            other.name, other.interface
+        ))?;
+        other.wait_for_port(Some(PORT + u16::from(CRITICAL_LEVEL)))?;
+        let line = format!(
+            "tune verify --host {} -i {} --seconds 1 --peer {}",
+            host.name, host.interface, other.address
+        );
+        told.commands.push(host.run(&with_state(host, &line))?);
+        told.commands
+            .push(answer.interrupt()?.expecting(INTERRUPTED));
+    }
+    for (topic, from, to, level, datapath) in CROSSINGS {
+        let crossing = cross(&mut told, topic, (from, to), level, datapath)?;
+        told.crossings.push(crossing);
+    }
+    // The other way round: what both set on the machine that they share was found by the first.
+    for host in [B, A] {
+        told.commands
+            .push(host.run(&with_state(host, "tune rollback"))?);
+    }
+    let after = [facts(&mut told, A, "after")?, facts(&mut told, B, "after")?];
+    for ((host, before), after) in [A, B].into_iter().zip(&before).zip(&after) {
+        told.fields += faults::fields(before);
+        let found = differences(before, after);
+        told.differences.extend(
+            found
+                .into_iter()
+                .map(|field| format!("{}: {field}", host.name)),
+        );
+    }
+    Ok(serde_json::to_value(told)?)
+}
+
+/// A command of `tune` with the journal of its host.
+fn with_state(host: Host, line: &str) -> String {
+    format!("{line} --state {}", host.file("state"))
+}
+
+fn facts(told: &mut Told, host: Host, when: &str) -> Result<Value> {
+    let file = host.file(when);
+    told.commands
+        .push(host.run(&format!("doctor --facts --json {file}"))?);
+    let text = fs::read(&file).map_err(|error| format!("{file}: {error}"))?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Learns, plans and applies on both hosts, then measures, plans and applies again.
+fn set_up(told: &mut Told) -> Result<()> {
+    for (host, other) in [(A, B), (B, A)] {
+        let answer = other.start(&format!(
+            "tune answer -i {} --learn --seconds 300",
+            other.interface
+        ))?;
+        other.wait_for_port(None)?;
+        let learnt = host.file("learnt.json");
+        let line = format!(
+            "tune learn {} --host {} -i {} --json {learnt}",
+            other.address, host.name, host.interface
+        );
+        told.commands.push(host.run(&with_state(host, &line))?);
+        told.commands
+            .push(answer.interrupt()?.expecting(INTERRUPTED));
+    }
+    for host in [A, B] {
+        plan_and_apply(told, host, "first", &[host.file("learnt.json")])?;
+    }
+    let port = PORT + u16::from(CRITICAL_LEVEL);
+    let answer = B.start(&format!(
+        "tune answer -i {} --ports {port} --seconds 300",
+        B.interface
+    ))?;
+    B.wait_for_port(Some(port))?;
+    let measured = A.file("measured.json");
+    told.commands.push(A.run(&format!(
+        "tune ports {} -i {} --ports {port} --peer-ports {port} --queue {CRITICAL_QUEUE} \
+         --peer-queue {CRITICAL_QUEUE} --json {measured}",
+        B.address, A.interface
+    ))?);
+    told.commands
+        .push(answer.interrupt()?.expecting(INTERRUPTED));
+    for host in [A, B] {
+        plan_and_apply(
+            told,
+            host,
+            "second",
+            &[host.file("learnt.json"), measured.clone()],
+        )?;
+    }
+    Ok(())
+}
+
+fn plan_and_apply(told: &mut Told, host: Host, which: &str, placements: &[String]) -> Result<()> {
+    let plan = host.file(&format!("{which}.json"));
+    let placements: Vec<String> = placements
+        .iter()
+        .map(|file| format!("--placement {file}"))
+        .collect();
+    let placements = placements.join(" ");
+    told.commands.push(host.run(&format!(
+        "tune plan --host {} {placements} {plan}",
+        host.name
+    ))?);
+    apply(told, host, which)
+}
+
+fn apply(told: &mut Told, host: Host, which: &str) -> Result<()> {
+    let plan = host.file(&format!("{which}.json"));
+    let line = format!("tune apply --no-boot {plan}");
+    told.commands.push(host.run(&with_state(host, &line))?);
+    Ok(())
+}
+
+/// The driver requests its interrupts anew for a lane, so their threads begin with the priority that all have: that
+/// is noticed, and the plan applied again.
+fn apply_beside_lane(told: &mut Told, host: Host) -> Result<()> {
+    let status = with_state(host, "tune status");
+    told.commands.push(host.run(&status)?.expecting(1));
+    apply(told, host, "second")?;
+    told.commands.push(host.run(&status)?);
+    Ok(())
+}
+
+/// Moves a topic's samples, and looks what the devices count meanwhile.
+fn cross(
+    told: &mut Told,
+    topic: &str,
+    (from, to): (Host, Host),
+    level: u8,
+    datapath: &str,
+) -> Result<Crossing> {
+    let options = |host: Host| {
+        format!(
+            "--participant {0} --host {0} -i {1}",
+            host.name, host.interface
+        )
+    };
+    let receiver = to.start(&format!(
+        "sub {topic} {} --datapath {datapath} --count {SAMPLES} --seconds 60 -vv",
+        options(to)
+    ))?;
+    to.wait_for_port(Some(PORT + u16::from(level)))?;
+    if datapath == BY_LANE {
+        to.wait_for_lane()?;
+        apply_beside_lane(told, to)?;
+    }
+    thread::sleep(COUNTED);
+    let before = [to.counters()?, from.counters()?];
+    let sender = from.run(&format!(
+        "pub {topic} {} --datapath udp --count {SAMPLES} -vv",
+        options(from)
+    ))?;
+    told.commands.push(sender);
+    let receiver = receiver.finish()?;
+    let by_lane = faults::by_lane(&receiver.said);
+    told.commands.push(receiver);
+    thread::sleep(COUNTED);
+    let [received, sent] = [to, from].map(Host::counters);
+    Ok(Crossing {
+        topic: topic.to_owned(),
+        level,
+        datapath: datapath.to_owned(),
+        from: from.name.to_owned(),
+        to: to.name.to_owned(),
+        received: tools::between(&before[0], &received?),
+        sent: tools::between(&before[1], &sent?),
+        by_lane,
+    })
+}
