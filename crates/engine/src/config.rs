@@ -8,8 +8,8 @@ use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, q
 
 use crate::{
     discovery::StaticParticipant,
-    engine::BUILTIN_ENDPOINTS,
     limits::{DISCOVERY_BYTES_PER_S, MIN_PERIOD},
+    participant::BUILTIN_ENDPOINTS,
 };
 
 /// Capacities of an engine. A table that is full refuses and counts new entries; existing ones are not affected.

@@ -5,7 +5,7 @@
 //! otherwise has no effect on this reader: it takes no room, transfers no ownership and meets no deadline.
 //!
 //! A reader announces its filter ([`ContentFilter::announced`]). A reliable writer that can compile the text
-//! ([`Engine::evaluate_filters`]) evaluates it before it sends: see `transmit/filtered.rs`. The text comes from a peer,
+//! ([`Engine::evaluate_filters`]) evaluates it before it sends: see `writer/filtering.rs`. The text comes from a peer,
 //! so its length and the cost of evaluation are bounded. The text is stored with the reader's announcement. The
 //! compiled function is allocated when the reader is matched: the only allocation after creation with
 //! [`Limits::fixed_memory`](crate::Limits).
@@ -19,14 +19,13 @@ use isolane_wire::{
 };
 
 use crate::{
-    cache::Cache,
     discovery::SUBSCRIPTIONS,
-    engine::Engine,
-    history::ChangeKind,
-    ids::{ReaderId, WriterId},
     limits::{FILTER_STEPS, MAX_FILTER_STEPS},
     matching::SetQosError,
-    reader::Reader,
+    participant::Engine,
+    reader::{Reader, cache::Cache},
+    slab::{ReaderId, WriterId},
+    writer::history::ChangeKind,
 };
 
 /// Predicate on a payload.

@@ -26,89 +26,67 @@
 //! ([`ContentFilter`]), in a discovery step.
 //!
 //! The files are named after the concepts of the standard: [`writer`](WriterLedger) and [`reader`](ReaderLedger) with
-//! their proxies, `history` and `cache` for the HistoryCache of each, `discovery`, `matching`, `receive` (the RTPS
-//! Receiver), `transmit`, `clock` for time-based policies, `presentation` for coherent and ordered access.
+//! their proxies, `history` and `cache` for the HistoryCache of each, `discovery`, `matching`, `receiver` (the RTPS
+//! Receiver), `timed_qos` for time-based policies, `coherent_access` for coherent and ordered access.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod access;
-mod assembly;
-mod batch;
-mod builtin;
-mod cache;
-mod chain;
-mod clock;
+mod coherent_access;
 mod config;
 mod content_filter;
+mod counters;
 mod discovery;
-mod durability;
-mod enable;
-mod endpoints;
-mod engine;
-mod filters;
-mod fingerprint;
-mod fragmenter;
-mod historical;
-mod history;
-mod ids;
-mod index;
-mod instance;
+mod hash;
 pub mod limits;
 mod matching;
-mod prefault;
-mod presentation;
-mod priority;
-mod proxy_chains;
+mod participant;
 mod reader;
-mod receive;
-mod registered;
+mod receiver;
 mod sample_memory;
-mod select;
-mod states;
+mod slab;
 mod status;
-mod table;
+mod timed_qos;
 mod timers;
-mod token_bucket;
-mod transmit;
-mod unwanted;
-mod window;
-mod withheld;
-mod work;
-mod write;
+mod work_queue;
 mod writer;
 
-pub use access::CachedSample;
-pub use cache::{Query, SampleInfo, Selection, Which};
-pub use clock::{DeadlineMissed, LivelinessChanged, LivelinessLost};
+pub use coherent_access::CoherentError;
 pub use config::{EngineConfig, Limits, Network, Timing, Zeroed};
 pub use content_filter::{CompileFilter, ContentFilter};
+pub use counters::{Counters, ReaderLedger, WriterLedger};
 pub use discovery::{
     Announces, DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint,
     RemoteParticipant, StaticError, StaticParticipant, StaticPeerState,
 };
-pub use enable::EnableError;
-pub use endpoints::{CreateError, EndpointConfig};
-pub use engine::{Counters, Engine};
-pub use history::ChangeKind;
-pub use ids::{PublisherId, ReaderId, SubscriberId, WriterId};
-pub use instance::InstanceState;
 pub use matching::{
     Incompatible, SetQosError, immutable_policy, incompatible_policies, incompatible_policy,
     inconsistent_policy, partitions_meet,
 };
-pub use presentation::CoherentError;
-pub use priority::Priority;
-pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};
-pub use receive::{Delivery, MessageReceiver};
-pub use registered::KeyPayload;
-pub use states::{SampleState, StateMask, ViewState};
+pub use participant::{
+    Engine,
+    enable::EnableError,
+    local_endpoints::{CreateError, EndpointConfig},
+};
+pub use reader::{
+    DeliveryMode, KeyOf, ReaderStatus,
+    cache::{Query, SampleInfo, Selection, Which},
+    instance::InstanceState,
+    read_take::{CachedSample, SampleState, StateMask, ViewState},
+};
+pub use receiver::{Delivery, MessageReceiver};
+pub use slab::{PublisherId, ReaderId, SubscriberId, WriterId};
 pub use status::{
     EncapsulationsRefused, LostReason, Matched, RejectReason, SampleLost, SampleRejected,
     StatusChange, TooLargeSample,
 };
-pub use work::{Destinations, Work, WorkKind};
-pub use write::{WriteError, WriteSample};
-pub use writer::{WriterLedger, WriterStatus};
+pub use timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost};
+pub use work_queue::{Destinations, Priority, Work, WorkKind};
+pub use writer::{
+    WriterStatus,
+    history::ChangeKind,
+    registered_instances::KeyPayload,
+    write::{WriteError, WriteSample},
+};

@@ -10,11 +10,11 @@ use isolane_wire::{
 };
 
 use crate::{
-    clock::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
-    engine::Engine,
-    ids::{ReaderId, WriterId},
     matching::Incompatible,
+    participant::Engine,
     reader::ReaderStatus,
+    slab::{ReaderId, WriterId},
+    timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
     writer::WriterStatus,
 };
 

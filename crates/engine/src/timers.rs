@@ -8,6 +8,9 @@ use alloc::{vec, vec::Vec};
 
 use isolane_wire::time::Instant;
 
+use crate::participant::BUILTIN_ENDPOINTS;
+use crate::{config::Limits, timed_qos::TOLD};
+
 /// Instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
 
@@ -90,6 +93,95 @@ impl Timers {
         }
         self.earliest = earliest;
         found
+    }
+}
+
+/// Owner of a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Announce,
+    /// Discovery may send again.
+    DiscoveryRate,
+    Lease(u16),
+    Heartbeat(u16),
+    WriterClock(u16),
+    ReaderClock(u16),
+    /// A held batch is due.
+    Batch(u16),
+    /// Liveliness assertion for a kind of writers.
+    Message(u8),
+}
+
+impl Subject {
+    pub(crate) const ANNOUNCE: usize = 0;
+    pub(crate) const DISCOVERY_RATE: usize = 1;
+    const FIRST_OF_ENDPOINTS: usize = 2;
+
+    /// Returns the timer of a participant's lease. These come last because the number of participants grows.
+    pub(crate) fn lease(participant: u16, limits: &Limits) -> usize {
+        Self::message(TOLD.len() as u8, limits) + usize::from(participant)
+    }
+
+    pub(crate) fn heartbeat(writer: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(0, writer, limits)
+    }
+
+    pub(crate) fn writer_clock(writer: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(1, writer, limits)
+    }
+
+    pub(crate) fn reader_clock(reader: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(2, reader, limits)
+    }
+
+    pub(crate) fn batch(writer: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(3, writer, limits)
+    }
+
+    pub(crate) fn message(which: u8, limits: &Limits) -> usize {
+        Self::of_endpoint(4, u16::from(which), limits)
+    }
+
+    /// Returns a timer of a local endpoint; the kinds follow one another.
+    fn of_endpoint(kind: usize, endpoint: u16, limits: &Limits) -> usize {
+        Self::FIRST_OF_ENDPOINTS + kind * Self::endpoints(limits) + usize::from(endpoint)
+    }
+
+    fn endpoints(limits: &Limits) -> usize {
+        usize::from(limits.local_endpoints) + usize::from(BUILTIN_ENDPOINTS)
+    }
+
+    pub(crate) fn of(timer: usize, limits: &Limits) -> Self {
+        let Some(rest) = timer.checked_sub(Self::FIRST_OF_ENDPOINTS) else {
+            return match timer {
+                Self::ANNOUNCE => Self::Announce,
+                _ => Self::DiscoveryRate,
+            };
+        };
+        if let Some(participant) = timer.checked_sub(Self::lease(0, limits)) {
+            return Self::Lease(participant as u16);
+        }
+        let endpoints = Self::endpoints(limits);
+        let endpoint = (rest % endpoints) as u16;
+        match rest / endpoints {
+            0 => Self::Heartbeat(endpoint),
+            1 => Self::WriterClock(endpoint),
+            2 => Self::ReaderClock(endpoint),
+            3 => Self::Batch(endpoint),
+            _ => Self::Message(endpoint as u8),
+        }
+    }
+
+    /// Returns the initial number of timers: without participants or, with [`Limits::fixed_memory`], for the maximum.
+    pub(crate) fn count(limits: &Limits) -> usize {
+        Self::lease(
+            if limits.fixed_memory {
+                limits.participants
+            } else {
+                0
+            },
+            limits,
+        )
     }
 }
 

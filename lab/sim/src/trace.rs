@@ -1,8 +1,29 @@
-//! One-line descriptions of datagrams.
+//! One-line descriptions of datagrams, and a hash of them.
 
 use std::fmt::Write;
 
-use isolane_wire::rtps::{HEADER_BYTES, Header, Submessage, Submessages};
+use isolane_wire::{
+    locator::Locator,
+    rtps::{HEADER_BYTES, Header, Submessage, Submessages},
+    time::Instant,
+};
+
+use crate::node::NodeId;
+
+/// Offset basis of FNV-1a with 64 bits.
+pub(crate) const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Continues an FNV-1a hash with a datagram sent to one locator.
+pub(crate) fn hash(start: u64, now: Instant, from: NodeId, to: Locator, bytes: &[u8]) -> u64 {
+    let time = now.as_nanos().to_le_bytes();
+    let from = (from.0 as u64).to_le_bytes();
+    let length = (bytes.len() as u64).to_le_bytes();
+    let (kind, port) = (to.kind.to_le_bytes(), to.port.to_le_bytes());
+    let parts: [&[u8]; 7] = [&time, &from, &kind, &port, &to.address, &length, bytes];
+    parts.into_iter().flatten().fold(start, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
 
 /// Describes a datagram.
 pub(crate) fn tell(bytes: &[u8]) -> String {

@@ -34,6 +34,7 @@ pub struct World {
     partitions: Vec<Partition>,
     buffer: Vec<u8>,
     tap: Option<Vec<Vec<u8>>>,
+    trace_hash: Option<u64>,
     /// Bytes sent to each unicast address.
     bytes_sent: BTreeMap<[u8; 4], u64>,
     is_traced: bool,
@@ -60,6 +61,7 @@ impl World {
             partitions: Vec::new(),
             buffer: vec![0; MAX_DATAGRAM_BYTES],
             tap: None,
+            trace_hash: None,
             bytes_sent: BTreeMap::new(),
             is_traced: std::env::var_os("ISOLANE_TRACE").is_some(),
         }
@@ -130,6 +132,17 @@ impl World {
     #[must_use]
     pub fn tapped(&self) -> &[Vec<u8>] {
         self.tap.as_deref().unwrap_or_default()
+    }
+
+    /// Starts hashing time, sender, destination and bytes of every datagram sent, for [`Self::trace_hash`].
+    pub fn hash_trace(&mut self) {
+        self.trace_hash.get_or_insert(trace::HASH_START);
+    }
+
+    /// Hash of all datagrams sent since [`Self::hash_trace`]; `None` before.
+    #[must_use]
+    pub fn trace_hash(&self) -> Option<u64> {
+        self.trace_hash
     }
 
     /// Bytes sent to a node's unicast address, whether they arrived or not.
@@ -444,6 +457,9 @@ impl World {
             bytes: Rc::from(bytes),
         };
         for &locator in to {
+            if let Some(hash) = &mut self.trace_hash {
+                *hash = trace::hash(*hash, self.now, from, locator, bytes);
+            }
             if self.is_traced {
                 eprintln!(
                     "{:>12?} node {} -> {locator} {}",

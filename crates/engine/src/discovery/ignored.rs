@@ -20,8 +20,8 @@ use isolane_wire::{
 use thiserror::Error;
 
 use crate::{
-    engine::Engine,
     limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
+    participant::Engine,
 };
 
 /// Reason why an entity cannot be ignored.

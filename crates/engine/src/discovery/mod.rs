@@ -8,46 +8,53 @@
 //! writers whose instances are this participant's endpoints.
 //!
 //! [`take_in_announcement`]: Engine::take_in_announcement
+//!
+//! # Discovery events for the built-in topics (DDS 1.4 §2.2.5)
+//!
+//! Events are queued from [`Engine::watch_discovery`] on, which allocates the queue. When the queue is full, its last
+//! event becomes [`Missed`](DiscoveryEvent::Missed). The lists of participants and endpoints then give the current
+//! state.
 
-mod announce;
-mod announced;
-mod endpoints;
-mod events;
+mod amplification;
+mod announcement_store;
 mod ignored;
-mod inbox;
-mod leaving;
-mod own_addresses;
 mod participants;
-mod rate;
-mod reach;
-mod refused;
-mod statics;
+pub(crate) mod rate_limit;
+mod removal;
+mod sedp;
+mod spdp;
+mod static_discovery;
+
+use alloc::collections::VecDeque;
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     discovery::{EndpointData, ParticipantData},
+    guid::Guid,
     sequence::SequenceNumber,
     time::Instant,
 };
 
 use crate::{
-    engine::Engine,
-    limits::MAX_LEASE,
+    limits::{MAX_DISCOVERY_EVENTS, MAX_LEASE},
     matching::RefusedMatches,
-    priority::Priority,
-    work::{Destinations, Work, WorkKind},
+    participant::Engine,
+    work_queue::{Destinations, Priority, Work, WorkKind},
 };
 
-pub(crate) use announced::{Announcements, EndpointRecord};
-pub(crate) use events::Events;
-pub use events::{DiscoveryChange, DiscoveryEvent};
-pub use ignored::IgnoreError;
-pub(crate) use ignored::Ignored;
-pub(crate) use inbox::Inbox;
-pub(crate) use reach::Validated;
-pub(crate) use refused::RefusedEndpoints;
-pub(crate) use statics::StaticPeer;
-pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};
+pub use self::{
+    ignored::IgnoreError,
+    static_discovery::{Announces, StaticError, StaticParticipant, StaticPeerState},
+};
+
+pub(crate) use self::{
+    amplification::Validated,
+    announcement_store::{Announcements, EndpointRecord},
+    ignored::Ignored,
+    removal::RefusedEndpoints,
+    spdp::Inbox,
+    static_discovery::StaticPeer,
+};
 
 /// Kind of an endpoint: writer or reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +99,7 @@ pub struct RemoteParticipant {
     refused: RefusedMatches,
     /// Reasons why matches of its participant message endpoints were refused.
     pub(crate) messages_refused: RefusedMatches,
-    /// Times of its latest liveliness assertions, by kind in the order of [`TOLD`](crate::clock::TOLD).
+    /// Times of its latest liveliness assertions, by kind in the order of [`TOLD`](crate::timed_qos::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
     /// Reasons why endpoints it announced, or changes of them, were refused: writers, then readers.
     pub(crate) refused_endpoints: [RefusedEndpoints; 2],
@@ -206,5 +213,80 @@ impl Engine {
                 _ => self.join_refused(now),
             }
         })
+    }
+}
+
+/// Change of a remote participant or endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DiscoveryChange {
+    /// Newly discovered.
+    Found,
+    /// Announced with different data.
+    Changed,
+    /// Removed: disposed, lease expired, or ignored.
+    Gone,
+}
+
+/// Discovery event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DiscoveryEvent {
+    /// Participant (*DCPSParticipant*).
+    Participant(Guid, DiscoveryChange),
+    /// Writer (*DCPSPublication*).
+    Writer(Guid, DiscoveryChange),
+    /// Reader (*DCPSSubscription*).
+    Reader(Guid, DiscoveryChange),
+    /// Overflow of the queue: the current state must be looked up in the lists.
+    Missed,
+}
+
+impl DiscoveryEvent {
+    fn endpoint(kind: EndpointKind, guid: Guid, change: DiscoveryChange) -> Self {
+        match kind {
+            EndpointKind::Writer => Self::Writer(guid, change),
+            EndpointKind::Reader => Self::Reader(guid, change),
+        }
+    }
+}
+
+/// Events not fetched yet.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// Queue with a capacity of 0 until discovery is watched.
+    kept: VecDeque<DiscoveryEvent>,
+}
+
+impl Events {
+    fn put(&mut self, event: DiscoveryEvent) {
+        let room = self.kept.capacity().min(MAX_DISCOVERY_EVENTS);
+        if self.kept.len() < room {
+            self.kept.push_back(event);
+        } else if let Some(last) = self.kept.back_mut() {
+            *last = DiscoveryEvent::Missed;
+        }
+    }
+}
+
+impl Engine {
+    /// Starts queuing events for [`Self::next_discovery_event`], and allocates the queue.
+    pub fn watch_discovery(&mut self) {
+        self.events.kept.reserve_exact(MAX_DISCOVERY_EVENTS);
+    }
+
+    /// Removes and returns the oldest event.
+    pub fn next_discovery_event(&mut self) -> Option<DiscoveryEvent> {
+        self.events.kept.pop_front()
+    }
+
+    /// Returns whether an event is queued.
+    #[must_use]
+    pub fn has_discovery_event(&self) -> bool {
+        !self.events.kept.is_empty()
+    }
+
+    /// Queues an event and notifies the user of the change.
+    fn note_event(&mut self, event: DiscoveryEvent) {
+        self.events.put(event);
+        self.note_discovery();
     }
 }

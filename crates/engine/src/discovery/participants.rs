@@ -11,18 +11,19 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::{
-    Announces, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
-    inbox::{Put, Sender},
-    reach::AROUND_ANNOUNCEMENT_BYTES,
-};
 use crate::{
-    engine::{BUILTIN_ENDPOINTS, Engine, Subject},
+    discovery::{
+        Announces, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
+        amplification::AROUND_ANNOUNCEMENT_BYTES,
+        spdp::{Put, Sender},
+    },
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
     matching::RefusedMatches,
+    participant::{BUILTIN_ENDPOINTS, Engine},
     reader::WriterProxy,
-    receive::MessageReceiver,
-    writer::ReaderProxy,
+    receiver::MessageReceiver,
+    timers::Subject,
+    writer::reader_proxy::ReaderProxy,
 };
 
 /// Pair of SEDP endpoints with the peer's flags for them in `BuiltinEndpoints`.

@@ -4,12 +4,10 @@
 //! the writer must be at least what the reader requests. Endpoints of the same participant match in the same way and
 //! communicate by the same frames.
 
-mod addresses;
-mod change;
-mod partition;
-mod policies;
 mod proxies;
-mod topics;
+mod qos_compatibility;
+mod qos_update;
+mod topic_index;
 
 use isolane_wire::{
     discovery::EndpointData,
@@ -20,24 +18,28 @@ use isolane_wire::{
 };
 
 use crate::{
-    clock::ProxyClock,
+    coherent_access::Progress,
     content_filter::FilterText,
     discovery::{EndpointKind, EndpointRecord},
-    engine::Engine,
-    presentation::Progress,
-    reader::{ReaderStatus, WriterProxy},
-    withheld::HeldBack,
-    writer::{ReaderProxy, WriterStatus},
+    matching::qos_compatibility::{Before, Comparison, compare},
+    participant::Engine,
+    reader::{ReaderStatus, WriterProxy, filtering::HeldBack},
+    timed_qos::ProxyClock,
+    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
 };
 
-use addresses::Address;
-pub(crate) use addresses::{choose, choose_own};
-pub use change::{SetQosError, immutable_policy, inconsistent_policy};
-pub use partition::partitions_meet;
-use policies::{Before, Comparison, compare};
-pub use policies::{Incompatible, incompatible_policies, incompatible_policy};
-pub(crate) use proxies::{Refusal, RefusedMatches, share_of};
-pub(crate) use topics::Topics;
+pub use self::{
+    qos_compatibility::{
+        Incompatible, incompatible_policies, incompatible_policy, partitions_meet,
+    },
+    qos_update::{SetQosError, immutable_policy, inconsistent_policy},
+};
+
+pub(crate) use self::{
+    proxies::{Refusal, RefusedMatches, share_of},
+    topic_index::Topics,
+};
+pub(crate) use crate::writer::destinations::{choose, choose_own};
 
 /// Remote or local endpoint that a local one is compared with.
 struct Counterpart<'a> {

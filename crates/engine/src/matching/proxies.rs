@@ -10,15 +10,13 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::addresses::Address;
 use crate::{
-    engine::Engine,
-    ids::WriterId,
     limits::FREE_SHARE,
+    participant::Engine,
     reader::{ReaderStatus, WriterProxy},
-    table::Table,
-    work::WorkKind,
-    writer::{ReaderProxy, WriterStatus},
+    slab::{Table, WriterId},
+    work_queue::WorkKind,
+    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
 };
 
 bitflags! {

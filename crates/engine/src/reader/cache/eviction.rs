@@ -1,0 +1,335 @@
+//! Replacement of samples: older ones under KEEP_LAST, and extra ends of instances.
+//!
+//! # Held-back samples
+//!
+//! TIME_BASED_FILTER and OWNERSHIP withhold samples from the user. Held-back samples are received and acknowledged, but not available yet. They use reserved slots, at most one an
+//! instance, and take no room from available or waiting samples.
+//!
+//! # Ends of instances
+//!
+//! This file decides which ends become samples, and adds synthetic ones for writers that left or are not alive.
+
+use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
+
+use crate::{
+    limits::ENDS_BESIDE,
+    reader::{
+        cache::{Cache, Refused, SampleInfo},
+        instance::InstanceState,
+    },
+    writer::history::{ChangeKind, Keep},
+};
+
+impl Cache {
+    pub(super) fn would_replace(&self, key: KeyHash) -> bool {
+        self.replaced_by_one(key, 0) > 0
+    }
+
+    /// Number of an instance's samples that one more would replace, with `beside` samples allowed beyond HISTORY depth.
+    #[inline]
+    fn replaced_by_one(&self, key: KeyHash, beside: u16) -> u16 {
+        match self.keep {
+            Keep::All => 0,
+            // No look-up for readers that take each sample at once.
+            Keep::Last { .. } if self.available.is_empty() => 0,
+            Keep::Last { depth } => {
+                let most = depth.saturating_add(beside).saturating_sub(1);
+                self.instances.samples(key).saturating_sub(most)
+            }
+        }
+    }
+
+    /// Removes the samples that one more replaces, and returns their number.
+    #[inline]
+    pub(super) fn evict_replaced(&mut self, key: KeyHash, beside: u16) -> u16 {
+        let replaced = self.replaced_by_one(key, beside);
+        (0..replaced).for_each(|_| self.evict_oldest(key));
+        replaced
+    }
+
+    /// Makes room for one available sample. Returns `false` if it is an unregistration without effect, which is only
+    /// recorded.
+    #[inline]
+    pub(super) fn make_room(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
+        if !info.valid_data() {
+            return self.make_room_for_end(proxy, info);
+        }
+        let key = info.key_hash.unwrap_or_default();
+        if self.evict_replaced(key, 0) == 0 {
+            self.find_room(proxy)?;
+        }
+        Ok(true)
+    }
+
+    /// Makes room for the end of an instance, which carries no value and must not replace unread values. Without extra
+    /// room it replaces an equivalent end or a sample already read. Otherwise it is only recorded: samples show the
+    /// current state of their instance anyway (DDS 1.4 §2.2.2.5.1.3).
+    #[cold]
+    fn make_room_for_end(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
+        let key = info.key_hash.unwrap_or_default();
+        if self.is_word_only(proxy, info) {
+            return Ok(false);
+        }
+        let is_full = self.available.len() >= self.available_room;
+        let beside = if is_full { 0 } else { ENDS_BESIDE };
+        if self.replaced_by_one(key, beside) == 0 {
+            self.find_room(proxy)?;
+            return Ok(true);
+        }
+        let repeated = self.end_repeated_by(key, info.kind);
+        let replaced = repeated.or_else(|| self.seen_or_end_of(key));
+        let replaced = replaced.or_else(|| self.end_beside().filter(|_| is_full));
+        match replaced {
+            Some(replaced) => self.evict(replaced),
+            None => {
+                self.instances.note(key, proxy, info.kind, info.received);
+                self.evicted += 1;
+            }
+        }
+        Ok(replaced.is_some())
+    }
+
+    /// Makes room for a long sample under KEEP_LAST by removing the oldest sample.
+    #[cold]
+    pub(super) fn make_room_for_long(&mut self) -> Result<(), Refused> {
+        match (self.keep, self.available.front()) {
+            (Keep::Last { .. }, Some(&oldest)) => {
+                self.evict(oldest);
+                Ok(())
+            }
+            _ => Err(Refused::Full),
+        }
+    }
+
+    /// Returns the oldest sample of an instance that is read, or is no value.
+    fn seen_or_end_of(&self, key: KeyHash) -> Option<u16> {
+        let mut at = self.instances.oldest(key);
+        while let Some(index) = at {
+            let slot = self.slot(index);
+            if slot.read || !slot.info.valid_data() {
+                return at;
+            }
+            at = self.links.younger(index);
+        }
+        None
+    }
+
+    /// Returns the newest sample of an instance if it is an end that this one repeats.
+    fn end_repeated_by(&self, key: KeyHash, kind: ChangeKind) -> Option<u16> {
+        let youngest = self.instances.youngest(key)?;
+        let former = self.slot(youngest).info.kind;
+        kind.repeats(former).then_some(youngest)
+    }
+
+    /// Checks for room, and removes an extra end if the cache is full.
+    #[inline]
+    fn find_room(&mut self, proxy: u16) -> Result<(), Refused> {
+        if self.available.len() >= self.available_room {
+            let end = self.end_beside().ok_or(Refused::Full)?;
+            self.evict(end);
+        } else if self.is_over_share(proxy) {
+            return Err(Refused::PutOff);
+        }
+        Ok(())
+    }
+
+    /// Returns the first end beyond the HISTORY depth of its instance under KEEP_LAST. The instance shows its state
+    /// without it.
+    #[cold]
+    pub(super) fn end_beside(&self) -> Option<u16> {
+        let Keep::Last { depth } = self.keep else {
+            return None;
+        };
+        let is_beside = |&index: &u16| {
+            let slot = self.slot(index);
+            let key = slot.info.key_hash.unwrap_or_default();
+            !slot.info.valid_data() && self.instances.samples(key) > depth
+        };
+        self.available.iter().copied().find(is_beside)
+    }
+
+    fn evict_oldest(&mut self, key: KeyHash) {
+        if let Some(index) = self.instances.oldest(key) {
+            self.evict(index);
+        }
+    }
+
+    pub(super) fn evict(&mut self, index: u16) {
+        // The index is 0 without a key, or if all instances are written equally often.
+        let position = self.available.iter().position(|&there| there == index);
+        position.and_then(|position| self.available.remove(position));
+        if !self.release(index).synthetic {
+            self.evicted += 1;
+        }
+    }
+}
+
+impl Cache {
+    /// Returns whether an instance is known and has ended.
+    pub(crate) fn has_ended(&self, key: KeyHash) -> bool {
+        self.instances.has_ended(key)
+    }
+
+    /// Number of held-back samples.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Returns whether the next sample of an instance would find room among the available ones.
+    pub(crate) fn has_place(&self, key: KeyHash) -> bool {
+        let has_room = self.available.len() < self.available_room;
+        has_room || self.would_replace(key) || self.end_beside().is_some()
+    }
+
+    /// Returns the information of a writer's first waiting sample.
+    pub(crate) fn waiting_info(&self, proxy: u16) -> Option<&SampleInfo> {
+        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
+        (slot.proxy == proxy).then_some(&slot.info)
+    }
+
+    pub(crate) fn first_waiting_sample(&self, proxy: u16) -> Option<(&SampleInfo, &[u8])> {
+        let index = *self.waiting.get(self.waiting_of(proxy).start)?;
+        let slot = self.slot(index);
+        let payload = self.memory.get(index, slot.length as usize);
+        (slot.proxy == proxy).then_some((&slot.info, payload))
+    }
+
+    /// Holds a sample back; `None` if all slots for this are used.
+    pub(crate) fn hold(&mut self, proxy: u16, info: SampleInfo, payload: &[u8]) -> Option<u16> {
+        if self.held == self.held_room || payload.len() > self.memory.max_bytes() {
+            return None;
+        }
+        let slot = self.fill(proxy, info, payload, true)?;
+        self.held += 1;
+        Some(slot)
+    }
+
+    /// Holds a writer's first waiting sample back in its slot; `None` if there is no room and it was dropped.
+    pub(crate) fn hold_waiting(&mut self, proxy: u16) -> Option<u16> {
+        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+        if self.held < self.held_room {
+            self.held += 1;
+            return Some(slot);
+        }
+        self.empty(slot);
+        None
+    }
+
+    pub(crate) fn forget_first_waiting(&mut self, proxy: u16) {
+        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+        self.empty(slot);
+    }
+
+    pub(crate) fn drop_held(&mut self, slot: u16) {
+        self.held -= 1;
+        self.empty(slot);
+    }
+
+    /// Makes a held-back sample available.
+    pub(crate) fn show_held(&mut self, slot: u16) -> Result<(), Refused> {
+        let key = self.slot(slot).info.key_hash.unwrap_or_default();
+        if self.evict_replaced(key, 0) == 0 && self.available.len() >= self.available_room {
+            let end = self.end_beside().ok_or(Refused::Full)?;
+            self.evict(end);
+        }
+        self.held -= 1;
+        self.make_available(slot);
+        Ok(())
+    }
+
+    /// Returns the writer proxy of a held-back sample.
+    pub(crate) fn writer_of_held(&self, slot: u16) -> u16 {
+        self.slot(slot).proxy
+    }
+
+    pub(super) fn empty(&mut self, slot: u16) {
+        self.slots[usize::from(slot)] = None;
+        self.memory.give_back(slot);
+    }
+}
+
+/// Proxy index in samples of removed writers.
+const NOBODY: u16 = u16::MAX;
+
+impl Cache {
+    /// Returns whether an end of an instance has no effect. It is then recorded, but is no sample.
+    pub(super) fn is_word_only(&mut self, proxy: u16, info: &SampleInfo) -> bool {
+        let key = info.key_hash.unwrap_or_default();
+        if self.instances.is_seen(key, proxy, info.kind) {
+            return false;
+        }
+        self.instances
+            .note_other(key, proxy, info.kind, info.received);
+        self.unregistered += 1;
+        true
+    }
+
+    /// Records that a writer writes or unregisters an instance whose sample is dropped. If it was the last writer, the
+    /// end becomes available.
+    pub(crate) fn note_other_writer(&mut self, proxy: u16, info: &SampleInfo) {
+        let (key, at) = (info.key_hash.unwrap_or_default(), info.received);
+        if self.instances.note_other(key, proxy, info.kind, at) {
+            self.show_end(proxy, info.writer, info.key_hash, at);
+        }
+    }
+
+    /// Processes the removal of a writer; see [`Self::writer_not_alive`].
+    pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) {
+        self.forget_waiting(proxy);
+        self.writer_not_alive(proxy, writer, now);
+        // Another writer may reuse its proxy index and must not get these samples.
+        for &index in &self.available {
+            if let Some(slot) = &mut self.slots[usize::from(index)]
+                && slot.proxy == proxy
+            {
+                slot.proxy = NOBODY;
+            }
+        }
+    }
+
+    /// Unregisters a writer from all its instances. An instance that loses its last writer gets a sample without data
+    /// if there is room.
+    pub(crate) fn writer_not_alive(&mut self, proxy: u16, writer: Guid, now: Instant) {
+        for instance in 0..self.instances.end() {
+            if let Some(key) = self.instances.unregister_gone(instance, proxy, now) {
+                let key = self.keyed.then_some(key);
+                self.show_end(proxy, writer, key, now);
+            }
+        }
+    }
+
+    /// Returns the number of instances that lost their last writer without a sample for lack of room, since the last
+    /// call.
+    pub(crate) fn take_unseen(&mut self) -> u64 {
+        core::mem::take(&mut self.unseen)
+    }
+
+    /// Adds the end of an instance without writers as a synthetic sample, if there is room.
+    fn show_end(&mut self, proxy: u16, writer: Guid, key_hash: Option<KeyHash>, now: Instant) {
+        let info = SampleInfo {
+            writer,
+            received: now,
+            kind: ChangeKind::Unregister,
+            instance_state: InstanceState::NotAliveNoWriters,
+            key_hash,
+            ..SampleInfo::UNSEEN
+        };
+        let of_sets = self.sets.as_ref().map_or(0, |sets| sets.set_aside());
+        let of_waiting = self.waiting_room - self.waiting.len();
+        let set_aside = of_waiting + self.held_room - self.held + of_sets;
+        let is_shown = self.memory.free_slots() > set_aside && self.push_synthetic(proxy, info);
+        self.unseen += u64::from(!is_shown);
+    }
+
+    fn push_synthetic(&mut self, proxy: u16, info: SampleInfo) -> bool {
+        let Some(slot) = self.fill(proxy, info, &[], false) else {
+            return false;
+        };
+        if let Some(filled) = &mut self.slots[usize::from(slot)] {
+            filled.synthetic = true;
+        }
+        self.note_end_shown(slot);
+        self.make_available(slot);
+        true
+    }
+}

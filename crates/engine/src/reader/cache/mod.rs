@@ -1,0 +1,537 @@
+//! HistoryCache of a reader, with all its memory allocated at creation.
+//!
+//! An out-of-order sample (reliable readers only) waits in one of a few slots reserved for that, until the samples
+//! before it have arrived. An in-order sample becomes *available*: the user sees it until it is taken or, under
+//! KEEP_LAST, replaced by a younger sample of its instance.
+//!
+//! Two rules keep RESOURCE_LIMITS from losing reliable samples. A sample without room is refused, not dropped: it is
+//! not acknowledged, the writer keeps it, and it is requested again when there is room. And waiting samples never take
+//! the room of the sample that all wait for: waiting slots are separate, and a writer's furthest waiting sample makes
+//! way for a nearer one.
+
+mod coherent_sets;
+mod eviction;
+mod expiry;
+mod selection;
+
+use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
+use core::ops::Range;
+
+use isolane_wire::{
+    cdr::KeyHash,
+    guid::Guid,
+    qos::{Presentation, PresentationAccessScope},
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
+
+use crate::{
+    reader::{
+        cache::{coherent_sets::Sets, expiry::Sweep},
+        instance::{InstanceState, Instances},
+        read_take::{SampleState, ViewState},
+    },
+    sample_memory::{SampleMemory, Sizes},
+    slab::Links,
+    writer::history::{ChangeKind, Keep},
+};
+
+pub use self::selection::{Query, Selection, Which};
+
+pub(crate) use self::coherent_sets::Place;
+
+/// Instant that never comes.
+const NEVER: Instant = Instant::new(u64::MAX);
+
+/// Sample in a slot.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    info: SampleInfo,
+    proxy: u16,
+    instance: u16,
+    length: u32,
+    read: bool,
+    /// Marked for removal together with others.
+    leaves: bool,
+    /// Created here because an instance lost its writers; not counted in the ledger.
+    synthetic: bool,
+}
+
+/// Reason why a sample was not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// No room; a reliable reader requests the sample again.
+    Full,
+    /// The remaining room is reserved for other writers; requested again likewise.
+    PutOff,
+    /// Earlier samples are missing; the sample waits.
+    Order,
+    /// Every slot for samples of coherent sets is taken; the sample waits.
+    Sets,
+    /// Larger than the maximum sample size of this endpoint.
+    TooLarge,
+}
+
+/// Capacities of a cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Maximum number of available samples.
+    pub(crate) samples: u16,
+    /// Maximum number of out-of-order samples.
+    pub(crate) waiting: u16,
+    /// Maximum number of samples deferred by TIME_BASED_FILTER or held for their set.
+    pub(crate) held: u16,
+    pub(crate) sizes: Sizes,
+}
+
+impl Room {
+    fn slots(&self) -> u16 {
+        let slots = self.samples.saturating_add(self.waiting);
+        slots.saturating_add(self.held).min(u16::MAX - 1)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.sizes.bytes(self.slots().into())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    keep: Keep,
+    memory: SampleMemory,
+    slots: Vec<Option<Slot>>,
+    /// Available samples, in order.
+    available: VecDeque<u16>,
+    /// Out-of-order samples, ascending by (proxy, sequence).
+    waiting: Vec<u16>,
+    available_room: usize,
+    waiting_room: usize,
+    held_room: usize,
+    /// Number of deferred samples.
+    held: usize,
+    keyed: bool,
+    /// Once half of the slots are taken, a writer with an available sample gets no more.
+    is_shared: bool,
+    /// Selections keep the order of arrival across instances.
+    is_ordered: bool,
+    pub(crate) instances: Instances,
+    links: Links,
+    /// Slots of the current selection.
+    selected: Vec<u16>,
+    /// Available samples that are not synthetic.
+    pub(crate) counted: u64,
+    /// Available samples replaced under KEEP_LAST before they were taken.
+    pub(crate) evicted: u64,
+    /// Available samples whose LIFESPAN ended before they were taken.
+    pub(crate) expired: u64,
+    /// Available samples removed by READER_DATA_LIFECYCLE.
+    pub(crate) purged: u64,
+    /// Unregister changes that are not samples: of an instance with other writers, one that had ended, or an unknown
+    /// one.
+    pub(crate) unregistered: u64,
+    /// Instances that lost their last writer while there was no room for a sample to say so; not yet counted.
+    unseen: u64,
+    /// Lower bound of the expiry of available samples.
+    earliest_expiry: Instant,
+    /// Coherent or ordered access; `None` without either.
+    sets: Option<Box<Sets>>,
+    sweep: Sweep,
+}
+
+impl Cache {
+    pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.memory.pieces_mut()
+    }
+
+    /// Creates an empty cache. The error is the number of bytes that could not be allocated.
+    pub(crate) fn try_new(keep: Keep, keyed: bool, room: Room, seed: u64) -> Result<Self, usize> {
+        let Room {
+            samples,
+            waiting,
+            held,
+            sizes,
+        } = room;
+        let slots = room.slots();
+        let memory = SampleMemory::try_new(slots, sizes).ok_or(room.bytes())?;
+        Ok(Self {
+            keep,
+            memory,
+            slots: vec![None; usize::from(slots)],
+            available: VecDeque::with_capacity(usize::from(slots)),
+            waiting: Vec::with_capacity(usize::from(waiting)),
+            available_room: usize::from(samples),
+            waiting_room: usize::from(waiting),
+            held_room: usize::from(held),
+            held: 0,
+            keyed,
+            is_shared: false,
+            is_ordered: false,
+            instances: Instances::new(slots.saturating_add(1), seed),
+            links: Links::new(slots),
+            selected: Vec::with_capacity(usize::from(slots)),
+            counted: 0,
+            evicted: 0,
+            expired: 0,
+            purged: 0,
+            unregistered: 0,
+            unseen: 0,
+            earliest_expiry: NEVER,
+            sets: None,
+            sweep: Sweep::BEGIN,
+        })
+    }
+
+    /// Reserves the second half of the slots for writers without an available sample.
+    pub(crate) fn share(&mut self) {
+        self.is_shared = true;
+    }
+
+    /// Applies PRESENTATION to the order of selections.
+    pub(crate) fn present(&mut self, asked: &Presentation) {
+        self.is_ordered = asked.ordered && asked.access_scope != PresentationAccessScope::Instance;
+    }
+
+    /// Returns whether a writer's next sample must leave room for other writers.
+    fn is_over_share(&self, proxy: u16) -> bool {
+        let is_its = |&slot: &u16| self.slot(slot).proxy == proxy;
+        self.is_shared
+            && self.available.len() >= self.available_room / 2
+            && self.available.iter().any(is_its)
+    }
+
+    pub(crate) fn available(&self) -> usize {
+        self.available.len()
+    }
+
+    /// Returns the number of samples that wait for earlier ones.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns how many more samples can be stored, available or waiting; unlimited under KEEP_LAST.
+    pub(crate) fn room(&self) -> usize {
+        match self.keep {
+            Keep::Last { .. } => usize::MAX,
+            Keep::All => {
+                let available = self.available_room.saturating_sub(self.available.len());
+                let slots = available + self.waiting_room.saturating_sub(self.waiting.len());
+                slots.min(self.memory.room())
+            }
+        }
+    }
+
+    /// Returns the maximum number of available samples.
+    pub(crate) fn keeps(&self) -> usize {
+        self.available_room
+    }
+
+    /// Returns the oldest sample of a writer that is not taken; `None` under KEEP_LAST, where samples are replaced.
+    pub(crate) fn first_untaken(&self, proxy: u16) -> Option<SequenceNumber> {
+        let of_writer = |slot: &&Slot| slot.proxy == proxy && !slot.synthetic;
+        let mut available = self.available.iter().map(|&index| self.slot(index));
+        match self.keep {
+            Keep::All => available.find(of_writer).map(|slot| slot.info.sequence),
+            Keep::Last { .. } => None,
+        }
+    }
+
+    /// Stores the next in-order sample and makes it available, unless it is [no sample](Self::make_room).
+    pub(crate) fn push(
+        &mut self,
+        proxy: u16,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
+        if payload.len() > self.memory.max_bytes() {
+            return Err(Refused::TooLarge);
+        }
+        if !self.make_room(proxy, &info)? {
+            return Ok(());
+        }
+        loop {
+            if let Some(slot) = self.fill(proxy, info, payload, false) {
+                self.make_available(slot);
+                return Ok(());
+            }
+            self.make_room_for_long()?;
+        }
+    }
+
+    /// Returns the `nth` available sample, as in a selection by itself.
+    pub(crate) fn get(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
+        let index = *self.available.get(nth)?;
+        let slot = self.slot(index);
+        let mut info = SampleInfo {
+            sample_rank: 0,
+            generation_rank: 0,
+            ..slot.info
+        };
+        self.tell_states(slot, &mut info);
+        Some((info, self.payload_of(index)))
+    }
+
+    pub(crate) fn mark_read(&mut self, nth: usize) {
+        if let Some(&index) = self.available.get(nth)
+            && let Some(slot) = &mut self.slots[usize::from(index)]
+        {
+            slot.read = true;
+            self.instances.note_look(slot.instance);
+        }
+    }
+
+    /// Removes the oldest available sample as seen; returns `Some(true)` if it counts in the ledger.
+    pub(crate) fn pop(&mut self) -> Option<bool> {
+        let index = self.available.pop_front()?;
+        let slot = self.release(index);
+        self.instances.note_look(slot.instance);
+        Some(!slot.synthetic)
+    }
+
+    fn release(&mut self, index: u16) -> Slot {
+        let slot = self.slots[usize::from(index)]
+            .take()
+            .expect("an available slot is filled");
+        let links = &mut self.links;
+        self.instances.remove_sample(links, slot.instance, index);
+        self.sweep.note_removed();
+        self.memory.give_back(index);
+        self.counted -= u64::from(!slot.synthetic);
+        slot
+    }
+
+    fn make_available(&mut self, index: u16) {
+        let Some(slot) = &mut self.slots[usize::from(index)] else {
+            return;
+        };
+        let key = slot.info.key_hash.unwrap_or_default();
+        let at = slot.info.received;
+        let instance = self.instances.note(key, slot.proxy, slot.info.kind, at);
+        slot.instance = instance;
+        self.instances.tell_generation(instance, &mut slot.info);
+        if let Some(expires) = slot.info.expires {
+            self.earliest_expiry = self.earliest_expiry.min(expires);
+        }
+        self.counted += u64::from(!slot.synthetic);
+        self.links.push(self.instances.chain_mut(instance), index);
+        self.available.push_back(index);
+    }
+
+    /// Stores a sample in a free slot. Returns `None` without a slot, or without memory for a long sample. `waits` says
+    /// that earlier samples are missing.
+    fn fill(&mut self, proxy: u16, info: SampleInfo, payload: &[u8], waits: bool) -> Option<u16> {
+        let index = self.memory.claim()?;
+        if !self.memory.store(index, payload, waits) {
+            self.memory.give_back(index);
+            return None;
+        }
+        self.slots[usize::from(index)] = Some(Slot {
+            info,
+            proxy,
+            instance: u16::MAX,
+            length: payload.len() as u32,
+            read: false,
+            leaves: false,
+            synthetic: false,
+        });
+        Some(index)
+    }
+
+    fn slot(&self, index: u16) -> &Slot {
+        self.slots[usize::from(index)]
+            .as_ref()
+            .expect("a listed slot is filled")
+    }
+}
+
+/// Information about a sample (DDS 1.4 §2.2.2.5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleInfo {
+    /// GUID of the writer.
+    pub writer: Guid,
+    /// Sequence number of the writer.
+    pub sequence: SequenceNumber,
+    /// Source timestamp; `None` if the writer sent none.
+    pub source_timestamp: Option<Timestamp>,
+    /// Reception time by this participant's clock: the kernel's timestamp of the datagram, or else the time at which it
+    /// was read.
+    pub received: Instant,
+    /// Expiry of its LIFESPAN by this participant's clock; `None` if it never expires.
+    pub expires: Option<Instant>,
+    /// Value, or end of the instance with only a key.
+    pub kind: ChangeKind,
+    /// Read state of the sample.
+    pub sample_state: SampleState,
+    /// New until a sample of the instance's current generation is read. Always new without a cache.
+    pub view_state: ViewState,
+    /// Current state of the instance; without a cache the state this sample sets.
+    pub instance_state: InstanceState,
+    /// Number of generations of the instance after a dispose, on reception of the sample.
+    pub disposed_generation_count: u32,
+    /// Number of generations of the instance after the loss of all writers, on reception of the sample.
+    pub no_writers_generation_count: u32,
+    /// Number of samples of the instance that follow in the same [selection](crate::Selection).
+    pub sample_rank: u32,
+    /// Generations between this sample and the last one of its instance in the same selection.
+    pub generation_rank: u32,
+    /// Generations between this sample and now.
+    pub absolute_generation_rank: u32,
+    /// Key hash of the instance; `None` for topics without a key.
+    pub key_hash: Option<KeyHash>,
+}
+
+impl SampleInfo {
+    /// Returns whether the sample has a value (DDS 1.4: `valid_data`).
+    #[must_use]
+    pub fn valid_data(&self) -> bool {
+        self.kind == ChangeKind::Alive
+    }
+
+    /// Handle of the instance at the reader; zeros for topics without a key.
+    #[must_use]
+    pub fn instance_handle(&self) -> KeyHash {
+        self.key_hash.unwrap_or_default()
+    }
+
+    /// Handle of the writer.
+    #[must_use]
+    pub fn publication_handle(&self) -> Guid {
+        self.writer
+    }
+}
+
+impl Cache {
+    /// Stores an out-of-order sample. If there is no room, a later sample of the same writer is dropped; its number is
+    /// returned and counts as never received.
+    pub(crate) fn wait(
+        &mut self,
+        proxy: u16,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Result<Option<SequenceNumber>, Refused> {
+        if payload.len() > self.memory.max_bytes() {
+            return Err(Refused::TooLarge);
+        }
+        let mut displaced = None;
+        if self.waiting.len() >= self.waiting_room {
+            let furthest = self.waiting_of(proxy).end;
+            let last = furthest.checked_sub(1).filter(|&at| {
+                let slot = self.slot(self.waiting[at]);
+                slot.proxy == proxy && slot.info.sequence > info.sequence
+            });
+            // No sample is dropped if the new one would still find no pages.
+            let last = last.filter(|_| self.memory.fits_waiting(payload.len()));
+            let last = last.ok_or(Refused::Full)?;
+            displaced = Some(self.slot(self.waiting[last]).info.sequence);
+            self.stop_waiting(last);
+        }
+        let slot = self.fill(proxy, info, payload, true).ok_or(Refused::Full)?;
+        let place = self.waiting.partition_point(|&other| {
+            let other = self.slot(other);
+            (other.proxy, other.info.sequence) < (proxy, info.sequence)
+        });
+        self.waiting.insert(place, slot);
+        Ok(displaced)
+    }
+
+    /// Sequence number of a writer's first waiting sample.
+    pub(crate) fn first_waiting(&self, proxy: u16) -> Option<SequenceNumber> {
+        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
+        (slot.proxy == proxy).then_some(slot.info.sequence)
+    }
+
+    /// Makes a writer's waiting sample `sequence` available if there is room. Returns `Ok(false)` if no such sample
+    /// waits, or if it is [no sample](Self::make_room).
+    pub(crate) fn promote(
+        &mut self,
+        proxy: u16,
+        sequence: SequenceNumber,
+    ) -> Result<bool, Refused> {
+        let place = self.waiting_of(proxy).start;
+        let Some(&slot) = self.waiting.get(place) else {
+            return Ok(false);
+        };
+        let found = *self.slot(slot);
+        if found.proxy != proxy || found.info.sequence != sequence {
+            return Ok(false);
+        }
+        let is_sample = self.make_room(proxy, &found.info)?;
+        self.waiting.remove(place);
+        match is_sample {
+            true => self.make_available(slot),
+            false => self.empty(slot),
+        }
+        Ok(is_sample)
+    }
+
+    /// Drops all waiting samples of a removed writer.
+    pub(crate) fn forget_waiting(&mut self, proxy: u16) {
+        for place in self.waiting_of(proxy).rev() {
+            let slot = self.waiting.remove(place);
+            self.slots[usize::from(slot)] = None;
+            self.memory.give_back(slot);
+        }
+    }
+
+    /// Range of a writer's samples in `waiting`.
+    fn waiting_of(&self, proxy: u16) -> Range<usize> {
+        let start = self
+            .waiting
+            .partition_point(|&slot| self.slot(slot).proxy < proxy);
+        let end = self
+            .waiting
+            .partition_point(|&slot| self.slot(slot).proxy <= proxy);
+        start..end
+    }
+
+    fn stop_waiting(&mut self, at: usize) {
+        let slot = self.waiting.remove(at);
+        self.empty(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::guid::Guid;
+
+    use super::*;
+
+    #[test]
+    fn a_cache_whose_memory_long_samples_use_up_has_no_room_for_more() {
+        let room = Room {
+            samples: 32,
+            waiting: 16,
+            held: 0,
+            sizes: Sizes::shared(64 << 10, 48),
+        };
+        let mut cache = Cache::try_new(Keep::All, false, room, 1).expect("memory for a test");
+        let payload = alloc::vec![0; 60_000];
+        for left in (0..4).rev() {
+            cache
+                .push(0, SampleInfo::UNSEEN, &payload)
+                .expect("there is memory for four");
+            assert_eq!(cache.room(), left);
+        }
+        cache.pop();
+        assert_eq!(cache.room(), 1);
+    }
+
+    #[test]
+    fn what_a_departed_writer_left_is_not_the_next_ones_that_has_its_place() {
+        let room = Room {
+            samples: 4,
+            waiting: 1,
+            held: 0,
+            sizes: Sizes::fixed(8),
+        };
+        let mut cache = Cache::try_new(Keep::All, false, room, 1).expect("memory for a test");
+        let info = SampleInfo {
+            sequence: SequenceNumber(890),
+            ..SampleInfo::UNSEEN
+        };
+        cache.push(3, info, &[1]).unwrap();
+        assert_eq!(cache.first_untaken(3), Some(SequenceNumber(890)));
+        cache.writer_gone(3, Guid::UNKNOWN, Instant::new(1));
+        assert!(cache.available() > 0, "its sample is still to be taken");
+        assert_eq!(cache.first_untaken(3), None);
+    }
+}
