@@ -6,7 +6,6 @@ use isolane_executor::Waited;
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
-    lanes::Lanes,
     listeners::{Endpoint, Kind},
     remote::Inlet,
     state::{State, Task},
