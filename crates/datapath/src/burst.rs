@@ -185,29 +185,6 @@ impl TransmitBurst {
         std::iter::from_fn(|| self.frames.pop())
     }
 
-    /// Removes the messages that `keep` rejects. A frame that thereby loses its last message returns to its pool;
-    /// frames without any message stay.
-    pub fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
-        let before = self.addressed();
-        self.messages.retain(keep);
-        let gone = before & !self.addressed();
-        let mut place = 0;
-        self.frames.retain(|_| {
-            place += 1;
-            gone & (1 << (place - 1)) == 0
-        });
-        for message in &mut self.messages {
-            let passed = gone & ((1 << message.frame) - 1);
-            message.frame -= passed.count_ones() as u8;
-        }
-    }
-
-    /// Bit i: frame i has a destination.
-    fn addressed(&self) -> u32 {
-        let frames = self.messages.iter().map(|message| message.frame);
-        frames.fold(0, |set, frame| set | 1 << frame)
-    }
-
     /// Number of frames without destination. Messages are in the order of their frames.
     #[inline]
     #[must_use]
@@ -245,24 +222,6 @@ mod tests {
             }
         }
         burst
-    }
-
-    #[test]
-    fn messages_taken_out_leave_the_others_with_their_frames() {
-        let pool = Pool::new(PoolConfig::default());
-        pool.reserve_lane(LANE).unwrap();
-        let mut burst = burst(&pool, &[1, 2, 0, 1, 3]);
-        // The whole first and fourth frame, and one of three of the last.
-        burst.retain(|message| ![0, 3, 5].contains(&message.to.port));
-        let left = burst.messages().iter().map(|message| {
-            let number = burst.frame(message)[0];
-            (number, message.to.port)
-        });
-        assert_eq!(left.collect::<Vec<_>>(), [(1, 1), (1, 2), (4, 4), (4, 6)]);
-        assert_eq!((burst.len(), burst.unaddressed()), (3, 1));
-        assert_eq!(pool.outstanding(), 3);
-        burst.retain(|_| false);
-        assert_eq!((burst.len(), burst.unaddressed()), (1, 1));
     }
 
     #[test]

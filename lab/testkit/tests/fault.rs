@@ -4,10 +4,11 @@ use isolane_datapath::ledger::LaneLedger;
 use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::memory::{Memory, Network};
 use isolane_datapath::{
-    Datapath, Lane, ReceiveBurst, ReceiveDrop, Refusal, SendReport, TransmitBurst,
+    Datapath, Lane, Pool, PoolConfig, ReceiveBurst, ReceiveDrop, Refusal, SendReport, TransmitBurst,
 };
-use isolane_testkit::fault::{HELD_RECYCLES, MAX_HELD};
+use isolane_testkit::fault::{HELD_RECYCLES, MAX_HELD, retain_messages};
 use isolane_testkit::{Fault, FaultPlan, Injected};
+use isolane_wire::locator::Locator;
 
 const LANE: Lane = Lane::ALL[8];
 const OTHER: Lane = Lane::ALL[2];
@@ -369,4 +370,32 @@ fn lanes_that_the_plan_is_not_about_are_left_alone() {
     assert_eq!(world.numbers(OTHER, 16), []);
     let receive = world.ledger(OTHER).receive;
     assert_eq!(receive.dropped(ReceiveDrop::FaultInterfaceGone), 2);
+}
+
+#[test]
+fn messages_taken_out_leave_the_others_with_their_frames() {
+    let pool = Pool::new(PoolConfig::default());
+    pool.reserve_lane(LANE).unwrap();
+    // Frames that contain their number; the ports of their destinations count through.
+    let mut burst = TransmitBurst::new();
+    let mut ports = 0..;
+    for (number, count) in [1, 2, 0, 1, 3].into_iter().enumerate() {
+        let mut frame = pool.take(LANE).unwrap();
+        frame.append(&[number as u8]).unwrap();
+        burst.push(frame).unwrap();
+        for port in ports.by_ref().take(count) {
+            burst.address(Locator::udpv4([10, 0, 0, 1], port)).unwrap();
+        }
+    }
+    // All destinations of the first and fourth frame, and one of three of the last.
+    retain_messages(&mut burst, |message| ![0, 3, 5].contains(&message.to.port));
+    let left = burst.messages().iter().map(|message| {
+        let number = burst.frame(message)[0];
+        (number, message.to.port)
+    });
+    assert_eq!(left.collect::<Vec<_>>(), [(1, 1), (1, 2), (4, 4), (4, 6)]);
+    assert_eq!((burst.len(), burst.unaddressed()), (3, 1));
+    assert_eq!(pool.outstanding(), 3);
+    retain_messages(&mut burst, |_| false);
+    assert_eq!((burst.len(), burst.unaddressed()), (1, 1));
 }

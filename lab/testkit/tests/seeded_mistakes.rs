@@ -13,6 +13,7 @@ use isolane_datapath::{
     SendReport, TransmitBurst,
 };
 use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
+use isolane_testkit::fault::retain_messages;
 use isolane_testkit::fixtures::MemoryNetwork;
 use isolane_wire::locator::Locator;
 
@@ -174,14 +175,16 @@ impl Datapath for Mistaken {
                     .map(|message| message.to.ipv4().is_some())
                     .collect();
                 let mut place = 0;
-                burst.retain(|_| {
+                retain_messages(burst, |_| {
                     place += 1;
                     reached[..place - 1].iter().all(|is_reached| *is_reached)
                 });
             }
             ForgetsADestination => {
                 let mut last = None;
-                burst.retain(|message| last.replace(message.frame) != Some(message.frame));
+                retain_messages(burst, |message| {
+                    last.replace(message.frame) != Some(message.frame)
+                });
             }
             SendsToGroupsTwice => {
                 let groups: Vec<(Vec<u8>, Locator)> = burst

@@ -11,7 +11,7 @@ use isolane_datapath::{
 };
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{FaultPlan, HELD_RECYCLES, Injected, MAX_FLIPPED_BITS, MAX_HELD};
+use super::{FaultPlan, HELD_RECYCLES, Injected, MAX_FLIPPED_BITS, MAX_HELD, retain_messages};
 
 /// Returns true for `per_million` of a million calls on average. Nothing is drawn for 0, so a
 /// fault that is off does not change the others.
@@ -258,14 +258,14 @@ impl FaultyLane {
     pub(super) fn refuse(&mut self, plan: &FaultPlan, burst: &mut TransmitBurst) -> u32 {
         let before = self.refused.refused_total();
         if plan.plug.is_pulled() {
-            burst.retain(|_| {
+            retain_messages(burst, |_| {
                 let reason = Refusal::FaultInterfaceGone;
                 self.refused.note_refused(reason, 1);
                 false
             });
         } else if plan.covers(self.lane) {
             let mut is_full = false;
-            burst.retain(|_| {
+            retain_messages(burst, |_| {
                 let reason = self.refusal(plan, &mut is_full);
                 if let Some(reason) = reason {
                     self.refused.note_refused(reason, 1);

@@ -25,13 +25,14 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 
+use isolane_datapath::burst::Message;
 use isolane_datapath::flow::{
     FlowId, InterfaceProtection, Observation, ProtectError, Protected, Protection,
 };
-use isolane_datapath::limits::MAX_BURST;
+use isolane_datapath::limits::{MAX_BURST, MAX_MESSAGES};
 use isolane_datapath::{
-    Capabilities, Class, Datapath, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst, SendReport,
-    TransmitBurst, Wakeup,
+    Capabilities, Class, Datapath, Frame, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst,
+    SendReport, TransmitBurst, Wakeup,
 };
 use isolane_wire::locator::Locator;
 
@@ -49,6 +50,27 @@ pub const MAX_FLIPPED_BITS: usize = 4;
 /// Calls of `recycle` after which the held frames of a lane come home although none was wanted. More
 /// than a participant makes for one frame, so that it sees the exhaustion.
 pub const HELD_RECYCLES: u32 = 16;
+
+/// Removes the messages for which `keep` returns false, and the frames that lose their last message.
+/// Frames that never had a message stay.
+pub fn retain_messages(burst: &mut TransmitBurst, mut keep: impl FnMut(&Message) -> bool) {
+    let messages: heapless::Vec<Message, MAX_MESSAGES> = burst.messages().iter().copied().collect();
+    // `drain` and `pop` both begin at the end: the frames keep their order.
+    let mut frames: heapless::Vec<Frame, MAX_BURST> = burst.drain().collect();
+    let mut place = 0;
+    while let Some(frame) = frames.pop() {
+        let own = messages.iter().filter(|one| one.frame == place);
+        let is_unaddressed = own.clone().next().is_none();
+        let kept = own
+            .filter(|message| keep(message))
+            .map(|message| message.to);
+        let kept: heapless::Vec<Locator, MAX_MESSAGES> = kept.collect();
+        if is_unaddressed || !kept.is_empty() {
+            burst.push_to(frame, &kept);
+        }
+        place += 1;
+    }
+}
 
 /// Injected faults of a lane that are neither a drop nor a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
