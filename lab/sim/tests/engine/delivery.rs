@@ -168,7 +168,8 @@ fn reliable_keep_all_samples_come_exactly_once_and_in_order_at_30_percent_loss()
     for hardship in &worlds {
         sum.add(hardship);
     }
-    if worlds.len() > 1 {
+    // Fewer worlds need not have met with everything.
+    if worlds.len() >= 1_000 {
         // Each mechanism was needed, often.
         let Hardship {
             lost,
