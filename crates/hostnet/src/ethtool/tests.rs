@@ -163,3 +163,11 @@ fn an_offload_is_what_the_kernel_lists_of_it() {
     ];
     assert_eq!(known, expected);
 }
+
+#[test]
+fn an_interface_that_is_not_there_says_nothing() {
+    let mut ethtool = Ethtool::open().expect("a kernel with the family");
+    assert!(ethtool.queues("a name that is too long").is_err());
+    let error = ethtool.features("no-such-one").unwrap_err();
+    assert_eq!(error.error.raw_os_error(), Some(libc::ENODEV));
+}
