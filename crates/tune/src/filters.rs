@@ -507,7 +507,7 @@ mod tests {
             json!([{"jump": {"target": "nowhere"}}]),
         ] {
             assert_eq!(
-                fate(&ACCEPTING, &[statements.clone()]),
+                fate(&ACCEPTING, std::slice::from_ref(&statements)),
                 "perhaps",
                 "{statements}"
             );
