@@ -63,7 +63,7 @@ impl Qos {
             representation: None,
             takes_only: false,
             max_bytes: None,
-            max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+            max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
             max_blocking: Duration::ZERO,
             response_deadline: None,
             autodispose: true,
@@ -127,8 +127,8 @@ impl Qos {
     }
 
     /// The largest serialised sample in bytes, with its encapsulation header, at most
-    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES). Default: what the type comes to, where all its strings and
-    /// sequences are bounded, but for an appendable type at least
+    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES). Default: what the type comes to, where all its strings
+    /// and sequences are bounded, but for an appendable type at least
     /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES);
     /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES) otherwise.
     ///
@@ -146,8 +146,8 @@ impl Qos {
     }
 
     /// The largest serialised sample that a writer sends as a single datagram. Default
-    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries. With less, fragments
-    /// are as short, [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least; else they have
+    /// [`MAX_DATA_PAYLOAD_BYTES`](isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES): what an Ethernet frame carries. With
+    /// less, fragments are as short, [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least; else they have
     /// [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
     ///
     /// With more, samples up to that size cost one system call in place of one a fragment, and those of a
@@ -348,19 +348,19 @@ impl Qos {
     }
 
     /// PRESENTATION: among what samples coherence and order hold; compared when they match, and shared by the
-    /// members of a [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber). With INSTANCE, the default, each
-    /// instance is for itself; the samples of each writer are seen in their order whatever it says.
+    /// members of a [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber). With INSTANCE, the default,
+    /// each instance is for itself; the samples of each writer are seen in their order whatever it says.
     ///
     /// *Coherent*: what is written in a set
-    /// ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is seen whole or not at all, of each writer or
-    /// with GROUP of all of a publisher. INSTANCE does as TOPIC here, as other implementations do (DDS 1.4 §2.2.3.6 has
-    /// sets without effect there). A reader holds sets in memory of their own, as many samples as
+    /// ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is seen whole or not at all, of each
+    /// writer or with GROUP of all of a publisher. INSTANCE does as TOPIC here, as other implementations do (DDS 1.4
+    /// §2.2.3.6 has sets without effect there). A reader holds sets in memory of their own, as many samples as
     /// [`max_samples`](Self::max_samples) or the history come to; HISTORY KEEP_LAST applies when a set is seen.
     /// *Ordered* with GROUP: the samples of a publisher's writers are seen in the order they were
-    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). One waits until each of the others is known
-    /// to have none before it, so a writer that is silent is asked: a question and its answer on the wire.
-    /// With TOPIC, too, the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings keep the order of
-    /// all instances, else samples of an instance are behind one another there.
+    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). One waits until each of the others is
+    /// known to have none before it, so a writer that is silent is asked: a question and its answer on the wire.
+    /// With TOPIC, too, the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings keep the order
+    /// of all instances, else samples of an instance are behind one another there.
     ///
     /// Both need RELIABILITY RELIABLE on both sides, and do not go with TIME_BASED_FILTER: other endpoints are refused.
     #[must_use]
@@ -378,12 +378,13 @@ impl Qos {
         self
     }
 
-    /// DESTINATION_ORDER: which of two samples of an instance is the later; compared when they match, BY_SOURCE_TIMESTAMP
-    /// being more than BY_RECEPTION_TIMESTAMP, the default. Where it is BY_SOURCE_TIMESTAMP a reader takes in no sample
-    /// that is older than one of its instance it has taken in, by the writers' clocks, of equals of two writers the one
-    /// of the lower GUID being the later: so all readers end with the same value. What it drops is counted (`outdated`). A
-    /// writer's time stamps do not go back then, whatever its clock does. The clocks of the writers' hosts should agree.
-    /// Of a keyed topic [`max_instances`](Self::max_instances) instances are watched, 256 if that is not set.
+    /// DESTINATION_ORDER: which of two samples of an instance is the later; compared when they match,
+    /// BY_SOURCE_TIMESTAMP being more than BY_RECEPTION_TIMESTAMP, the default. Where it is BY_SOURCE_TIMESTAMP a
+    /// reader takes in no sample that is older than one of its instance it has taken in, by the writers' clocks, of
+    /// equals of two writers the one of the lower GUID being the later: so all readers end with the same value. What it
+    /// drops is counted (`outdated`). A writer's time stamps do not go back then, whatever its clock does. The clocks
+    /// of the writers' hosts should agree. Of a keyed topic [`max_instances`](Self::max_instances) instances are
+    /// watched, 256 if that is not set.
     #[must_use]
     pub fn destination_order(mut self, kind: DestinationOrderKind) -> Self {
         self.policies.destination_order = kind;
