@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use isolane_engine::{incompatible_policies, partitions_meet};
+use isolane_engine::{incompatible_policies, partitions_match};
 use isolane_wire::{discovery::EndpointData, qos::PolicyId};
 
 /// Reason why a writer and a reader do not match.
@@ -70,7 +70,7 @@ pub fn differences(writer: &EndpointData, reader: &EndpointData) -> Vec<Differen
         (writer.type_name == reader.type_name, Difference::Type),
         (writer.is_keyed() == reader.is_keyed(), Difference::Key),
         (
-            partitions_meet(&writer.qos.partition, &reader.qos.partition),
+            partitions_match(&writer.qos.partition, &reader.qos.partition),
             Difference::Partition,
         ),
     ];

@@ -61,7 +61,7 @@ impl Qos {
             representation: None,
             takes_only: false,
             max_bytes: None,
-            max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+            max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
             max_blocking: Duration::ZERO,
             response_deadline: None,
             autodispose: true,
@@ -147,7 +147,7 @@ impl Qos {
 
     /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
     ///
-    /// Default: [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES), the capacity of an Ethernet frame. A smaller
+    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet frame. A smaller
     /// value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least. Otherwise
     /// fragments have [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
     ///

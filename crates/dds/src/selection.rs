@@ -6,7 +6,7 @@
 //! ([`Qos::presentation`](crate::Qos::presentation)), it keeps the order of all samples.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{Query, Selection, StateMask, Which};
+use isolane_engine::{InstanceSelector, Query, Selection, StateMask};
 use isolane_wire::cdr::{KeyHash, TopicType, key_hash, read_payload};
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ impl<T: TopicType> DataReader<T> {
         max_samples: usize,
         mask: StateMask,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access(Which::Any, mask, max_samples, None, Access::Read)
+        self.access(InstanceSelector::Any, mask, max_samples, None, Access::Read)
     }
 
     /// Takes up to `max_samples` samples in these states (§2.2.2.5.3.9). Samples that are not of the type are omitted
@@ -95,7 +95,7 @@ impl<T: TopicType> DataReader<T> {
         max_samples: usize,
         mask: StateMask,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access(Which::Any, mask, max_samples, None, Access::Take)
+        self.access(InstanceSelector::Any, mask, max_samples, None, Access::Take)
     }
 
     /// Reads samples of one instance (§2.2.2.5.3.14).
@@ -108,7 +108,7 @@ impl<T: TopicType> DataReader<T> {
         max_samples: usize,
         mask: StateMask,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = Which::Instance(instance);
+        let which = InstanceSelector::Instance(instance);
         self.access(which, mask, max_samples, None, Access::Read)
     }
 
@@ -122,7 +122,7 @@ impl<T: TopicType> DataReader<T> {
         max_samples: usize,
         mask: StateMask,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = Which::Instance(instance);
+        let which = InstanceSelector::Instance(instance);
         self.access(which, mask, max_samples, None, Access::Take)
     }
 
@@ -137,7 +137,7 @@ impl<T: TopicType> DataReader<T> {
         max_samples: usize,
         mask: StateMask,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = Which::After(previous);
+        let which = InstanceSelector::After(previous);
         self.access(which, mask, max_samples, None, Access::Read)
     }
 
@@ -152,7 +152,7 @@ impl<T: TopicType> DataReader<T> {
         max_samples: usize,
         mask: StateMask,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        let which = Which::After(previous);
+        let which = InstanceSelector::After(previous);
         self.access(which, mask, max_samples, None, Access::Take)
     }
 
@@ -165,7 +165,7 @@ impl<T: TopicType> DataReader<T> {
         condition: &ReadCondition,
         max_samples: usize,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(condition, Which::Any, max_samples, Access::Read)
+        self.access_by(condition, InstanceSelector::Any, max_samples, Access::Read)
     }
 
     /// Takes samples that match a condition (§2.2.2.5.3.11).
@@ -177,7 +177,7 @@ impl<T: TopicType> DataReader<T> {
         condition: &ReadCondition,
         max_samples: usize,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(condition, Which::Any, max_samples, Access::Take)
+        self.access_by(condition, InstanceSelector::Any, max_samples, Access::Take)
     }
 
     /// Reads samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.18).
@@ -190,7 +190,12 @@ impl<T: TopicType> DataReader<T> {
         condition: &ReadCondition,
         max_samples: usize,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(condition, Which::After(previous), max_samples, Access::Read)
+        self.access_by(
+            condition,
+            InstanceSelector::After(previous),
+            max_samples,
+            Access::Read,
+        )
     }
 
     /// Takes samples that match a condition, of the next instance that has such samples (§2.2.2.5.3.19).
@@ -203,7 +208,12 @@ impl<T: TopicType> DataReader<T> {
         condition: &ReadCondition,
         max_samples: usize,
     ) -> Result<Vec<Sample<T>>, ReadError> {
-        self.access_by(condition, Which::After(previous), max_samples, Access::Take)
+        self.access_by(
+            condition,
+            InstanceSelector::After(previous),
+            max_samples,
+            Access::Take,
+        )
     }
 
     /// Returns the handle of the instance with this key (§2.2.2.5.3.29); `None` if the reader does not know it.
@@ -218,7 +228,7 @@ impl<T: TopicType> DataReader<T> {
     fn access_by(
         &self,
         condition: &ReadCondition,
-        which: Which,
+        which: InstanceSelector,
         max_samples: usize,
         access: Access,
     ) -> Result<Vec<Sample<T>>, ReadError> {
@@ -231,7 +241,7 @@ impl<T: TopicType> DataReader<T> {
 
     fn access(
         &self,
-        which: Which,
+        which: InstanceSelector,
         mask: StateMask,
         max_samples: usize,
         query: Option<Query<'_>>,
@@ -241,7 +251,7 @@ impl<T: TopicType> DataReader<T> {
         if !state.engine.is_reader_enabled(self.id) {
             return Err(ReadError::NotEnabled);
         }
-        if let Which::Instance(handle) = which
+        if let InstanceSelector::Instance(handle) = which
             && !state.engine.knows_instance(self.id, handle)
         {
             return Err(ReadError::UnknownInstance);

@@ -139,8 +139,8 @@ impl State {
             let head = frame.head_room();
             let buffer = &mut frame.buffer_mut()[head..];
             let work = match self.executor.runs_by_share() {
-                true => self.engine.next_work_between(now, priority, buffer),
-                false => self.engine.next_work(now, priority, buffer),
+                true => self.engine.poll_transmit_between(now, priority, buffer),
+                false => self.engine.poll_transmit(now, priority, buffer),
             };
             let Some(work) = work else { break };
             if work.bytes > 0 {

@@ -142,7 +142,7 @@ impl Described {
     #[must_use]
     pub fn prefix(&self) -> GuidPrefix {
         let address = self.address().octets();
-        StaticParticipant::new(&self.name, address, self.announces).prefix_of_none()
+        StaticParticipant::new(&self.name, address, self.announces).prefix_before_start()
     }
 
     /// Returns the digest of all endpoints

@@ -15,7 +15,7 @@ use std::{env, error::Error, process::ExitCode, time::Duration};
 use isolane_engine::{
     DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
     Priority, WriterId,
-    limits::{MAX_DATAGRAM_BYTES, WHOLE_BYTES},
+    limits::{MAX_DATA_PAYLOAD_BYTES, MAX_DATAGRAM_BYTES},
 };
 use isolane_wire::{
     discovery::LocatorList, guid::GuidPrefix, locator::Locator, qos::QosPolicies, time::Instant,
@@ -95,13 +95,13 @@ impl Both {
             let topic_name = format!("vehicle/zone{}/signal{number:05}", number % 7);
             let config = |side| EndpointConfig {
                 topic_name: &topic_name,
-                type_name: "vehicle::Signal",
+                type_name: "vehicle::LivelinessAssertion",
                 keyed: false,
                 key_of: None,
                 qos: QosPolicies::default(),
                 max_payload_bytes: 64,
                 shares_long: false,
-                max_datagram_bytes: WHOLE_BYTES,
+                max_datagram_bytes: MAX_DATA_PAYLOAD_BYTES,
                 unicast: LocatorList::from_iter([address(side)]),
                 multicast: LocatorList::new(),
             };
@@ -131,7 +131,7 @@ impl Both {
                 return has_worked;
             };
             has_worked = true;
-            let Some(work) = engine.next_work(self.now, priority, &mut self.buffer) else {
+            let Some(work) = engine.poll_transmit(self.now, priority, &mut self.buffer) else {
                 continue;
             };
             let copies = match &work.to {

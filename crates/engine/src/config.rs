@@ -24,7 +24,7 @@ pub struct Limits {
     pub participants: u16,
     /// Maximum number of remote endpoints. Their announcements have 504 bytes each on average, content filters
     /// included; longer announcements leave room for fewer endpoints. Additional entries are reserved for topics of the
-    /// highest level in use here ([`KEPT_PART`](crate::limits::KEPT_PART)).
+    /// highest level in use here ([`RESERVE_RATIO`](crate::limits::RESERVE_RATIO)).
     pub remote_endpoints: u16,
     /// Maximum number of matches of local writers with readers, and of local readers with writers. Every remote
     /// participant uses two of both for discovery. It uses a third for liveliness if it is of another vendor or if a

@@ -1,7 +1,7 @@
 //! Counters of a participant, a writer and a reader.
 //!
-//! A reader's counters account for its samples: each finished sequence number is in exactly one count. A writer's account
-//! for its samples in the same way.
+//! A reader's counters account for its samples: each finished sequence number is in exactly one count. A writer's
+//! account for its samples in the same way.
 
 use crate::status::RejectReason;
 
@@ -34,7 +34,7 @@ pub struct Counters {
     /// Matches refused because a table was full.
     pub matches_refused: u64,
     /// Endpoints and matches refused because a participant has its share of the tables
-    /// ([`FREE_SHARE`](crate::limits::FREE_SHARE)).
+    /// ([`GUARANTEED_ENTRIES`](crate::limits::GUARANTEED_ENTRIES)).
     pub shares_exceeded: u64,
     /// Participants removed for a new one: unvalidated ones, and previous incarnations of it.
     pub participants_displaced: u64,
@@ -49,13 +49,14 @@ pub struct Counters {
     pub leases_shortened: u64,
     /// Ends of instances that found no room in a cache.
     pub instance_ends_unseen: u64,
-    /// Datagrams not sent to an unvalidated address because of [`ANSWER_FACTOR`](crate::limits::ANSWER_FACTOR)
-    /// (anti-amplification).
+    /// Datagrams not sent to an unvalidated address because of
+    /// [`AMPLIFICATION_FACTOR`](crate::limits::AMPLIFICATION_FACTOR) (anti-amplification).
     pub answers_withheld: u64,
     /// Datagrams not sent to an unvalidated address because of
     /// [`UNVALIDATED_BYTES_PER_S`](crate::limits::UNVALIDATED_BYTES_PER_S).
     pub unvalidated_limited: u64,
-    /// Times that SEDP waited for its rate limit ([`discovery_bytes_per_s`](crate::EngineConfig::discovery_bytes_per_s)).
+    /// Times that SEDP waited for its rate limit
+    /// ([`discovery_bytes_per_s`](crate::EngineConfig::discovery_bytes_per_s)).
     pub discovery_limited: u64,
     /// ACKNACKs of readers at an unvalidated address that came from an address not announced by their participant; they
     /// validate none.

@@ -4,9 +4,9 @@
 //!
 //! # Fingerprints
 //!
-//! FNV-1a fingerprints are equal on every machine. They serve for names that several sides derive independently, and for values that
-//! differ between participants without a random source. They are not secret, and peers can choose collisions; hash
-//! tables use the keyed hash.
+//! FNV-1a fingerprints are equal on every machine. They serve for names that several sides derive independently, and
+//! for values that differ between participants without a random source. They are not secret, and peers can choose
+//! collisions; hash tables use the keyed hash.
 
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};

@@ -7,15 +7,15 @@
 //! ```text
 //!   datagram ──► receive ──► a view of a sample for the user, at once
 //!                   │
-//!                   └──────► filed work ──► next_work(priority) ──► one datagram to send
+//!                   └──────► filed work ──► poll_transmit(priority) ──► one datagram to send
 //!   time ─────► advance ─────────▲
 //!   sample ───► reserve, commit ─┘
 //!          └──► write_best_effort ──► the datagram, in the frame the sample already lies in
 //! ```
 //!
 //! **Receiving never sends.** Each answer that a message requires (an acknowledgement, a repair, the history for a late
-//! joiner, a match) is filed by priority. [`Engine::next_work`] executes one bounded step at a time, so the executor
-//! decides the order; see [`Priority`].
+//! joiner, a match) is filed by priority. [`Engine::poll_transmit`] executes one bounded step at a time, so the
+//! executor decides the order; see [`Priority`].
 //!
 //! **Samples allocate nothing.** Their memory is allocated when an endpoint is created. Tables of peers grow in
 //! discovery steps, or are allocated in [`Engine::new`] (`fixed_memory`). Every bound is in [`limits`], [`Limits`] or
@@ -63,7 +63,7 @@ pub use discovery::{
 };
 pub use matching::{
     Incompatible, SetQosError, immutable_policy, incompatible_policies, incompatible_policy,
-    inconsistent_policy, partitions_meet,
+    inconsistent_policy, partitions_match,
 };
 pub use participant::{
     Engine,
@@ -72,7 +72,7 @@ pub use participant::{
 };
 pub use reader::{
     DeliveryMode, KeyOf, ReaderStatus,
-    cache::{Query, SampleInfo, Selection, Which},
+    cache::{InstanceSelector, Query, SampleInfo, Selection},
     instance::InstanceState,
     read_take::{CachedSample, SampleState, StateMask, ViewState},
 };

@@ -22,14 +22,14 @@ pub const MAX_FILTERED_ADDRESSES: usize = 64;
 /// Number of endpoints, and of matches, that each participant may have regardless of others: more than most have. Above
 /// it a participant may have at most as many as are free, so that several greedy participants leave room for the next
 /// one. An endpoint whose announcement is longer than the average counts as several.
-pub const FREE_SHARE: usize = 64;
+pub const GUARANTEED_ENTRIES: usize = 64;
 
 /// Number of entries of the endpoint and match tables for which one more entry is reserved. Topics of the highest level
 /// in use get the reserved entries when the others have taken all of theirs.
-pub const KEPT_PART: usize = 8;
+pub const RESERVE_RATIO: usize = 8;
 
 /// Number of entries of a table that get no reserve: the peers of a small table are known.
-pub const COMMON_PLACES: usize = 512;
+pub const UNRESERVED_ENTRIES: usize = 512;
 
 /// Sequence numbers from the lowest missing one on that a reader tracks: the bits of an ACKNACK (RTPS 2.5 §9.4.2.6), so
 /// that every number known to be missing can be requested.
@@ -39,7 +39,7 @@ pub const WINDOW: u32 = 256;
 /// Without it, a forged announcement would make this participant flood the address named there. QUIC has the same limit
 /// (RFC 9000 §8.1). An announcement in return and the four SEDP requests stay below it; the requests for liveliness
 /// wait for the next announcement if the received one was short.
-pub const ANSWER_FACTOR: u32 = 3;
+pub const AMPLIFICATION_FACTOR: u32 = 3;
 
 /// Rate limit in bytes per second for all unvalidated addresses together, with a burst of one second. About a hundred
 /// participants that start at the same instant are answered at once, a thousand within ten seconds.
@@ -84,7 +84,7 @@ pub const JUMP_PATIENCE: Duration = COUNT_MEMORY;
 
 /// Number of ended matches with disposed writers whose progress is remembered, so that no sample is delivered twice if
 /// the dispose was forged. Enough for one peer's endpoints with several readers each.
-pub const PARTED_REMEMBERED: usize = 64;
+pub const UNMATCHED_REMEMBERED: usize = 64;
 
 /// Highest sequence number accepted; the next number must exist. At a million samples a second, a writer reaches it
 /// after 292,000 years.
@@ -119,15 +119,15 @@ pub const MAX_STATIC_ENDPOINTS: usize = 64;
 
 /// Number of previous incarnations remembered of a statically described peer. Their late datagrams, queued behind more
 /// urgent ones, are not taken for another restart. Datagrams of older incarnations are no longer queued.
-pub const RETIRED_STARTS: usize = 4;
+pub const PREVIOUS_INCARNATIONS: usize = 4;
 
 /// Time for which a previous incarnation is remembered; its queued datagrams have arrived by then. An incarnation that
 /// still sends was replaced by mistake, for example after a forged restart, and is accepted again.
-pub const START_MEMORY: Duration = Duration::from_secs(1);
+pub const INCARNATION_MEMORY: Duration = Duration::from_secs(1);
 
 /// Minimum time between two accepted restarts of a statically described peer. A process in a restart loop, or a sender
 /// that forges restarts, costs ten replacements a second.
-pub const START_PAUSE: Duration = Duration::from_millis(100);
+pub const MIN_RESTART_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum number of ignored participants and endpoints. Each announcement is compared with all of them, and their
 /// GUIDs become unused when their processes end. A program that ignores more needs another way to exclude peers.
@@ -165,7 +165,7 @@ pub const BATCH_BYTES: usize = 1_472;
 /// one Ethernet frame less header, INFO_TS and DATA head (56 bytes), rounded down. Longer payloads are sent as
 /// DATA_FRAG. As one datagram they would be fragmented by IP, hold the link for all their frames, use no lane, and be
 /// lost whole with any frame.
-pub const WHOLE_BYTES: usize = 1_400;
+pub const MAX_DATA_PAYLOAD_BYTES: usize = 1_400;
 
 /// Default fragment size in bytes. A fragment, everything in front of it (header 20, INFO_DST 16, INFO_TS 12, DATA_FRAG
 /// with key hash and status 68) and behind it (HEARTBEAT 32, or HEARTBEAT_FRAG 28) fits an Ethernet frame, so that a
@@ -220,8 +220,8 @@ pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 /// for the writer to continue, and seldom enough not to cost a datagram per sample.
 pub const TAKEN_SHARE: usize = 8;
 
-/// Minimum size in bytes of the buffer for [`Engine::next_work`](crate::Engine::next_work), in addition to a payload:
-/// the heads of a repair with its GAP and HEARTBEAT.
+/// Minimum size in bytes of the buffer for [`Engine::poll_transmit`](crate::Engine::poll_transmit), in addition to a
+/// payload: the heads of a repair with its GAP and HEARTBEAT.
 pub const WORK_HEAD_BYTES: usize = 256;
 
 /// Samples of a KEEP_ALL history without RESOURCE_LIMITS. The standard says unlimited; memory is not.
@@ -231,7 +231,7 @@ pub const DEFAULT_SAMPLES: u16 = 64;
 pub const DEFAULT_INSTANCES: u16 = 16;
 
 /// Ends of an instance kept in addition to its HISTORY depth: one dispose and one unregister.
-pub const ENDS_BESIDE: u16 = 2;
+pub const EXTRA_INSTANCE_ENDS: u16 = 2;
 
 /// Bytes that ends of instances may take in the history of a KEEP_LAST writer, in addition to its values. Below this
 /// bound each instance has room for one end; one end always fits. An end is a key, but takes a slot like any other
@@ -258,7 +258,7 @@ pub const MAX_NAME_BYTES: usize = 255;
 
 /// Instances processed in one step of an endpoint's clock. The step delays a critical sample by a few microseconds; a
 /// thousand instances due together take sixty steps.
-pub(crate) const CLOCK_ITEMS: usize = 16;
+pub(crate) const TIMED_QOS_ITEMS: usize = 16;
 
 /// Samples checked for LIFESPAN in one such step, at a reader or in a writer's history. Each costs little more than a
 /// comparison, so a cache of a thousand that expires at once takes sixteen steps.
@@ -353,5 +353,5 @@ const _: () = {
         AROUND + FRAGMENT_BYTES as usize <= BATCH_BYTES,
         "a datagram with a fragment fits an Ethernet frame"
     );
-    assert!(WHOLE_BYTES + 20 + 12 + 24 <= BATCH_BYTES);
+    assert!(MAX_DATA_PAYLOAD_BYTES + 20 + 12 + 24 <= BATCH_BYTES);
 };

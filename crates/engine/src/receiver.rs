@@ -6,12 +6,12 @@
 //! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for the
 //! discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.
 //!
-//! This file has the header, DATA and its addressing. `reader` has a sample at one reader, fragments, HEARTBEAT and GAP;
-//! `writer` has ACKNACK and NACK_FRAG.
+//! This file has the header, DATA and its addressing. `reader` has a sample at one reader, fragments, HEARTBEAT and
+//! GAP; `writer` has ACKNACK and NACK_FRAG.
 //!
-//! The header extension (RTPS 2.5 §8.3.7) is validated before any other processing, since a damaged message must not be trusted in any part. The send timestamp is
-//! not used: source timestamps are not corrected for clock differences. A checksum costs one pass over the datagram,
-//! only if the peer sends one.
+//! The header extension (RTPS 2.5 §8.3.7) is validated before any other processing, since a damaged message must not be
+//! trusted in any part. The send timestamp is not used: source timestamps are not corrected for clock differences. A
+//! checksum costs one pass over the datagram, only if the peer sends one.
 
 use core::ops::Range;
 
@@ -31,10 +31,10 @@ use crate::{
     reader::{
         ReaderStatus, Settled,
         cache::SampleInfo,
-        data::{Content, Kept, Unfit, is_due, keep},
+        data::{Content, Stored, Unfit, is_due, keep},
     },
     slab::ReaderId,
-    timed_qos::{Judged, judge},
+    timed_qos::{Check, judge},
 };
 
 /// Position in a message, and the receiver state set by its submessages.
@@ -136,7 +136,7 @@ impl Engine {
                     message.prefix = header.prefix;
                     message.offset = HEADER_BYTES;
                     self.counters.messages += 1;
-                    if self.is_nobodys(header.prefix) {
+                    if self.is_unknown_prefix(header.prefix) {
                         message.offset = bytes.len();
                         return None;
                     }
@@ -230,7 +230,7 @@ impl Engine {
         match submessage {
             Submessage::InfoSource(source) => {
                 // RTPS 2.5 §8.3.8.10: INFO_SRC also resets the time stamp.
-                message.prefix = match self.is_nobodys(source.prefix) {
+                message.prefix = match self.is_unknown_prefix(source.prefix) {
                     true => GuidPrefix::UNKNOWN,
                     false => source.prefix,
                 };
@@ -272,7 +272,7 @@ impl Engine {
                     return None;
                 }
                 EntityId::SPDP_WRITER => {
-                    self.file_participant_announcement(now, message, data);
+                    self.schedule_participant_announcement(now, message, data);
                     return None;
                 }
                 EntityId::P2P_MESSAGE_WRITER => self.hear_participant(now, message.prefix, &data),
@@ -290,7 +290,7 @@ impl Engine {
         let resumes = further > 0;
         let mut next = self.proxies_of_writer.recall(&writer);
         if next.is_none() {
-            next = self.recall_described(now, message, &writer);
+            next = self.lookup_described(now, message, &writer);
         }
         if next.is_none() {
             self.counters.unmatched_data += u64::from(!resumes);
@@ -301,7 +301,7 @@ impl Engine {
             let mut reader = self.readers.get_mut(proxy.reader)?;
             next = proxy.next_of_writer;
             let is_served = resumes && proxy.is_done_with(data.sequence);
-            if is_served || !reader.is_meant(data.reader) {
+            if is_served || !reader.is_addressed(data.reader) {
                 continue;
             }
             let mut has_confirmed = false;
@@ -346,21 +346,21 @@ impl Engine {
                 let wall_ns = received.as_nanos().wrapping_add(self.config.wall_offset_ns);
                 let expired = &mut self.counters.expired_on_arrival;
                 match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
-                    Judged::Take(at) => expires = at,
-                    Judged::Done => {
-                        self.note_judged(index);
+                    Check::Take(at) => expires = at,
+                    Check::Done => {
+                        self.count_checked(index);
                         continue;
                     }
                 }
             }
             if reader.cache.is_some() {
                 match keep(index, proxy, reader, info(expires), data.bytes) {
-                    Kept::InOrder => self.advance_proxy(index),
-                    Kept::Aside => {}
-                    Kept::Never(unfit) => self.refuse_for_good(index, data.sequence, unfit),
+                    Stored::InOrder => self.advance_proxy(index),
+                    Stored::OutOfOrder => {}
+                    Stored::Never(unfit) => self.refuse_for_good(index, data.sequence, unfit),
                 }
                 if is_watched {
-                    self.note_judged(index);
+                    self.count_checked(index);
                 }
                 continue;
             }
@@ -373,7 +373,7 @@ impl Engine {
                 self.note_reader(reader);
             }
             if is_watched {
-                self.note_judged(index);
+                self.count_checked(index);
             }
             if next.is_some() {
                 message.further = further.checked_sub(1).unwrap_or(self.readers.end());
@@ -392,14 +392,14 @@ impl Engine {
     /// Returns the first proxy of a writer of a static peer whose incarnation becomes known with this message.
     #[cold]
     #[inline(never)]
-    pub(crate) fn recall_described(
+    pub(crate) fn lookup_described(
         &mut self,
         now: Instant,
         message: &MessageReceiver,
         writer: &Guid,
     ) -> Option<u16> {
         let is_met =
-            self.uses_descriptions() && self.meet_static(now, message.prefix, message.source);
+            self.uses_descriptions() && self.match_static_peer(now, message.prefix, message.source);
         match is_met {
             true => self.proxies_of_writer.recall(writer),
             false => None,
@@ -407,14 +407,14 @@ impl Engine {
     }
 
     /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
-    pub(crate) fn meant_proxy(
+    pub(crate) fn addressed_proxy(
         &self,
         mut at: Option<u16>,
         meant: EntityId,
     ) -> Option<(u16, Option<u16>)> {
         while let Some(index) = at {
             let proxy = self.writer_proxies.get(index)?;
-            if self.readers.get(proxy.reader)?.is_meant(meant) {
+            if self.readers.get(proxy.reader)?.is_addressed(meant) {
                 return Some((index, proxy.next_of_writer));
             }
             at = proxy.next_of_writer;

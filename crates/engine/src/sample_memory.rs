@@ -14,7 +14,7 @@ use core::ops::Range;
 
 use crate::{
     config::{Zeroed, from_allocator, memory_of},
-    limits::{LONG_BYTES, USUAL_LONG_BYTES, WAITING_BYTES, WHOLE_BYTES},
+    limits::{LONG_BYTES, MAX_DATA_PAYLOAD_BYTES, USUAL_LONG_BYTES, WAITING_BYTES},
 };
 
 /// Page size in bytes; a long sample wastes half a page on average.
@@ -57,7 +57,7 @@ impl Sizes {
     /// longest, one of which may be in transit in the middle, or as many as fit [`LONG_BYTES`] ([`WAITING_BYTES`] if
     /// the longest exceeds [`USUAL_LONG_BYTES`]).
     pub(crate) fn shared(max_bytes: usize, slots: usize) -> Self {
-        if max_bytes <= WHOLE_BYTES {
+        if max_bytes <= MAX_DATA_PAYLOAD_BYTES {
             return Self::fixed(max_bytes);
         }
         let longest = max_bytes.next_multiple_of(2 * PAGE_BYTES);
@@ -68,7 +68,7 @@ impl Sizes {
         let samples = (share / longest).max(4).min(slots);
         let long_bytes = samples.saturating_mul(longest);
         Self {
-            slot_bytes: WHOLE_BYTES,
+            slot_bytes: MAX_DATA_PAYLOAD_BYTES,
             max_bytes,
             long_bytes,
             waiting_bytes: long_bytes / 2,
@@ -436,7 +436,7 @@ mod tests {
     /// Allocates eight slots, and twelve pages for samples of up to 3,000 bytes.
     fn memory() -> SampleMemory {
         let sizes = Sizes {
-            slot_bytes: WHOLE_BYTES,
+            slot_bytes: MAX_DATA_PAYLOAD_BYTES,
             max_bytes: 3_000,
             long_bytes: 12 * PAGE_BYTES,
             waiting_bytes: 6 * PAGE_BYTES,
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn long_samples_share_memory_for_some_of_the_longest() {
         let bytes = |max_bytes, slots| Sizes::shared(max_bytes, slots).long_bytes;
-        assert_eq!(bytes(WHOLE_BYTES, 100), 0);
+        assert_eq!(bytes(MAX_DATA_PAYLOAD_BYTES, 100), 0);
         assert_eq!(bytes(2_000, 10), 10 * 2_048, "all of them");
         assert_eq!(bytes(64 << 10, 100), 256 << 10);
         assert_eq!(bytes(1 << 20, 100), 4 << 20);
@@ -464,7 +464,13 @@ mod tests {
     #[test]
     fn short_and_long_samples_are_kept_beside_each_other() {
         let mut memory = memory();
-        let lengths = [10, 2_500, WHOLE_BYTES, WHOLE_BYTES + 1, 0];
+        let lengths = [
+            10,
+            2_500,
+            MAX_DATA_PAYLOAD_BYTES,
+            MAX_DATA_PAYLOAD_BYTES + 1,
+            0,
+        ];
         let slots = lengths.map(|length| {
             let slot = memory.claim().expect("there are eight");
             assert!(memory.store(slot, &sample(length), false), "{length}");
@@ -529,7 +535,7 @@ mod tests {
     fn a_short_sample_after_one_that_was_refused_is_the_short_one() {
         let mut memory = memory();
         let slot = memory.claim().expect("there are eight");
-        memory.lend(slot, WHOLE_BYTES + 1).fill(0xaa);
+        memory.lend(slot, MAX_DATA_PAYLOAD_BYTES + 1).fill(0xaa);
         // The first sample did not fit the pages either.
         memory.lend(slot, 0)[..10].copy_from_slice(&sample(10));
         memory.settle(slot, 10);
@@ -542,8 +548,8 @@ mod tests {
         let mut memory = memory();
         for length in [2_000, 1_500, 1_500, 1_500, 1_500] {
             let slot = memory.claim().expect("there are eight");
-            assert_eq!(memory.lend(slot, 0).len(), WHOLE_BYTES);
-            let lent = memory.lend(slot, WHOLE_BYTES + 1);
+            assert_eq!(memory.lend(slot, 0).len(), MAX_DATA_PAYLOAD_BYTES);
+            let lent = memory.lend(slot, MAX_DATA_PAYLOAD_BYTES + 1);
             assert!(lent.len() >= length, "two pages each");
             lent[..length].copy_from_slice(&sample(length));
             memory.settle(slot, length);
@@ -551,7 +557,7 @@ mod tests {
         }
         assert_eq!(memory.room(), 1);
         let slot = memory.claim().expect("there are eight");
-        memory.lend(slot, WHOLE_BYTES + 1)[..5].copy_from_slice(&sample(5));
+        memory.lend(slot, MAX_DATA_PAYLOAD_BYTES + 1)[..5].copy_from_slice(&sample(5));
         memory.settle(slot, 5);
         assert_eq!(memory.get(slot, 5), sample(5), "a short one after all");
         assert!(memory.fits(2_000));

@@ -20,7 +20,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use crate::limits::{COMMON_PLACES, KEPT_PART};
+use crate::limits::{RESERVE_RATIO, UNRESERVED_ENTRIES};
 
 /// Records per block: few enough not to waste memory at a small participant, enough that a thousand records take some
 /// sixty allocations. A power of two, so that an index is split by its bits.
@@ -31,7 +31,7 @@ const BLOCK: usize = 16;
 pub(crate) struct Full;
 
 #[derive(Debug)]
-pub(crate) struct Table<T> {
+pub(crate) struct Slab<T> {
     /// Blocks are full except for the last, and never move.
     blocks: Vec<Vec<Option<T>>>,
     free: Vec<u16>,
@@ -42,7 +42,7 @@ pub(crate) struct Table<T> {
     end: usize,
 }
 
-impl<T> Table<T> {
+impl<T> Slab<T> {
     /// Creates a table for at most `room` records (up to 65,535); `is_fixed` allocates all of them now.
     pub(crate) fn new(room: usize, is_fixed: bool) -> Self {
         let room = room.min(usize::from(u16::MAX));
@@ -64,7 +64,7 @@ impl<T> Table<T> {
 
     /// Creates a table with additional entries reserved for topics of the highest level in use.
     pub(crate) fn with_kept(room: usize, is_fixed: bool) -> Self {
-        let kept = room.saturating_sub(COMMON_PLACES) / KEPT_PART;
+        let kept = room.saturating_sub(UNRESERVED_ENTRIES) / RESERVE_RATIO;
         Self {
             kept,
             ..Self::new(room + kept, is_fixed)
@@ -232,11 +232,11 @@ struct Link {
 
 /// Links between all slots of a cache.
 #[derive(Debug)]
-pub(crate) struct Links {
+pub(crate) struct SlotLinks {
     links: Vec<Link>,
 }
 
-impl Links {
+impl SlotLinks {
     pub(crate) fn new(slots: u16) -> Self {
         let unlinked = Link {
             younger: NONE,
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses_and_a_freed_index_is_used_again() {
-        let mut table = Table::new(2, false);
+        let mut table = Slab::new(2, false);
         let first = table.insert('a').unwrap();
         let second = table.insert('b').unwrap();
         assert_eq!(table.insert('c'), Err(Full));
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn records_keep_their_place_while_the_table_grows_by_blocks() {
         for is_fixed in [false, true] {
-            let mut table = Table::new(3 * BLOCK + 1, is_fixed);
+            let mut table = Slab::new(3 * BLOCK + 1, is_fixed);
             let first = table.insert(0).unwrap();
             let at = core::ptr::from_ref(table.get(first).unwrap());
             for record in 1..=3 * BLOCK {
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn slots_leave_a_chain_in_the_order_they_came() {
-        let mut links = Links::new(4);
+        let mut links = SlotLinks::new(4);
         let (mut a, mut b) = (Chain::EMPTY, Chain::EMPTY);
         links.push(&mut a, 3);
         links.push(&mut b, 0);
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_slot_leaves_from_anywhere_and_the_others_keep_their_order() {
         for gone in 0..4 {
-            let mut links = Links::new(5);
+            let mut links = SlotLinks::new(5);
             let mut chain = Chain::EMPTY;
             (0..4).for_each(|slot| links.push(&mut chain, slot));
             links.remove(&mut chain, gone);
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn slots_leave_in_any_order_and_come_again() {
-        let mut links = Links::new(6);
+        let mut links = SlotLinks::new(6);
         let mut chain = Chain::EMPTY;
         (0..6).for_each(|slot| links.push(&mut chain, slot));
         for gone in [0, 3, 2, 5, 1] {

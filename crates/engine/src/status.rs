@@ -248,7 +248,7 @@ impl Engine {
             // Samples of built-in readers are work; participant messages were processed on arrival.
             match index {
                 MESSAGES => self.forget_messages(),
-                _ => self.file_discovery(),
+                _ => self.schedule_discovery(),
             }
         } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
             self.noted.push_back(Noted::Reader(index));

@@ -9,7 +9,7 @@ use alloc::{vec, vec::Vec};
 use isolane_wire::time::Instant;
 
 use crate::participant::BUILTIN_ENDPOINTS;
-use crate::{config::Limits, timed_qos::TOLD};
+use crate::{config::Limits, timed_qos::PARTICIPANT_LIVELINESS_KINDS};
 
 /// Instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
@@ -98,28 +98,28 @@ impl Timers {
 
 /// Owner of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum TimerOwner {
     Announce,
     /// Discovery may send again.
     DiscoveryRate,
     Lease(u16),
     Heartbeat(u16),
-    WriterClock(u16),
-    ReaderClock(u16),
+    WriterTimedQos(u16),
+    ReaderTimedQos(u16),
     /// A held batch is due.
     Batch(u16),
     /// Liveliness assertion for a kind of writers.
     Message(u8),
 }
 
-impl Subject {
+impl TimerOwner {
     pub(crate) const ANNOUNCE: usize = 0;
     pub(crate) const DISCOVERY_RATE: usize = 1;
     const FIRST_OF_ENDPOINTS: usize = 2;
 
     /// Returns the timer of a participant's lease. These come last because the number of participants grows.
     pub(crate) fn lease(participant: u16, limits: &Limits) -> usize {
-        Self::message(TOLD.len() as u8, limits) + usize::from(participant)
+        Self::message(PARTICIPANT_LIVELINESS_KINDS.len() as u8, limits) + usize::from(participant)
     }
 
     pub(crate) fn heartbeat(writer: u16, limits: &Limits) -> usize {
@@ -165,8 +165,8 @@ impl Subject {
         let endpoint = (rest % endpoints) as u16;
         match rest / endpoints {
             0 => Self::Heartbeat(endpoint),
-            1 => Self::WriterClock(endpoint),
-            2 => Self::ReaderClock(endpoint),
+            1 => Self::WriterTimedQos(endpoint),
+            2 => Self::ReaderTimedQos(endpoint),
             3 => Self::Batch(endpoint),
             _ => Self::Message(endpoint as u8),
         }

@@ -29,7 +29,7 @@ use crate::{
     writer::{history::Change, write::WriteSample},
 };
 
-/// Kind of work done by one step of [`Engine::next_work`](crate::Engine::next_work).
+/// Kind of work done by one step of [`Engine::poll_transmit`](crate::Engine::poll_transmit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WorkKind {
     /// Announcement of this participant (SPDP).
@@ -43,9 +43,9 @@ pub enum WorkKind {
     /// HEARTBEAT of a writer.
     Heartbeat,
     /// Time-based policies of a writer: LIFESPAN, DEADLINE, LIVELINESS. Nothing is sent.
-    WriterClock,
+    WriterTimedQos,
     /// Time-based policies of a reader: the same, and TIME_BASED_FILTER. Nothing is sent.
-    ReaderClock,
+    ReaderTimedQos,
     /// ACKNACK of a reader.
     AckNack,
     /// Requested sample, or a GAP in its place.
@@ -62,8 +62,8 @@ impl WorkKind {
         Self::Data,
         Self::Fragment,
         Self::Heartbeat,
-        Self::WriterClock,
-        Self::ReaderClock,
+        Self::WriterTimedQos,
+        Self::ReaderTimedQos,
         Self::AckNack,
         Self::Repair,
         Self::History,
@@ -84,8 +84,8 @@ impl WorkKind {
             Self::Data => "data",
             Self::Fragment => "fragment",
             Self::Heartbeat => "heartbeat",
-            Self::WriterClock => "writer clock",
-            Self::ReaderClock => "reader clock",
+            Self::WriterTimedQos => "writer clock",
+            Self::ReaderTimedQos => "reader clock",
             Self::AckNack => "acknack",
             Self::Repair => "repair",
             Self::History => "history",
@@ -133,7 +133,7 @@ pub(crate) struct Filed {
 
 /// Work queues, one for each priority.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct WorkQueue {
     queues: [VecDeque<Filed>; Priority::COUNT],
     ready: u16,
     room: usize,
@@ -147,10 +147,10 @@ pub(crate) struct Board {
     is_turn_of_limited: bool,
 }
 
-impl Board {
+impl WorkQueue {
     /// Creates the queues, with the room of discovery.
     pub(crate) fn new() -> Self {
-        let mut board = Self {
+        let mut work_queue = Self {
             queues: array::from_fn(|_| VecDeque::new()),
             ready: 0,
             room: 0,
@@ -161,9 +161,9 @@ impl Board {
         };
         // Discovery work delayed for too long runs at the highest priority.
         for priority in [Priority::DISCOVERY, Priority::HIGHEST] {
-            board.open(priority);
+            work_queue.open(priority);
         }
-        board
+        work_queue
     }
 
     /// Reserves `room` items at every priority in use. The number of subjects times their kinds always suffices.
@@ -197,7 +197,7 @@ impl Board {
     }
 
     /// Files work at the end of the queue of `priority`. The caller ensures that it is not filed already.
-    pub(crate) fn file(&mut self, priority: Priority, what: Filed) {
+    pub(crate) fn schedule(&mut self, priority: Priority, what: Filed) {
         let queue = &mut self.queues[usize::from(priority.get())];
         assert!(
             queue.len() < queue.capacity(),
@@ -207,7 +207,7 @@ impl Board {
         self.ready |= 1 << priority.get();
     }
 
-    pub(crate) fn file_limited(&mut self, what: Filed) {
+    pub(crate) fn schedule_limited(&mut self, what: Filed) {
         self.limited.push_back(what);
         self.refresh_discovery();
     }
@@ -350,7 +350,7 @@ impl Engine {
     /// A resulting datagram is written to the start of `buffer`, which should hold
     /// [`MAX_DATAGRAM_BYTES`](crate::limits::MAX_DATAGRAM_BYTES). A datagram that does not fit is counted
     /// ([`Counters::buffer_too_small`](crate::Counters)) and not sent.
-    pub fn next_work(
+    pub fn poll_transmit(
         &mut self,
         now: Instant,
         priority: Priority,
@@ -362,7 +362,7 @@ impl Engine {
     /// Runs one step between two samples that are delivered to the user, although more urgent work of the level waits.
     /// A KEEP_ALL reader then acknowledges only the samples taken by the user, since the writer would fill the slots of
     /// all others at once. The full ACKNACK stays filed.
-    pub fn next_work_between(
+    pub fn poll_transmit_between(
         &mut self,
         now: Instant,
         priority: Priority,
@@ -378,7 +378,7 @@ impl Engine {
         buffer: &mut [u8],
         is_between: bool,
     ) -> Option<Work> {
-        let filed = self.board.take(priority)?;
+        let filed = self.work_queue.take(priority)?;
         let Filed { kind, subject } = filed;
         let is_limited = priority == Priority::DISCOVERY && self.is_limited(filed);
         self.latest = now;
@@ -388,19 +388,19 @@ impl Engine {
             WorkKind::Data => self.send_data(now, subject, buffer),
             WorkKind::Fragment => self.send_fragment(now, subject, buffer),
             WorkKind::Heartbeat => self.send_heartbeat(subject, buffer),
-            WorkKind::WriterClock => self.run_writer_clock(now, subject),
-            WorkKind::ReaderClock => self.run_reader_clock(now, subject),
+            WorkKind::WriterTimedQos => self.run_writer_timed_qos(now, subject),
+            WorkKind::ReaderTimedQos => self.run_reader_timed_qos(now, subject),
             WorkKind::AckNack if is_between && self.has_untaken(subject) => {
                 self.send_taken(subject, buffer)
             }
             WorkKind::AckNack => self.send_acknack(now, subject, buffer),
             WorkKind::Repair => {
                 let work = self.send_repair(now, subject, buffer);
-                self.spend_on_reader(subject, work)
+                self.debit_reader(subject, work)
             }
             WorkKind::History => {
                 let work = self.send_history(now, subject, buffer);
-                self.spend_on_reader(subject, work)
+                self.debit_reader(subject, work)
             }
         };
         if is_limited && let Some(work) = &work {
@@ -415,19 +415,20 @@ impl Engine {
         }))
     }
 
-    /// Level of the step that [`Self::next_work`] would run next at `priority`, which determines the frame to use
+    /// Level of the step that [`Self::poll_transmit`] would run next at `priority`, which determines the frame to use
     /// (`Some(None)`: discovery's). Returns `None` if there is nothing to do. The priority alone is ambiguous, since
     /// level 0 shares its priorities with discovery.
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
-        let Filed { kind, subject } = self.board.peek(priority)?;
+        let Filed { kind, subject } = self.work_queue.peek(priority)?;
         let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
         Some(match kind {
             WorkKind::Announce | WorkKind::Discovery => None,
-            WorkKind::Data | WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::WriterClock => {
-                of_writer(subject)
-            }
-            WorkKind::ReaderClock => self.readers.get(subject).and_then(|reader| reader.level),
+            WorkKind::Data
+            | WorkKind::Fragment
+            | WorkKind::Heartbeat
+            | WorkKind::WriterTimedQos => of_writer(subject),
+            WorkKind::ReaderTimedQos => self.readers.get(subject).and_then(|reader| reader.level),
             WorkKind::AckNack => self
                 .writer_proxies
                 .get(subject)
@@ -443,7 +444,7 @@ impl Engine {
     /// is nothing to do.
     #[must_use]
     pub fn next_bytes(&self, priority: Priority) -> usize {
-        let Some(Filed { kind, subject }) = self.board.peek(priority) else {
+        let Some(Filed { kind, subject }) = self.work_queue.peek(priority) else {
             return 0;
         };
         let of_slots = |writer| {
@@ -456,7 +457,7 @@ impl Engine {
         match kind {
             // All frames of discovery's lane have the largest size.
             WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
-            WorkKind::WriterClock | WorkKind::ReaderClock => 0,
+            WorkKind::WriterTimedQos | WorkKind::ReaderTimedQos => 0,
             WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
             WorkKind::Data => {
                 self.writers

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use isolane_engine::partitions_meet;
+use isolane_engine::partitions_match;
 use isolane_wire::{
     limits::{MAX_PARTITION_BYTES, MAX_PARTITIONS},
     qos::Partition,
@@ -18,8 +18,8 @@ fn partition(names: &[&str]) -> Partition {
 }
 
 fn meet(one: &str, other: &str) -> bool {
-    let met = partitions_meet(&partition(&[one]), &partition(&[other]));
-    let turned = partitions_meet(&partition(&[other]), &partition(&[one]));
+    let met = partitions_match(&partition(&[one]), &partition(&[other]));
+    let turned = partitions_match(&partition(&[other]), &partition(&[one]));
     assert_eq!(met, turned, "{one:?} and {other:?}");
     met
 }
@@ -79,7 +79,7 @@ fn names_that_both_have_wildcards_never_meet() {
         assert!(!meet(one, other), "{one:?} and {other:?}");
     }
     // Where one of several names meets, the endpoints do.
-    assert!(partitions_meet(
+    assert!(partitions_match(
         &partition(&["a*", "left"]),
         &partition(&["a*", "l*"])
     ));
@@ -94,10 +94,10 @@ fn a_name_without_wildcards_is_compared_as_it_is() {
 #[test]
 fn no_partition_is_the_one_without_a_name() {
     let none = Partition::new();
-    assert!(partitions_meet(&none, &none));
-    assert!(partitions_meet(&none, &partition(&["left", ""])));
-    assert!(partitions_meet(&partition(&["*"]), &none));
-    assert!(!partitions_meet(&none, &partition(&["left", "?*"])));
+    assert!(partitions_match(&none, &none));
+    assert!(partitions_match(&none, &partition(&["left", ""])));
+    assert!(partitions_match(&partition(&["*"]), &none));
+    assert!(!partitions_match(&none, &partition(&["left", "?*"])));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_worst_names_of_a_peer_cost_no_more_than_the_product_of_their_lengths() {
         for name in &names {
             for _ in 0..10 {
                 let names = partition(&[name.as_str(); MAX_PARTITIONS]);
-                met += usize::from(partitions_meet(&patterns, &names));
+                met += usize::from(partitions_match(&patterns, &names));
             }
         }
     }

@@ -38,7 +38,7 @@ fn an_announcement_that_has_waited_for_a_period_becomes_the_most_urgent_work() {
     let_the_next_timer_run_out(&mut engine);
     assert!(!is_ready(&engine, Priority::DISCOVERY));
     let mut buffer = [0; 2048];
-    let work = engine.next_work(Instant::new(1), Priority::HIGHEST, &mut buffer);
+    let work = engine.poll_transmit(Instant::new(1), Priority::HIGHEST, &mut buffer);
     let work = work.expect("the announcement");
     assert_eq!(work.kind, WorkKind::Announce);
     assert!(work.bytes > 0);
@@ -51,7 +51,7 @@ fn an_announcement_that_goes_out_in_time_stays_with_discovery() {
     let mut buffer = [0; 2048];
     for _ in 0..10 {
         while engine
-            .next_work(Instant::new(1), Priority::DISCOVERY, &mut buffer)
+            .poll_transmit(Instant::new(1), Priority::DISCOVERY, &mut buffer)
             .is_some()
         {}
         let_the_next_timer_run_out(&mut engine);
@@ -120,7 +120,7 @@ fn let_a_period_pass(engine: &mut Engine, nth: u64) {
 fn discover(engine: &mut Engine) {
     let mut buffer = [0; 2048];
     while is_ready(engine, Priority::DISCOVERY) {
-        engine.next_work(Instant::new(1), Priority::DISCOVERY, &mut buffer);
+        engine.poll_transmit(Instant::new(1), Priority::DISCOVERY, &mut buffer);
     }
 }
 
@@ -128,7 +128,7 @@ fn discover(engine: &mut Engine) {
 fn urgent_announcements(engine: &mut Engine) -> Vec<bool> {
     let mut buffer = [0; 2048];
     let mut found = Vec::new();
-    while let Some(work) = engine.next_work(Instant::new(1), Priority::HIGHEST, &mut buffer) {
+    while let Some(work) = engine.poll_transmit(Instant::new(1), Priority::HIGHEST, &mut buffer) {
         assert_eq!(work.kind, WorkKind::Announce);
         assert!(work.bytes > 0);
         found.push(matches!(work.to, Destinations::Listed(to) if to.first() == Some(&ITS_ADDRESS)));
@@ -182,7 +182,7 @@ fn promise_to_be_alive(engine: &mut Engine) {
 /// What is done at the highest priority.
 fn urgent_work(engine: &mut Engine) -> Vec<WorkKind> {
     let mut buffer = [0; 2048];
-    let mut next = || engine.next_work(Instant::new(1), Priority::HIGHEST, &mut buffer);
+    let mut next = || engine.poll_transmit(Instant::new(1), Priority::HIGHEST, &mut buffer);
     std::iter::from_fn(|| next().map(|work| work.kind)).collect()
 }
 

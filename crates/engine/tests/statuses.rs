@@ -30,7 +30,7 @@ fn topic(reliability: ReliabilityKind) -> EndpointConfig<'static> {
         qos,
         max_payload_bytes: 64,
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([HERE]),
         multicast: LocatorList::new(),
     }

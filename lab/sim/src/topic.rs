@@ -1,6 +1,6 @@
 //! Builder of topics and their endpoint configurations.
 
-use isolane_engine::{EndpointConfig, limits::WHOLE_BYTES};
+use isolane_engine::{EndpointConfig, limits::MAX_DATA_PAYLOAD_BYTES};
 use isolane_wire::{
     discovery::LocatorList,
     level::Level,
@@ -37,7 +37,7 @@ impl Topic {
             is_multicast: false,
             max_payload_bytes: SAMPLE_BYTES,
             shares_long: false,
-            max_datagram_bytes: WHOLE_BYTES,
+            max_datagram_bytes: MAX_DATA_PAYLOAD_BYTES,
             qos: QosPolicies::default(),
         }
     }

@@ -384,7 +384,7 @@ impl World {
                 let engine = self.engine_mut(id);
                 // No more than a user with frames of several sizes would provide.
                 let room = engine.next_bytes(priority).min(buffer.len());
-                if let Some(work) = engine.next_work(now, priority, &mut buffer[..room])
+                if let Some(work) = engine.poll_transmit(now, priority, &mut buffer[..room])
                     && work.bytes > 0
                 {
                     let to = match &work.to {

@@ -2,7 +2,7 @@
 //!
 //! One engine with endpoints of its own is sent datagrams of every kind of attack, without end and
 //! without a world around it, so that what is counted is the engine's alone. A *step* is one call of
-//! `next_work`: at most one datagram comes of it.
+//! `poll_transmit`: at most one datagram comes of it.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -14,7 +14,7 @@ use counting_allocator::allocator_calls_of;
 use isolane_engine::{
     ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
     Priority, WriteSample,
-    limits::{COMMON_PLACES, KEPT_PART, SEDP_CACHE_SLOTS},
+    limits::{RESERVE_RATIO, SEDP_CACHE_SLOTS, UNRESERVED_ENTRIES},
 };
 use isolane_sim::{Random, Sample, key_of};
 use isolane_wire::{
@@ -63,7 +63,7 @@ fn topic(is_keyed: bool) -> EndpointConfig<'static> {
         qos,
         max_payload_bytes: 64,
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
     }
@@ -124,7 +124,8 @@ impl Attacked {
         let ready =
             |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
         while let Some(priority) = ready(&self.engine) {
-            self.engine.next_work(self.now, priority, &mut self.sent);
+            self.engine
+                .poll_transmit(self.now, priority, &mut self.sent);
             steps += 1;
         }
         while self.engine.next_status().is_some() {}
@@ -329,7 +330,7 @@ fn attacks_of_every_kind_take_no_memory() {
         assert!(counters.leases_expired > 0, "{counters:?}");
         assert!(counters.participants_displaced > 1_000, "{counters:?}");
         assert!(engine.remote_participants().count() <= 32);
-        let kept = (640 - COMMON_PLACES) / KEPT_PART;
+        let kept = (640 - UNRESERVED_ENTRIES) / RESERVE_RATIO;
         assert!(engine.remote_endpoints().count() <= 640 + kept);
         for reader in engine.local_readers() {
             assert!(engine.reader_ledger(reader).expect("it exists").balances());

@@ -124,7 +124,7 @@ impl Pair {
             while let Some(priority) =
                 Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1)
             {
-                let Some(work) = engine.next_work(self.now, priority, &mut self.buffer) else {
+                let Some(work) = engine.poll_transmit(self.now, priority, &mut self.buffer) else {
                     break;
                 };
                 let is_for_anyone = match &work.to {
@@ -193,7 +193,7 @@ fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> End
         qos: qos.clone(),
         max_payload_bytes: if is_large { LARGE_BYTES } else { 64 },
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([address(which)]),
         multicast: LocatorList::new(),
     }

@@ -57,7 +57,7 @@ fn endpoint(topic_name: &str, level: i32) -> EndpointConfig<'_> {
         qos: qos(level),
         max_payload_bytes: 64,
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
     }
@@ -108,7 +108,8 @@ impl Domain {
         let ready =
             |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
         while let Some(priority) = ready(&self.engine) {
-            self.engine.next_work(self.now, priority, &mut self.sent);
+            self.engine
+                .poll_transmit(self.now, priority, &mut self.sent);
         }
         while self.engine.next_status().is_some() {}
     }
@@ -776,7 +777,7 @@ fn told(domain: &mut Domain, told: &mut [u8]) {
     while let Some(priority) = ready(&domain.engine) {
         let work = domain
             .engine
-            .next_work(domain.now, priority, &mut domain.sent);
+            .poll_transmit(domain.now, priority, &mut domain.sent);
         let Some(work) = work.filter(|work| work.kind == WorkKind::History && work.bytes > 0)
         else {
             continue;

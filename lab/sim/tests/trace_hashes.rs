@@ -6,7 +6,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use isolane_engine::{Announces, ChangeKind, ContentFilter, limits::WHOLE_BYTES};
+use isolane_engine::{Announces, ChangeKind, ContentFilter, limits::MAX_DATA_PAYLOAD_BYTES};
 use isolane_sim::{
     Description, LinkConfig, NodeConfig, NodeId, Partition, Random, Sample, Topic, World,
 };
@@ -147,7 +147,7 @@ fn fragments() {
                 .keep_last(1)
                 .keyed()
                 .shares_long()
-                .max_datagram_bytes(WHOLE_BYTES / 2)
+                .max_datagram_bytes(MAX_DATA_PAYLOAD_BYTES / 2)
                 .max_payload_bytes(24_020);
             for topic in [images, maps] {
                 let writer = world.create_writer(nodes[0], &topic);

@@ -4,7 +4,8 @@
 //! with. A proxy enters at its match. It leaves when its writer is removed, or turns out not to number its samples in a
 //! group. Proxies of one reader are adjacent. Without GROUP access each proxy is a ring by itself.
 //!
-//! The writers named by the end of a set are compared with those known to discovery. The comparison is needed only from the removal of a writer of the group until a set has ended without it.
+//! The writers named by the end of a set are compared with those known to discovery. The comparison is needed only from
+//! the removal of a writer of the group until a set has ended without it.
 
 use isolane_wire::{
     guid::{EntityId, Guid},
@@ -21,7 +22,7 @@ use crate::{
 
 /// Ring of proxies, and their common properties.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Circle {
+pub(super) struct CoherentGroup {
     /// Proxy from which the ring is walked.
     pub(super) first: u16,
     pub(super) subscriber: Option<u16>,
@@ -49,11 +50,11 @@ impl Reader {
 }
 
 impl Engine {
-    pub(super) fn circle_of(&self, index: u16) -> Option<Circle> {
+    pub(super) fn circle_of(&self, index: u16) -> Option<CoherentGroup> {
         let proxy = self.writer_proxies.get(index)?;
         let reader = self.readers.get(proxy.reader)?;
         let access = reader.cache.as_ref()?.access()?;
-        Some(Circle {
+        Some(CoherentGroup {
             first: index,
             subscriber: reader.circles(),
             publisher: proxy.numbered_by(),
@@ -62,17 +63,17 @@ impl Engine {
     }
 
     /// Returns the proxy after this one; `None` at the end of the walk.
-    pub(super) fn peer_after(&self, circle: &Circle, index: u16) -> Option<u16> {
+    pub(super) fn peer_after(&self, circle: &CoherentGroup, index: u16) -> Option<u16> {
         let next = self.writer_proxies.get(index)?.progress.next_peer;
         (next != circle.first).then_some(next)
     }
 
-    pub(super) fn peers<'a>(&'a self, circle: &'a Circle) -> impl Iterator<Item = u16> + 'a {
+    pub(super) fn peers<'a>(&'a self, circle: &'a CoherentGroup) -> impl Iterator<Item = u16> + 'a {
         core::iter::successors(Some(circle.first), |&at| self.peer_after(circle, at))
     }
 
     /// Returns the ring of a proxy, unless the current pass has visited it.
-    pub(super) fn circle_to_look_at(&mut self, index: u16) -> Option<Circle> {
+    pub(super) fn circle_to_look_at(&mut self, index: u16) -> Option<CoherentGroup> {
         let look = self.looks;
         let looked = self.writer_proxies.get(index)?.progress.looked;
         let circle = self.circle_of(index).filter(|_| looked != look)?;
@@ -81,7 +82,11 @@ impl Engine {
     }
 
     /// Applies `change` to each proxy of a ring.
-    pub(super) fn for_each_peer(&mut self, circle: &Circle, mut change: impl FnMut(&mut Progress)) {
+    pub(super) fn for_each_peer(
+        &mut self,
+        circle: &CoherentGroup,
+        mut change: impl FnMut(&mut Progress),
+    ) {
         let mut at = Some(circle.first);
         while let Some(peer) = at {
             at = self.peer_after(circle, peer);
@@ -92,7 +97,11 @@ impl Engine {
     }
 
     /// Applies `act` to each reader of a ring: once, or twice if the walk begins between proxies of the same reader.
-    pub(super) fn for_each_reader(&mut self, circle: &Circle, mut act: impl FnMut(&mut Self, u16)) {
+    pub(super) fn for_each_reader(
+        &mut self,
+        circle: &CoherentGroup,
+        mut act: impl FnMut(&mut Self, u16),
+    ) {
         let (mut at, mut last) = (Some(circle.first), None);
         while let Some(peer) = at {
             at = self.peer_after(circle, peer);
@@ -105,7 +114,7 @@ impl Engine {
     }
 
     /// Adds the proxy of a newly matched writer to its ring.
-    pub(crate) fn enter_circle(&mut self, index: u16) {
+    pub(crate) fn join_group(&mut self, index: u16) {
         let before = self.peer_to_follow(index);
         let next = before.and_then(|before| {
             let proxy = self.writer_proxies.get_mut(before)?;
@@ -168,7 +177,7 @@ impl Engine {
     }
 
     /// Returns whether a writer removed since was in the group when a set ended.
-    pub(super) fn has_lost_a_writer(&mut self, circle: &Circle, ended: &EndedSet) -> bool {
+    pub(super) fn has_lost_a_writer(&mut self, circle: &CoherentGroup, ended: &EndedSet) -> bool {
         let is_doubtful = |peer| {
             let proxy = self.writer_proxies.get(peer);
             proxy.is_some_and(|proxy| proxy.progress.is_doubtful)

@@ -11,13 +11,13 @@
 use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
 use crate::{
-    coherent_access::{coherent_group::Circle, progress::EndedSet},
+    coherent_access::{coherent_group::CoherentGroup, progress::EndedSet},
     participant::Engine,
     reader::{
         ReaderStatus,
         cache::{Cache, Refused},
     },
-    timed_qos::{Claimant, judge_held},
+    timed_qos::{Claimant, check_held},
 };
 
 /// Common progress of the peers of a ring.
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn is_accessed(&self, circle: &Circle) -> bool {
+    pub(super) fn is_accessed(&self, circle: &CoherentGroup) -> bool {
         let subscriber = circle.subscriber.and_then(|it| self.subscribers.get(it));
         subscriber.is_some_and(|subscriber| subscriber.is_accessed)
     }
@@ -117,7 +117,7 @@ impl Engine {
         next.map_or(horizon, |next| horizon.max(SequenceNumber(next.get() - 1)))
     }
 
-    pub(super) fn survey(&self, circle: &Circle) -> Survey {
+    pub(super) fn survey(&self, circle: &CoherentGroup) -> Survey {
         let mut survey = Survey {
             known: SequenceNumber(i64::MAX),
             ended: None,
@@ -129,7 +129,7 @@ impl Engine {
             let Some(proxy) = self.writer_proxies.get(peer) else {
                 continue;
             };
-            if proxy.progress.is_stranger() {
+            if proxy.progress.is_undescribed() {
                 survey.stranger = Some(peer);
             }
             if let Some(ended) = proxy.progress.ended {
@@ -144,7 +144,7 @@ impl Engine {
     }
 
     /// Makes the next set or sample available, if possible.
-    pub(super) fn present_next(&mut self, circle: &Circle) -> Step {
+    pub(super) fn present_next(&mut self, circle: &CoherentGroup) -> Step {
         let survey = self.survey(circle);
         if let Some(stranger) = survey.stranger {
             return Step::Without(stranger);
@@ -194,7 +194,7 @@ impl Engine {
     }
 
     /// Releases or drops a set whose end all peers have passed; returns false if its readers have no room now.
-    fn settle(&mut self, circle: &Circle, ended: EndedSet) -> bool {
+    fn settle(&mut self, circle: &CoherentGroup, ended: EndedSet) -> bool {
         let has_lost = self.has_lost_a_writer(circle, &ended);
         if !has_lost && self.is_whole_everywhere(circle, ended.set) {
             let mut has_room = true;
@@ -215,7 +215,7 @@ impl Engine {
         true
     }
 
-    pub(super) fn is_whole_everywhere(&self, circle: &Circle, set: SequenceNumber) -> bool {
+    pub(super) fn is_whole_everywhere(&self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
         self.peers(circle).all(|peer| {
             let proxy = self.writer_proxies.get(peer);
             let ended = proxy.and_then(|proxy| proxy.progress.ended);
@@ -236,7 +236,7 @@ impl Engine {
         has_room
     }
 
-    pub(super) fn show_set(&mut self, circle: &Circle, set: SequenceNumber) {
+    pub(super) fn show_set(&mut self, circle: &CoherentGroup, set: SequenceNumber) {
         self.shown += 1;
         self.for_each_reader(circle, |engine, reader| {
             if engine.show_set_at(reader, circle.publisher, set) > 0 {
@@ -244,7 +244,7 @@ impl Engine {
                     reader.status |= ReaderStatus::DATA_AVAILABLE;
                 }
                 engine.note_reader(reader);
-                engine.wind_reader(reader);
+                engine.arm_reader(reader);
             }
         });
         let mut at = Some(circle.first);
@@ -274,12 +274,12 @@ impl Engine {
                 guid: info.writer,
                 strength,
             };
-            judge_held(clock, cache, ledger, writer, info)
+            check_held(clock, cache, ledger, writer, info)
         })
     }
 
     /// Drops the held samples of a set and all before it.
-    pub(super) fn drop_sets_to(&mut self, circle: &Circle, set: SequenceNumber) {
+    pub(super) fn drop_sets_to(&mut self, circle: &CoherentGroup, set: SequenceNumber) {
         self.drop_sets(circle, SequenceNumber(0)..=set);
         self.for_each_peer(circle, |progress| {
             progress.ended.take_if(|ended| ended.set <= set);

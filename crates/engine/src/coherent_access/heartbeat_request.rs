@@ -8,16 +8,16 @@
 use isolane_wire::{sequence::SequenceNumber, time::Instant};
 
 use crate::{
-    coherent_access::coherent_group::Circle,
+    coherent_access::coherent_group::CoherentGroup,
     limits::{ASK_AGAIN, ASK_AGAIN_MAX, UNANSWERED_QUESTIONS},
     participant::Engine,
     reader::Reader,
-    timers::Subject,
+    timers::TimerOwner,
 };
 
 /// Request for the progress of one writer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Question {
+pub(crate) struct HeartbeatRequest {
     /// Number of the waiting sample: all numbers below it must be known.
     number: SequenceNumber,
     is_asked: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Question {
     again_at: Option<Instant>,
 }
 
-impl Question {
+impl HeartbeatRequest {
     pub(super) const NONE: Self = Self {
         number: SequenceNumber(0),
         is_asked: false,
@@ -62,7 +62,7 @@ impl Question {
     }
 
     /// Returns whether the writer answers without its group progress.
-    pub(super) fn is_in_vain(&self) -> bool {
+    pub(super) fn retries_exhausted(&self) -> bool {
         self.unanswered >= UNANSWERED_QUESTIONS
     }
 }
@@ -70,7 +70,12 @@ impl Question {
 impl Engine {
     /// Waits until the progress of all peers has reached `number`. Requests are sent now, or when nothing has arrived
     /// for a while.
-    pub(super) fn wait_for(&mut self, circle: &Circle, number: SequenceNumber, asks_now: bool) {
+    pub(super) fn wait_for(
+        &mut self,
+        circle: &CoherentGroup,
+        number: SequenceNumber,
+        asks_now: bool,
+    ) {
         let now = self.latest;
         let mut keeper = circle.first;
         let mut due: Option<Instant> = None;
@@ -90,7 +95,7 @@ impl Engine {
             due = [due, question.again_at].into_iter().flatten().min();
             if asks {
                 proxy.progress.asks = true;
-                self.file_acknack(peer);
+                self.schedule_acknack(peer);
             }
         }
         let keeper = self.writer_proxies.get(keeper).map(|proxy| proxy.reader);
@@ -105,7 +110,7 @@ impl Engine {
             return;
         };
         reader.ask_at = Some(reader.ask_at.map_or(due, |at| at.min(due)));
-        let timer = Subject::reader_clock(index, &self.config.limits);
+        let timer = TimerOwner::reader_clock(index, &self.config.limits);
         self.timers.bring_forward(timer, due);
     }
 
@@ -125,7 +130,7 @@ mod tests {
 
     #[test]
     fn who_does_not_answer_is_asked_half_as_often_each_time_down_to_a_bound() {
-        let mut question = Question::NONE;
+        let mut question = HeartbeatRequest::NONE;
         let (number, known) = (SequenceNumber(5), SequenceNumber(3));
         let asked: alloc::vec::Vec<u64> = (0..10_000)
             .filter(|&ms| question.put(number, known, Instant::new(ms * 1_000_000), true))

@@ -22,7 +22,7 @@ use core::ops::RangeInclusive;
 use isolane_wire::{sequence::SequenceNumber, time::Instant};
 
 use crate::{
-    coherent_access::{coherent_group::Circle, group_delivery::Step, progress::Progress},
+    coherent_access::{coherent_group::CoherentGroup, group_delivery::Step, progress::Progress},
     limits::SET_PATIENCE,
     participant::Engine,
     reader::cache::Refused,
@@ -33,7 +33,7 @@ impl Engine {
     pub(crate) fn go_on_with_sets(&mut self, index: u16) {
         let cache = self.cache_of(index);
         if cache.is_some_and(|cache| cache.has_refused_set()) {
-            self.file_reader_clock(index);
+            self.schedule_reader_timed_qos(index);
         }
     }
 
@@ -58,7 +58,7 @@ impl Engine {
                 return;
             }
             if let Some((proxy, set)) = largest {
-                self.tear_set(proxy, set);
+                self.discard_set(proxy, set);
             }
         }
         let Some(reader) = self.readers.get_mut(index) else {
@@ -67,8 +67,8 @@ impl Engine {
         if let Some(cache) = &mut reader.cache {
             cache.forget_refused_set();
         }
-        reader.put_off = true;
-        self.go_on(index);
+        reader.refused_for_share = true;
+        self.resume(index);
     }
 
     /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
@@ -94,7 +94,7 @@ impl Engine {
         false
     }
 
-    fn has_room_everywhere(&mut self, circle: &Circle, set: SequenceNumber) -> bool {
+    fn has_room_everywhere(&mut self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
         let mut has_room = true;
         self.for_each_reader(circle, |engine, reader| {
             let reader = engine.readers.get_mut(reader);
@@ -105,15 +105,19 @@ impl Engine {
     }
 
     /// Drops a set as a whole, even before its end.
-    fn tear_set(&mut self, index: u16, set: SequenceNumber) {
+    fn discard_set(&mut self, index: u16, set: SequenceNumber) {
         if let Some(circle) = self.circle_of(index) {
-            self.for_each_peer(&circle, |progress| progress.tear(set));
+            self.for_each_peer(&circle, |progress| progress.mark_incomplete(set));
             self.drop_sets(&circle, set..=set);
         }
     }
 
     /// Drops the held samples of some sets.
-    pub(super) fn drop_sets(&mut self, circle: &Circle, sets: RangeInclusive<SequenceNumber>) {
+    pub(super) fn drop_sets(
+        &mut self,
+        circle: &CoherentGroup,
+        sets: RangeInclusive<SequenceNumber>,
+    ) {
         self.for_each_reader(circle, |engine, index| {
             if let Some(reader) = engine.readers.get_mut(index)
                 && let Some(cache) = &mut reader.cache
@@ -142,11 +146,11 @@ impl Engine {
                 progress.ended.map(|it| it.set),
             ];
             for set in parts.into_iter().flatten() {
-                self.tear_set(index, set);
+                self.discard_set(index, set);
             }
             self.for_each_peer(&circle, |progress| progress.is_doubtful = true);
         } else if self.peer_after(&circle, index).is_some() {
-            self.for_each_peer(&circle, Progress::tear_all);
+            self.for_each_peer(&circle, Progress::mark_all_incomplete);
             self.drop_sets(&circle, SequenceNumber(0)..=SequenceNumber(i64::MAX));
         }
         self.drop_part(index);
@@ -184,7 +188,7 @@ impl Engine {
 
     /// Makes a writer a group by itself; returns the ring of the others.
     #[cold]
-    pub(super) fn leave_group(&mut self, index: u16) -> Option<Circle> {
+    pub(super) fn leave_group(&mut self, index: u16) -> Option<CoherentGroup> {
         let other = self.part_sets(index);
         let proxy = self.writer_proxies.get_mut(index)?;
         let before = SequenceNumber(proxy.expected.get() - 1);
@@ -203,7 +207,7 @@ impl Engine {
         };
         match current {
             Some(current) => proxy.progress.hear(current),
-            None if proxy.progress.question.is_in_vain() => proxy.progress.note_stranger(),
+            None if proxy.progress.question.retries_exhausted() => proxy.progress.note_stranger(),
             None => return,
         }
         self.present(index);

@@ -10,10 +10,10 @@
 //!
 //! **Reader side.** A reader with coherent or ordered access admits the samples of each writer one by one
 //! ([`progress`]). A sample of a set is then *held*, in slots reserved for that, until its set has ended at every
-//! writer of the group ([`coherent_group`]). The set is made available as a whole ([`group_delivery`]), or dropped if a part is
-//! missing or there is no room ([`incomplete_sets`]). With ordered GROUP access a sample stays waiting and unacknowledged
-//! until no other writer can have an earlier one. A later sample or a HEARTBEAT shows that; the reader requests the
-//! HEARTBEAT ([`heartbeat_request`]).
+//! writer of the group ([`coherent_group`]). The set is made available as a whole ([`group_delivery`]), or dropped if a
+//! part is missing or there is no room ([`incomplete_sets`]). With ordered GROUP access a sample stays waiting and
+//! unacknowledged until no other writer can have an earlier one. A later sample or a HEARTBEAT shows that; the reader
+//! requests the HEARTBEAT ([`heartbeat_request`]).
 //!
 //! Other endpoints pay one comparison per sample.
 //!
@@ -50,7 +50,7 @@ use crate::{
 pub use self::publisher::CoherentError;
 
 pub(crate) use self::{
-    progress::{Progress, Turn, admit, keep_in_turn, note_place},
+    progress::{Admission, Progress, admit, keep_in_turn, note_place},
     publisher::{WriterPresents, head_of},
 };
 
@@ -109,7 +109,7 @@ pub(crate) struct Publisher {
     /// Group sequence number of the first sample of the open set, if it has one.
     set: Option<SequenceNumber>,
     /// A writer with a part in the open set was deleted.
-    is_torn: bool,
+    is_incomplete: bool,
 }
 
 /// Group of local readers.
@@ -140,7 +140,7 @@ impl Engine {
             nested: 0,
             sequence: SequenceNumber(0),
             set: None,
-            is_torn: false,
+            is_incomplete: false,
         };
         let inserted = self.publishers.insert(publisher);
         let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;

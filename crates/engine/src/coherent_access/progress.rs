@@ -8,7 +8,7 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::{Access, heartbeat_request::Question},
+    coherent_access::{Access, heartbeat_request::HeartbeatRequest},
     content_filter::{ContentFilter, drop_unwanted},
     counters::ReaderLedger,
     reader::{
@@ -60,7 +60,7 @@ pub(crate) struct Progress {
     pub(crate) ended: Option<EndedSet>,
     /// A sample is missing, with a number of at most this.
     hole: Option<SequenceNumber>,
-    pub(super) question: Question,
+    pub(super) question: HeartbeatRequest,
     /// The next ACKNACK requests a HEARTBEAT.
     pub(crate) asks: bool,
     /// The writer is deleted or dead.
@@ -81,7 +81,7 @@ impl Progress {
         open: None,
         ended: None,
         hole: None,
-        question: Question::NONE,
+        question: HeartbeatRequest::NONE,
         asks: false,
         is_deleted: false,
         is_doubtful: false,
@@ -111,7 +111,7 @@ impl Progress {
     }
 
     /// Returns whether the writer must leave its group.
-    pub(super) fn is_stranger(&self) -> bool {
+    pub(super) fn is_undescribed(&self) -> bool {
         self.numbering == Numbering::Stranger
     }
 
@@ -129,7 +129,7 @@ impl Progress {
             open: None,
             ended: None,
             hole: None,
-            question: Question::NONE,
+            question: HeartbeatRequest::NONE,
             ..*self
         };
     }
@@ -156,7 +156,7 @@ impl Progress {
     }
 
     /// Marks the writer's part in a set as incomplete.
-    pub(super) fn tear(&mut self, set: SequenceNumber) {
+    pub(super) fn mark_incomplete(&mut self, set: SequenceNumber) {
         if let Some(ended) = self.ended.as_mut().filter(|ended| ended.set == set) {
             ended.is_whole = false;
         }
@@ -166,9 +166,9 @@ impl Progress {
     }
 
     /// Marks all sets that the writer has a part in as incomplete.
-    pub(super) fn tear_all(&mut self) {
+    pub(super) fn mark_all_incomplete(&mut self) {
         for set in [self.open.map(|it| it.set), self.ended.map(|it| it.set)] {
-            set.into_iter().for_each(|set| self.tear(set));
+            set.into_iter().for_each(|set| self.mark_incomplete(set));
         }
     }
 
@@ -195,7 +195,7 @@ impl Progress {
 
 /// Result of admitting the next sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Admission {
     /// Becomes available.
     Show,
     /// Is held until its set has ended.
@@ -286,7 +286,7 @@ pub(crate) fn admit(
     cache: &mut Cache,
     ledger: &mut ReaderLedger,
     filter: Option<&ContentFilter>,
-) -> Result<Turn, Refused> {
+) -> Result<Admission, Refused> {
     let Some(place) = place_in_turn(index, proxy, cache) else {
         return Err(Refused::Order);
     };
@@ -296,7 +296,7 @@ pub(crate) fn admit(
         progress.end(&place);
         cache.forget_first_waiting(index);
         ledger.set_ends += 1;
-        return Ok(Turn::Done);
+        return Ok(Admission::Done);
     }
     if let Some(open) = progress.open.filter(|open| place.set != Some(open.set)) {
         // The set has ended without a message.
@@ -314,7 +314,7 @@ pub(crate) fn admit(
         if has_turn {
             progress.hole = None;
         }
-        return has_turn.then_some(Turn::Show).ok_or(Refused::Order);
+        return has_turn.then_some(Admission::Show).ok_or(Refused::Order);
     };
     let is_first = place.first == Some(proxy.expected);
     let open = progress.open.get_or_insert(OpenSet {
@@ -326,7 +326,7 @@ pub(crate) fn admit(
     if open.is_whole && filter.is_some_and(|filter| drop_unwanted(filter, cache, index)) {
         progress.reach(place.number);
         ledger.unwanted += 1;
-        return Ok(Turn::Done);
+        return Ok(Admission::Done);
     }
     if open.is_whole && !cache.makes_set_room(index) {
         return Err(Refused::Sets);
@@ -335,9 +335,9 @@ pub(crate) fn admit(
         progress.reach(place.number);
         ledger.incomplete += 1 + cache.drop_sets_of(index);
         cache.forget_first_waiting(index);
-        return Ok(Turn::Done);
+        return Ok(Admission::Done);
     }
-    Ok(Turn::Hold)
+    Ok(Admission::Hold)
 }
 
 /// Returns the place of the next sample; `None` if it must wait.

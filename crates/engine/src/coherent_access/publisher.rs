@@ -123,7 +123,7 @@ impl Engine {
         let Some(group) = group else { return };
         if let Some(publisher) = self.publishers.get_mut(group) {
             publisher.writers.retain(|&other| other != index);
-            publisher.is_torn |= has_part;
+            publisher.is_incomplete |= has_part;
         }
         self.refresh_digest(group);
     }
@@ -175,7 +175,7 @@ impl Engine {
                 .ok_or(CoherentError::NotBegun)?;
             return Ok(());
         }
-        let (group_set, is_torn) = (publisher.set, publisher.is_torn);
+        let (group_set, is_incomplete) = (publisher.set, publisher.is_incomplete);
         for at in 0.. {
             let Some(index) = self.writer_of_group(id.0, at) else {
                 break;
@@ -190,7 +190,7 @@ impl Engine {
             ..SetMark::default()
         };
         if let Some(publisher) = self.publishers.get_mut(id.0) {
-            (publisher.nested, publisher.is_torn) = (0, false);
+            (publisher.nested, publisher.is_incomplete) = (0, false);
             if publisher.set.take().is_some() {
                 mark.group_sequence = Some(publisher.next());
                 mark.group_coherent_set = group_set;
@@ -202,7 +202,7 @@ impl Engine {
                 break;
             };
             if self.owes_end(index, group_set) {
-                self.write_end(index, mark, is_torn, timestamp);
+                self.write_end(index, mark, is_incomplete, timestamp);
             }
         }
         Ok(())
@@ -238,7 +238,7 @@ impl Engine {
 
     /// Writes the end of a set. If the set is incomplete, the number before the end is skipped, so that readers detect
     /// the gap.
-    fn write_end(&mut self, index: u16, mark: SetMark, is_torn: bool, timestamp: Timestamp) {
+    fn write_end(&mut self, index: u16, mark: SetMark, is_incomplete: bool, timestamp: Timestamp) {
         let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
             return;
         };
@@ -250,7 +250,7 @@ impl Engine {
             return;
         }
         presents.set = None;
-        if is_torn {
+        if is_incomplete {
             writer.last = writer.last.next();
             writer.ledger.set_ends += 1;
         }
@@ -267,10 +267,10 @@ impl Engine {
         writer.last = sequence;
         writer.ledger.set_ends += 1;
         if writer.fragmenter.cuts() {
-            self.file_first(index);
+            self.schedule_first(index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let priority = writer.data_priority();
-            self.file(priority, WorkKind::Data, index);
+            self.schedule(priority, WorkKind::Data, index);
         }
     }
 

@@ -7,8 +7,9 @@
 //! Addresses of described participants are validated by their description.
 //!
 //! Samples are sent to validated addresses only, and a validated address of a peer is preferred. Other messages to
-//! addresses that are not validated are limited to [`ANSWER_FACTOR`] times the bytes received in the participant's
-//! name. All such addresses together get at most [`UNVALIDATED_BYTES_PER_S`]. Excess messages are counted and dropped.
+//! addresses that are not validated are limited to [`AMPLIFICATION_FACTOR`] times the bytes received in the
+//! participant's name. All such addresses together get at most [`UNVALIDATED_BYTES_PER_S`]. Excess messages are counted
+//! and dropped.
 //!
 //! A host can forge a source address on its own network: see `docs/threats.md`.
 
@@ -23,7 +24,7 @@ use isolane_wire::{
 use crate::{
     config::Network,
     discovery::RemoteParticipant,
-    limits::{ANSWER_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
+    limits::{AMPLIFICATION_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
     matching::choose,
     participant::Engine,
     work_queue::Work,
@@ -124,13 +125,13 @@ impl Engine {
         choose(locators, &self.config.networks, is_validated)
     }
 
-    /// Credits a participant with [`ANSWER_FACTOR`] times the bytes received from it that call for an answer.
-    pub(crate) fn earn(&mut self, prefix: GuidPrefix, bytes: usize) {
+    /// Credits a participant with [`AMPLIFICATION_FACTOR`] times the bytes received from it that call for an answer.
+    pub(crate) fn credit(&mut self, prefix: GuidPrefix, bytes: usize) {
         let Some(&index) = self.participant_by_prefix.get(&prefix) else {
             return;
         };
         if let Some(participant) = self.participants.get_mut(index) {
-            let earned = (bytes as u32).saturating_mul(ANSWER_FACTOR);
+            let earned = (bytes as u32).saturating_mul(AMPLIFICATION_FACTOR);
             let credit_bytes = participant.credit_bytes.saturating_add(earned);
             participant.credit_bytes = credit_bytes.min(UNVALIDATED_BYTES_PER_S);
         }
@@ -138,7 +139,7 @@ impl Engine {
 
     /// Returns how many bytes of a datagram may be sent to a participant's address: all, or 0 if the address is not
     /// validated and the credit is used up.
-    pub(crate) fn spend(
+    pub(crate) fn debit(
         &mut self,
         prefix: GuidPrefix,
         to: Option<&Locator>,
@@ -166,14 +167,14 @@ impl Engine {
 
     /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
     /// validated and the credit is used up.
-    pub(crate) fn spend_on_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
+    pub(crate) fn debit_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
         let proxy = self.reader_proxies.get(index)?;
         if proxy.is_reachable {
             return work;
         }
         let (prefix, to) = (proxy.guid.prefix, proxy.address());
         let mut work = work?;
-        let bytes = self.spend(prefix, to.as_ref(), work.bytes);
+        let bytes = self.debit(prefix, to.as_ref(), work.bytes);
         if bytes < work.bytes
             && let Some(proxy) = self.reader_proxies.get_mut(index)
         {
@@ -241,7 +242,7 @@ impl Engine {
             }
             participant.follow_from = Some(0);
             self.has_following = true;
-            self.file_discovery();
+            self.schedule_discovery();
         }
         let is_reachable = self.is_validated(prefix, to);
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
@@ -252,7 +253,7 @@ impl Engine {
             let waits_for_history = proxy.waits_for_history();
             self.refresh_destinations(writer);
             if waits_for_history {
-                self.file_history(index);
+                self.schedule_history(index);
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     discovery::{EndpointKind, RemoteEndpoint},
     limits::DISCOVERY_SLOT_BYTES,
     matching::Refusal,
-    slab::{Full, Table},
+    slab::{Full, Slab},
 };
 
 /// Payload of a piece in bytes: with the index of the next piece it fills two cache lines.
@@ -38,14 +38,14 @@ struct Piece {
 
 /// Stored announcement.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredAnnouncement {
     first: u16,
     length: u16,
     /// Truncation flags of USER_DATA, TOPIC_DATA and GROUP_DATA.
     are_cut: [bool; 3],
 }
 
-impl Kept {
+impl StoredAnnouncement {
     #[cfg(test)]
     pub(crate) const NONE: Self = Self {
         first: NONE,
@@ -60,13 +60,13 @@ impl Kept {
 
 /// Serialized announcement before it is stored.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct SerializedAnnouncement {
     bytes: Scratch,
     length: usize,
     are_cut: [bool; 3],
 }
 
-impl Written {
+impl SerializedAnnouncement {
     /// Serializes an endpoint's data and content filter. All parts are bounded, so that the result fits a slot.
     pub(super) fn of(data: &EndpointData, filter: Option<&FilterText>) -> Result<Self, Full> {
         let mut bytes: Scratch = [0; DISCOVERY_SLOT_BYTES];
@@ -91,7 +91,7 @@ impl Written {
 /// Stored announcements of all remote endpoints.
 #[derive(Debug)]
 pub(crate) struct Announcements {
-    pieces: Table<Piece>,
+    pieces: Slab<Piece>,
 }
 
 fn octets(qos: &QosPolicies) -> [&Octets; 3] {
@@ -105,7 +105,7 @@ impl Announcements {
     /// Reserves pieces for `endpoints` announcements, plus some for topics of the highest level in use.
     pub(crate) fn new(endpoints: usize, is_fixed: bool) -> Self {
         Self {
-            pieces: Table::with_kept(endpoints * PIECES_PER_ENDPOINT, is_fixed),
+            pieces: Slab::with_kept(endpoints * PIECES_PER_ENDPOINT, is_fixed),
         }
     }
 
@@ -115,7 +115,10 @@ impl Announcements {
     }
 
     /// Stores a serialized announcement.
-    pub(super) fn keep(&mut self, written: &Written) -> Result<Kept, Full> {
+    pub(super) fn keep(
+        &mut self,
+        written: &SerializedAnnouncement,
+    ) -> Result<StoredAnnouncement, Full> {
         if written.pieces() > self.pieces.free() {
             return Err(Full);
         }
@@ -126,7 +129,7 @@ impl Announcements {
             bytes[..part.len()].copy_from_slice(part);
             first = self.pieces.insert(Piece { next: first, bytes })?;
         }
-        Ok(Kept {
+        Ok(StoredAnnouncement {
             first,
             length: written.length as u16,
             are_cut: written.are_cut,
@@ -134,14 +137,14 @@ impl Announcements {
     }
 
     /// Frees the pieces of an announcement.
-    pub(crate) fn release(&mut self, kept: &Kept) {
+    pub(crate) fn release(&mut self, kept: &StoredAnnouncement) {
         let mut at = kept.first;
         while let Some(piece) = self.pieces.remove(at) {
             at = piece.next;
         }
     }
 
-    fn put_together<'a>(&self, kept: &Kept, scratch: &'a mut Scratch) -> &'a [u8] {
+    fn put_together<'a>(&self, kept: &StoredAnnouncement, scratch: &'a mut Scratch) -> &'a [u8] {
         let bytes = &mut scratch[..usize::from(kept.length)];
         let mut at = kept.first;
         for part in bytes.chunks_mut(PIECE_BYTES) {
@@ -155,7 +158,7 @@ impl Announcements {
     }
 
     /// Returns whether a serialized announcement equals the stored one.
-    pub(super) fn says(&self, kept: &Kept, written: &Written) -> bool {
+    pub(super) fn says(&self, kept: &StoredAnnouncement, written: &SerializedAnnouncement) -> bool {
         let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
         written.are_cut == kept.are_cut && self.put_together(kept, &mut scratch) == written.bytes()
     }
@@ -178,7 +181,7 @@ pub(crate) struct EndpointRecord {
     /// Entity id of its publisher or subscriber.
     pub(crate) group: Option<EntityId>,
     /// Stored announcement with its content filter.
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredAnnouncement,
 }
 
 impl EndpointRecord {

@@ -91,7 +91,7 @@ impl Engine {
         let entity = EntityId::PARTICIPANT;
         self.ignored.add(Guid { prefix, entity })?;
         if prefix == self.guid_prefix() {
-            self.part_ignored_here(now);
+            self.remove_ignored_here(now);
         } else if let Some(&index) = self.participant_by_prefix.get(&prefix) {
             self.remove_participant(index);
         }
@@ -104,8 +104,8 @@ impl Engine {
     /// [`IgnoreError::ListFull`].
     pub fn ignore_endpoint(&mut self, now: Instant, guid: Guid) -> Result<(), IgnoreError> {
         self.ignored.add(guid)?;
-        self.part_ignored(now);
-        self.part_ignored_here(now);
+        self.remove_ignored(now);
+        self.remove_ignored_here(now);
         Ok(())
     }
 
@@ -122,8 +122,8 @@ impl Engine {
             return Err(IgnoreError::ListFull(MAX_IGNORED_TOPICS));
         }
         self.ignored.topics.push(name);
-        self.part_ignored(now);
-        self.part_ignored_here(now);
+        self.remove_ignored(now);
+        self.remove_ignored_here(now);
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// Removes remote endpoints that are now ignored. An endpoint already being removed is left alone.
-    fn part_ignored(&mut self, now: Instant) {
+    fn remove_ignored(&mut self, now: Instant) {
         for index in 0..self.endpoints.end() {
             let Some(endpoint) = self.endpoints.get(index) else {
                 continue;
@@ -173,15 +173,15 @@ impl Engine {
     }
 
     /// Unmatches local endpoints that are now ignored from each other.
-    fn part_ignored_here(&mut self, now: Instant) {
+    fn remove_ignored_here(&mut self, now: Instant) {
         for writer_index in 0..self.writers.end() {
             for reader_index in 0..self.readers.end() {
-                self.part_ignored_pair(now, writer_index, reader_index);
+                self.remove_ignored_pair(now, writer_index, reader_index);
             }
         }
     }
 
-    fn part_ignored_pair(&mut self, now: Instant, writer_index: u16, reader_index: u16) {
+    fn remove_ignored_pair(&mut self, now: Instant, writer_index: u16, reader_index: u16) {
         let (Some(writer), Some(reader)) = (
             self.writers.get(writer_index),
             self.readers.get(reader_index),

@@ -99,16 +99,17 @@ pub struct RemoteParticipant {
     refused: RefusedMatches,
     /// Reasons why matches of its participant message endpoints were refused.
     pub(crate) messages_refused: RefusedMatches,
-    /// Times of its latest liveliness assertions, by kind in the order of [`TOLD`](crate::timed_qos::TOLD).
+    /// Times of its latest liveliness assertions, by kind in the order of
+    /// [`PARTICIPANT_LIVELINESS_KINDS`](crate::timed_qos::PARTICIPANT_LIVELINESS_KINDS).
     pub(crate) asserted: [Option<Instant>; 2],
     /// Reasons why endpoints it announced, or changes of them, were refused: writers, then readers.
     pub(crate) refused_endpoints: [RefusedEndpoints; 2],
     /// Lowest sequence number of an announcement that a later one replaced or disposed: writers, then readers.
-    doubted: [Option<SequenceNumber>; 2],
+    revoked: [Option<SequenceNumber>; 2],
     /// True for a statically described participant that announces nothing.
     is_assumed_alive: bool,
     /// True for a statically described participant that has not announced itself yet.
-    awaits_first_word: bool,
+    awaits_announcement: bool,
 }
 
 impl RemoteParticipant {
@@ -131,9 +132,9 @@ impl RemoteParticipant {
             messages_refused: RefusedMatches::default(),
             asserted: [None; 2],
             refused_endpoints: [RefusedEndpoints::default(); 2],
-            doubted: [None; 2],
+            revoked: [None; 2],
             is_assumed_alive: false,
-            awaits_first_word: false,
+            awaits_announcement: false,
         }
     }
 
@@ -176,9 +177,9 @@ pub(crate) const SUBSCRIPTIONS: u16 = 1;
 const DISCOVERY_SOURCES: u8 = 6;
 
 impl Engine {
-    pub(crate) fn file_discovery(&mut self) {
+    pub(crate) fn schedule_discovery(&mut self) {
         if !core::mem::replace(&mut self.discovery_filed, true) {
-            self.file(Priority::DISCOVERY, WorkKind::Discovery, 0);
+            self.schedule(Priority::DISCOVERY, WorkKind::Discovery, 0);
         }
     }
 
@@ -186,9 +187,9 @@ impl Engine {
     pub(crate) fn take_in_announcement(&mut self, now: Instant) -> Option<Work> {
         self.discovery_filed = false;
         // Removal comes first, so that nothing is entered again while it is half removed.
-        let took = self.part_one(now) || self.enter_static(now) || self.take_in_next(now);
+        let took = self.remove_one(now) || self.enter_static(now) || self.take_in_next(now);
         if took {
-            self.file_discovery();
+            self.schedule_discovery();
         }
         let to = Destinations::Listed(BoundedVec::new());
         Some(Work {

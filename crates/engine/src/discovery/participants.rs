@@ -22,7 +22,7 @@ use crate::{
     participant::{BUILTIN_ENDPOINTS, Engine},
     reader::WriterProxy,
     receiver::MessageReceiver,
-    timers::Subject,
+    timers::TimerOwner,
     writer::reader_proxy::ReaderProxy,
 };
 
@@ -55,7 +55,7 @@ pub(super) const MESSAGE_ENDPOINTS: [EntityId; 2] =
 
 impl Engine {
     /// Puts a received SPDP announcement or farewell into the inbox.
-    pub(crate) fn file_participant_announcement(
+    pub(crate) fn schedule_participant_announcement(
         &mut self,
         now: Instant,
         message: &MessageReceiver,
@@ -76,7 +76,7 @@ impl Engine {
             is_known,
         };
         match self.inbox.put(sender, data.bytes, is_farewell) {
-            Put::Kept => self.file_discovery(),
+            Put::StoredAnnouncement => self.schedule_discovery(),
             Put::Replaced => self.counters.announcements_replaced += 1,
             Put::Refused => self.counters.announcements_dropped += 1,
         }
@@ -91,11 +91,11 @@ impl Engine {
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
         // A participant announces itself only: the sender's prefix must be its own.
         let domain = self.config.domain;
-        let is_meant = |data: &ParticipantData| {
+        let is_addressed = |data: &ParticipantData| {
             data.guid.prefix == prefix && data.domain_id.is_none_or(|it| it == domain)
         };
         if let Some(Ok(data)) = &parsed
-            && is_meant(data)
+            && is_addressed(data)
             && self.displaces(now, sender, data)
         {
             // Processed by a later step, when the place is free.
@@ -110,11 +110,11 @@ impl Engine {
             }
             Some(Err(_)) => self.counters.malformed_announcements += 1,
             Some(Ok(data)) => {
-                if !is_meant(&data) {
+                if !is_addressed(&data) {
                     self.counters.malformed_announcements += 1;
                 } else if !self.is_ignored_participant(prefix) {
                     self.update_participant(now, data);
-                    self.earn(prefix, bytes);
+                    self.credit(prefix, bytes);
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Engine {
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
         let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
-            && self.is_stranger(prefix)
+            && self.is_undescribed(prefix)
             && !self.ignored.has_participant(prefix);
         if !is_newcomer || self.has_participant_place() {
             return false;
@@ -169,7 +169,7 @@ impl Engine {
             let is_same = peer.data.metatraffic_unicast == *addresses;
             is_same && peer.data.vendor == VENDOR_ID && peer.is_silent(now) && !peer.is_leaving()
         })?;
-        if !self.is_stranger(self.participants.get(index)?.data.guid.prefix) {
+        if !self.is_undescribed(self.participants.get(index)?.data.guid.prefix) {
             return None;
         }
         self.note_life_of_endpoints(index);
@@ -187,7 +187,7 @@ impl Engine {
         let index = match self.participant_by_prefix.get(&prefix) {
             Some(&index) => {
                 if let Some(known) = self.participants.get_mut(index) {
-                    is_first_word = core::mem::take(&mut known.awaits_first_word);
+                    is_first_word = core::mem::take(&mut known.awaits_announcement);
                     is_assumed_alive = known.is_assumed_alive;
                     let moved = !is_reached_alike(&known.data, &data);
                     let is_changed = known.data != data;
@@ -215,7 +215,7 @@ impl Engine {
                 index
             }
             None => {
-                if !self.is_stranger(prefix) {
+                if !self.is_undescribed(prefix) {
                     // The description enters it in a later step.
                     return;
                 }
@@ -235,7 +235,7 @@ impl Engine {
         };
         if !is_assumed_alive {
             self.timers
-                .arm(Subject::lease(index, &self.config.limits), now + lease);
+                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
         }
     }
 
@@ -243,16 +243,16 @@ impl Engine {
     pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
         self.participant_by_prefix.insert(prefix, index);
         self.timers
-            .reserve(Subject::lease(index, &self.config.limits));
+            .reserve(TimerOwner::lease(index, &self.config.limits));
         self.make_room_to_file();
     }
 
     /// Answers the first announcement of a participant and matches its built-in endpoints.
     fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
         // The participant may have started after our last announcement.
-        self.file_announcement(index + 1);
+        self.schedule_announcement(index + 1);
         self.connect_sedp(now, index);
-        let is_described = !self.is_stranger(prefix);
+        let is_described = !self.is_undescribed(prefix);
         if is_described || !self.is_isolane(prefix) {
             // Other vendors assume that these endpoints are matched, and ask until they are answered. A described peer
             // was matched before its endpoints could be reached.
@@ -275,7 +275,7 @@ impl Engine {
         if is_due {
             participant.answered = now;
             participant.answers_again += 1;
-            self.file_announcement(index + 1);
+            self.schedule_announcement(index + 1);
         }
     }
 
@@ -287,7 +287,7 @@ impl Engine {
     /// Without a validated address only the participant's SEDP endpoints are addressed.
     pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
         self.ask_for_refused(index);
-        self.ask_for_doubted(index);
+        self.request_revoked(index);
         let Some(participant) = self.participants.get(index) else {
             return;
         };
@@ -304,7 +304,7 @@ impl Engine {
                     && (!proxy.started || proxy.is_missing_any())
             });
             if waits {
-                self.file_acknack(index);
+                self.schedule_acknack(index);
             }
         }
         for index in 0..self.reader_proxies.end() {
@@ -315,7 +315,7 @@ impl Engine {
                     && !(proxy.is_joined && proxy.is_reachable)
             });
             if waits {
-                self.file_repair(index);
+                self.schedule_repair(index);
             }
         }
     }

@@ -13,7 +13,7 @@ use isolane_wire::time::Instant;
 use crate::{
     discovery::SUBSCRIPTIONS,
     participant::Engine,
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::{Destinations, Filed, Work, WorkKind},
 };
 
@@ -40,9 +40,9 @@ impl Engine {
             Destinations::Listed(listed) => listed.len(),
         };
         if work.bytes > 0 && !self.discovery_rate.pay(now, work.bytes * copies) {
-            self.board.hold_limited(true);
+            self.work_queue.hold_limited(true);
             let at = self.discovery_rate.filled_again();
-            self.timers.arm(Subject::DISCOVERY_RATE, at);
+            self.timers.arm(TimerOwner::DISCOVERY_RATE, at);
         }
     }
 }

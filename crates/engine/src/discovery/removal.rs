@@ -5,9 +5,9 @@
 //!
 //! # Refused endpoints and matches
 //!
-//! Endpoints and matches refused because a table was full are retried when there is room. The refused entity itself stores the reason: an endpoint or participant for its matches, a participant for its
-//! endpoints. No further table is needed, and a removed entity takes its record along. An entity is retried when its
-//! reason no longer holds.
+//! Endpoints and matches refused because a table was full are retried when there is room. The refused entity itself
+//! stores the reason: an endpoint or participant for its matches, a participant for its endpoints. No further table is
+//! needed, and a removed entity takes its record along. An entity is retried when its reason no longer holds.
 
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
@@ -23,7 +23,7 @@ use crate::{
     matching::{Refusal, RefusedMatches},
     participant::Engine,
     reader::WriterProxy,
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::WorkKind,
 };
 
@@ -38,10 +38,10 @@ impl Engine {
     /// Starts the removal of an endpoint that its participant has disposed.
     pub(super) fn remove_endpoint(&mut self, guid: Guid) {
         if let Some(index) = self.endpoint_by_guid.remove(&guid) {
-            self.doubt(index);
+            self.mark_revoked(index);
             self.leaving_endpoint = Some(index);
             self.note_discovery();
-            self.file_discovery();
+            self.schedule_discovery();
         }
     }
 
@@ -58,16 +58,16 @@ impl Engine {
         participant.follow_from = None;
         let guid = participant.data.guid;
         self.timers
-            .disarm(Subject::lease(index, &self.config.limits));
-        self.board.withdraw(&[WorkKind::Announce], index + 1);
+            .disarm(TimerOwner::lease(index, &self.config.limits));
+        self.work_queue.withdraw(&[WorkKind::Announce], index + 1);
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
-        self.file_discovery();
+        self.schedule_discovery();
     }
 
     /// Removes one match or one record of an entity that is being removed.
-    pub(super) fn part_one(&mut self, now: Instant) -> bool {
+    pub(super) fn remove_one(&mut self, now: Instant) -> bool {
         if let Some(index) = self.leaving_endpoint {
-            self.part_endpoint(now, index);
+            self.remove_marked_endpoint(now, index);
             return true;
         }
         if !self.has_leaving {
@@ -90,9 +90,9 @@ impl Engine {
         match next {
             Some(endpoint) => {
                 self.leaving_endpoint = Some(endpoint);
-                self.part_endpoint(now, endpoint);
+                self.remove_marked_endpoint(now, endpoint);
             }
-            None => self.part_participant(now, index),
+            None => self.remove_marked_participant(now, index),
         }
         true
     }
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    fn part_endpoint(&mut self, now: Instant, index: u16) {
+    fn remove_marked_endpoint(&mut self, now: Instant, index: u16) {
         let guid = self.endpoints.get(index).map(|endpoint| endpoint.guid);
         if let Some(guid) = guid {
             self.note_parted(index, guid);
@@ -127,7 +127,7 @@ impl Engine {
 
     /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
     /// endpoints are removed.
-    fn part_participant(&mut self, now: Instant, index: u16) {
+    fn remove_marked_participant(&mut self, now: Instant, index: u16) {
         let Some(participant) = self.participants.get(index) else {
             return;
         };
@@ -148,7 +148,7 @@ impl Engine {
     /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
     pub(crate) fn lease_due(&mut self) {
         self.leases_due = true;
-        self.file_discovery();
+        self.schedule_discovery();
     }
 
     /// Renews a participant's lease by messages of its matched endpoints. These are received at their own priority
@@ -161,7 +161,7 @@ impl Engine {
             return;
         };
         let prefix = participant.data.guid.prefix;
-        if !self.is_stranger(prefix) {
+        if !self.is_undescribed(prefix) {
             return;
         }
         let writers = self.writer_proxies.iter().map(|(_, proxy)| proxy);
@@ -195,7 +195,7 @@ impl Engine {
             if stays || waits || now < participant.lease_ends() {
                 continue;
             }
-            let subject = Subject::lease(index, &self.config.limits);
+            let subject = TimerOwner::lease(index, &self.config.limits);
             if is_heard {
                 // The waiting announcement may turn out to be malformed.
                 self.timers.arm(subject, now + LEASE_GRACE);
@@ -273,7 +273,7 @@ impl Engine {
     pub(crate) fn note_place(&mut self) {
         if self.has_refused {
             self.has_place = true;
-            self.file_discovery();
+            self.schedule_discovery();
         }
     }
 
@@ -344,27 +344,27 @@ impl Engine {
 
     /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
     /// requested once more after the participant's own next announcement.
-    pub(super) fn doubt(&mut self, endpoint: u16) {
+    pub(super) fn mark_revoked(&mut self, endpoint: u16) {
         let Some(endpoint) = self.endpoints.get(endpoint) else {
             return;
         };
         let nth = usize::from(endpoint.kind == EndpointKind::Reader);
         let participant = self.participants.get_mut(endpoint.participant);
         if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
-            let doubted = &mut participant.doubted[nth];
-            *doubted = Some(doubted.map_or(number, |lowest| lowest.min(number)));
+            let revoked = &mut participant.revoked[nth];
+            *revoked = Some(revoked.map_or(number, |lowest| lowest.min(number)));
         }
     }
 
     /// Requests all announcements of a participant again, from the oldest one that was replaced or disposed.
-    pub(super) fn ask_for_doubted(&mut self, index: u16) {
+    pub(super) fn request_revoked(&mut self, index: u16) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
-        let doubted = core::mem::take(&mut participant.doubted);
+        let revoked = core::mem::take(&mut participant.revoked);
         for (reader, sedp) in (0u16..).zip(&SEDP) {
-            if let Some(number) = doubted[usize::from(reader)] {
+            if let Some(number) = revoked[usize::from(reader)] {
                 self.ask_sedp_again(reader, sedp, prefix, |proxy| proxy.restart_from(number));
             }
         }
@@ -389,7 +389,7 @@ impl Engine {
         if let Some(proxy) = self.writer_proxies.get_mut(index) {
             forget(proxy);
         }
-        self.file_acknack(index);
+        self.schedule_acknack(index);
     }
 
     /// Requests all endpoints of a participant again, if some were refused and there is room for one of them now.

@@ -16,7 +16,7 @@ use crate::{
     discovery::{
         DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS,
         amplification::AROUND_ANNOUNCEMENT_BYTES,
-        announcement_store::{PIECES_PER_ENDPOINT, Written},
+        announcement_store::{PIECES_PER_ENDPOINT, SerializedAnnouncement},
     },
     limits::DISCOVERY_SLOT_BYTES,
     matching::{Refusal, choose_own, share_of},
@@ -62,7 +62,7 @@ impl Engine {
         };
         let ended = parse_key_guid(payload).or(info.key_hash.map(Guid::from_bytes));
         self.discard_oldest(reader);
-        self.earn(prefix, bytes);
+        self.credit(prefix, bytes);
         match announced {
             Ok(Some(data)) if data.guid.prefix == prefix => {
                 self.update_endpoint(now, data, kind, filter, number);
@@ -102,7 +102,7 @@ impl Engine {
             self.change_endpoint(now, known, data, filter, number);
             return;
         }
-        let Ok(written) = Written::of(&data, filter.as_ref()) else {
+        let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
             self.counters.malformed_announcements += 1;
             return;
         };
@@ -171,7 +171,7 @@ impl Engine {
     pub(super) fn enter_endpoint(
         &mut self,
         data: &EndpointData,
-        written: &Written,
+        written: &SerializedAnnouncement,
         kind: EndpointKind,
         participant: u16,
     ) -> Result<u16, Full> {
@@ -221,7 +221,7 @@ impl Engine {
         filter: Option<FilterText>,
         number: SequenceNumber,
     ) {
-        let Ok(written) = Written::of(&data, filter.as_ref()) else {
+        let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
             self.counters.malformed_announcements += 1;
             return;
         };
@@ -244,7 +244,7 @@ impl Engine {
                 return;
             }
         }
-        self.doubt(index);
+        self.mark_revoked(index);
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return;
         };
@@ -362,8 +362,8 @@ mod tests {
     use super::*;
     use crate::{
         EngineConfig,
-        discovery::{RemoteParticipant, announcement_store::Kept},
-        limits::WHOLE_BYTES,
+        discovery::{RemoteParticipant, announcement_store::StoredAnnouncement},
+        limits::MAX_DATA_PAYLOAD_BYTES,
         participant::local_endpoints::EndpointConfig,
     };
 
@@ -379,7 +379,7 @@ mod tests {
             qos: QosPolicies::writer_default(),
             max_payload_bytes: 64,
             shares_long: false,
-            max_datagram_bytes: WHOLE_BYTES,
+            max_datagram_bytes: MAX_DATA_PAYLOAD_BYTES,
             unicast: LocatorList::new(),
             multicast: LocatorList::new(),
         };
@@ -390,11 +390,11 @@ mod tests {
         let entity = EntityId::user(1, EntityKind::READER_NO_KEY);
         let mut data = EndpointData::new(Guid { prefix, entity });
         data.topic_name = "Other".try_into().expect("short");
-        let written = Written::of(&data, None).expect("it fits");
+        let written = SerializedAnnouncement::of(&data, None).expect("it fits");
         let entered = engine.enter_endpoint(&data, &written, EndpointKind::Reader, peer);
         // The piece is missing: reading the announcement would fail a debug assertion.
         let endpoint = engine.endpoints.get_mut(entered.expect("there is room"));
-        endpoint.expect("it is there").kept = Kept::NONE;
+        endpoint.expect("it is there").kept = StoredAnnouncement::NONE;
         let mut qos = config.qos.clone();
         qos.user_data = Octets::of(b"changed").expect("short");
         assert_eq!(engine.set_writer_qos(now, writer, &qos), Ok(()));

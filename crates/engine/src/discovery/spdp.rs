@@ -5,16 +5,17 @@
 //!
 //! # Inbox
 //!
-//! The inbox fills up when the discovery job gets no time, or when peers announce faster than one a step. No peer can fill it
-//! alone: of each participant only its latest announcement and its farewell wait. Unknown participants share half of
-//! the slots, so that a crowd of them, real or forged, cannot block the lease renewals of known ones. Announcements
-//! that find no slot are counted; they are periodic and arrive again.
+//! The inbox fills up when the discovery job gets no time, or when peers announce faster than one a step. No peer can
+//! fill it alone: of each participant only its latest announcement and its farewell wait. Unknown participants share
+//! half of the slots, so that a crowd of them, real or forged, cannot block the lease renewals of known ones.
+//! Announcements that find no slot are counted; they are periodic and arrive again.
 //!
 //! # Address changes
 //!
-//! The addresses of this host may change while the participant runs, for example by DHCP or roaming. Ports stay, so an endpoint's new unicast locators are its port at each new address. SPDP announces the participant
-//! again at once and repeats this as often as at its start (RTPS 2.5 §8.5.3). SEDP announces the endpoints again
-//! (§8.5.4), one a discovery step. Statically described endpoints are not announced and keep their described locators.
+//! The addresses of this host may change while the participant runs, for example by DHCP or roaming. Ports stay, so an
+//! endpoint's new unicast locators are its port at each new address. SPDP announces the participant again at once and
+//! repeats this as often as at its start (RTPS 2.5 §8.5.3). SEDP announces the endpoints again (§8.5.4), one a
+//! discovery step. Statically described endpoints are not announced and keep their described locators.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::time::Duration;
@@ -38,7 +39,7 @@ use crate::{
     limits::DISCOVERY_SLOT_BYTES,
     matching::choose_own,
     participant::Engine,
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::{Destinations, Priority, Work, WorkKind},
     writer::history::ChangeKind,
 };
@@ -100,7 +101,7 @@ impl Engine {
     }
 
     /// Files an announcement: for all addresses if `subject` is 0, or for the participant with index `subject - 1`.
-    pub(crate) fn file_announcement(&mut self, subject: u16) {
+    pub(crate) fn schedule_announcement(&mut self, subject: u16) {
         if self.announces() == Announces::Nothing {
             return;
         }
@@ -111,17 +112,17 @@ impl Engine {
             }),
         };
         if !is_filed {
-            self.file(Priority::DISCOVERY, WorkKind::Announce, subject);
+            self.schedule(Priority::DISCOVERY, WorkKind::Announce, subject);
         }
     }
 
     /// Files an announcement for all addresses, and for each participant that these do not reach.
     pub(crate) fn announce_now(&mut self) {
-        self.file_announcement(0);
+        self.schedule_announcement(0);
         for index in 0..self.participants.end() {
             let peer = self.participants.get(index);
             if peer.is_some_and(|peer| !peer.is_leaving() && self.is_unlisted(peer)) {
-                self.file_announcement(index + 1);
+                self.schedule_announcement(index + 1);
             }
         }
     }
@@ -138,7 +139,7 @@ impl Engine {
     /// Files announcements for the participants that the configured addresses do not reach. An announcement that is
     /// still filed has waited for a whole period. For a validated participant it then gets the highest priority, as the
     /// periodic announcement does.
-    pub(crate) fn file_announcements_to_unlisted(&mut self) {
+    pub(crate) fn schedule_announcements_to_unlisted(&mut self) {
         for index in 0..self.participants.end() {
             let peer = self.participants.get(index);
             let Some(peer) = peer.filter(|peer| !peer.is_leaving() && self.is_unlisted(peer))
@@ -147,10 +148,10 @@ impl Engine {
             };
             let is_starved = peer.announce_filed && peer.is_proven();
             if is_starved {
-                self.board.withdraw(&[WorkKind::Announce], index + 1);
-                self.file(Priority::HIGHEST, WorkKind::Announce, index + 1);
+                self.work_queue.withdraw(&[WorkKind::Announce], index + 1);
+                self.schedule(Priority::HIGHEST, WorkKind::Announce, index + 1);
             } else {
-                self.file_announcement(index + 1);
+                self.schedule_announcement(index + 1);
             }
         }
     }
@@ -177,7 +178,7 @@ impl Engine {
         let length = self.participant_data().emit(&mut payload).ok()?;
         let emitted = self.emit_announcement(buffer, PayloadKind::Data, None, &payload[..length]);
         let bytes = only.map_or(emitted, |(prefix, to)| {
-            self.spend(prefix, Some(&to), emitted)
+            self.debit(prefix, Some(&to), emitted)
         });
         Some(Work {
             kind: WorkKind::Announce,
@@ -273,7 +274,7 @@ pub(super) struct Sender {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     /// Stored in a free slot.
-    Kept,
+    StoredAnnouncement,
     /// Stored in place of an older announcement of the same participant.
     Replaced,
     /// Dropped: no slot is free for it.
@@ -328,7 +329,7 @@ impl Inbox {
         let at = (self.first + self.used) % self.slots.len();
         self.fill(at, sender, payload, is_farewell);
         self.used += 1;
-        Put::Kept
+        Put::StoredAnnouncement
     }
 
     fn fill(&mut self, at: usize, sender: Sender, payload: &[u8], is_farewell: bool) {
@@ -381,12 +382,12 @@ impl Engine {
         }
         self.has_following = true;
         self.move_from = Some(0);
-        self.file_discovery();
+        self.schedule_discovery();
         if self.is_enabled() {
             self.announcements_sent = 0;
             self.announce_now();
             let period = self.announce_period();
-            self.timers.arm(Subject::ANNOUNCE, now + period);
+            self.timers.arm(TimerOwner::ANNOUNCE, now + period);
         }
     }
 

@@ -23,21 +23,21 @@ use crate::{
     discovery::{EndpointKind, EndpointRecord},
     matching::qos_compatibility::{Before, Comparison, compare},
     participant::Engine,
-    reader::{ReaderStatus, WriterProxy, filtering::HeldBack},
-    timed_qos::ProxyClock,
+    reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
+    timed_qos::WriterLiveness,
     writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
 };
 
 pub use self::{
     qos_compatibility::{
-        Incompatible, incompatible_policies, incompatible_policy, partitions_meet,
+        Incompatible, incompatible_policies, incompatible_policy, partitions_match,
     },
     qos_update::{SetQosError, immutable_policy, inconsistent_policy},
 };
 
 pub(crate) use self::{
     proxies::{Refusal, RefusedMatches, share_of},
-    topic_index::Topics,
+    topic_index::TopicIndex,
 };
 pub(crate) use crate::writer::destinations::{choose, choose_own};
 
@@ -75,7 +75,7 @@ impl Engine {
             return Refusal::empty();
         }
         let entity = writer.guid.entity;
-        if !self.may_meet(entity, reader.is_described) {
+        if !self.may_match(entity, reader.is_described) {
             return Refusal::empty();
         }
         let Some(writer) = self.writers.get_mut(writer_index) else {
@@ -115,7 +115,7 @@ impl Engine {
         {
             self.set_proxy_filter(proxy, reader.filter);
         }
-        self.tell_of_liveliness(now, writer_index, guid.prefix);
+        self.connect_for_liveliness(now, writer_index, guid.prefix);
         refused
     }
 
@@ -136,7 +136,7 @@ impl Engine {
             return Refusal::empty();
         }
         let entity = reader.guid.entity;
-        if !self.may_meet(entity, writer.is_described) {
+        if !self.may_match(entity, writer.is_described) {
             return Refusal::empty();
         }
         let Some(reader) = self.readers.get_mut(reader_index) else {
@@ -156,7 +156,7 @@ impl Engine {
             }
             return Refusal::empty();
         }
-        let clock = ProxyClock::of(reader, &writer.data.qos, now);
+        let clock = WriterLiveness::of(reader, &writer.data.qos, now);
         if let Some(proxy) = known {
             self.move_writer_proxy(proxy, writer.address);
             self.watch_writer(now, proxy, clock);
@@ -164,7 +164,7 @@ impl Engine {
         }
         // A best-effort reader of a reliable writer ignores HEARTBEATs and sends no ACKNACKs.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
-        proxy.held_back = HeldBack::of(reader);
+        proxy.held_back = FilteredNumbers::of(reader);
         proxy.is_foreign = is_foreign;
         proxy.progress = Progress::with(reader, writer.data);
         // An isolane writer answers with a GAP for samples written before the match. With other writers a VOLATILE
@@ -183,7 +183,7 @@ impl Engine {
 
     /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
     /// participants both must be described or neither.
-    fn may_meet(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
+    fn may_match(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
         other_is_described.is_none_or(|other| other == self.is_described(own))
     }
 
@@ -198,7 +198,7 @@ impl Engine {
 
     /// Matches a new remote endpoint with the user's endpoints.
     pub(crate) fn match_remote(&mut self, now: Instant, index: u16) {
-        self.compare_remote(now, index, Before::Strangers);
+        self.compare_remote(now, index, Before::New);
     }
 
     /// Retries the refused matches of a remote endpoint.
@@ -218,7 +218,7 @@ impl Engine {
         let (data, filter, kind) = self.as_announced(endpoint);
         let other = self.as_remote(index, (&data, filter.as_ref()), before);
         let mut refused = Refusal::empty();
-        let is_new = matches!(before, Before::Strangers);
+        let is_new = matches!(before, Before::New);
         match kind {
             // A new endpoint can only match its own topic.
             EndpointKind::Reader if is_new => {
@@ -288,12 +288,12 @@ impl Engine {
 
     /// Matches a new user writer with all known readers.
     pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
-        self.compare_writer(now, writer_index, Before::Strangers);
+        self.compare_writer(now, writer_index, Before::New);
     }
 
     /// Matches a new user reader with all known writers.
     pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
-        self.compare_reader(now, reader_index, Before::Strangers);
+        self.compare_reader(now, reader_index, Before::New);
     }
 
     fn compare_writer(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {

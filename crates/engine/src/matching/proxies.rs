@@ -11,10 +11,10 @@ use isolane_wire::{
 };
 
 use crate::{
-    limits::FREE_SHARE,
+    limits::GUARANTEED_ENTRIES,
     participant::Engine,
     reader::{ReaderStatus, WriterProxy},
-    slab::{Table, WriterId},
+    slab::{Slab, WriterId},
     work_queue::WorkKind,
     writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
 };
@@ -55,7 +55,7 @@ impl Refusal {
     }
 
     /// Returns whether a refused match of a participant that has `has` matches may have a place now.
-    pub(crate) fn is_over_in<T>(self, matches: &Table<T>, has: usize) -> bool {
+    pub(crate) fn is_over_in<T>(self, matches: &Slab<T>, has: usize) -> bool {
         let fits = |is_highest| matches.free_for(is_highest) > 0;
         self.is_over(fits, has < share_of(matches.free()))
     }
@@ -63,7 +63,7 @@ impl Refusal {
 
 /// Number of places that one participant may use when `free` are free.
 pub(crate) fn share_of(free: usize) -> usize {
-    free.max(FREE_SHARE)
+    free.max(GUARANTEED_ENTRIES)
 }
 
 /// Reasons why matches were refused.
@@ -139,13 +139,13 @@ impl Engine {
             self.join_reader(index);
         }
         // Sends a HEARTBEAT to this reader only, with the number at which it starts.
-        self.file_repair(index);
+        self.schedule_repair(index);
         self.arm_heartbeat(now, writer_index);
         Refusal::empty()
     }
 
     /// Returns why a match with a peer's endpoint is refused.
-    fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Table<T>) -> Refusal {
+    fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Slab<T>) -> Refusal {
         let participant = self.participant_by_prefix.get(&peer.prefix);
         let participant = participant.and_then(|&index| self.participants.get(index));
         let participant = participant.filter(|_| level.is_some());
@@ -211,11 +211,11 @@ impl Engine {
             reader.liveliness.join(guid);
             reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
         }
-        self.enter_circle(index);
+        self.join_group(index);
         self.note_reader(reader_index);
         if reliable {
             // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
-            self.file_acknack(index);
+            self.schedule_acknack(index);
         }
         Refusal::empty()
     }
@@ -244,10 +244,10 @@ impl Engine {
             self.join_reader(index);
         }
         if begins_history {
-            self.file_history(index);
+            self.schedule_history(index);
         } else if was_reachable && !is_reachable {
             // The reader's answer validates the new address.
-            self.file_repair(index);
+            self.schedule_repair(index);
         }
     }
 
@@ -356,7 +356,7 @@ impl Engine {
     fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
         let proxy = self.reader_proxies.remove(index)?;
         if proxy.repair_filed || proxy.history_filed {
-            self.board
+            self.work_queue
                 .withdraw(&[WorkKind::Repair, WorkKind::History], index);
         }
         self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
@@ -379,7 +379,7 @@ impl Engine {
             return;
         };
         if proxy.acknack_filed {
-            self.board.withdraw(&[WorkKind::AckNack], index);
+            self.work_queue.withdraw(&[WorkKind::AckNack], index);
         }
         self.unlink(&proxy, index);
         let level = self.readers.get(proxy.reader).and_then(|it| it.level);
@@ -412,7 +412,7 @@ impl Engine {
         }
         if proxy.clock.is_watched {
             // Samples of its ended instances may have a purge delay.
-            self.wind_reader(proxy.reader);
+            self.arm_reader(proxy.reader);
         }
     }
 

@@ -115,7 +115,7 @@ fn representations_meet(offered: &QosPolicies, requested: &QosPolicies) -> bool 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     /// Different topic, type, key kind or partition: not an incompatibility.
-    Strangers,
+    Unrelated,
     /// Same topic, but this policy offers less than requested.
     Differ(PolicyId),
     /// Compatible.
@@ -126,9 +126,9 @@ pub(super) fn compare(writer: &EndpointData, reader: &EndpointData) -> Compariso
     let is_same_topic = writer.topic_name == reader.topic_name
         && writer.type_name == reader.type_name
         && writer.is_keyed() == reader.is_keyed()
-        && partitions_meet(&writer.qos.partition, &reader.qos.partition);
+        && partitions_match(&writer.qos.partition, &reader.qos.partition);
     if !is_same_topic {
-        return Comparison::Strangers;
+        return Comparison::Unrelated;
     }
     incompatible_policy(&writer.qos, &reader.qos).map_or(Comparison::Fit, Comparison::Differ)
 }
@@ -137,7 +137,7 @@ pub(super) fn compare(writer: &EndpointData, reader: &EndpointData) -> Compariso
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Before<'a> {
     /// Compared for the first time.
-    Strangers,
+    New,
     /// Unchanged since the last comparison.
     Unchanged,
     /// Former data of the endpoint that has changed.
@@ -153,7 +153,7 @@ impl Before<'_> {
         reader: &EndpointData,
     ) -> bool {
         match self {
-            Self::Strangers => true,
+            Self::New => true,
             Self::Unchanged => false,
             Self::Was(former) if former.guid == writer.guid => compare(former, reader) != found,
             Self::Was(former) => compare(writer, former) != found,
@@ -164,7 +164,7 @@ impl Before<'_> {
 /// Returns whether two endpoints share a partition. An empty list is the partition with the empty name. A mismatch is
 /// not an incompatibility and changes no status.
 #[must_use]
-pub fn partitions_meet(own: &Partition, other: &Partition) -> bool {
+pub fn partitions_match(own: &Partition, other: &Partition) -> bool {
     // Most endpoints use the default partition.
     if own.is_empty() && other.is_empty() {
         return true;

@@ -21,13 +21,13 @@ struct Ends {
 
 /// User writers, or readers, by topic.
 #[derive(Debug)]
-pub(crate) struct Topics {
+pub(crate) struct TopicIndex {
     chains: Index<u64, Ends>,
     /// Next endpoint in the chain of each endpoint.
     next: Vec<u16>,
 }
 
-impl Topics {
+impl TopicIndex {
     pub(crate) fn new(endpoints: usize, seed: u64) -> Self {
         Self {
             chains: index(endpoints, seed),
@@ -100,14 +100,14 @@ impl Topics {
 mod tests {
     use super::*;
 
-    fn of(topics: &Topics, name: &str) -> Vec<u16> {
+    fn of(topics: &TopicIndex, name: &str) -> Vec<u16> {
         core::iter::successors(topics.first(name), |&at| topics.next(at)).collect()
     }
 
     #[test]
     fn endpoints_of_a_topic_come_in_the_order_of_their_creation_and_leave_from_anywhere() {
         for gone in [3, 1, 4] {
-            let mut topics = Topics::new(8, 1);
+            let mut topics = TopicIndex::new(8, 1);
             for (name, endpoint) in [("A", 3), ("B", 0), ("A", 1), ("A", 4), ("B", 2)] {
                 topics.insert(name, endpoint);
             }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_topic_without_endpoints_leaves_nothing() {
-        let mut topics = Topics::new(2, 1);
+        let mut topics = TopicIndex::new(2, 1);
         for number in 0..1_000 {
             let name = alloc::format!("topic {number}");
             topics.insert(&name, 1);

@@ -21,11 +21,11 @@ use crate::{
     reader::{
         KeyOf, Reader, ReaderStatus,
         cache::{Cache, Room},
-        reassembly::Assemblies,
+        reassembly::Reassembly,
     },
     sample_memory::Sizes,
     status::{MatchTally, RejectReason},
-    timed_qos::{LivelinessTally, MESSAGES, TOLD},
+    timed_qos::{LivelinessTally, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
     writer::{
         Writer, WriterStatus,
         fragments::Fragmenter,
@@ -82,7 +82,7 @@ impl Engine {
             compile: None,
             has_filters: false,
             filters: None,
-            unwanted_from: crate::writer::NOTHING_UNWANTED,
+            unwanted_from: crate::writer::NOTHING_FILTERED,
             status: WriterStatus::empty(),
             noted: false,
             incompatible: None,
@@ -139,9 +139,9 @@ impl Engine {
             reject_reason: RejectReason::default(),
             encapsulations_refused: None,
             ledger: ReaderLedger::default(),
-            blocked: false,
-            put_off: false,
-            asked_for_less: false,
+            refused_for_room: false,
+            refused_for_share: false,
+            requested_partially: false,
             acknack_count: 0,
         }
     }
@@ -172,7 +172,7 @@ impl Engine {
             },
         };
         let of_messages = Builtin {
-            instances: TOLD.len() as u16,
+            instances: PARTICIPANT_LIVELINESS_KINDS.len() as u16,
             written_bytes: MESSAGE_SLOT_BYTES,
             room: Room {
                 // All waiting messages may become available together, and are consumed then.
@@ -245,7 +245,7 @@ impl Engine {
         }
         let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
         reader.key_of = Some(builtin.key_of);
-        reader.assemblies = Assemblies::for_payloads_of(bytes, self.config.zeroed)?;
+        reader.assemblies = Reassembly::for_payloads_of(bytes, self.config.zeroed)?;
         let inserted = self.readers.insert(reader);
         assert_eq!(inserted, Ok(index), "the built-in readers come first");
         self.make_room_to_file();

@@ -15,7 +15,7 @@ use crate::{
     discovery::{PUBLICATIONS, SUBSCRIPTIONS},
     participant::{Engine, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
-    timers::Subject,
+    timers::TimerOwner,
     writer::{Writer, write::WriteError},
 };
 
@@ -83,9 +83,9 @@ impl Engine {
     }
 
     pub(crate) fn begin_announcing(&mut self, now: Instant) {
-        self.file_announcement(0);
+        self.schedule_announcement(0);
         let first = self.config.timing.announce_initial_period;
-        self.timers.arm(Subject::ANNOUNCE, now + first);
+        self.timers.arm(TimerOwner::ANNOUNCE, now + first);
     }
 
     /// Enables this participant and, with autoenable, all its endpoints.

@@ -26,12 +26,12 @@ use crate::{
     reader::{
         DeliveryMode, KeyOf, Reader,
         cache::{Cache, Room},
-        reassembly::Assemblies,
+        reassembly::Reassembly,
     },
     sample_memory::Sizes,
     slab::{ReaderId, WriterId},
     timed_qos::kept_back,
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::{Priority, WorkKind},
     writer::{
         Writer,
@@ -60,7 +60,8 @@ pub struct EndpointConfig<'a> {
     /// for four of the largest. Otherwise every slot has room for the largest payload.
     pub shares_long: bool,
     /// Largest payload in bytes that a writer sends as one DATA; longer ones are sent in fragments.
-    /// [`WHOLE_BYTES`](crate::limits::WHOLE_BYTES) keeps it to an Ethernet frame. Readers accept both.
+    /// [`MAX_DATA_PAYLOAD_BYTES`](crate::limits::MAX_DATA_PAYLOAD_BYTES) keeps it to an Ethernet frame. Readers accept
+    /// both.
     pub max_datagram_bytes: usize,
     /// Unicast locators of this endpoint, announced to peers.
     pub unicast: LocatorList,
@@ -406,12 +407,12 @@ impl Engine {
         };
         let is_cached = delivery == DeliveryMode::Cache;
         let of_cache = if is_cached { room.bytes() } else { 0 };
-        let of_places = Assemblies::bytes_for(config.max_payload_bytes);
+        let of_places = Reassembly::bytes_for(config.max_payload_bytes);
         let sample_bytes = of_cache.saturating_add(of_places);
         self.has_sample_bytes(sample_bytes)?;
         let cache = is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.config.seed));
         let mut cache = cache.transpose().map_err(no_memory)?;
-        let assemblies = Assemblies::for_payloads_of(config.max_payload_bytes, self.config.zeroed)
+        let assemblies = Reassembly::for_payloads_of(config.max_payload_bytes, self.config.zeroed)
             .map_err(no_memory)?;
         if let Some(cache) = &mut cache {
             cache.present(&config.qos.presentation);
@@ -438,7 +439,7 @@ impl Engine {
             .readers
             .insert(reader)
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
-        self.board.open(Priority::of_protocol(level));
+        self.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
             self.publish(now, SUBSCRIPTIONS, &data).inspect_err(|_| {
@@ -466,18 +467,18 @@ impl Engine {
         self.note_deleted(data.guid);
         self.unmatch(now, data.guid);
         self.timers
-            .disarm(Subject::heartbeat(id.0, &self.config.limits));
+            .disarm(TimerOwner::heartbeat(id.0, &self.config.limits));
         self.timers
-            .disarm(Subject::writer_clock(id.0, &self.config.limits));
+            .disarm(TimerOwner::writer_clock(id.0, &self.config.limits));
         self.timers
-            .disarm(Subject::batch(id.0, &self.config.limits));
+            .disarm(TimerOwner::batch(id.0, &self.config.limits));
         let kinds = [
             WorkKind::Data,
             WorkKind::Fragment,
             WorkKind::Heartbeat,
-            WorkKind::WriterClock,
+            WorkKind::WriterTimedQos,
         ];
-        self.board.withdraw(&kinds, id.0);
+        self.work_queue.withdraw(&kinds, id.0);
         self.forget_writer_notes(id.0);
         self.writer_by_entity.remove(&data.guid.entity);
         self.writer_topics.remove(&data.topic_name, id.0);
@@ -509,8 +510,8 @@ impl Engine {
         }
         self.unmatch(now, data.guid);
         self.timers
-            .disarm(Subject::reader_clock(id.0, &self.config.limits));
-        self.board.withdraw(&[WorkKind::ReaderClock], id.0);
+            .disarm(TimerOwner::reader_clock(id.0, &self.config.limits));
+        self.work_queue.withdraw(&[WorkKind::ReaderTimedQos], id.0);
         self.forget_reader_notes(id.0);
         self.leave_subscriber(id.0);
         self.reader_topics.remove(&data.topic_name, id.0);
@@ -562,8 +563,8 @@ impl Engine {
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
         self.writer_by_entity.insert(entity, index);
         if let Some(writer) = self.writers.get(index) {
-            self.board.open(writer.data_priority());
-            self.board.open(writer.protocol_priority());
+            self.work_queue.open(writer.data_priority());
+            self.work_queue.open(writer.protocol_priority());
         }
         self.make_room_to_file();
         Ok(index)

@@ -1,7 +1,7 @@
 //! Local participant: tables, counters and timers, their creation and the advance of time.
 //!
-//! The system backs memory page by page at the first write. Without prefaulting ([`Engine::touch_slots`]), the first sample in a slot pays for a
-//! page fault.
+//! The system backs memory page by page at the first write. Without prefaulting ([`Engine::touch_slots`]), the first
+//! sample in a slot pays for a page fault.
 
 mod builtin_endpoints;
 pub(crate) mod enable;
@@ -30,13 +30,13 @@ use crate::{
     },
     hash::{Index, PeerIndex, index},
     limits::{DISCOVERY_SLOT_BYTES, MAX_GROUPS, SPDP_INBOX_SLOTS, UNVALIDATED_BYTES_PER_S},
-    matching::Topics,
-    reader::{PartedMatches, Reader, WriterProxy, writer_proxy::ProxyChains},
-    slab::{Table, WriterId},
+    matching::TopicIndex,
+    reader::{EndedMatches, Reader, WriterProxy, writer_proxy::WriterProxyIndex},
+    slab::{Slab, WriterId},
     status::Noted,
     timed_qos::Assertions,
-    timers::{Subject, Timers},
-    work_queue::{Board, Filed, Priority, WorkKind},
+    timers::{TimerOwner, Timers},
+    work_queue::{Filed, Priority, WorkKind, WorkQueue},
     writer::{Writer, reader_proxy::ReaderProxy},
 };
 
@@ -55,32 +55,32 @@ fn filed_at_most(local: usize, readers: usize, writers: usize, participants: usi
 pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) header: Header,
-    pub(crate) writers: Table<Writer>,
-    pub(crate) readers: Table<Reader>,
-    pub(crate) publishers: Table<Publisher>,
-    pub(crate) subscribers: Table<Subscriber>,
-    pub(crate) reader_proxies: Table<ReaderProxy>,
-    pub(crate) writer_proxies: Table<WriterProxy>,
-    pub(crate) proxies_of_writer: ProxyChains,
+    pub(crate) writers: Slab<Writer>,
+    pub(crate) readers: Slab<Reader>,
+    pub(crate) publishers: Slab<Publisher>,
+    pub(crate) subscribers: Slab<Subscriber>,
+    pub(crate) reader_proxies: Slab<ReaderProxy>,
+    pub(crate) writer_proxies: Slab<WriterProxy>,
+    pub(crate) proxies_of_writer: WriterProxyIndex,
     /// Proxies by local writer and remote reader.
     pub(crate) proxy_of_reader: PeerIndex<(u16, Guid), u16>,
     pub(crate) writer_by_entity: Index<EntityId, u16>,
-    pub(crate) writer_topics: Topics,
-    pub(crate) reader_topics: Topics,
-    pub(crate) participants: Table<RemoteParticipant>,
+    pub(crate) writer_topics: TopicIndex,
+    pub(crate) reader_topics: TopicIndex,
+    pub(crate) participants: Slab<RemoteParticipant>,
     pub(crate) participant_by_prefix: PeerIndex<GuidPrefix, u16>,
-    pub(crate) endpoints: Table<EndpointRecord>,
+    pub(crate) endpoints: Slab<EndpointRecord>,
     /// Announced data of `endpoints`.
     pub(crate) announcements: Announcements,
     pub(crate) endpoint_by_guid: PeerIndex<Guid, u16>,
-    pub(crate) board: Board,
+    pub(crate) work_queue: WorkQueue,
     /// Rate limit for all unvalidated addresses together.
     pub(crate) unvalidated: TokenBucket,
     pub(crate) discovery_rate: TokenBucket,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
-    pub(crate) parted: PartedMatches,
+    pub(crate) parted: EndedMatches,
     pub(crate) statics: Vec<StaticPeer>,
     pub(crate) events: Events,
     pub(crate) next_entity: u32,
@@ -160,40 +160,40 @@ impl Engine {
             vendor: VENDOR_ID,
             prefix: config.guid_prefix,
         };
-        let reader_proxies = Table::with_kept(matches, is_fixed);
-        let writer_proxies = Table::with_kept(matches, is_fixed);
-        let endpoints = Table::with_kept(remote, is_fixed);
+        let reader_proxies = Slab::with_kept(matches, is_fixed);
+        let writer_proxies = Slab::with_kept(matches, is_fixed);
+        let endpoints = Slab::with_kept(remote, is_fixed);
         // With the entries reserved for the highest level.
         let (matches, known) = (reader_proxies.room(), endpoints.room());
         let mut engine = Self {
             header,
-            writers: Table::new(local, is_fixed),
-            readers: Table::new(local, is_fixed),
-            publishers: Table::new(MAX_GROUPS.into(), is_fixed),
-            subscribers: Table::new(MAX_GROUPS.into(), is_fixed),
+            writers: Slab::new(local, is_fixed),
+            readers: Slab::new(local, is_fixed),
+            publishers: Slab::new(MAX_GROUPS.into(), is_fixed),
+            subscribers: Slab::new(MAX_GROUPS.into(), is_fixed),
             reader_proxies,
             writer_proxies,
-            proxies_of_writer: ProxyChains::new(matches, is_fixed, seed(1)),
+            proxies_of_writer: WriterProxyIndex::new(matches, is_fixed, seed(1)),
             proxy_of_reader: PeerIndex::new(matches, is_fixed, seed(2)),
             writer_by_entity: index(local, seed(3)),
-            writer_topics: Topics::new(local, seed(6)),
-            reader_topics: Topics::new(local, seed(7)),
-            participants: Table::new(participants, is_fixed),
+            writer_topics: TopicIndex::new(local, seed(6)),
+            reader_topics: TopicIndex::new(local, seed(7)),
+            participants: Slab::new(participants, is_fixed),
             participant_by_prefix: PeerIndex::new(participants, is_fixed, seed(4)),
             endpoints,
             announcements: Announcements::new(remote, is_fixed),
             endpoint_by_guid: PeerIndex::new(known, is_fixed, seed(5)),
-            board: Board::new(),
+            work_queue: WorkQueue::new(),
             unvalidated: TokenBucket::new(UNVALIDATED_BYTES_PER_S.into()),
             discovery_rate: TokenBucket::new(config.discovery_bytes_per_s),
-            timers: Timers::new(Subject::count(&limits)),
+            timers: Timers::new(TimerOwner::count(&limits)),
             inbox: Inbox::try_new(SPDP_INBOX_SLOTS, config.zeroed).ok_or(
                 CreateError::NoMemory {
                     bytes: SPDP_INBOX_SLOTS * DISCOVERY_SLOT_BYTES,
                 },
             )?,
             ignored: Ignored::new(),
-            parted: PartedMatches::default(),
+            parted: EndedMatches::default(),
             statics: Vec::new(),
             events: Events::default(),
             next_entity: 0,
@@ -224,7 +224,7 @@ impl Engine {
         };
         if is_fixed {
             engine
-                .board
+                .work_queue
                 .reserve(filed_at_most(2 * local, matches, matches, participants));
             engine.reached.reserve(matches);
         }
@@ -283,7 +283,7 @@ impl Engine {
     pub(crate) fn make_room_to_file(&mut self) {
         let of = usize::from;
         let local = of(self.writers.end()) + of(self.readers.end());
-        self.board.reserve(filed_at_most(
+        self.work_queue.reserve(filed_at_most(
             local,
             of(self.reader_proxies.end()),
             of(self.writer_proxies.end()),
@@ -291,11 +291,11 @@ impl Engine {
         ));
     }
 
-    /// Returns the set of priorities with work for [`Self::next_work`], as bit *p* for priority *p*.
+    /// Returns the set of priorities with work for [`Self::poll_transmit`], as bit *p* for priority *p*.
     #[must_use]
     #[inline]
     pub fn ready(&self) -> u16 {
-        self.board.ready()
+        self.work_queue.ready()
     }
 
     /// Returns when to call [`Self::advance`] next; `None` if no timer is armed.
@@ -315,28 +315,28 @@ impl Engine {
     pub fn advance(&mut self, now: Instant) {
         self.latest = now;
         while let Some(timer) = self.timers.expire(now) {
-            match Subject::of(timer, &self.config.limits) {
-                Subject::Announce => self.announce_due(now),
-                Subject::DiscoveryRate => {
-                    let has_waited = self.board.hold_limited(false);
+            match TimerOwner::of(timer, &self.config.limits) {
+                TimerOwner::Announce => self.announce_due(now),
+                TimerOwner::DiscoveryRate => {
+                    let has_waited = self.work_queue.hold_limited(false);
                     self.counters.discovery_limited += u64::from(has_waited);
                 }
-                Subject::Lease(_) => self.lease_due(),
-                Subject::Heartbeat(writer) => self.heartbeat_due(now, writer),
-                Subject::WriterClock(writer) => self.file_writer_clock(writer),
-                Subject::ReaderClock(reader) => self.file_reader_clock(reader),
-                Subject::Batch(writer) => self.flush_batch(writer),
-                Subject::Message(which) => self.message_due(now, which),
+                TimerOwner::Lease(_) => self.lease_due(),
+                TimerOwner::Heartbeat(writer) => self.heartbeat_due(now, writer),
+                TimerOwner::WriterTimedQos(writer) => self.schedule_writer_timed_qos(writer),
+                TimerOwner::ReaderTimedQos(reader) => self.schedule_reader_timed_qos(reader),
+                TimerOwner::Batch(writer) => self.flush_batch(writer),
+                TimerOwner::Message(which) => self.message_due(now, which),
             }
         }
     }
 
     fn announce_due(&mut self, now: Instant) {
         let period = self.announce_period();
-        self.timers.arm(Subject::ANNOUNCE, now + period);
+        self.timers.arm(TimerOwner::ANNOUNCE, now + period);
         self.ask_silent_peers();
         if self.move_from.is_some() {
-            self.file_discovery();
+            self.schedule_discovery();
         }
         if self.announces() == Announces::Nothing {
             self.announcements_sent = self.announcements_sent.saturating_add(1);
@@ -345,19 +345,19 @@ impl Engine {
         if self.announce_filed {
             // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
             // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
-            self.board.withdraw(&[WorkKind::Announce], 0);
-            self.file(Priority::HIGHEST, WorkKind::Announce, 0);
+            self.work_queue.withdraw(&[WorkKind::Announce], 0);
+            self.schedule(Priority::HIGHEST, WorkKind::Announce, 0);
         } else {
-            self.file_announcement(0);
+            self.schedule_announcement(0);
         }
-        self.file_announcements_to_unlisted();
+        self.schedule_announcements_to_unlisted();
     }
 
-    pub(crate) fn file(&mut self, priority: Priority, kind: WorkKind, subject: u16) {
+    pub(crate) fn schedule(&mut self, priority: Priority, kind: WorkKind, subject: u16) {
         let filed = Filed { kind, subject };
         match priority == Priority::DISCOVERY && self.is_limited(filed) {
-            true => self.board.file_limited(filed),
-            false => self.board.file(priority, filed),
+            true => self.work_queue.schedule_limited(filed),
+            false => self.work_queue.schedule(priority, filed),
         }
     }
 

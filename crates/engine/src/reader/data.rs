@@ -192,11 +192,11 @@ fn without_key(data: &Data<'_>, error: CdrError) -> Result<KeyHash, RejectReason
 }
 
 /// Result of storing a sample in a cache.
-pub(crate) enum Kept {
+pub(crate) enum Stored {
     /// Stored in order; samples waiting for it may follow.
     InOrder,
     /// Waits for earlier samples, or will be resent.
-    Aside,
+    OutOfOrder,
     /// Never acceptable.
     Never(Unfit),
 }
@@ -209,18 +209,18 @@ pub(crate) fn keep(
     reader: &mut Reader,
     info: SampleInfo,
     payload: &[u8],
-) -> Kept {
+) -> Stored {
     let Some(cache) = &mut reader.cache else {
-        return Kept::Aside;
+        return Stored::OutOfOrder;
     };
     if cache.groups() {
         return match keep_in_turn(index, proxy, reader, info, payload) {
-            Ok(()) => Kept::InOrder,
-            Err(Refused::TooLarge) => Kept::Never(Unfit::TooLarge(payload.len() as u32)),
+            Ok(()) => Stored::InOrder,
+            Err(Refused::TooLarge) => Stored::Never(Unfit::TooLarge(payload.len() as u32)),
             Err(_) => {
                 reader.ledger.deferred += 1;
                 // Other samples may have waited for this number.
-                Kept::InOrder
+                Stored::InOrder
             }
         };
     }
@@ -241,13 +241,13 @@ pub(crate) fn keep(
             proxy.begun = true;
             proxy.advance();
             reader.ledger.account();
-            Kept::InOrder
+            Stored::InOrder
         }
         Ok(()) => {
             proxy.mark(sequence);
-            Kept::Aside
+            Stored::OutOfOrder
         }
-        Err(Refused::TooLarge) => Kept::Never(Unfit::TooLarge(payload.len() as u32)),
+        Err(Refused::TooLarge) => Stored::Never(Unfit::TooLarge(payload.len() as u32)),
         Err(refused) if proxy.reliable => {
             reader.ledger.deferred += 1;
             // Only the next sample in order blocks further requests until the user takes one. Later samples are
@@ -255,9 +255,9 @@ pub(crate) fn keep(
             if is_next {
                 reader.refuse(refused);
             }
-            Kept::Aside
+            Stored::OutOfOrder
         }
-        Err(_) => Kept::Never(RejectReason::NoRoom.into()),
+        Err(_) => Stored::Never(RejectReason::NoRoom.into()),
     }
 }
 

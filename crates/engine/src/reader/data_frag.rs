@@ -1,7 +1,7 @@
 //! DATA_FRAG and HEARTBEAT_FRAG reception (RTPS 2.5 §8.3.8.3, §8.3.8.7).
 //!
 //! A submessage with all fragments of a sample is processed as DATA. Otherwise each reader collects the fragments
-//! ([`Assemblies`](crate::assembly::Assemblies)), and the complete sample is processed as DATA. Until then the proxy
+//! ([`Reassembly`](crate::reader::reassembly::Reassembly)), and the complete sample is processed as DATA. Until then the proxy
 //! treats an incomplete sample as missing, for requests and for counters.
 
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::{
     reader::{
         Reader, Settled, WriterProxy,
         data::{Unfit, begin_unasked, is_due},
-        reassembly::{Assemblies, Put},
+        reassembly::{Put, Reassembly},
     },
     receiver::{Delivery, MessageReceiver},
     status::RejectReason,
@@ -113,7 +113,7 @@ impl Engine {
             self.counters.unmatched_data += u64::from(!resumes);
             return None;
         }
-        while let Some((index, after)) = self.meant_proxy(next, fragment.reader) {
+        while let Some((index, after)) = self.addressed_proxy(next, fragment.reader) {
             next = after;
             let at = match self.put_fragment(now, message, index, fragment) {
                 Some(Put::Complete(at)) => at,
@@ -174,7 +174,7 @@ impl Engine {
                 .is_some_and(|cache| is_reliable && cache.room() == 0) =>
             {
                 // The complete sample would find no room. It is requested again when there is some.
-                reader.blocked |= is_next;
+                reader.refused_for_room |= is_next;
                 reader.ledger.deferred += u64::from(fragment.first_fragment == 1);
                 return None;
             }
@@ -220,7 +220,7 @@ impl Engine {
         lease.hear(now);
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
-            self.file_reader_clock(reader);
+            self.schedule_reader_timed_qos(reader);
         }
     }
 
@@ -257,11 +257,11 @@ impl Engine {
         (message.timestamp, message.further) = (of_message, 0);
         let reader = self.readers.get_mut(reader_index)?;
         reader.assemblies.as_mut()?.give_back(assembled.memory);
-        let asked_for_less = reader.asked_for_less;
+        let requested_partially = reader.requested_partially;
         let proxy = self.writer_proxies.get(index)?;
-        if asked_for_less && proxy.may_ask_for_more() {
+        if requested_partially && proxy.may_ask_for_more() {
             // A place for another sample has become free.
-            self.file_acknack(index);
+            self.schedule_acknack(index);
         }
         delivery.map(|delivery| {
             let start = assembled.range.start;
@@ -287,7 +287,7 @@ impl Engine {
         let suppression = self.timing().nack_suppression;
         let mut next = self.proxies_of_writer.recall(&writer);
         let mut is_answered = false;
-        while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
+        while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
@@ -307,18 +307,18 @@ impl Engine {
             let is_news = assemblies.note_sent((index, sequence), heartbeat.last_fragment);
             // The last requested fragments brought nothing new. Requesting them again at once could repeat forever.
             let asked_at = proxy.fragments_asked_at;
-            let is_in_vain = !is_news
+            let retries_exhausted = !is_news
                 && assemblies.has_stood_still_since((index, sequence), asked_at)
                 && now.saturating_since(asked_at) < suppression;
             let missing = assemblies.missing(index, proxy.expected, proxy.last);
-            if missing.is_some() && !is_in_vain {
-                self.file_acknack(index);
+            if missing.is_some() && !retries_exhausted {
+                self.schedule_acknack(index);
                 is_answered = true;
             }
         }
         if is_answered {
             let bytes = message.count(HEARTBEAT_FRAG_BYTES);
-            self.earn(message.prefix, bytes);
+            self.credit(message.prefix, bytes);
         }
     }
 
@@ -343,7 +343,7 @@ impl Engine {
             true => {
                 let reader = self.readers.get(delivery.reader.0);
                 let assemblies = reader.and_then(|reader| reader.assemblies.as_ref());
-                assemblies.map_or(&[][..], Assemblies::bytes)
+                assemblies.map_or(&[][..], Reassembly::bytes)
             }
         };
         bytes.get(delivery.payload.clone()).unwrap_or_default()
@@ -357,7 +357,7 @@ impl Engine {
         let assemblies = reader.assemblies.as_mut();
         assemblies
             .filter(|_| delivery.is_assembled)
-            .map(Assemblies::lend)
+            .map(Reassembly::lend)
     }
 
     /// Returns lent memory. It is freed if the reader no longer exists.

@@ -22,9 +22,9 @@ use crate::{
 
 /// Filtered numbers of the proxy's window, by bit (number mod WINDOW).
 #[derive(Debug, Default)]
-pub(crate) struct HeldBack([u64; WORDS]);
+pub(crate) struct FilteredNumbers([u64; WORDS]);
 
-impl HeldBack {
+impl FilteredNumbers {
     /// Creates the record for a writer of a reader that announces a filter.
     pub(crate) fn of(reader: &Reader) -> Option<Box<Self>> {
         reader.filter_text().map(|_| Box::default())
@@ -103,7 +103,7 @@ impl Engine {
             let Some(&proxy) = reader.proxies.get(at) else {
                 return;
             };
-            let held_back = HeldBack::of(reader);
+            let held_back = FilteredNumbers::of(reader);
             if let Some(proxy) = self.writer_proxies.get_mut(proxy)
                 && proxy.held_back.is_none()
             {

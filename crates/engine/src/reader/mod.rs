@@ -1,10 +1,10 @@
 //! Local reader: configuration, cache, status and counters.
 //!
-//! For *wait_for_historical_data* (DDS 1.4 §2.2.2.5.3.34): the first HEARTBEAT of a matched writer has the last number that existed before the reader asked. The reader has its
-//! history when no number up to there is missing.
+//! For *wait_for_historical_data* (DDS 1.4 §2.2.2.5.3.34): the first HEARTBEAT of a matched writer has the last number
+//! that existed before the reader asked. The reader has its history when no number up to there is missing.
 //!
-//! The positions of readers at writers whose end was announced are kept. Such an announcement can be forged; when the writer is
-//! announced again, its readers continue at these positions.
+//! The positions of readers at writers whose end was announced are kept. Such an announcement can be forged; when the
+//! writer is announced again, its readers continue at these positions.
 
 pub(crate) mod cache;
 pub(crate) mod data;
@@ -32,16 +32,16 @@ use isolane_wire::{
 use crate::{
     content_filter::ContentFilter,
     counters::ReaderLedger,
-    limits::PARTED_REMEMBERED,
+    limits::UNMATCHED_REMEMBERED,
     matching::Incompatible,
     participant::Engine,
     reader::{
         cache::{Cache, Refused},
-        reassembly::Assemblies,
+        reassembly::Reassembly,
     },
     slab::ReaderId,
     status::{EncapsulationsRefused, MatchTally, RejectReason},
-    timed_qos::{LivelinessTally, ReaderClock},
+    timed_qos::{LivelinessTally, ReaderTimedQos},
     work_queue::Priority,
 };
 
@@ -99,7 +99,7 @@ pub(crate) struct Reader {
     /// `None` for a reader that takes views.
     pub(crate) cache: Option<Cache>,
     /// Reassembly of fragments; `None` if no sample needs it.
-    pub(crate) assemblies: Option<Assemblies>,
+    pub(crate) assemblies: Option<Reassembly>,
     /// Count of the last NACK_FRAG to any writer.
     pub(crate) nack_count: i32,
     pub(crate) proxies: Vec<u16>,
@@ -108,7 +108,7 @@ pub(crate) struct Reader {
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
     /// State of time-based policies.
-    pub(crate) clock: Option<Box<ReaderClock>>,
+    pub(crate) clock: Option<Box<ReaderTimedQos>>,
     pub(crate) content_filter: Option<ContentFilter>,
     pub(crate) clock_filed: bool,
     /// Index of its group.
@@ -127,12 +127,12 @@ pub(crate) struct Reader {
     pub(crate) encapsulations_refused: Option<EncapsulationsRefused>,
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for lack of room; to be requested when there is room.
-    pub(crate) blocked: bool,
+    pub(crate) refused_for_room: bool,
     /// A sample was refused to leave room for other writers.
-    pub(crate) put_off: bool,
+    pub(crate) refused_for_share: bool,
     /// For lack of room, fewer samples were requested than are missing; the rest is requested when those have arrived
     /// and were taken.
-    pub(crate) asked_for_less: bool,
+    pub(crate) requested_partially: bool,
     /// Count of the last ACKNACK to any writer. It outlives the proxies, so that it grows for a writer that was removed
     /// and matched again.
     pub(crate) acknack_count: i32,
@@ -147,7 +147,7 @@ impl Reader {
     /// Returns whether a submessage's readerId addresses this reader (RTPS 2.5 §8.3.8: ENTITYID_UNKNOWN addresses all
     /// matched readers).
     #[inline]
-    pub(crate) fn is_meant(&self, reader: EntityId) -> bool {
+    pub(crate) fn is_addressed(&self, reader: EntityId) -> bool {
         reader == EntityId::UNKNOWN || reader == self.guid.entity
     }
 
@@ -167,8 +167,8 @@ impl Reader {
     /// Notes why the next in-order sample was refused; it is processed again when there is room.
     pub(crate) fn refuse(&mut self, why: Refused) {
         match why {
-            Refused::PutOff => self.put_off = true,
-            Refused::Full | Refused::TooLarge => self.blocked = true,
+            Refused::PutOff => self.refused_for_share = true,
+            Refused::Full | Refused::TooLarge => self.refused_for_room = true,
             Refused::Order | Refused::Sets => {}
         }
     }
@@ -222,11 +222,11 @@ struct Parted {
 
 /// Most recent ended matches. The oldest is replaced first.
 #[derive(Debug, Default)]
-pub(crate) struct PartedMatches {
-    matches: heapless::Vec<Parted, PARTED_REMEMBERED>,
+pub(crate) struct EndedMatches {
+    matches: heapless::Vec<Parted, UNMATCHED_REMEMBERED>,
 }
 
-impl PartedMatches {
+impl EndedMatches {
     /// Records a reader's position when its match with a writer ends.
     pub(crate) fn note(&mut self, proxy: &WriterProxy, reader: Guid) {
         if !proxy.begun {

@@ -82,17 +82,17 @@ impl Engine {
         if cache.pop() == Some(true) {
             reader.ledger.delivered += 1;
         }
-        self.go_on(index);
+        self.resume(index);
     }
 
     /// Requests the samples that a reader refused for lack of room; its cache has room again.
-    pub(crate) fn go_on(&mut self, index: u16) {
+    pub(crate) fn resume(&mut self, index: u16) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
         };
-        let is_blocked = core::mem::take(&mut reader.blocked);
-        let was_blocked = core::mem::take(&mut reader.put_off) || is_blocked;
-        if !was_blocked && !reader.asked_for_less {
+        let is_blocked = core::mem::take(&mut reader.refused_for_room);
+        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
+        if !was_blocked && !reader.requested_partially {
             return;
         }
         let (mut is_missing_any, mut groups) = (false, false);
@@ -111,7 +111,7 @@ impl Engine {
             // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
             let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
             if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
-                self.file_acknack(proxy);
+                self.schedule_acknack(proxy);
             }
         }
         if groups {
@@ -119,7 +119,7 @@ impl Engine {
             self.present_all_of(index);
         }
         if !is_missing_any && let Some(reader) = self.readers.get_mut(index) {
-            reader.asked_for_less = false;
+            reader.requested_partially = false;
         }
     }
 
@@ -338,7 +338,7 @@ impl Engine {
             return;
         };
         reader.ledger.delivered += cache.take_selected();
-        self.go_on(id.0);
+        self.resume(id.0);
     }
 
     /// Applies `find` to the samples of an instance, oldest first, and returns its first result.

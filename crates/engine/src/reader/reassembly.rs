@@ -53,11 +53,11 @@ pub(crate) enum Put {
 }
 
 /// Sample identity: index of the writer's proxy, and sequence number.
-type Subject = (u16, SequenceNumber);
+type SampleId = (u16, SequenceNumber);
 
 #[derive(Debug)]
-struct Place {
-    of: Option<Subject>,
+struct ReassemblySlot {
+    of: Option<SampleId>,
     sample_size: u32,
     fragment_size: u16,
     payload: PayloadKind,
@@ -78,8 +78,8 @@ struct Place {
 
 /// Reassembly places of one reader.
 #[derive(Debug)]
-pub(crate) struct Assemblies {
-    places: Vec<Place>,
+pub(crate) struct Reassembly {
+    places: Vec<ReassemblySlot>,
     place_bytes: usize,
     /// Bytes of the places; grows, within its capacity, to the last place in use. Empty while lent.
     memory: Vec<u8>,
@@ -105,7 +105,7 @@ impl Assembled {
     }
 }
 
-impl Assemblies {
+impl Reassembly {
     /// Allocates the places of a reader with this maximum payload. Returns `None` if no payload exceeds
     /// [`MIN_FRAGMENT_BYTES`], so that none arrives in fragments.
     ///
@@ -134,7 +134,7 @@ impl Assemblies {
 
     fn try_new(place_bytes: usize, zeroed: Zeroed) -> Option<Self> {
         let fragments = place_bytes.div_ceil(usize::from(MIN_FRAGMENT_BYTES));
-        let place = |_| Place {
+        let place = |_| ReassemblySlot {
             of: None,
             sample_size: 0,
             fragment_size: 0,
@@ -178,20 +178,20 @@ impl Assemblies {
             && fragment.fragment_size >= MIN_FRAGMENT_BYTES
     }
 
-    pub(crate) fn find(&self, subject: Subject) -> Option<usize> {
+    pub(crate) fn find(&self, subject: SampleId) -> Option<usize> {
         self.places
             .iter()
             .position(|place| place.of == Some(subject))
     }
 
     /// Returns whether a sample has begun and a fragment of it arrived within [`ASSEMBLY_PATIENCE`].
-    pub(crate) fn gets_on(&self, subject: Subject, now: Instant) -> bool {
+    pub(crate) fn gets_on(&self, subject: SampleId, now: Instant) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get(at));
         place.is_some_and(|place| !place.is_stalled(now))
     }
 
     /// Returns whether a sample has begun and no new fragment of it arrived after `at`.
-    pub(crate) fn has_stood_still_since(&self, subject: Subject, at: Instant) -> bool {
+    pub(crate) fn has_stood_still_since(&self, subject: SampleId, at: Instant) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get(at));
         place.is_some_and(|place| place.progress <= at)
     }
@@ -213,15 +213,15 @@ impl Assemblies {
     /// incomplete sample that was still wanted had to make way. `participant` returns the GUID prefix of a writer.
     pub(crate) fn open(
         &mut self,
-        subject: Subject,
+        subject: SampleId,
         fragment: &DataFrag<'_>,
         is_reliable: bool,
         now: Instant,
-        is_done: impl Fn(Subject) -> bool,
+        is_done: impl Fn(SampleId) -> bool,
         participant: impl Fn(u16) -> Option<GuidPrefix>,
     ) -> Option<(usize, bool)> {
         self.release(is_done);
-        let is_free = |place: &Place| place.of.is_none();
+        let is_free = |place: &ReassemblySlot| place.of.is_none();
         let (at, gives_way) = match self.places.iter().position(is_free) {
             Some(free) => (free, false),
             None => {
@@ -238,12 +238,13 @@ impl Assemblies {
     /// Returns the place, all being taken, that is wanted less than one for this sample.
     fn least_wanted(
         &self,
-        (writer, sequence): Subject,
+        (writer, sequence): SampleId,
         is_reliable: bool,
         now: Instant,
     ) -> Option<usize> {
         let places = || {
-            let of = |(at, place): (usize, &Place)| place.of.map(|of| (at, of, place.progress));
+            let of =
+                |(at, place): (usize, &ReassemblySlot)| place.of.map(|of| (at, of, place.progress));
             self.places.iter().enumerate().filter_map(of)
         };
         let own = places().filter(|&(_, of, _)| of.0 == writer);
@@ -255,7 +256,7 @@ impl Assemblies {
                 .min_by_key(|&(_, of, _)| of.1)
                 .filter(|&(_, of, _)| of.1 < sequence),
         };
-        let of_other = |&(_, of, _): &(usize, Subject, Instant)| of.0 != writer;
+        let of_other = |&(_, of, _): &(usize, SampleId, Instant)| of.0 != writer;
         let stalled = || {
             places()
                 .filter(of_other)
@@ -272,13 +273,13 @@ impl Assemblies {
         participant: impl Fn(u16) -> Option<GuidPrefix>,
     ) -> Option<usize> {
         let places = || {
-            let of = |(at, place): (usize, &Place)| place.of.map(|of| (at, of));
+            let of = |(at, place): (usize, &ReassemblySlot)| place.of.map(|of| (at, of));
             self.places.iter().enumerate().filter_map(of)
         };
         let count = |writer: u16| places().filter(|(_, of)| of.0 == writer).count();
         let is_of = |one: u16, other: u16| participant(one) == participant(other);
         let share = |writer: u16| places().filter(|(_, of)| is_of(of.0, writer)).count();
-        let may_lose = |&(_, of): &(usize, Subject)| match is_of(of.0, writer) {
+        let may_lose = |&(_, of): &(usize, SampleId)| match is_of(of.0, writer) {
             true => count(of.0) > 1,
             false => share(of.0) > share(writer) + 1,
         };
@@ -323,7 +324,7 @@ impl Assemblies {
     }
 
     /// Notes that the writer has sent the fragments up to this one; returns true if that is new.
-    pub(crate) fn note_sent(&mut self, subject: Subject, fragment: u32) -> bool {
+    pub(crate) fn note_sent(&mut self, subject: SampleId, fragment: u32) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get_mut(at));
         place.is_some_and(|place| {
             let before = place.sent;
@@ -397,7 +398,7 @@ impl Assemblies {
     }
 
     /// Frees the places of samples that are done with.
-    pub(crate) fn release(&mut self, is_done: impl Fn(Subject) -> bool) {
+    pub(crate) fn release(&mut self, is_done: impl Fn(SampleId) -> bool) {
         for place in &mut self.places {
             place.of = place.of.filter(|&of| !is_done(of));
         }
@@ -412,8 +413,8 @@ impl Assemblies {
     }
 }
 
-impl Place {
-    fn begin(&mut self, subject: Subject, fragment: &DataFrag<'_>, now: Instant) {
+impl ReassemblySlot {
+    fn begin(&mut self, subject: SampleId, fragment: &DataFrag<'_>, now: Instant) {
         self.of = Some(subject);
         self.sample_size = fragment.sample_size;
         self.fragment_size = fragment.fragment_size;

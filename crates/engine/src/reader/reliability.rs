@@ -1,6 +1,8 @@
-//! Reliable protocol of a reader: reception of HEARTBEAT and GAP (RTPS 2.5 §8.3.8.6, §8.3.8.4), transmission of ACKNACK.
+//! Reliable protocol of a reader: reception of HEARTBEAT and GAP (RTPS 2.5 §8.3.8.6, §8.3.8.4), transmission of
+//! ACKNACK.
 //!
-//! HEARTBEAT and GAP advance the writer's proxies past samples that will never arrive, and file an ACKNACK for those that may.
+//! HEARTBEAT and GAP advance the writer's proxies past samples that will never arrive, and file an ACKNACK for those
+//! that may.
 //!
 //! # ACKNACK of taken samples
 //!
@@ -17,7 +19,7 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::{Turn, admit},
+    coherent_access::{Admission, admit},
     content_filter::drop_unwanted,
     limits::{LAST_SEQUENCE, TAKEN_SHARE, WINDOW},
     participant::Engine,
@@ -26,7 +28,7 @@ use crate::{
         cache::{Cache, Refused},
     },
     receiver::MessageReceiver,
-    timed_qos::{Claimant, judge_waiting},
+    timed_qos::{Claimant, check_waiting},
     work_queue::{Work, WorkKind, to_one},
 };
 
@@ -44,11 +46,11 @@ impl Engine {
         self.latest = now;
         let mut next = self.proxies_of_writer.recall(&writer);
         if next.is_none() {
-            next = self.recall_described(now, message, &writer);
+            next = self.lookup_described(now, message, &writer);
         }
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
-        while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
+        while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
             let Some(proxy) = self.writer_proxies.get(index) else {
                 return;
@@ -73,7 +75,7 @@ impl Engine {
                 let (was_alive, reader) = (lease.is_alive, proxy.reader);
                 lease.hear(now);
                 if !was_alive {
-                    self.file_reader_clock(reader);
+                    self.schedule_reader_timed_qos(reader);
                 }
             }
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
@@ -119,13 +121,13 @@ impl Engine {
                 self.hear_group(index, current);
             }
             if answer == Answer::AckNack {
-                self.file_acknack(index);
+                self.schedule_acknack(index);
                 is_answered = true;
             }
         }
         if is_answered {
             let bytes = message.count(HEARTBEAT_BYTES);
-            self.earn(message.prefix, bytes);
+            self.credit(message.prefix, bytes);
         }
     }
 
@@ -155,7 +157,7 @@ impl Engine {
         let proxy = self.writer_proxies.get_mut(index);
         let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
         if asks {
-            self.file_acknack(index);
+            self.schedule_acknack(index);
         }
         asks
     }
@@ -182,7 +184,7 @@ impl Engine {
         let mut next = self.proxies_of_writer.recall(&writer);
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
-        while let Some((index, after)) = self.meant_proxy(next, gap.reader) {
+        while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
             next = after;
             let Some(mut proxy) = self.writer_proxies.get_mut(index) else {
                 return;
@@ -228,14 +230,14 @@ impl Engine {
             };
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
             {
-                self.file_acknack(index);
+                self.schedule_acknack(index);
                 is_answered = true;
             }
         }
         if is_answered {
             // The shortest GAP has the same length.
             let bytes = message.count(HEARTBEAT_BYTES);
-            self.earn(message.prefix, bytes);
+            self.credit(message.prefix, bytes);
         }
     }
 
@@ -272,7 +274,7 @@ impl Engine {
                 if waiting == Some(proxy.expected) {
                     let filter = reader.content_filter.as_ref();
                     let turn = match groups {
-                        false => Ok(Turn::Show),
+                        false => Ok(Admission::Show),
                         true => admit(proxy_index, proxy, cache, &mut reader.ledger, filter),
                     };
                     let turn = match turn {
@@ -282,23 +284,23 @@ impl Engine {
                             break;
                         }
                     };
-                    let is_left = groups && turn != Turn::Done;
+                    let is_left = groups && turn != Admission::Done;
                     let number = is_left.then(|| cache.first_waiting_number(proxy_index));
                     // Samples held for a set were filtered before they were stored.
-                    let is_unwanted = turn == Turn::Show
+                    let is_unwanted = turn == Admission::Show
                         && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
                     reader.ledger.unwanted += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
-                        || turn == Turn::Done
+                        || turn == Admission::Done
                         // Samples held for a set are checked when they are delivered.
-                        || reader.clock.as_mut().filter(|_| turn == Turn::Show).is_some_and(|clock| {
+                        || reader.clock.as_mut().filter(|_| turn == Admission::Show).is_some_and(|clock| {
                             clock.note_time(self.latest);
                             let writer = Claimant {
                                 proxy: proxy_index,
                                 guid: proxy.guid,
                                 strength: proxy.clock.strength,
                             };
-                            judge_waiting(clock, cache, &mut reader.ledger, writer)
+                            check_waiting(clock, cache, &mut reader.ledger, writer)
                         });
                     if !is_done_with {
                         match cache.take_turn(turn, proxy_index, proxy.expected) {
@@ -364,12 +366,12 @@ impl Engine {
             if has_passed {
                 self.end_if_silent(proxy_index);
             }
-            self.wind_reader(reader_index);
+            self.arm_reader(reader_index);
         }
         groups
     }
 
-    pub(crate) fn file_acknack(&mut self, proxy_index: u16) {
+    pub(crate) fn schedule_acknack(&mut self, proxy_index: u16) {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
             return;
         };
@@ -378,7 +380,7 @@ impl Engine {
         };
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
             let priority = reader.protocol_priority();
-            self.file(priority, WorkKind::AckNack, proxy_index);
+            self.schedule(priority, WorkKind::AckNack, proxy_index);
         }
     }
 }
@@ -428,11 +430,11 @@ impl Engine {
                 header,
             );
         }
-        self.file(priority, WorkKind::AckNack, index);
+        self.schedule(priority, WorkKind::AckNack, index);
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.spend(prefix, to.as_ref(), bytes),
+            bytes: self.debit(prefix, to.as_ref(), bytes),
             to: to_one(to),
         })
     }
@@ -470,7 +472,7 @@ impl Engine {
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.spend(prefix, to.as_ref(), bytes),
+            bytes: self.debit(prefix, to.as_ref(), bytes),
             to: to_one(to),
         })
     }

@@ -8,9 +8,9 @@
 //!
 //! # Index by writer
 //!
-//! Every submessage of a writer needs its chain of proxies, one for each matched local reader. A small direct-mapped cache in front of the index, addressed by the low bits
-//! of the entity number, avoids hashing. Writers with the same cache entry cost each other only the index lookup, so it
-//! does not matter that peers choose the numbers.
+//! Every submessage of a writer needs its chain of proxies, one for each matched local reader. A small direct-mapped
+//! cache in front of the index, addressed by the low bits of the entity number, avoids hashing. Writers with the same
+//! cache entry cost each other only the index lookup, so it does not matter that peers choose the numbers.
 
 use alloc::boxed::Box;
 use core::{iter, ops::Range};
@@ -30,10 +30,10 @@ use crate::{
     reader::{
         Reader,
         cache::Cache,
-        filtering::HeldBack,
+        filtering::FilteredNumbers,
         sequence_jump::{Anchor, Claim, Former},
     },
-    timed_qos::ProxyClock,
+    timed_qos::WriterLiveness,
 };
 
 /// Response required by a HEARTBEAT or GAP.
@@ -55,7 +55,7 @@ pub(crate) struct WriterProxy {
     /// Cleared by the first sample that arrives without a request, at which the reader starts.
     pub(crate) skips_history: bool,
     /// State of the timed policies.
-    pub(crate) clock: ProxyClock,
+    pub(crate) clock: WriterLiveness,
     /// Progress in coherent sets and group order.
     pub(crate) progress: Progress,
     /// Next proxy of the same writer, at another reader.
@@ -65,7 +65,7 @@ pub(crate) struct WriterProxy {
     /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be requested.
     pub(crate) received: [u64; WORDS],
     /// Numbers among them that the writer has filtered for this reader.
-    pub(crate) held_back: Option<Box<HeldBack>>,
+    pub(crate) held_back: Option<Box<FilteredNumbers>>,
     /// True for a writer of another implementation.
     pub(crate) is_foreign: bool,
     /// Numbers below this that such a writer has declared irrelevant if they are missing.
@@ -115,7 +115,7 @@ impl WriterProxy {
             reply_to: None,
             reliable,
             skips_history: false,
-            clock: ProxyClock::default(),
+            clock: WriterLiveness::default(),
             progress: Progress::NONE,
             next_of_writer: None,
             expected: SequenceNumber(1),
@@ -196,7 +196,7 @@ impl WriterProxy {
         self.expected = sequence;
         self.received = [0; WORDS];
         if let Some(held_back) = &mut self.held_back {
-            **held_back = HeldBack::default();
+            **held_back = FilteredNumbers::default();
         }
     }
 
@@ -314,7 +314,7 @@ impl WriterProxy {
     pub(crate) fn acknack(&mut self, index: u16, reader: &mut Reader, now: Instant) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
         self.acknowledged = self.expected;
-        if !reader.blocked && self.claim.is_none() {
+        if !reader.refused_for_room && self.claim.is_none() {
             let end = self.window_last();
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
             room = room.min(reader.room_beside_assemblies(index, now));
@@ -330,7 +330,7 @@ impl WriterProxy {
                         continue;
                     }
                     if room == 0 {
-                        reader.asked_for_less = true;
+                        reader.requested_partially = true;
                         break;
                     }
                     room -= 1;
@@ -417,12 +417,12 @@ pub(crate) fn words(numbers: Range<i64>) -> impl Iterator<Item = (usize, u64)> {
 }
 
 #[derive(Debug)]
-pub(crate) struct ProxyChains {
+pub(crate) struct WriterProxyIndex {
     first: PeerIndex<Guid, u16>,
     remembered: [Option<(Guid, u16)>; REMEMBERED_WRITERS],
 }
 
-impl ProxyChains {
+impl WriterProxyIndex {
     /// Creates a table for `entries` writers; `is_fixed` allocates all of it now.
     pub(crate) fn new(entries: usize, is_fixed: bool, seed: u64) -> Self {
         Self {
@@ -520,7 +520,7 @@ mod tests {
 
     #[test]
     fn writers_that_share_a_place_are_found_each() {
-        let mut chains = ProxyChains::new(3, false, 1);
+        let mut chains = WriterProxyIndex::new(3, false, 1);
         let others = 1 + REMEMBERED_WRITERS as u32;
         let writers = [writer(1, 1), writer(2, 2), writer(1, others)];
         for (first, &writer) in (0..).zip(&writers) {
@@ -537,7 +537,7 @@ mod tests {
 
     #[test]
     fn what_changes_is_not_remembered_as_it_was() {
-        let mut chains = ProxyChains::new(1, true, 1);
+        let mut chains = WriterProxyIndex::new(1, true, 1);
         let writer = writer(1, 1);
         chains.insert(writer, 3);
         assert_eq!(chains.recall(&writer), Some(3));
@@ -549,6 +549,9 @@ mod tests {
 
     #[test]
     fn nobody_is_not_found_in_an_empty_place() {
-        assert_eq!(ProxyChains::new(1, true, 1).recall(&Guid::UNKNOWN), None);
+        assert_eq!(
+            WriterProxyIndex::new(1, true, 1).recall(&Guid::UNKNOWN),
+            None
+        );
     }
 }

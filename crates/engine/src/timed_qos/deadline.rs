@@ -8,8 +8,8 @@ use core::time::Duration;
 use isolane_wire::{cdr::KeyHash, time::Instant};
 
 use crate::{
-    limits::CLOCK_ITEMS,
-    timed_qos::event_order::Periods,
+    limits::TIMED_QOS_ITEMS,
+    timed_qos::event_order::EventOrder,
     writer::{history::ChangeKind, write::WriteSample},
 };
 
@@ -29,7 +29,7 @@ pub struct DeadlineMissed {
 pub(crate) struct Deadline {
     /// `None` if the policy was removed and only the counts remain.
     period: Option<Duration>,
-    instances: Periods<()>,
+    instances: EventOrder<()>,
     total: u64,
     told: u64,
     last_instance: KeyHash,
@@ -39,7 +39,7 @@ impl Deadline {
     pub(crate) fn new(period: Duration, instances: u16, seed: u64) -> Self {
         Self {
             period: Some(period),
-            instances: Periods::new(instances, seed),
+            instances: EventOrder::new(instances, seed),
             total: 0,
             told: 0,
             last_instance: KeyHash::default(),
@@ -52,7 +52,7 @@ impl Deadline {
         let instances = match (self.period, next) {
             (Some(_), Some(_)) => self.instances,
             (None, Some(next)) => next.instances,
-            (_, None) => Periods::new(0, 0),
+            (_, None) => EventOrder::new(0, 0),
         };
         Self {
             period,
@@ -99,7 +99,7 @@ impl Deadline {
             return false;
         };
         let before = self.total;
-        for _ in 0..CLOCK_ITEMS {
+        for _ in 0..TIMED_QOS_ITEMS {
             let Some((key, since)) = self.instances.oldest() else {
                 break;
             };

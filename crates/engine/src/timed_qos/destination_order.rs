@@ -9,7 +9,7 @@
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Timestamp};
 
-use crate::{reader::cache::SampleInfo, timed_qos::event_order::Periods};
+use crate::{reader::cache::SampleInfo, timed_qos::event_order::EventOrder};
 
 /// Latest sample of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,13 +27,13 @@ impl Latest {
 
 #[derive(Debug)]
 pub(crate) struct SourceOrder {
-    instances: Periods<Option<Latest>>,
+    instances: EventOrder<Option<Latest>>,
 }
 
 impl SourceOrder {
     pub(super) fn new(instances: u16, seed: u64) -> Self {
         Self {
-            instances: Periods::new(instances, seed),
+            instances: EventOrder::new(instances, seed),
         }
     }
 

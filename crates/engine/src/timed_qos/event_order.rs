@@ -24,7 +24,7 @@ struct Entry<V> {
 
 /// Instances with a value each, linked from oldest to youngest event.
 #[derive(Debug)]
-pub(crate) struct Periods<V> {
+pub(crate) struct EventOrder<V> {
     entries: Vec<Entry<V>>,
     free: Vec<u16>,
     index: Index<KeyHash, u16>,
@@ -33,7 +33,7 @@ pub(crate) struct Periods<V> {
     room: usize,
 }
 
-impl<V: Default> Periods<V> {
+impl<V: Default> EventOrder<V> {
     pub(crate) fn new(room: u16, seed: u64) -> Self {
         let room = usize::from(room.min(NONE - 1));
         Self {
@@ -139,8 +139,8 @@ mod tests {
         [number; 16]
     }
 
-    fn order(periods: &mut Periods<u8>) -> Vec<u8> {
-        let take = |periods: &mut Periods<u8>| {
+    fn order(periods: &mut EventOrder<u8>) -> Vec<u8> {
+        let take = |periods: &mut EventOrder<u8>| {
             let (key, _) = periods.oldest()?;
             periods.remove(key);
             Some(key[0])
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_instance_that_is_longest_untouched_comes_first() {
-        let mut periods = Periods::new(4, 1);
+        let mut periods = EventOrder::new(4, 1);
         for (at, number) in [1, 2, 3, 1, 4, 3].into_iter().enumerate() {
             assert!(periods.touch(key(number), Instant::new(at as u64)));
         }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_an_instance_goes_with_it() {
-        let mut periods = Periods::new(2, 1);
+        let mut periods = EventOrder::new(2, 1);
         periods.touch(key(1), Instant::new(1));
         *periods.get_mut(key(1)).unwrap() = 7u8;
         assert_eq!(periods.get(key(1)), Some((Instant::new(1), &7)));
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn an_instance_may_leave_from_anywhere() {
         for gone in 1..=3 {
-            let mut periods = Periods::<u8>::new(3, 1);
+            let mut periods = EventOrder::<u8>::new(3, 1);
             assert!((1..=3).all(|number| periods.touch(key(number), Instant::new(0))));
             periods.remove(key(gone));
             let expected: Vec<u8> = (1..=3).filter(|&number| number != gone).collect();

@@ -91,7 +91,7 @@ pub(crate) enum Expired {
     /// Samples expired: the next one to be sent may be gone.
     Some,
     /// The step's bound was reached; more may have expired.
-    MoreThanThat,
+    Incomplete,
 }
 
 /// Time at which a change was written, by the monotonic clock at that time. If its writer had no LIFESPAN then, the
@@ -137,7 +137,7 @@ impl Engine {
         // The remaining fragments of this sample are still sent, and it counts as sent.
         let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
         let (mut removed, mut looked_at) = (0, 0);
-        while let Some(change) = history.next_from(clock.mortal_from) {
+        while let Some(change) = history.next_from(clock.expirable_from) {
             if looked_at == EXPIRY_ITEMS {
                 clock.next_expiry = Some(now);
                 break;
@@ -158,7 +158,7 @@ impl Engine {
                     clock.expired_unsent += 1;
                 }
             }
-            clock.mortal_from = sequence.next();
+            clock.expirable_from = sequence.next();
         }
         let is_more = clock.next_expiry == Some(now);
         if removed > 0 {
@@ -170,7 +170,7 @@ impl Engine {
             self.arm_heartbeat(now, index);
         }
         match (is_more, removed) {
-            (true, _) => Expired::MoreThanThat,
+            (true, _) => Expired::Incomplete,
             (false, 0) => Expired::Nothing,
             (false, _) => Expired::Some,
         }
@@ -190,7 +190,7 @@ impl Engine {
         let reader = self.readers.get_mut(id.0);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire(now) > 0) {
-            self.go_on(id.0);
+            self.resume(id.0);
         }
     }
 
@@ -199,7 +199,7 @@ impl Engine {
         let reader = self.readers.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire_some(now) > 0) {
-            self.go_on(index);
+            self.resume(index);
         }
     }
 }

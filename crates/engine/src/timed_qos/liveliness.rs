@@ -53,7 +53,7 @@ pub struct LivelinessChanged {
 
 /// Assertion state of a writer with a manual kind.
 #[derive(Debug)]
-pub(crate) struct Signal {
+pub(crate) struct LivelinessAssertion {
     pub(crate) kind: LivelinessKind,
     pub(crate) lease: Duration,
     asserted: Instant,
@@ -62,7 +62,7 @@ pub(crate) struct Signal {
     told: u32,
 }
 
-impl Signal {
+impl LivelinessAssertion {
     pub(crate) fn new(kind: LivelinessKind, lease: Duration, now: Instant) -> Self {
         Self {
             kind,
@@ -122,7 +122,7 @@ pub(crate) struct Lease {
 
 /// Change of a writer's liveliness found by a check of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum LivelinessTransition {
     Lost,
     Back,
 }
@@ -162,12 +162,15 @@ impl Lease {
     }
 
     /// Checks the lease. Returns the change, and the time of the next check.
-    fn look(&mut self, now: Instant) -> (Option<Turn>, Option<Instant>) {
+    fn look(&mut self, now: Instant) -> (Option<LivelinessTransition>, Option<Instant>) {
         let ends = self.heard + self.duration;
         if now < ends {
             self.missed = None;
             let was_alive = core::mem::replace(&mut self.is_alive, true);
-            return ((!was_alive).then_some(Turn::Back), Some(ends));
+            return (
+                (!was_alive).then_some(LivelinessTransition::Back),
+                Some(ends),
+            );
         }
         if !self.is_alive {
             return (None, None);
@@ -178,7 +181,7 @@ impl Lease {
             Some(waited) if waited <= grace + LEASE_GRACE => {
                 (self.is_alive, self.is_silent) = (false, true);
                 self.missed = None;
-                return (Some(Turn::Lost), None);
+                return (Some(LivelinessTransition::Lost), None);
             }
             _ => self.missed = Some(now),
         }
@@ -212,10 +215,14 @@ impl LivelinessTally {
         self.note(writer);
     }
 
-    fn turn(&mut self, writer: Guid, turn: Turn) {
+    fn turn(&mut self, writer: Guid, turn: LivelinessTransition) {
         match turn {
-            Turn::Lost => (self.alive, self.not_alive) = (self.alive - 1, self.not_alive + 1),
-            Turn::Back => (self.alive, self.not_alive) = (self.alive + 1, self.not_alive - 1),
+            LivelinessTransition::Lost => {
+                (self.alive, self.not_alive) = (self.alive - 1, self.not_alive + 1);
+            }
+            LivelinessTransition::Back => {
+                (self.alive, self.not_alive) = (self.alive + 1, self.not_alive - 1);
+            }
         }
         self.note(writer);
     }
@@ -282,14 +289,14 @@ impl Engine {
         index: u16,
         proxy: u16,
         guid: Guid,
-        turn: Turn,
+        turn: LivelinessTransition,
     ) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
         };
         reader.liveliness.turn(guid, turn);
         reader.status |= ReaderStatus::LIVELINESS_CHANGED;
-        if turn == Turn::Lost {
+        if turn == LivelinessTransition::Lost {
             reader.release_owner(proxy);
             self.end_instances_of(now, index, proxy, guid);
         }
@@ -321,7 +328,7 @@ impl Engine {
 
 /// State of a matched writer's timed policies.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ProxyClock {
+pub(crate) struct WriterLiveness {
     /// True if its samples are checked against policies on arrival.
     pub(crate) is_watched: bool,
     pub(crate) lifespan: Option<Duration>,
@@ -332,7 +339,7 @@ pub(crate) struct ProxyClock {
     pub(crate) strength: i32,
 }
 
-impl ProxyClock {
+impl WriterLiveness {
     pub(crate) fn of(reader: &Reader, offered: &QosPolicies, now: Instant) -> Self {
         let kind = offered.liveliness.kind;
         let lease = period(offered.liveliness.lease);
@@ -390,12 +397,15 @@ mod tests {
         };
         assert_eq!(lease.look(at(79)), (None, Some(at(80))));
         assert_eq!(lease.look(at(80)), (None, Some(at(90))));
-        assert_eq!(lease.look(at(90)), (Some(Turn::Lost), None));
+        assert_eq!(lease.look(at(90)), (Some(LivelinessTransition::Lost), None));
         assert_eq!(lease.look(at(200)), (None, None));
         assert!(lease.is_silent);
         lease.hear(at(200));
         assert!(!lease.is_silent && !lease.is_alive, "it is looked at first");
-        assert_eq!(lease.look(at(200)), (Some(Turn::Back), Some(at(280))));
+        assert_eq!(
+            lease.look(at(200)),
+            (Some(LivelinessTransition::Back), Some(at(280)))
+        );
         // A check that comes late, after a stop of the process, waits once more.
         assert_eq!(lease.look(at(1_000)), (None, Some(at(1_010))));
         assert_eq!(lease.look(at(2_000)), (None, Some(at(2_010))));
@@ -406,7 +416,7 @@ mod tests {
     #[test]
     fn liveliness_is_lost_once_until_it_is_asserted_again() {
         let kind = LivelinessKind::ManualByTopic;
-        let mut signal = Signal::new(kind, Duration::from_millis(10), at(0));
+        let mut signal = LivelinessAssertion::new(kind, Duration::from_millis(10), at(0));
         assert!(!signal.is_lost_now(at(9), Some(at(9))));
         assert!(signal.is_lost_now(at(10), Some(at(9))), "not for all");
         assert!(!signal.is_lost_now(at(50), None));

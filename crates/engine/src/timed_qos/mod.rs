@@ -1,14 +1,14 @@
 //! Timed QoS policies of an endpoint.
 //!
-//! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`time_based_filter`]), DEADLINE ([`deadline`]), LIVELINESS ([`liveliness`],
-//! [`participant_message`]), READER_DATA_LIFECYCLE ([`purge`]), OWNERSHIP ([`ownership`]), which a missed deadline or lease
-//! releases, and DESTINATION_ORDER ([`destination_order`]). An endpoint with any of them has a clock: one timer, armed for whatever is due
-//! first, however many instances and samples there are. On expiry it files a step of work (*WriterClock*,
-//! *ReaderClock*) at the priority of the topic's protocol work. A step handles a bounded number of instances, or all
-//! matched writers of a reader, and files itself again while more are due.
+//! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`time_based_filter`]), DEADLINE ([`deadline`]), LIVELINESS
+//! ([`liveliness`], [`participant_message`]), READER_DATA_LIFECYCLE ([`purge`]), OWNERSHIP ([`ownership`]), which a
+//! missed deadline or lease releases, and DESTINATION_ORDER ([`destination_order`]). An endpoint with any of them has a
+//! clock: one timer, armed for whatever is due first, however many instances and samples there are. On expiry it files
+//! a step of work (*WriterTimedQos*, *ReaderTimedQos*) at the priority of the topic's protocol work. A step handles a
+//! bounded number of instances, or all matched writers of a reader, and files itself again while more are due.
 //!
-//! An endpoint without such policies has no clock; its samples cost one comparison. [`sample_checks`] applies the policies to
-//! received samples.
+//! An endpoint without such policies has no clock; its samples cost one comparison. [`sample_checks`] applies the
+//! policies to received samples.
 //!
 //! # Changes at run time (DDS 1.4 §2.2.3, *Changeable*)
 //!
@@ -42,10 +42,10 @@ use crate::{
     participant::Engine,
     reader::{Reader, ReaderStatus},
     timed_qos::{
-        deadline::Deadline, destination_order::SourceOrder, liveliness::Signal, ownership::Owners,
-        time_based_filter::Filter,
+        deadline::Deadline, destination_order::SourceOrder, liveliness::LivelinessAssertion,
+        ownership::Owners, time_based_filter::Filter,
     },
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::{Destinations, Work, WorkKind},
     writer::{WriterStatus, write::WriteSample},
 };
@@ -57,26 +57,26 @@ pub use self::{
 
 pub(crate) use self::{
     lifespan::Expired,
-    liveliness::{LivelinessTally, ProxyClock},
+    liveliness::{LivelinessTally, WriterLiveness},
     ownership::Claimant,
-    participant_message::{Assertions, MESSAGES, TOLD},
+    participant_message::{Assertions, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
     purge::Purges,
-    sample_checks::{Judged, judge, judge_held, judge_waiting},
+    sample_checks::{Check, check_held, check_waiting, judge},
 };
 
 /// State of a writer's timed policies.
 #[derive(Debug)]
-pub(crate) struct WriterClock {
+pub(crate) struct WriterTimedQos {
     pub(crate) lifespan: Option<Duration>,
     /// Lower bound of the next expiry in the history; `None` if nothing is known to expire.
     next_expiry: Option<Instant>,
     /// First sequence number that may expire. Lower ones are removed or end an instance.
-    mortal_from: SequenceNumber,
+    expirable_from: SequenceNumber,
     /// Samples that expired before transmission, with sequence numbers not sent yet.
     pub(crate) expired_unsent: u64,
     pub(crate) deadline: Option<Deadline>,
     /// State of a manual LIVELINESS kind.
-    pub(crate) signal: Option<Signal>,
+    pub(crate) signal: Option<LivelinessAssertion>,
     /// Set if the next HEARTBEAT must assert liveliness.
     pub(crate) asserts: bool,
     is_filed: bool,
@@ -84,7 +84,7 @@ pub(crate) struct WriterClock {
 
 /// State of a reader's own timed policies.
 #[derive(Debug)]
-pub(crate) struct ReaderClock {
+pub(crate) struct ReaderTimedQos {
     pub(crate) filter: Option<Filter>,
     pub(crate) deadline: Option<Deadline>,
     /// Owner of each instance for OWNERSHIP EXCLUSIVE.
@@ -127,7 +127,7 @@ pub(crate) fn kept_back(qos: &QosPolicies, keyed: bool) -> u16 {
     }
 }
 
-impl WriterClock {
+impl WriterTimedQos {
     fn of(qos: &QosPolicies, keyed: bool, seed: u64, now: Instant) -> Self {
         let instances = watched_instances(qos, keyed);
         let kind = qos.liveliness.kind;
@@ -137,10 +137,10 @@ impl WriterClock {
             lifespan: qos.lifespan.to_core(),
             // Due now, because an existing history was written with no lifespan or another one.
             next_expiry: qos.lifespan.to_core().map(|_| now),
-            mortal_from: SequenceNumber(0),
+            expirable_from: SequenceNumber(0),
             expired_unsent: 0,
             deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
-            signal: lease.map(|lease| Signal::new(kind, lease, now)),
+            signal: lease.map(|lease| LivelinessAssertion::new(kind, lease, now)),
             asserts: false,
             is_filed: false,
         }
@@ -151,7 +151,7 @@ impl WriterClock {
     }
 }
 
-impl ReaderClock {
+impl ReaderTimedQos {
     fn of(qos: &QosPolicies, keyed: bool, seed: u64) -> Self {
         let instances = watched_instances(qos, keyed);
         let separation = qos.time_based_filter.to_core();
@@ -215,7 +215,7 @@ impl Engine {
         let due = [clock.next_expiry, deadline].into_iter().flatten().min();
         let asserts = clock.signal.is_some();
         if let Some(due) = due {
-            let timer = Subject::writer_clock(index, &self.config.limits);
+            let timer = TimerOwner::writer_clock(index, &self.config.limits);
             self.timers.bring_forward(timer, due);
         }
         if asserts {
@@ -224,7 +224,7 @@ impl Engine {
     }
 
     /// Arms a writer's clock for whatever is due first.
-    pub(crate) fn wind_writer(&mut self, now: Instant, index: u16) {
+    pub(crate) fn arm_writer(&mut self, now: Instant, index: u16) {
         let by_participant = self.assertions.at();
         let Some(clock) = self
             .writers
@@ -242,16 +242,16 @@ impl Engine {
                 .and_then(|signal| signal.ends(by_participant)),
         ];
         match times.into_iter().flatten().min() {
-            Some(due) if due <= now => self.file_writer_clock(index),
+            Some(due) if due <= now => self.schedule_writer_timed_qos(index),
             Some(due) => {
-                let timer = Subject::writer_clock(index, &self.config.limits);
+                let timer = TimerOwner::writer_clock(index, &self.config.limits);
                 self.timers.bring_forward(timer, due);
             }
             None => {}
         }
     }
 
-    pub(crate) fn file_writer_clock(&mut self, index: u16) {
+    pub(crate) fn schedule_writer_timed_qos(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
         };
@@ -259,11 +259,11 @@ impl Engine {
         if let Some(clock) = &mut writer.clock
             && !core::mem::replace(&mut clock.is_filed, true)
         {
-            self.file(priority, WorkKind::WriterClock, index);
+            self.schedule(priority, WorkKind::WriterTimedQos, index);
         }
     }
 
-    pub(crate) fn run_writer_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
+    pub(crate) fn run_writer_timed_qos(&mut self, now: Instant, index: u16) -> Option<Work> {
         let by_participant = self.assertions.at();
         let writer = self.writers.get_mut(index)?;
         let clock = writer.clock.as_mut()?;
@@ -279,30 +279,30 @@ impl Engine {
         let level = writer.level;
         let _ = self.expire_history(now, index);
         self.note_writer(index);
-        self.wind_writer(now, index);
-        Some(silent(WorkKind::WriterClock, level))
+        self.arm_writer(now, index);
+        Some(silent(WorkKind::WriterTimedQos, level))
     }
 
     /// Arms a reader's clock for whatever received samples make due first.
-    pub(crate) fn wind_reader(&mut self, index: u16) {
+    pub(crate) fn arm_reader(&mut self, index: u16) {
         let due = self.readers.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
-            let timer = Subject::reader_clock(index, &self.config.limits);
+            let timer = TimerOwner::reader_clock(index, &self.config.limits);
             self.timers.bring_forward(timer, due);
         }
     }
 
-    pub(crate) fn file_reader_clock(&mut self, index: u16) {
+    pub(crate) fn schedule_reader_timed_qos(&mut self, index: u16) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
         };
         let priority = reader.protocol_priority();
         if !core::mem::replace(&mut reader.clock_filed, true) {
-            self.file(priority, WorkKind::ReaderClock, index);
+            self.schedule(priority, WorkKind::ReaderTimedQos, index);
         }
     }
 
-    pub(crate) fn run_reader_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
+    pub(crate) fn run_reader_timed_qos(&mut self, now: Instant, index: u16) -> Option<Work> {
         self.readers.get_mut(index)?.clock_filed = false;
         self.expire_some(now, index);
         self.ask_writers_again(now, index);
@@ -332,14 +332,14 @@ impl Engine {
         self.note_reader(index);
         let of_samples = self.readers.get(index).and_then(Reader::next_due);
         match of_leases.into_iter().chain(of_samples).min() {
-            Some(due) if due <= now => self.file_reader_clock(index),
+            Some(due) if due <= now => self.schedule_reader_timed_qos(index),
             Some(due) => {
-                let timer = Subject::reader_clock(index, &self.config.limits);
+                let timer = TimerOwner::reader_clock(index, &self.config.limits);
                 self.timers.bring_forward(timer, due);
             }
             None => {}
         }
-        Some(silent(WorkKind::ReaderClock, level))
+        Some(silent(WorkKind::ReaderTimedQos, level))
     }
 }
 
@@ -361,7 +361,7 @@ fn follow(before: Option<Deadline>, next: Option<Deadline>) -> Option<Deadline> 
     }
 }
 
-impl WriterClock {
+impl WriterTimedQos {
     fn followed_by(self, next: Self) -> Self {
         Self {
             lifespan: next.lifespan,
@@ -372,7 +372,7 @@ impl WriterClock {
     }
 }
 
-impl ReaderClock {
+impl ReaderTimedQos {
     fn followed_by(self, next: Self) -> Self {
         let filter = match (self.filter, next.filter) {
             (Some(before), next) => Some(before.followed_by(next)),
@@ -395,13 +395,13 @@ impl Engine {
             return;
         };
         let keyed = writer.guid.entity.is_keyed();
-        let next = WriterClock::of(&writer.data.qos, keyed, seed, now);
+        let next = WriterTimedQos::of(&writer.data.qos, keyed, seed, now);
         writer.clock = match writer.clock.take() {
             Some(before) => Some(Box::new(before.followed_by(next))),
             None => next.is_any().then(|| Box::new(next)),
         };
-        self.wind_writer(now, index);
-        self.wind_messages(now, index);
+        self.arm_writer(now, index);
+        self.arm_messages(now, index);
     }
 
     /// Applies a reader's current policies to its clock and arms it. Its matched writers are checked afterwards.
@@ -417,11 +417,11 @@ impl Engine {
         {
             cache.instances.set_purges(lifecycle, seed, now);
         }
-        let next = ReaderClock::of(&reader.data.qos, reader.keyed, seed);
+        let next = ReaderTimedQos::of(&reader.data.qos, reader.keyed, seed);
         reader.clock = match reader.clock.take() {
             Some(before) => Some(Box::new(before.followed_by(next))),
             None => next.is_any().then(|| Box::new(next)),
         };
-        self.wind_reader(index);
+        self.arm_reader(index);
     }
 }

@@ -11,7 +11,7 @@
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 
-use crate::timed_qos::event_order::Periods;
+use crate::timed_qos::event_order::EventOrder;
 
 /// Writer that may own an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +30,13 @@ impl Claimant {
 
 #[derive(Debug)]
 pub(crate) struct Owners {
-    instances: Periods<Option<Claimant>>,
+    instances: EventOrder<Option<Claimant>>,
 }
 
 impl Owners {
     pub(crate) fn new(instances: u16, seed: u64) -> Self {
         Self {
-            instances: Periods::new(instances, seed),
+            instances: EventOrder::new(instances, seed),
         }
     }
 

@@ -28,8 +28,8 @@ use crate::{
     participant::Engine,
     reader::WriterProxy,
     slab::WriterId,
-    timed_qos::{ProxyClock, liveliness::Turn, period},
-    timers::Subject,
+    timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
+    timers::TimerOwner,
     work_queue::{Priority, WorkKind},
     writer::{history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
 };
@@ -38,7 +38,7 @@ use crate::{
 pub(crate) const MESSAGES: u16 = 2;
 
 /// Kinds asserted by participant messages, in the order of their timers.
-pub(crate) const TOLD: [LivelinessKind; 2] = [
+pub(crate) const PARTICIPANT_LIVELINESS_KINDS: [LivelinessKind; 2] = [
     LivelinessKind::Automatic,
     LivelinessKind::ManualByParticipant,
 ];
@@ -73,7 +73,7 @@ impl Engine {
         clock.asserts |= is_by_topic;
         self.assert_writer(now, id.0);
         if is_by_topic {
-            self.file_assertion(id.0);
+            self.schedule_assertion(id.0);
         }
     }
 
@@ -88,13 +88,13 @@ impl Engine {
                 && signal.kind == LivelinessKind::ManualByParticipant
             {
                 signal.assert(now);
-                self.wind_writer(now, index);
+                self.arm_writer(now, index);
             }
         }
         // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
         // Only the timer uses the engine's time: `now` may be a source timestamp ahead of it, if the wall clock was
         // set.
-        let timer = Subject::message(1, &self.config.limits);
+        let timer = TimerOwner::message(1, &self.config.limits);
         if !self.timers.is_armed(timer) {
             self.timers.arm(timer, Instant::new(0));
         }
@@ -110,18 +110,18 @@ impl Engine {
         if signal.kind == LivelinessKind::ManualByParticipant {
             self.assert_participant(at);
         }
-        let timer = Subject::writer_clock(index, &self.config.limits);
+        let timer = TimerOwner::writer_clock(index, &self.config.limits);
         self.timers.bring_forward(timer, ends);
     }
 
     /// Files a HEARTBEAT that asserts a writer's liveliness.
-    fn file_assertion(&mut self, index: u16) {
+    fn schedule_assertion(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
         };
         let priority = writer.protocol_priority();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            self.file(priority, WorkKind::Heartbeat, index);
+            self.schedule(priority, WorkKind::Heartbeat, index);
         }
     }
 
@@ -138,19 +138,21 @@ impl Engine {
     }
 
     /// Arms the timer of AUTOMATIC messages if the writer needs them.
-    pub(super) fn wind_messages(&mut self, now: Instant, index: u16) {
+    pub(super) fn arm_messages(&mut self, now: Instant, index: u16) {
         let writer = self.writers.get(index);
-        if writer.is_some_and(|writer| writer.data.qos.liveliness.kind == TOLD[0]) {
-            let timer = Subject::message(0, &self.config.limits);
-            if let Some(period) = self.message_period(TOLD[0]) {
+        if writer.is_some_and(|writer| {
+            writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
+        }) {
+            let timer = TimerOwner::message(0, &self.config.limits);
+            if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
                 self.timers.bring_forward(timer, now + period);
             }
         }
     }
 
-    /// Handles the timer of a message kind, given by its index in [`TOLD`].
+    /// Handles the timer of a message kind, given by its index in [`PARTICIPANT_LIVELINESS_KINDS`].
     pub(crate) fn message_due(&mut self, now: Instant, which: u8) {
-        let kind = TOLD[usize::from(which)];
+        let kind = PARTICIPANT_LIVELINESS_KINDS[usize::from(which)];
         let Some(period) = self.message_period(kind) else {
             return;
         };
@@ -159,7 +161,7 @@ impl Engine {
             return;
         }
         self.write_message(now, kind);
-        let timer = Subject::message(which, &self.config.limits);
+        let timer = TimerOwner::message(which, &self.config.limits);
         self.timers.arm(timer, now + period);
     }
 
@@ -199,8 +201,8 @@ impl Engine {
             debug_assert!(committed.is_ok());
         }
         if was_kept_back {
-            self.board.withdraw(&[WorkKind::Data], MESSAGES);
-            self.file(Priority::HIGHEST, WorkKind::Data, MESSAGES);
+            self.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
+            self.schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
         }
     }
 
@@ -230,7 +232,7 @@ impl Engine {
         for index in 0..self.readers.end() {
             let reader = self.readers.get(index);
             if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
-                self.file_reader_clock(index);
+                self.schedule_reader_timed_qos(index);
             }
         }
     }
@@ -242,7 +244,9 @@ impl Engine {
         prefix: GuidPrefix,
         kind: LivelinessKind,
     ) -> Option<Instant> {
-        let which = TOLD.iter().position(|&told| told == kind)?;
+        let which = PARTICIPANT_LIVELINESS_KINDS
+            .iter()
+            .position(|&told| told == kind)?;
         if prefix == self.guid_prefix() {
             return match kind {
                 LivelinessKind::Automatic => Some(now),
@@ -264,7 +268,7 @@ impl Engine {
     }
 
     /// Starts or updates the monitoring of a matched writer, after a match or another announcement.
-    pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: ProxyClock) {
+    pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: WriterLiveness) {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;
         };
@@ -273,7 +277,7 @@ impl Engine {
         let (reader, guid, lease) = (proxy.reader, proxy.guid, proxy.clock.lease);
         if !was_alive && lease.is_none() {
             // Without a lease the writer counts as alive, and no check would change that.
-            self.turn_writer(now, reader, index, guid, Turn::Back);
+            self.turn_writer(now, reader, index, guid, LivelinessTransition::Back);
             self.note_reader(reader);
         }
         let of_reader = self.readers.get_mut(reader);
@@ -282,17 +286,18 @@ impl Engine {
         }
         let Some(lease) = lease else { return };
         // The clock step arms the timer for the end of the lease.
-        self.file_reader_clock(reader);
-        if TOLD.contains(&lease.kind) {
+        self.schedule_reader_timed_qos(reader);
+        if PARTICIPANT_LIVELINESS_KINDS.contains(&lease.kind) {
             self.connect_message_reader(guid.prefix);
         }
     }
 
     /// Matches the participant message writer with a participant whose reader needs assertions from this writer.
-    pub(crate) fn tell_of_liveliness(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+    pub(crate) fn connect_for_liveliness(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
         let liveliness = self.writers.get(index).map(|it| it.data.qos.liveliness);
         let is_told = liveliness.is_some_and(|liveliness| {
-            TOLD.contains(&liveliness.kind) && period(liveliness.lease).is_some()
+            PARTICIPANT_LIVELINESS_KINDS.contains(&liveliness.kind)
+                && period(liveliness.lease).is_some()
         });
         if is_told {
             self.connect_message_writer(now, prefix);

@@ -10,17 +10,17 @@ use core::time::Duration;
 use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
 use crate::{
-    limits::CLOCK_ITEMS,
+    limits::TIMED_QOS_ITEMS,
     participant::Engine,
     reader::{cache::Cache, instance::InstanceState},
-    timed_qos::{event_order::Periods, period},
+    timed_qos::{event_order::EventOrder, period},
 };
 
 /// Instances of one of the two delays.
 #[derive(Debug)]
 struct Purge {
     delay: Duration,
-    instances: Periods<()>,
+    instances: EventOrder<()>,
 }
 
 impl Purge {
@@ -55,7 +55,7 @@ impl Purges {
         let purge = |delay| {
             period(delay).map(|delay| Purge {
                 delay,
-                instances: Periods::new(instances, seed),
+                instances: EventOrder::new(instances, seed),
             })
         };
         let purges = Self {
@@ -115,7 +115,7 @@ impl Cache {
     /// Purges the samples of a bounded number of due instances. Returns the number of samples.
     pub(super) fn purge(&mut self, now: Instant) -> usize {
         let mut is_any = false;
-        for _ in 0..CLOCK_ITEMS {
+        for _ in 0..TIMED_QOS_ITEMS {
             if !self.instances.purge_next(now) {
                 break;
             }
@@ -134,7 +134,7 @@ impl Engine {
         let reader = self.readers.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.purge(now) > 0) {
-            self.go_on(index);
+            self.resume(index);
         }
     }
 }

@@ -13,13 +13,13 @@ use crate::{
         Reader, WriterProxy,
         cache::{Cache, SampleInfo},
     },
-    timed_qos::{ReaderClock, lifespan::expiry, ownership::Claimant},
+    timed_qos::{ReaderTimedQos, lifespan::expiry, ownership::Claimant},
     writer::history::ChangeKind,
 };
 
 /// Decision about a received sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum Check {
     /// Store it; it expires at this time.
     Take(Option<Instant>),
     /// Finished: dropped and counted, or held back.
@@ -37,7 +37,7 @@ pub(crate) fn judge(
     data: &Data<'_>,
     wall_ns: u64,
     expired: &mut u64,
-) -> Judged {
+) -> Check {
     if let Some(lease) = &mut proxy.clock.lease {
         lease.hear(info.received);
     }
@@ -58,23 +58,23 @@ pub(crate) fn judge(
     }
     if is_in_turn || info.sequence != proxy.expected {
         // The other policies are checked when its turn comes.
-        return Judged::Take(info.expires);
+        return Check::Take(info.expires);
     }
     let judged = if info.expires.is_some_and(|expires| expires <= info.received) {
         reader.ledger.expired += 1;
-        Judged::Done
+        Check::Done
     } else if reader.is_unwanted(info.kind, data.bytes) {
         reader.ledger.unwanted += 1;
-        Judged::Done
+        Check::Done
     } else {
         let claimant = Claimant {
             proxy: index,
             guid: proxy.guid,
             strength: proxy.clock.strength,
         };
-        reader.judge_next(claimant, info, data.bytes)
+        reader.check_next(claimant, info, data.bytes)
     };
-    if judged == Judged::Done {
+    if judged == Check::Done {
         proxy.begun = true;
         proxy.advance();
         reader.ledger.account();
@@ -90,23 +90,23 @@ impl Reader {
     }
 
     /// Checks the next sample of a writer in sequence order.
-    fn judge_next(&mut self, writer: Claimant, info: SampleInfo, payload: &[u8]) -> Judged {
+    fn check_next(&mut self, writer: Claimant, info: SampleInfo, payload: &[u8]) -> Check {
         let keeps_back = self.reliable;
         let (Some(clock), cache, ledger) = (&mut self.clock, &mut self.cache, &mut self.ledger)
         else {
-            return Judged::Take(info.expires);
+            return Check::Take(info.expires);
         };
         if !clock.is_of_owner(writer, &info, cache.as_mut()) {
             ledger.not_owner += 1;
-            return Judged::Done;
+            return Check::Done;
         }
         if clock.is_outdated(&info, cache.as_ref()) {
             note_unseen(writer, &info, cache.as_mut());
             ledger.outdated += 1;
-            return Judged::Done;
+            return Check::Done;
         }
         if clock.is_shown(writer.proxy, &info, cache.as_mut(), ledger) {
-            return Judged::Take(info.expires);
+            return Check::Take(info.expires);
         }
         note_unseen(writer, &info, cache.as_mut());
         let kept = cache.as_mut().filter(|_| keeps_back).and_then(|cache| {
@@ -114,7 +114,7 @@ impl Reader {
             cache.hold(writer.proxy, info, payload)
         });
         clock.keep_back(&info, kept, ledger);
-        Judged::Done
+        Check::Done
     }
 }
 
@@ -129,8 +129,8 @@ fn note_unseen(writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
 /// Checks the first waiting sample of a writer in a reliable reader's cache, whose turn has come. Returns `true` if it
 /// is finished.
 #[inline(never)]
-pub(crate) fn judge_waiting(
-    clock: &mut ReaderClock,
+pub(crate) fn check_waiting(
+    clock: &mut ReaderTimedQos,
     cache: &mut Cache,
     ledger: &mut ReaderLedger,
     writer: Claimant,
@@ -162,8 +162,8 @@ pub(crate) fn judge_waiting(
 
 /// Checks a sample of a coherent set that is about to be delivered. Returns whether it is; otherwise it is counted.
 #[inline(never)]
-pub(crate) fn judge_held(
-    clock: &mut ReaderClock,
+pub(crate) fn check_held(
+    clock: &mut ReaderTimedQos,
     cache: &mut Cache,
     ledger: &mut ReaderLedger,
     writer: Claimant,
@@ -206,14 +206,14 @@ impl Reader {
 impl Engine {
     /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
     #[inline(never)]
-    pub(crate) fn note_judged(&mut self, index: u16) {
+    pub(crate) fn count_checked(&mut self, index: u16) {
         let Some(proxy) = self.writer_proxies.get(index) else {
             return;
         };
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
             // The writer was heard, which a check of its lease must record.
-            self.file_reader_clock(reader);
+            self.schedule_reader_timed_qos(reader);
         }
         if let Some(judged) = self.readers.get_mut(reader) {
             let (clock, cache) = (judged.clock.as_mut(), judged.cache.as_mut());
@@ -221,11 +221,11 @@ impl Engine {
             self.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
         }
         self.advance_proxy(index);
-        self.wind_reader(reader);
+        self.arm_reader(reader);
     }
 }
 
-impl ReaderClock {
+impl ReaderTimedQos {
     /// Raises the time at which samples checked now count as delivered.
     pub(crate) fn note_time(&mut self, at: Instant) {
         self.latest = self.latest.max(at);

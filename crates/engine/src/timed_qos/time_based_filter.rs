@@ -12,9 +12,9 @@ use core::time::Duration;
 use isolane_wire::{cdr::KeyHash, time::Instant};
 
 use crate::{
-    limits::{CLOCK_ITEMS, MIN_PERIOD},
+    limits::{MIN_PERIOD, TIMED_QOS_ITEMS},
     reader::cache::Cache,
-    timed_qos::event_order::Periods,
+    timed_qos::event_order::EventOrder,
 };
 
 /// State of a reader's TIME_BASED_FILTER.
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Filter {
     separation: Duration,
     /// Last delivery time of each instance, and the slot of its held sample.
-    instances: Periods<Option<u16>>,
+    instances: EventOrder<Option<u16>>,
     /// Samples that passed unfiltered for lack of room for their instance, not yet added to the counters.
     pub(crate) unwatched: u64,
 }
@@ -31,7 +31,7 @@ impl Filter {
     pub(crate) fn new(separation: Duration, instances: u16, seed: u64) -> Self {
         Self {
             separation,
-            instances: Periods::new(instances, seed),
+            instances: EventOrder::new(instances, seed),
             unwatched: 0,
         }
     }
@@ -102,7 +102,7 @@ impl Filter {
     /// Returns whether any was delivered.
     pub(crate) fn release(&mut self, now: Instant, cache: &mut Cache) -> bool {
         let mut is_any = false;
-        for _ in 0..CLOCK_ITEMS {
+        for _ in 0..TIMED_QOS_ITEMS {
             let Some((key, since)) = self.instances.oldest() else {
                 break;
             };

@@ -5,8 +5,8 @@
 //! that it was filtered out, and the GAP must say filtered, not gone. The record covers one window of numbers from the
 //! last acknowledged one. Samples further ahead are sent, filtered out or not.
 //!
-//! GAPs for these samples count all their numbers as filtered (RTPS 2.5 §8.3.8.4). Each GAP is for one reader: another reader at the same address may be new, its filter not yet
-//! known.
+//! GAPs for these samples count all their numbers as filtered (RTPS 2.5 §8.3.8.4). Each GAP is for one reader: another
+//! reader at the same address may be new, its filter not yet known.
 
 use core::ops::Range;
 
@@ -18,23 +18,23 @@ use isolane_wire::{
 };
 
 use crate::{
-    limits::{BATCH_BYTES, WHOLE_BYTES, WINDOW},
+    limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, WINDOW},
     participant::Engine,
     reader::writer_proxy::{WORDS, words},
-    slab::Table,
+    slab::Slab,
     work_queue::{Work, gap},
     writer::{Writer, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy},
 };
 
 /// Filtered numbers of a reader's window, by bit (number mod WINDOW).
 #[derive(Debug)]
-pub(crate) struct Unwanted {
+pub(crate) struct FilteredChanges {
     /// Numbers below are acknowledged, or unknown.
     base: i64,
     /// Numbers that the reader's filter rejects.
     judged: [u64; WORDS],
     /// Rejected numbers neither sent to the reader nor reported in a GAP.
-    untold: [u64; WORDS],
+    unannounced: [u64; WORDS],
 }
 
 /// Iterates over the numbers of a range whose bit is set, ascending.
@@ -53,13 +53,13 @@ fn numbers(bits: &[u64; WORDS], range: Range<i64>) -> impl Iterator<Item = i64> 
     })
 }
 
-impl Unwanted {
+impl FilteredChanges {
     /// Creates the record of a reader that has acknowledged all numbers below `base`.
     pub(crate) fn new(base: SequenceNumber) -> Self {
         Self {
             base: base.get(),
             judged: [0; WORDS],
-            untold: [0; WORDS],
+            unannounced: [0; WORDS],
         }
     }
 
@@ -81,18 +81,18 @@ impl Unwanted {
         for (word, bit) in words(number..number + 1) {
             self.judged[word] |= bit;
             if is_withheld {
-                self.untold[word] |= bit;
+                self.unannounced[word] |= bit;
             }
         }
     }
 
     /// Notes numbers that are filtered out and reported to the reader.
-    pub(crate) fn note_told(&mut self, told: &Range<SequenceNumber>) {
+    pub(crate) fn mark_announced(&mut self, told: &Range<SequenceNumber>) {
         let window = self.window();
         let start = told.start.get().max(window.start);
         for (word, bits) in words(start..told.end.get().min(window.end)) {
             self.judged[word] |= bits;
-            self.untold[word] &= !bits;
+            self.unannounced[word] &= !bits;
         }
     }
 
@@ -102,7 +102,7 @@ impl Unwanted {
         let to = to.get();
         for (word, passed) in words(window.start..to.min(window.end)) {
             self.judged[word] &= !passed;
-            self.untold[word] &= !passed;
+            self.unannounced[word] &= !passed;
         }
         self.base = self.base.max(to);
     }
@@ -136,25 +136,25 @@ impl Unwanted {
     }
 
     /// Returns the number of filtered samples not reported to the reader.
-    pub(crate) fn untold(&self) -> u32 {
-        self.untold.iter().map(|word| word.count_ones()).sum()
+    pub(crate) fn unannounced(&self) -> u32 {
+        self.unannounced.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Returns one GAP for all numbers not yet reported, and marks them as reported; `None` if there are none.
-    pub(crate) fn take_untold(&mut self, writer: EntityId, reader: EntityId) -> Option<Gap> {
-        let mut untold = numbers(&self.untold, self.window()).peekable();
-        let start = untold.next()?;
+    pub(crate) fn take_unannounced(&mut self, writer: EntityId, reader: EntityId) -> Option<Gap> {
+        let mut unannounced = numbers(&self.unannounced, self.window()).peekable();
+        let start = unannounced.next()?;
         let mut end = start + 1;
-        while untold.next_if_eq(&end).is_some() {
+        while unannounced.next_if_eq(&end).is_some() {
             end += 1;
         }
         let mut list = SequenceNumberSet::new(SequenceNumber(end));
-        for number in untold {
+        for number in unannounced {
             // One GAP covers the whole window.
             list.insert(SequenceNumber(number));
         }
-        let count = self.untold();
-        self.untold = [0; WORDS];
+        let count = self.unannounced();
+        self.unannounced = [0; WORDS];
         Some(Gap {
             reader,
             writer,
@@ -190,7 +190,7 @@ impl Writer {
     /// Returns the count of sequence numbers. GAPs that do not fit wait for the next datagram or a request.
     pub(crate) fn tell(
         &self,
-        proxies: &mut Table<ReaderProxy>,
+        proxies: &mut Slab<ReaderProxy>,
         to: AddressBits,
         mut room: usize,
         message: &mut MessageWriter<'_>,
@@ -203,13 +203,16 @@ impl Writer {
             if room < GAP_TO_ONE_BYTES {
                 break;
             }
-            let is_untold = proxy.unwanted.as_ref().is_some_and(|it| it.untold() > 0);
+            let is_untold = proxy
+                .unwanted
+                .as_ref()
+                .is_some_and(|it| it.unannounced() > 0);
             let is_of_part = |place| to >> place & 1 == 1;
             if !is_untold || !self.place_of(proxy).is_some_and(is_of_part) {
                 continue;
             }
             let reader = proxy.guid;
-            let Some(gap) = proxy.take_untold(self) else {
+            let Some(gap) = proxy.take_unannounced(self) else {
                 continue;
             };
             room -= INFO_DESTINATION_BYTES + gap.buffer_len();
@@ -222,14 +225,16 @@ impl Writer {
 
 impl ReaderProxy {
     /// Returns whether samples were withheld from the reader without a GAP so far.
-    pub(crate) fn has_untold(&self) -> bool {
-        self.unwanted.as_ref().is_some_and(|it| it.untold() > 0)
+    pub(crate) fn has_unannounced(&self) -> bool {
+        self.unwanted
+            .as_ref()
+            .is_some_and(|it| it.unannounced() > 0)
     }
 
     /// Returns a GAP over all withheld samples not yet covered by one.
-    fn take_untold(&mut self, writer: &Writer) -> Option<Gap> {
+    fn take_unannounced(&mut self, writer: &Writer) -> Option<Gap> {
         let unwanted = self.unwanted.as_mut()?;
-        unwanted.take_untold(writer.guid.entity, self.guid.entity)
+        unwanted.take_unannounced(writer.guid.entity, self.guid.entity)
     }
 
     /// Next sequence number from `sequence` on that is recorded as filtered for this reader.
@@ -250,11 +255,11 @@ impl ReaderProxy {
 
 impl Engine {
     /// Sends a GAP for withheld samples, and a HEARTBEAT that demands a response. `None` if no such samples exist.
-    pub(crate) fn send_untold(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+    pub(crate) fn send_unannounced(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
         let proxy = self.reader_proxies.get_mut(index)?;
         let writer = self.writers.get_mut(proxy.writer)?;
-        let told = proxy.take_untold(writer)?;
+        let told = proxy.take_unannounced(writer)?;
         let run = (told.start.get()..told.list.base().get()).map(SequenceNumber);
         for number in run.chain(&told.list) {
             proxy.requested.remove(number);
@@ -292,8 +297,8 @@ impl Engine {
             sequence < writer.next_unsent
                 && found.is_some_and(|(change, payload)| {
                     change.kind == ChangeKind::Alive
-                        && payload.len() <= WHOLE_BYTES
-                        && !writer.fragmenter.is_cut(payload.len())
+                        && payload.len() <= MAX_DATA_PAYLOAD_BYTES
+                        && !writer.fragmenter.is_fragmented(payload.len())
                         && !filters.wants(number, payload)
                 })
         };
@@ -321,7 +326,7 @@ impl Engine {
         };
         let (reader, writer_index) = (proxy.guid, proxy.writer);
         if let Some(unwanted) = &mut proxy.unwanted {
-            unwanted.note_told(numbers);
+            unwanted.mark_announced(numbers);
         }
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return 0;
@@ -376,8 +381,8 @@ mod tests {
 
     const WINDOW: i64 = super::WINDOW as i64;
 
-    fn noted(base: i64, all: &[i64]) -> Unwanted {
-        let mut unwanted = Unwanted::new(SequenceNumber(base));
+    fn noted(base: i64, all: &[i64]) -> FilteredChanges {
+        let mut unwanted = FilteredChanges::new(SequenceNumber(base));
         for &number in all {
             unwanted.note(SequenceNumber(number), true);
         }
@@ -405,11 +410,11 @@ mod tests {
                 let mut unwanted = noted(base, &all);
                 assert_eq!(unwanted.first(), Some(SequenceNumber(all[0])));
                 let gap = unwanted
-                    .take_untold(EntityId::UNKNOWN, EntityId::UNKNOWN)
+                    .take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN)
                     .expect("something was noted");
                 assert_eq!(told(&gap), all, "from {base} on");
                 assert_eq!(gap.filtered, Some(all.len() as i64));
-                let again = unwanted.take_untold(EntityId::UNKNOWN, EntityId::UNKNOWN);
+                let again = unwanted.take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN);
                 assert_eq!(again, None);
                 assert_eq!(
                     unwanted.first(),
@@ -427,7 +432,7 @@ mod tests {
         assert!(!unwanted.has_place(beyond));
         unwanted.note(beyond, true);
         assert_eq!(
-            unwanted.untold(),
+            unwanted.unannounced(),
             3,
             "what has no place takes nobody else's"
         );
@@ -445,7 +450,7 @@ mod tests {
     #[test]
     fn a_run_ends_at_the_first_number_that_is_not_noted() {
         let mut unwanted = noted(250, &[251, 252, 253, 255, 256, 257]);
-        let run = |unwanted: &Unwanted, from: i64| {
+        let run = |unwanted: &FilteredChanges, from: i64| {
             let run = unwanted.run_from(SequenceNumber(from));
             run.start.get()..run.end.get()
         };
@@ -453,10 +458,10 @@ mod tests {
         assert_eq!(run(&unwanted, 252), 252..254);
         assert_eq!(run(&unwanted, 255), 255..258);
         assert_eq!(run(&unwanted, 10_000), 10_000..10_000);
-        let next = |unwanted: &Unwanted| unwanted.next_from(SequenceNumber(254));
+        let next = |unwanted: &FilteredChanges| unwanted.next_from(SequenceNumber(254));
         assert_eq!(next(&unwanted), Some(SequenceNumber(255)));
-        unwanted.note_told(&(SequenceNumber(100)..SequenceNumber(100_000)));
+        unwanted.mark_announced(&(SequenceNumber(100)..SequenceNumber(100_000)));
         assert_eq!(run(&unwanted, 250), 250..250 + WINDOW);
-        assert_eq!(unwanted.untold(), 0);
+        assert_eq!(unwanted.unannounced(), 0);
     }
 }

@@ -4,10 +4,10 @@
 //! any of its readers wants, and addresses with the same samples share a datagram. The first datagram is sent by the
 //! step that evaluates, the others one a step. Readers without a filter, some of which may be best effort, come first.
 //!
-//! Withheld samples are covered by a GAP (`filtered_changes`): with the next wanted sample, when a quarter of the history awaits
-//! acknowledgement, or on request. A run of samples that no reader wants thus costs one GAP a reader. Filtered numbers
-//! are recorded until acknowledged, so that they count as filtered even after KEEP_LAST or LIFESPAN has
-//! removed the samples.
+//! Withheld samples are covered by a GAP (`filtered_changes`): with the next wanted sample, when a quarter of the
+//! history awaits acknowledgement, or on request. A run of samples that no reader wants thus costs one GAP a reader.
+//! Filtered numbers are recorded until acknowledged, so that they count as filtered even after KEEP_LAST or LIFESPAN
+//! has removed the samples.
 //!
 //! Samples longer than a frame are sent to all. Filters come from peers, so their number and cost are bounded (by
 //! `limits` and the filter compiler).
@@ -28,16 +28,16 @@ use isolane_wire::{
 use crate::{
     content_filter::{CompileFilter, ContentFilter, FilterText},
     limits::{
-        BATCH_BYTES, FILTERED_RUN, MAX_FILTER_STEPS, MAX_FILTERED_ADDRESSES, MAX_FILTERS,
-        WHOLE_BYTES, WINDOW,
+        BATCH_BYTES, FILTERED_RUN, MAX_DATA_PAYLOAD_BYTES, MAX_FILTER_STEPS,
+        MAX_FILTERED_ADDRESSES, MAX_FILTERS, WINDOW,
     },
     participant::Engine,
     slab::WriterId,
     timed_qos::Expired,
     work_queue::{Destinations, Work, WorkKind},
     writer::{
-        NOTHING_UNWANTED, Writer,
-        filtered_changes::Unwanted,
+        NOTHING_FILTERED, Writer,
+        filtered_changes::FilteredChanges,
         history::{ChangeKind, History},
         reader_proxy::ReaderProxy,
         transmit::Unsent,
@@ -123,12 +123,12 @@ impl Writer {
             && let Some(next) = self.unsent_from(cursor)
         {
             bytes += next.bytes();
-            let is_cut = self.fragmenter.is_cut(next.payload.len());
-            if !samples.is_empty() && (is_cut || bytes > limit_bytes) {
+            let is_fragmented = self.fragmenter.is_fragmented(next.payload.len());
+            if !samples.is_empty() && (is_fragmented || bytes > limit_bytes) {
                 break;
             }
             let sequence = next.sequence;
-            let held_back = match next.payload.len() <= WHOLE_BYTES {
+            let held_back = match next.payload.len() <= MAX_DATA_PAYLOAD_BYTES {
                 true => filters.holding_back(next.kind, next.payload),
                 false => 0,
             };
@@ -184,12 +184,14 @@ impl Engine {
         if !writer.has_part() {
             if writer.clock.is_some() && self.expire_history(now, index) != Expired::Nothing {
                 // The next sample may be larger than the buffer was chosen for.
-                self.file_first(index);
+                self.schedule_first(index);
                 return Some(self.data_work(index, 0, Destinations::Writer(WriterId(index))));
             }
             let writer = self.writers.get(index)?;
             let first = writer.unsent()?;
-            if writer.fragmenter.is_cut(first.payload.len()) || writer.destinations.is_empty() {
+            if writer.fragmenter.is_fragmented(first.payload.len())
+                || writer.destinations.is_empty()
+            {
                 return None;
             }
             self.begin_run(index, buffer.len());
@@ -207,10 +209,10 @@ impl Engine {
         if writer.has_part() {
             writer.data_filed = true;
             let priority = writer.data_priority();
-            self.file(priority, WorkKind::Data, index);
+            self.schedule(priority, WorkKind::Data, index);
         } else {
             let begins = writer.filters.as_ref()?.run.begins;
-            self.file_after_first(now, index, begins);
+            self.schedule_after_first(now, index, begins);
         }
         Some(self.data_work(index, bytes, to))
     }
@@ -315,11 +317,11 @@ impl Engine {
             let Some(proxy) = self.reader_proxies.get(proxy_index) else {
                 continue;
             };
-            let untold = proxy.unwanted.as_ref().map_or(0, |it| it.untold());
+            let unannounced = proxy.unwanted.as_ref().map_or(0, |it| it.unannounced());
             let is_told = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
-            let is_time = untold > 0 && is_due || untold >= WINDOW / 2;
+            let is_time = unannounced > 0 && is_due || unannounced >= WINDOW / 2;
             if is_time && !is_told() {
-                self.file_repair(proxy_index);
+                self.schedule_repair(proxy_index);
             }
         }
     }
@@ -559,7 +561,7 @@ impl Engine {
             let base = proxy.done_to();
             proxy.filter = filter;
             if filter.is_some() && proxy.unwanted.is_none() {
-                proxy.unwanted = Some(Box::new(Unwanted::new(base)));
+                proxy.unwanted = Some(Box::new(FilteredChanges::new(base)));
             }
         }
         self.refresh_filters(writer_index);
@@ -594,7 +596,7 @@ impl Engine {
             let proxy = Some(proxy).filter(|proxy| !proxy.is_silent())?;
             proxy.unwanted.as_ref()?.first()
         });
-        writer.unwanted_from = noted.min().unwrap_or(NOTHING_UNWANTED);
+        writer.unwanted_from = noted.min().unwrap_or(NOTHING_FILTERED);
     }
 }
 

@@ -106,7 +106,7 @@ impl Fragmenter {
     }
 
     /// Returns whether a payload of this size is fragmented.
-    pub(crate) fn is_cut(&self, payload_bytes: usize) -> bool {
+    pub(crate) fn is_fragmented(&self, payload_bytes: usize) -> bool {
         self.cuts && payload_bytes > self.whole_bytes
     }
 
@@ -219,10 +219,10 @@ struct Fragment<'a> {
 
 impl Writer {
     /// Returns whether a change is sent in fragments.
-    pub(crate) fn is_cut(&self, sequence: SequenceNumber) -> bool {
+    pub(crate) fn is_fragmented(&self, sequence: SequenceNumber) -> bool {
         let history = self.history.as_ref().filter(|_| self.fragmenter.cuts());
         let found = history.and_then(|history| history.get_pinned(sequence));
-        found.is_some_and(|(_, payload)| self.fragmenter.is_cut(payload.len()))
+        found.is_some_and(|(_, payload)| self.fragmenter.is_fragmented(payload.len()))
     }
 
     /// Returns whether a change in the history is sent as one DATA.
@@ -231,14 +231,15 @@ impl Writer {
             .history
             .as_ref()
             .and_then(|history| history.get_pinned(sequence));
-        found.is_some_and(|(_, payload)| !self.fragmenter.is_cut(payload.len()))
+        found.is_some_and(|(_, payload)| !self.fragmenter.is_fragmented(payload.len()))
     }
 
     /// Returns whether the next first transmission is a fragment.
     fn is_next_cut(&self) -> bool {
         let unsent = || self.history.as_ref()?.at_or_after(self.next_unsent);
         self.fragmenter.under_way.is_some()
-            || self.fragmenter.cuts() && unsent().is_some_and(|sequence| self.is_cut(sequence))
+            || self.fragmenter.cuts()
+                && unsent().is_some_and(|sequence| self.is_fragmented(sequence))
     }
 
     /// Builds a fragment for one reader or all; `None` if the sample or fragment does not exist.
@@ -304,7 +305,7 @@ impl Writer {
 impl Engine {
     /// Files the first transmission of the next unsent sample: a whole sample at data priority, a fragment at protocol
     /// priority.
-    pub(crate) fn file_first(&mut self, index: u16) {
+    pub(crate) fn schedule_first(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
         };
@@ -313,10 +314,10 @@ impl Engine {
         }
         if writer.is_next_cut() {
             let priority = writer.protocol_priority();
-            self.file(priority, WorkKind::Fragment, index);
+            self.schedule(priority, WorkKind::Fragment, index);
         } else {
             let priority = writer.data_priority();
-            self.file(priority, WorkKind::Data, index);
+            self.schedule(priority, WorkKind::Data, index);
         }
     }
 
@@ -330,11 +331,11 @@ impl Engine {
         let header = self.header;
         let writer = self.writers.get_mut(index)?;
         let is_between = writer.clock.is_some() && writer.fragmenter.under_way.is_none();
-        let is_held_up = is_between && self.expire_history(now, index) == Expired::MoreThanThat;
+        let is_held_up = is_between && self.expire_history(now, index) == Expired::Incomplete;
         let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;
         if is_held_up {
-            self.file_first(index);
+            self.schedule_first(index);
             return None;
         }
         let level = writer.level;
@@ -352,7 +353,7 @@ impl Engine {
                 }
             }
         };
-        self.file_first(index);
+        self.schedule_first(index);
         self.release_acknowledged(index);
         Some(Work {
             kind: WorkKind::Fragment,
@@ -442,7 +443,7 @@ impl Engine {
                     // A HEARTBEAT follows. isolane readers answer the HEARTBEAT_FRAG. Others request fragments of one
                     // sample at a time, and those of the next after a HEARTBEAT (Cyclone DDS); they would lag by a
                     // heartbeat period a sample.
-                    self.file_repair(index);
+                    self.schedule_repair(index);
                 }
                 match at.number <= total {
                     true => self.emit_fragment(writer_index, at, guid, told, buffer),
@@ -507,7 +508,7 @@ impl Engine {
             self.emit_fragment(writer_index, at, guid, told, buffer)
         };
         self.reader_proxies.get_mut(index)?.history_filed = true;
-        self.file(priority, WorkKind::History, index);
+        self.schedule(priority, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
             level,

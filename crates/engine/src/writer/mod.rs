@@ -33,9 +33,9 @@ use crate::{
     content_filter::CompileFilter,
     counters::WriterLedger,
     matching::{Incompatible, RefusedMatches},
-    slab::Table,
+    slab::Slab,
     status::MatchTally,
-    timed_qos::WriterClock,
+    timed_qos::WriterTimedQos,
     work_queue::Priority,
     writer::{
         filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
@@ -68,7 +68,7 @@ bitflags! {
 pub(crate) const NO_RELIABLE_READER: SequenceNumber = SequenceNumber(i64::MAX);
 
 /// Value of `unwanted_from` without filtered samples.
-pub(crate) const NOTHING_UNWANTED: SequenceNumber = SequenceNumber(i64::MAX);
+pub(crate) const NOTHING_FILTERED: SequenceNumber = SequenceNumber(i64::MAX);
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -125,7 +125,7 @@ pub(crate) struct Writer {
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
     /// State of time-based policies.
-    pub(crate) clock: Option<Box<WriterClock>>,
+    pub(crate) clock: Option<Box<WriterTimedQos>>,
     /// Index of its group.
     pub(crate) publisher: Option<u16>,
     /// Instances to unregister when it is deleted; `None` if keys are not kept.
@@ -227,7 +227,7 @@ impl Writer {
     }
 
     /// Returns the lowest number not acknowledged by a reliable reader; silent readers do not count.
-    pub(crate) fn lowest_of(&self, proxies: &Table<ReaderProxy>) -> SequenceNumber {
+    pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxy>) -> SequenceNumber {
         let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
         reliable
             .filter(|proxy| proxy.reliable && !proxy.is_silent())
@@ -251,7 +251,7 @@ impl Writer {
         !self.reliable
             && self.batch.is_none()
             && self.next_unsent > self.last
-            && !self.fragmenter.is_cut(payload_bytes)
+            && !self.fragmenter.is_fragmented(payload_bytes)
     }
 
     /// Returns the number of sent samples after which an acknowledgement is demanded at once: a quarter of the history,

@@ -13,7 +13,7 @@ use isolane_wire::{
 use crate::{
     limits::{MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     reader::is_news,
-    writer::{filtered_changes::Unwanted, fragments::OwedFragments},
+    writer::{filtered_changes::FilteredChanges, fragments::OwedFragments},
 };
 
 /// Proxy of a matched reader at one writer.
@@ -53,7 +53,7 @@ pub(crate) struct ReaderProxy {
     /// Number of the filter evaluated by the writer.
     pub(crate) filter: Option<u8>,
     /// Filtered and unacknowledged numbers; `None` if it never had such a filter.
-    pub(crate) unwanted: Option<Box<Unwanted>>,
+    pub(crate) unwanted: Option<Box<FilteredChanges>>,
     /// Count and arrival of the last accepted ACKNACK.
     acknack_count: Option<(i32, Instant)>,
 }

@@ -17,7 +17,7 @@ use crate::{
     participant::{BUILTIN_ENDPOINTS, Engine},
     receiver::MessageReceiver,
     slab::WriterId,
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::{Destinations, Work, WorkKind},
     writer::{Writer, WriterStatus},
 };
@@ -55,7 +55,7 @@ impl Engine {
         })
     }
 
-    pub(crate) fn file_heartbeat(&mut self, writer_index: u16) {
+    pub(crate) fn schedule_heartbeat(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
@@ -64,7 +64,7 @@ impl Engine {
         }
         let priority = writer.protocol_priority();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            self.file(priority, WorkKind::Heartbeat, writer_index);
+            self.schedule(priority, WorkKind::Heartbeat, writer_index);
         }
         for at in 0.. {
             let writer = self.writers.get(writer_index);
@@ -73,7 +73,7 @@ impl Engine {
             };
             let proxy = self.reader_proxies.get(index);
             if proxy.is_some_and(|proxy| !proxy.is_reached && !proxy.is_silent()) {
-                self.file_repair(index);
+                self.schedule_repair(index);
             }
         }
     }
@@ -94,7 +94,7 @@ impl Engine {
 
     /// Starts the heartbeat timer if a HEARTBEAT is owed. A running timer stays as it is; on expiry it checks again.
     pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
-        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
         if self.timers.is_armed(timer) {
             return;
         }
@@ -123,7 +123,7 @@ impl Engine {
 
     /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
     fn rest_heartbeat(&mut self, writer_index: u16) {
-        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
         let writer = self.writers.get(writer_index);
         if self.timers.is_armed(timer) && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
         {
@@ -135,7 +135,7 @@ impl Engine {
     /// period grow must not delay repairs for the others.
     pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
         let period_ns = self.shortest_heartbeat_period_ns(writer_index);
-        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.heartbeat_period_ns = period_ns;
             if self.timers.is_armed(timer) {
@@ -153,7 +153,7 @@ impl Engine {
             return;
         }
         let still_waits = writer.is_some_and(|writer| writer.heartbeat_filed);
-        self.file_heartbeat(writer_index);
+        self.schedule_heartbeat(writer_index);
         if !still_waits {
             self.count_unanswered(writer_index);
         }
@@ -251,7 +251,7 @@ impl Engine {
         let mut known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
         if known.is_none()
             && self.uses_descriptions()
-            && self.meet_static(now, message.prefix, message.source)
+            && self.match_static_peer(now, message.prefix, message.source)
         {
             known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
         }
@@ -271,7 +271,7 @@ impl Engine {
         // address.
         if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
             let bytes = message.count(acknack.buffer_len());
-            self.earn(message.prefix, bytes);
+            self.credit(message.prefix, bytes);
             self.note_answer(index, message.source);
         }
         if !is_news {
@@ -292,7 +292,7 @@ impl Engine {
         let had_unwanted = progress && proxy.pass_unwanted();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
-        self.file_what_is_asked(index, !was_ready, acknack);
+        self.schedule_requested(index, !was_ready, acknack);
         if was_silent || before != after && (before <= lowest || after < lowest) {
             // This reader was, or is now, the one with the lowest acknowledgement.
             self.refresh_lowest(writer_index);
@@ -319,7 +319,7 @@ impl Engine {
     }
 
     /// Files the requested samples, and after a reader's first ACKNACK also the history.
-    fn file_what_is_asked(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
+    fn schedule_requested(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
@@ -347,11 +347,11 @@ impl Engine {
             proxy.requested = requested;
         }
         if begins_history {
-            self.file_history(index);
+            self.schedule_history(index);
         }
         if asks || !acknack.is_final {
             // Without requests the answer is a HEARTBEAT.
-            self.file_repair(index);
+            self.schedule_repair(index);
         }
     }
 }
@@ -394,7 +394,7 @@ impl Engine {
             return;
         }
         proxy.fragments.ask_for(nack.sequence, &nack.state);
-        self.file_repair(index);
+        self.schedule_repair(index);
         // The NACK_FRAG shows progress of the reader.
         self.hasten_heartbeat(now, writer_index);
     }

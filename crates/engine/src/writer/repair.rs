@@ -27,16 +27,16 @@ impl Engine {
     ) -> Option<Work> {
         let writer_index = self.reader_proxies.get(index)?.writer;
         if self.writers.get(writer_index)?.clock.is_some()
-            && self.expire_history(now, writer_index) == Expired::MoreThanThat
+            && self.expire_history(now, writer_index) == Expired::Incomplete
         {
             self.reader_proxies.get_mut(index)?.repair_filed = false;
-            self.file_repair(index);
+            self.schedule_repair(index);
             return None;
         }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.repair_filed = false;
-        if proxy.has_untold() {
-            return self.send_untold(index, buffer);
+        if proxy.has_unannounced() {
+            return self.send_unannounced(index, buffer);
         }
         if proxy.fragments.repair.is_some() {
             return self.send_fragment_repair(index, buffer);
@@ -63,7 +63,7 @@ impl Engine {
             .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
         // Filtered samples are excluded from the GAP, since they must not count as lost.
         let kept = next_unwanted.map_or(kept, |unwanted| kept.min(unwanted));
-        if kept == sequence && writer.is_cut(sequence) {
+        if kept == sequence && writer.is_fragmented(sequence) {
             return self.begin_fragment_repair(index, sequence, buffer);
         }
         let bytes = if kept == sequence {
@@ -88,7 +88,7 @@ impl Engine {
         bytes: usize,
         to: Option<Locator>,
     ) -> Work {
-        self.file_rest_of_repair(index);
+        self.schedule_rest_of_repair(index);
         Work {
             kind: WorkKind::Repair,
             level,
@@ -98,12 +98,12 @@ impl Engine {
     }
 
     /// Files a reader's remaining requests.
-    pub(crate) fn file_rest_of_repair(&mut self, index: u16) {
+    pub(crate) fn schedule_rest_of_repair(&mut self, index: u16) {
         let proxy = self.reader_proxies.get(index);
         let is_owed =
             |proxy: &ReaderProxy| !proxy.requested.is_empty() || proxy.fragments.repair.is_some();
         if proxy.is_some_and(is_owed) {
-            self.file_repair(index);
+            self.schedule_repair(index);
         }
     }
 
@@ -177,8 +177,8 @@ impl Engine {
         let writer = self.writers.get(writer_index)?;
         if writer.clock.is_some() {
             let priority = writer.protocol_priority();
-            if self.expire_history(now, writer_index) == Expired::MoreThanThat {
-                self.file(priority, WorkKind::History, index);
+            if self.expire_history(now, writer_index) == Expired::Incomplete {
+                self.schedule(priority, WorkKind::History, index);
                 return None;
             }
         }
@@ -196,7 +196,7 @@ impl Engine {
             .filter(|&sequence| sequence < end);
         let Some(sequence) = found else {
             self.reader_proxies.get_mut(index)?.history_next = None;
-            self.file_repair(index);
+            self.schedule_repair(index);
             self.arm_heartbeat(now, writer_index);
             return None;
         };
@@ -208,7 +208,7 @@ impl Engine {
             return self.go_on_with_history(index, numbers.end, bytes);
         }
         let writer = self.writers.get(writer_index)?;
-        if writer.is_cut(sequence) {
+        if writer.is_fragmented(sequence) {
             return self.send_history_fragment(index, cursor, sequence, buffer);
         }
         let writer = self.writers.get_mut(writer_index)?;
@@ -231,7 +231,7 @@ impl Engine {
         let to = proxy.address();
         let writer = self.writers.get(proxy.writer)?;
         let (level, priority) = (writer.level, writer.protocol_priority());
-        self.file(priority, WorkKind::History, index);
+        self.schedule(priority, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -310,7 +310,7 @@ impl Engine {
     }
 
     /// Files the history for a late joiner.
-    pub(crate) fn file_history(&mut self, index: u16) {
+    pub(crate) fn schedule_history(&mut self, index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
@@ -319,12 +319,12 @@ impl Engine {
         };
         if !core::mem::replace(&mut proxy.history_filed, true) {
             let priority = writer.protocol_priority();
-            self.file(priority, WorkKind::History, index);
+            self.schedule(priority, WorkKind::History, index);
         }
     }
 
     /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
-    pub(crate) fn file_repair(&mut self, proxy_index: u16) {
+    pub(crate) fn schedule_repair(&mut self, proxy_index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
             return;
         };
@@ -333,7 +333,7 @@ impl Engine {
         };
         if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
             let priority = writer.protocol_priority();
-            self.file(priority, WorkKind::Repair, proxy_index);
+            self.schedule(priority, WorkKind::Repair, proxy_index);
         }
     }
 }

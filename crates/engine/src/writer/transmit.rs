@@ -25,11 +25,11 @@ use isolane_wire::{
 
 use crate::{
     coherent_access::head_of,
-    limits::{BATCH_BYTES, MAX_DATAGRAM_BYTES, MAX_HOLD, MIN_PERIOD, WHOLE_BYTES},
+    limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, MAX_DATAGRAM_BYTES, MAX_HOLD, MIN_PERIOD},
     participant::Engine,
     slab::WriterId,
     timed_qos::Expired,
-    timers::Subject,
+    timers::TimerOwner,
     work_queue::{Destinations, Work, WorkKind, gap},
     writer::{
         Writer,
@@ -122,8 +122,9 @@ impl Writer {
     /// Maximum size in bytes of a datagram with the next sample and a HEARTBEAT. A sample to be fragmented is not
     /// included. It is found here when others before it were removed, and is then filed as a fragment.
     pub(crate) fn next_bytes(&self) -> usize {
-        let is_cut = |unsent: &Unsent<'_>| self.fragmenter.is_cut(unsent.payload.len());
-        let whole = self.unsent().filter(|unsent| !is_cut(unsent));
+        let is_fragmented =
+            |unsent: &Unsent<'_>| self.fragmenter.is_fragmented(unsent.payload.len());
+        let whole = self.unsent().filter(|unsent| !is_fragmented(unsent));
         let bytes = whole.map_or(0, |unsent| unsent.bytes());
         HEADER_BYTES + bytes + HEARTBEAT_BYTES
     }
@@ -191,7 +192,7 @@ impl Engine {
         {
             // The next sample may be larger than the buffer was chosen for.
             self.writers.get_mut(index)?.data_filed = false;
-            self.file_first(index);
+            self.schedule_first(index);
             return None;
         }
         let writer = self.writers.get_mut(index)?;
@@ -205,9 +206,9 @@ impl Engine {
             self.arm_heartbeat(now, index);
             return None;
         };
-        if writer.fragmenter.is_cut(first.payload.len()) {
+        if writer.fragmenter.is_fragmented(first.payload.len()) {
             // Samples before it were removed since this step was filed.
-            self.file_first(index);
+            self.schedule_first(index);
             return None;
         }
         let (sequence, timestamp) = (first.sequence, first.timestamp);
@@ -229,7 +230,7 @@ impl Engine {
                 Err(_) => self.counters.buffer_too_small += 1,
             }
         }
-        self.file_after_first(now, index, begins_run);
+        self.schedule_after_first(now, index, begins_run);
         Some(Work {
             kind: WorkKind::Data,
             level,
@@ -239,8 +240,8 @@ impl Engine {
     }
 
     /// Files the work due after a first transmission: the next one, and a HEARTBEAT to all readers.
-    pub(crate) fn file_after_first(&mut self, now: Instant, index: u16, begins_run: bool) {
-        self.file_first(index);
+    pub(crate) fn schedule_after_first(&mut self, now: Instant, index: u16, begins_run: bool) {
+        self.schedule_first(index);
         self.release_acknowledged(index);
         self.arm_heartbeat(now, index);
         if begins_run {
@@ -275,7 +276,7 @@ impl Batch {
         let hold = (shortest / 2).min(MAX_HOLD);
         (hold >= MIN_HOLD).then_some(Self {
             hold,
-            limit_bytes: match max_datagram_bytes > WHOLE_BYTES {
+            limit_bytes: match max_datagram_bytes > MAX_DATA_PAYLOAD_BYTES {
                 true => max_datagram_bytes.clamp(BATCH_BYTES, MAX_DATAGRAM_BYTES),
                 false => BATCH_BYTES,
             },
@@ -332,18 +333,19 @@ impl Engine {
             return;
         }
         let half = writer.history.as_ref().map_or(0, |it| it.depth() / 2);
-        let is_cut = writer.fragmenter.is_cut(payload_bytes);
+        let is_fragmented = writer.fragmenter.is_fragmented(payload_bytes);
         let Some(batch) = &mut writer.batch else {
             return;
         };
-        let is_full =
-            batch.add(INFO_TIMESTAMP_BYTES + data_bytes) || batch.samples >= half.max(1) || is_cut;
+        let is_full = batch.add(INFO_TIMESTAMP_BYTES + data_bytes)
+            || batch.samples >= half.max(1)
+            || is_fragmented;
         let hold = batch.hold;
         if is_full {
             self.flush_batch(index);
             return;
         }
-        let timer = Subject::batch(index, &self.config.limits);
+        let timer = TimerOwner::batch(index, &self.config.limits);
         if !self.timers.is_armed(timer) {
             // A time stamp chosen by the user does not determine when the sample is due.
             let begin = written.clamp(self.latest, self.latest + MAX_HOLD);
@@ -353,7 +355,7 @@ impl Engine {
 
     /// Files the first transmission of the samples that a writer holds, if any.
     pub(crate) fn flush_batch(&mut self, index: u16) {
-        let timer = Subject::batch(index, &self.config.limits);
+        let timer = TimerOwner::batch(index, &self.config.limits);
         self.timers.disarm(timer);
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -365,10 +367,10 @@ impl Engine {
             return;
         }
         if writer.fragmenter.cuts() {
-            self.file_first(index);
+            self.schedule_first(index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let priority = writer.data_priority();
-            self.file(priority, WorkKind::Data, index);
+            self.schedule(priority, WorkKind::Data, index);
         }
     }
 
@@ -424,7 +426,7 @@ mod tests {
             latency_budget: budget.into(),
             ..QosPolicies::default()
         };
-        Batch::of(&qos, WHOLE_BYTES)
+        Batch::of(&qos, MAX_DATA_PAYLOAD_BYTES)
     }
 
     #[test]

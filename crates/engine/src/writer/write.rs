@@ -314,10 +314,10 @@ impl Engine {
         if writer.batch.is_some() {
             self.add_to_batch(id.0, length, sample);
         } else if writer.fragmenter.cuts() {
-            self.file_first(id.0);
+            self.schedule_first(id.0);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let priority = writer.data_priority();
-            self.file(priority, WorkKind::Data, id.0);
+            self.schedule(priority, WorkKind::Data, id.0);
         }
         if has_clock {
             self.note_written(id.0, sample);

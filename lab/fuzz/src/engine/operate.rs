@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use isolane_engine::{
     ChangeKind, InstanceState, RejectReason, WriteError, WriteSample,
-    limits::{MAX_HEAD_BYTES, WHOLE_BYTES},
+    limits::{MAX_DATA_PAYLOAD_BYTES, MAX_HEAD_BYTES},
 };
 use isolane_wire::guid::Guid;
 
@@ -197,7 +197,7 @@ impl World {
                         InstanceState::NotAliveDisposed => note_seen(Seen::Disposed),
                         InstanceState::NotAliveNoWriters => note_seen(Seen::NoWriters),
                     }
-                    if sample.payload.len() > WHOLE_BYTES {
+                    if sample.payload.len() > MAX_DATA_PAYLOAD_BYTES {
                         note_seen(Seen::WholeSample);
                     }
                 }

@@ -158,7 +158,7 @@ impl World {
             },
             max_payload_bytes: PAYLOAD_BYTES[usize::from(choice & 3)],
             shares_long: false,
-            max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+            max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
             unicast: LocatorList::from_iter([address(index)]),
             multicast: if multicast && choice & 4 != 0 {
                 LocatorList::from_iter([Locator::udpv4([239, 255, 16, 0], 7401)])
@@ -349,7 +349,8 @@ impl World {
             let engine = &mut self.nodes[index].engine;
             assert!(engine.next_level(priority).is_some(), "ready without work");
             let mut work = None;
-            let calls = allocator_calls_of(|| work = engine.next_work(now, priority, &mut buffer));
+            let calls =
+                allocator_calls_of(|| work = engine.poll_transmit(now, priority, &mut buffer));
             // Only a peer's content filter allocates after start, when its reader is discovered and matched.
             let is_discovery = |work: &Work| work.kind == WorkKind::Discovery;
             assert!(

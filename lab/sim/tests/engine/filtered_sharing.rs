@@ -173,7 +173,7 @@ fn what_is_left_of_a_run_asks_for_no_larger_frame_than_it_needs() {
         let asked = world.with_engine(nodes[0], |engine, now| {
             engine.flush(id);
             let mut buffer = [0; 8_000];
-            let work = engine.next_work(now, priority, &mut buffer);
+            let work = engine.poll_transmit(now, priority, &mut buffer);
             assert!(work.is_some_and(|work| work.bytes > 0));
             engine.next_bytes(priority)
         });

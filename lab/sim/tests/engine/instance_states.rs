@@ -6,7 +6,8 @@ use std::{
 };
 
 use isolane_engine::{
-    ChangeKind, InstanceState, SampleInfo, SampleState, Selection, StateMask, ViewState, Which,
+    ChangeKind, InstanceSelector, InstanceState, SampleInfo, SampleState, Selection, StateMask,
+    ViewState,
 };
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, Random, ReaderHandle, Received, Sample, Take, Then, Topic,
@@ -154,7 +155,7 @@ fn ranks_count_what_follows_and_the_lives_in_between() {
     assert_eq!(all[..5], of_7);
     assert_eq!(all[5..], [[1, 0, 0], [0, 0, 0]]);
     let first_two = Selection {
-        which: Which::Instance(key(7)),
+        which: InstanceSelector::Instance(key(7)),
         max_samples: 3,
         ..Selection::default()
     };
@@ -167,7 +168,7 @@ fn samples_are_asked_for_by_state_by_value_by_instance_and_by_number() {
     let mut looked = looked();
     looked.write((1..=6).map(|value| Sample::keyed(value as u32 % 2, value)));
     let of_one = Selection {
-        which: Which::Instance(key(1)),
+        which: InstanceSelector::Instance(key(1)),
         ..Selection::default()
     };
     assert_eq!(looked.values(&of_one, Then::Leave), [1, 3, 5]);
@@ -191,7 +192,7 @@ fn samples_are_asked_for_by_state_by_value_by_instance_and_by_number() {
     assert_eq!(looked.values(&large, Then::Take), [4, 6, 5]);
     assert!(looked.values(&large, Then::Take).is_empty());
     let unknown = Selection {
-        which: Which::Instance(key(9)),
+        which: InstanceSelector::Instance(key(9)),
         ..Selection::default()
     };
     assert!(looked.values(&unknown, Then::Take).is_empty());
@@ -210,7 +211,7 @@ fn the_next_instance_is_the_one_with_the_next_key_that_has_such_samples() {
     let mut looked = looked();
     looked.write([5, 2, 9, 2, 7].map(|number| Sample::keyed(number, number.into())));
     let after = |previous: Option<u32>, mask| Selection {
-        which: Which::After(previous.map(key)),
+        which: InstanceSelector::After(previous.map(key)),
         mask,
         ..Selection::default()
     };
@@ -244,7 +245,7 @@ fn taking_from_the_middle_gives_its_room_back() {
         reader,
     };
     let of_one = Selection {
-        which: Which::Instance(key(1)),
+        which: InstanceSelector::Instance(key(1)),
         ..Selection::default()
     };
     assert_eq!(looked.values(&of_one, Then::Take), [1, 3]);

@@ -120,7 +120,7 @@ impl StaticParticipant {
 
     /// GUID prefix while its start is unknown.
     #[must_use]
-    pub fn prefix_of_none(&self) -> GuidPrefix {
+    pub fn prefix_before_start(&self) -> GuidPrefix {
         prefix_of(&self.name, NOT_HEARD)
     }
 

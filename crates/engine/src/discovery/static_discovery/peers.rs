@@ -1,8 +1,8 @@
 //! Described peers: entered from the description, identified by their first datagram, removed when gone or restarted,
 //! and entered again.
 //!
-//! Messages that impersonate a described participant (spoofing) are rejected. No valid sender has a prefix without a start. A
-//! participant that announces nothing sends no SPDP. Only the described source address is trusted.
+//! Messages that impersonate a described participant (spoofing) are rejected. No valid sender has a prefix without a
+//! start. A participant that announces nothing sends no SPDP. Only the described source address is trusted.
 
 use core::time::Duration;
 
@@ -17,16 +17,16 @@ use isolane_wire::{
 use crate::{
     discovery::{
         DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated,
-        announcement_store::Written,
+        announcement_store::SerializedAnnouncement,
         static_discovery::{
             Announces, NOT_HEARD, Named, Start, StaticError, StaticParticipant, StaticPeerState,
             digest_of, kind_of, split, start_of,
         },
     },
-    limits::{MAX_STATIC_PEERS, RETIRED_STARTS, START_MEMORY, START_PAUSE},
+    limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
     participant::Engine,
     slab::Full,
-    timers::Subject,
+    timers::TimerOwner,
 };
 
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub(crate) struct StaticPeer {
     named: Named,
     /// Start that is in the tables, or was last; [`NOT_HEARD`] before any datagram has arrived.
     pub(super) start: Start,
-    /// Former starts and when they ended. Late datagrams of these are ignored for `START_MEMORY`.
-    retired: [(Start, Instant); RETIRED_STARTS],
+    /// Former starts and when they ended. Late datagrams of these are ignored for `INCARNATION_MEMORY`.
+    retired: [(Start, Instant); PREVIOUS_INCARNATIONS],
     next_retired: usize,
     /// Start that has sent a farewell, which only an announcement revokes.
     pub(super) left: Option<Start>,
@@ -61,7 +61,7 @@ impl StaticPeer {
     fn is_over(&self, now: Instant, start: Start, announces: bool) -> bool {
         let is_retired = || {
             let mut retired = self.retired.iter();
-            retired.any(|&(over, since)| over == start && now < since + START_MEMORY)
+            retired.any(|&(over, since)| over == start && now < since + INCARNATION_MEMORY)
         };
         start == NOT_HEARD || !announces && (self.left == Some(start) || is_retired())
     }
@@ -100,7 +100,7 @@ impl Engine {
             described,
             named,
             start: NOT_HEARD,
-            retired: [(NOT_HEARD, now); RETIRED_STARTS],
+            retired: [(NOT_HEARD, now); PREVIOUS_INCARNATIONS],
             next_retired: 0,
             left: None,
             place: None,
@@ -139,7 +139,7 @@ impl Engine {
     /// Processes a datagram of a participant that is in no table. Returns true if a described peer has now got that
     /// prefix.
     #[cold]
-    pub(crate) fn meet_static(
+    pub(crate) fn match_static_peer(
         &mut self,
         now: Instant,
         prefix: GuidPrefix,
@@ -187,13 +187,13 @@ impl Engine {
                 true
             }
             place => {
-                let is_too_soon = now < peer.changed + START_PAUSE;
+                let is_too_soon = now < peer.changed + MIN_RESTART_INTERVAL;
                 if peer.heard.is_none() && !is_too_soon {
                     peer.heard = Some(start);
                     if let Some(index) = place {
                         self.remove_participant(index);
                     }
-                    self.file_discovery();
+                    self.schedule_discovery();
                 }
                 false
             }
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// Returns whether a participant is not described, and may therefore be entered by its SPDP announcement.
-    pub(in crate::discovery) fn is_stranger(&self, prefix: GuidPrefix) -> bool {
+    pub(in crate::discovery) fn is_undescribed(&self, prefix: GuidPrefix) -> bool {
         self.static_named(prefix).is_none()
     }
 
@@ -272,7 +272,7 @@ impl Engine {
         if peer.start != start {
             if peer.start != NOT_HEARD {
                 peer.retired[peer.next_retired] = (peer.start, now);
-                peer.next_retired = (peer.next_retired + 1) % RETIRED_STARTS;
+                peer.next_retired = (peer.next_retired + 1) % PREVIOUS_INCARNATIONS;
                 peer.restarts += 1;
             }
             peer.start = start;
@@ -296,7 +296,7 @@ impl Engine {
         // The description, not an announcement, supplies the address.
         participant.validated = Validated::described(peer.described.address);
         participant.is_assumed_alive = is_assumed_alive;
-        participant.awaits_first_word = true;
+        participant.awaits_announcement = true;
         let Ok(index) = self.participants.insert(participant) else {
             self.counters.participants_refused += 1;
             return;
@@ -305,7 +305,7 @@ impl Engine {
         self.enter_participant(prefix, index);
         if !is_assumed_alive {
             self.timers
-                .arm(Subject::lease(index, &self.config.limits), now + lease);
+                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
         }
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
     }
@@ -322,7 +322,7 @@ impl Engine {
         if self.is_ignored_endpoint(&data) {
             return;
         }
-        let written = Written::of(&data, None);
+        let written = SerializedAnnouncement::of(&data, None);
         match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
             Ok(index) => {
                 if let Some(endpoint) = self.endpoints.get_mut(index) {
@@ -393,7 +393,7 @@ impl Engine {
     /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
     /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
     #[inline]
-    pub(crate) fn is_nobodys(&mut self, prefix: GuidPrefix) -> bool {
+    pub(crate) fn is_unknown_prefix(&mut self, prefix: GuidPrefix) -> bool {
         split(prefix).1 == NOT_HEARD && self.is_described_name(prefix)
     }
 

@@ -20,7 +20,7 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::{Access, Progress, Turn},
+    coherent_access::{Access, Admission, Progress},
     reader::cache::{Cache, Refused, SampleInfo, Slot},
     writer::history::Keep,
 };
@@ -543,11 +543,11 @@ impl Cache {
     #[inline]
     pub(crate) fn take_turn(
         &mut self,
-        turn: Turn,
+        turn: Admission,
         proxy: u16,
         sequence: SequenceNumber,
     ) -> Result<(), Refused> {
-        if turn == Turn::Hold {
+        if turn == Admission::Hold {
             self.hold_in_set(proxy);
             return Ok(());
         }

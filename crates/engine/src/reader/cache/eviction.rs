@@ -2,8 +2,9 @@
 //!
 //! # Held-back samples
 //!
-//! TIME_BASED_FILTER and OWNERSHIP withhold samples from the user. Held-back samples are received and acknowledged, but not available yet. They use reserved slots, at most one an
-//! instance, and take no room from available or waiting samples.
+//! TIME_BASED_FILTER and OWNERSHIP withhold samples from the user. Held-back samples are received and acknowledged, but
+//! not available yet. They use reserved slots, at most one an instance, and take no room from available or waiting
+//! samples.
 //!
 //! # Ends of instances
 //!
@@ -12,7 +13,7 @@
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 
 use crate::{
-    limits::ENDS_BESIDE,
+    limits::EXTRA_INSTANCE_ENDS,
     reader::{
         cache::{Cache, Refused, SampleInfo},
         instance::InstanceState,
@@ -71,7 +72,7 @@ impl Cache {
             return Ok(false);
         }
         let is_full = self.available.len() >= self.available_room;
-        let beside = if is_full { 0 } else { ENDS_BESIDE };
+        let beside = if is_full { 0 } else { EXTRA_INSTANCE_ENDS };
         if self.replaced_by_one(key, beside) == 0 {
             self.find_room(proxy)?;
             return Ok(true);

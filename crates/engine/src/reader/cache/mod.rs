@@ -32,11 +32,11 @@ use crate::{
         read_take::{SampleState, ViewState},
     },
     sample_memory::{SampleMemory, Sizes},
-    slab::Links,
+    slab::SlotLinks,
     writer::history::{ChangeKind, Keep},
 };
 
-pub use self::selection::{Query, Selection, Which};
+pub use self::selection::{InstanceSelector, Query, Selection};
 
 pub(crate) use self::coherent_sets::Place;
 
@@ -115,7 +115,7 @@ pub(crate) struct Cache {
     /// Selections keep the order of arrival across instances.
     is_ordered: bool,
     pub(crate) instances: Instances,
-    links: Links,
+    links: SlotLinks,
     /// Slots of the current selection.
     selected: Vec<u16>,
     /// Available samples that are not synthetic.
@@ -167,7 +167,7 @@ impl Cache {
             is_shared: false,
             is_ordered: false,
             instances: Instances::new(slots.saturating_add(1), seed),
-            links: Links::new(slots),
+            links: SlotLinks::new(slots),
             selected: Vec::with_capacity(usize::from(slots)),
             counted: 0,
             evicted: 0,

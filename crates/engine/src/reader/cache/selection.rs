@@ -21,7 +21,7 @@ pub type Query<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 /// Instances whose samples are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Which {
+pub enum InstanceSelector {
     /// All instances.
     #[default]
     Any,
@@ -35,7 +35,7 @@ pub enum Which {
 #[derive(Clone, Copy)]
 pub struct Selection<'a> {
     /// Instances to select from.
-    pub which: Which,
+    pub which: InstanceSelector,
     /// States to select.
     pub mask: StateMask,
     /// Query on values. Samples without a value do not match a query.
@@ -48,7 +48,7 @@ impl Default for Selection<'_> {
     /// Selects all samples.
     fn default() -> Self {
         Self {
-            which: Which::Any,
+            which: InstanceSelector::Any,
             mask: StateMask::empty(),
             query: None,
             max_samples: usize::MAX,
@@ -61,9 +61,9 @@ impl Cache {
     pub(crate) fn select(&mut self, selection: &Selection<'_>) -> usize {
         self.selected.clear();
         let instance = match selection.which {
-            Which::Any => None,
-            Which::Instance(key) => Some(self.instances.known(key)),
-            Which::After(previous) => Some(self.next_instance(previous, selection)),
+            InstanceSelector::Any => None,
+            InstanceSelector::Instance(key) => Some(self.instances.known(key)),
+            InstanceSelector::After(previous) => Some(self.next_instance(previous, selection)),
         };
         match instance {
             None => self.select_any(selection),
@@ -77,15 +77,15 @@ impl Cache {
     /// Returns whether any sample matches.
     pub(crate) fn has_any(&self, selection: &Selection<'_>) -> bool {
         match selection.which {
-            Which::Any => {
+            InstanceSelector::Any => {
                 let mut available = self.available.iter();
                 available.any(|&slot| self.is_asked_for(slot, selection))
             }
-            Which::Instance(key) => {
+            InstanceSelector::Instance(key) => {
                 let instance = self.instances.known(key);
                 instance.is_some_and(|instance| self.has_any_of(instance, selection))
             }
-            Which::After(previous) => self.next_instance(previous, selection).is_some(),
+            InstanceSelector::After(previous) => self.next_instance(previous, selection).is_some(),
         }
     }
 

@@ -5,11 +5,12 @@
 //!
 //! # Instances without samples
 //!
-//! They are replaced first when the table is full. An instance is listed when its last sample is removed, as ended or as alive. The lists are examined only when a
-//! place is needed. An entry whose instance has samples again is skipped, and listed again when these are gone. An
-//! instance that had samples meanwhile and has none now keeps its place, so the order is that of first becoming empty.
-//! Listing costs nothing while instances fit the table, and each skipped entry is paid for by the removed sample. An
-//! instance is in each list at most once; the lists are allocated on creation.
+//! They are replaced first when the table is full. An instance is listed when its last sample is removed, as ended or
+//! as alive. The lists are examined only when a place is needed. An entry whose instance has samples again is skipped,
+//! and listed again when these are gone. An instance that had samples meanwhile and has none now keeps its place, so
+//! the order is that of first becoming empty. Listing costs nothing while instances fit the table, and each skipped
+//! entry is paid for by the removed sample. An instance is in each list at most once; the lists are allocated on
+//! creation.
 
 mod generations;
 
@@ -22,7 +23,7 @@ use crate::{
     hash::{Index, index},
     limits::INSTANCE_WRITERS,
     reader::instance::generations::Life,
-    slab::{Chain, Links},
+    slab::{Chain, SlotLinks},
     timed_qos::Purges,
     writer::history::ChangeKind,
 };
@@ -98,7 +99,7 @@ impl Instances {
     }
 
     #[inline]
-    pub(crate) fn remove_sample(&mut self, links: &mut Links, index: u16, slot: u16) {
+    pub(crate) fn remove_sample(&mut self, links: &mut SlotLinks, index: u16, slot: u16) {
         let instance = &mut self.records[usize::from(index)];
         links.remove(&mut instance.chain, slot);
         if instance.chain.count() == 0 {
@@ -321,8 +322,8 @@ mod tests {
     }
 
     /// Creates a table of three instances, each with a slot of the same number.
-    fn three() -> (Instances, Links) {
-        let (mut instances, mut links) = (Instances::new(3, 1), Links::new(8));
+    fn three() -> (Instances, SlotLinks) {
+        let (mut instances, mut links) = (Instances::new(3, 1), SlotLinks::new(8));
         for number in 0..3 {
             let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
             links.push(instances.chain_mut(index), number);
@@ -330,7 +331,7 @@ mod tests {
         (instances, links)
     }
 
-    fn add(instances: &mut Instances, links: &mut Links, number: u16) {
+    fn add(instances: &mut Instances, links: &mut SlotLinks, number: u16) {
         let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
         links.push(instances.chain_mut(index), number);
     }

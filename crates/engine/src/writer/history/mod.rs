@@ -24,12 +24,13 @@
 //!
 //! # Durability
 //!
-//! A writer keeps history for late joiners (DDS 1.4 §2.2.3.4, §2.2.3.5). TRANSIENT and PERSISTENT require a service that keeps samples beyond the life of their writer. There is none: the
-//! writer offers the requested kind and serves its history itself while it lives. It also keeps what DURABILITY_SERVICE
-//! asks the service to keep: a KEEP_LAST writer keeps the greater of the two depths. A KEEP_ALL service becomes a
-//! depth, that of its resource limits, because a write to a KEEP_LAST writer must never be refused for lack of room.
-//! For the same reason RESOURCE_LIMITS of the writer bound the instances. `service_cleanup_delay` has no effect: ended
-//! instances are kept as by a TRANSIENT_LOCAL writer.
+//! A writer keeps history for late joiners (DDS 1.4 §2.2.3.4, §2.2.3.5). TRANSIENT and PERSISTENT require a service
+//! that keeps samples beyond the life of their writer. There is none: the writer offers the requested kind and serves
+//! its history itself while it lives. It also keeps what DURABILITY_SERVICE asks the service to keep: a KEEP_LAST
+//! writer keeps the greater of the two depths. A KEEP_ALL service becomes a depth, that of its resource limits, because
+//! a write to a KEEP_LAST writer must never be refused for lack of room. For the same reason RESOURCE_LIMITS of the
+//! writer bound the instances. `service_cleanup_delay` has no effect: ended instances are kept as by a TRANSIENT_LOCAL
+//! writer.
 
 mod set_ends;
 
@@ -45,9 +46,9 @@ use isolane_wire::{
 
 use crate::{
     hash::{Index, index},
-    limits::{DEFAULT_SAMPLES, ENDS_BESIDE},
+    limits::{DEFAULT_SAMPLES, EXTRA_INSTANCE_ENDS},
     sample_memory::{SampleMemory, Sizes},
-    slab::{Chain, Links},
+    slab::{Chain, SlotLinks},
     writer::history::set_ends::SetEnds,
 };
 
@@ -179,7 +180,7 @@ pub(crate) struct History {
     /// (sequence, slot), ascending, without ends of coherent sets.
     order: VecDeque<(SequenceNumber, u16)>,
     instances: Index<KeyHash, Chain>,
-    links: Links,
+    links: SlotLinks,
     reserved: Option<u16>,
     /// Maximum number of changes, without additional ends.
     room: usize,
@@ -223,7 +224,7 @@ impl History {
             changes: vec![Change::EMPTY; usize::from(slots)],
             order: VecDeque::with_capacity(usize::from(slots)),
             instances: index(usize::from(slots), seed),
-            links: Links::new(slots),
+            links: SlotLinks::new(slots),
             reserved: None,
             room: usize::from(room),
             ends_room: usize::from(ends),
@@ -380,7 +381,7 @@ impl History {
     #[cold]
     fn replace_by_end(&mut self, instance: &Chain, depth: u16, kind: ChangeKind) {
         let has_room = self.ends < self.ends_room;
-        if has_room && instance.count() - depth < ENDS_BESIDE {
+        if has_room && instance.count() - depth < EXTRA_INSTANCE_ENDS {
             self.ends += 1;
             return;
         }

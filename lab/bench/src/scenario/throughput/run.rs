@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use isolane_engine::limits::{BATCH_BYTES, WHOLE_BYTES};
+use isolane_engine::limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, ReaderReport, Reliability, TOPIC, WriterReport};
@@ -171,7 +171,7 @@ impl Config {
     fn samples_a_datagram(&self) -> Option<u64> {
         let sample_bytes = RttMessage::max_bytes(self.payload_bytes);
         match () {
-            () if sample_bytes > WHOLE_BYTES => Some(1),
+            () if sample_bytes > MAX_DATA_PAYLOAD_BYTES => Some(1),
             () if self.latency_budget_us > 0 => Some((BATCH_BYTES / sample_bytes).max(1) as u64),
             () => None,
         }

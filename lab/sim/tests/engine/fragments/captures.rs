@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use isolane_engine::{
     DeliveryMode, EndpointConfig, Engine, EngineConfig, MessageReceiver, Network, Priority,
-    ReaderId, limits::WHOLE_BYTES,
+    ReaderId, limits::MAX_DATA_PAYLOAD_BYTES,
 };
 use isolane_wire::{
     cdr::CdrError,
@@ -72,7 +72,7 @@ impl Replay {
             qos,
             max_payload_bytes: 110_000,
             shares_long: false,
-            max_datagram_bytes: WHOLE_BYTES,
+            max_datagram_bytes: MAX_DATA_PAYLOAD_BYTES,
             unicast: LocatorList::from_iter([Locator::udpv4(SUBSCRIBER, 7411)]),
             multicast: LocatorList::new(),
         };
@@ -93,7 +93,7 @@ impl Replay {
         while let Some(priority) =
             Priority::descending().find(|p| self.engine.ready() >> p.get() & 1 == 1)
         {
-            let work = self.engine.next_work(self.now, priority, &mut buffer);
+            let work = self.engine.poll_transmit(self.now, priority, &mut buffer);
             let work = work.expect("what is ready can be done");
             self.sent.push(buffer[..work.bytes].to_vec());
         }

@@ -1,6 +1,6 @@
 //! Everything arrives as it was written, whatever its size and whatever the link does.
 
-use isolane_engine::limits::{FRAGMENT_BYTES, WHOLE_BYTES};
+use isolane_engine::limits::{FRAGMENT_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
 
 use super::{large, padded};
@@ -8,7 +8,7 @@ use crate::support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, taken, two_nodes, 
 
 /// Around every size at which something changes.
 fn sizes() -> Vec<u32> {
-    let (whole, fragment) = (WHOLE_BYTES as u32, u32::from(FRAGMENT_BYTES));
+    let (whole, fragment) = (MAX_DATA_PAYLOAD_BYTES as u32, u32::from(FRAGMENT_BYTES));
     let mut sizes = vec![0, 4, 64, 1_000, 10_000, 65_536, 1 << 20];
     for edge in [whole, 2 * fragment, 256 * fragment, 257 * fragment] {
         // Padding: 20 bytes of a payload are not.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use isolane_engine::Engine;
-use isolane_engine::limits::{ANSWER_FACTOR, MAX_UNANSWERED_HEARTBEATS};
+use isolane_engine::limits::{AMPLIFICATION_FACTOR, MAX_UNANSWERED_HEARTBEATS};
 use isolane_sim::{NodeConfig, Sample, Topic, World, WriterHandle, seeds};
 use isolane_wire::{
     discovery::EndpointData,
@@ -70,7 +70,10 @@ fn until_it_answers_a_peer_is_sent_at_most_three_bytes_for_one() {
         world.run_for(LONG);
         let ratio = ratio(&world, &peer);
         assert!(ratio > 0.5, "it is answered: {ratio}");
-        assert!(ratio <= f64::from(ANSWER_FACTOR), "{ratio} bytes for one");
+        assert!(
+            ratio <= f64::from(AMPLIFICATION_FACTOR),
+            "{ratio} bytes for one"
+        );
         assert_eq!(world.engine(node).remote_participants().count(), 0);
     });
 }
@@ -113,7 +116,7 @@ fn announcements_by_the_clock_to_one_that_is_on_no_list_stop_when_it_is_not_hear
     world.run_for(200 * SECOND);
     assert_eq!(world.bytes_sent_to(peer.node), early);
     assert!(world.engine(node).counters().answers_withheld > withheld);
-    assert!(ratio(&world, &peer) <= f64::from(ANSWER_FACTOR));
+    assert!(ratio(&world, &peer) <= f64::from(AMPLIFICATION_FACTOR));
 }
 
 #[test]
@@ -134,7 +137,10 @@ fn endpoints_without_end_draw_no_more_than_they_cost() {
     }
     world.run_for(60 * SECOND);
     let ratio = ratio(&world, &peer);
-    assert!(ratio <= f64::from(ANSWER_FACTOR), "{ratio} bytes for one");
+    assert!(
+        ratio <= f64::from(AMPLIFICATION_FACTOR),
+        "{ratio} bytes for one"
+    );
     assert!(world.engine(node).counters().answers_withheld > 0);
 }
 

@@ -1,7 +1,7 @@
 //! Addresses and names of others: what a peer can have sent to somebody else, and what it can say of endpoints and
 //! participants that are not its own.
 
-use isolane_engine::limits::{ANSWER_FACTOR, MAX_DESTINATIONS, UNVALIDATED_BYTES_PER_S};
+use isolane_engine::limits::{AMPLIFICATION_FACTOR, MAX_DESTINATIONS, UNVALIDATED_BYTES_PER_S};
 use isolane_sim::{NodeConfig, NodeId, Sample, Take, Topic, World, WriterHandle};
 use isolane_wire::{
     discovery::{EndpointData, LocatorList, ParticipantData},
@@ -48,7 +48,7 @@ fn is_spared(world: &mut World, victim: NodeId, peer: &Peer) {
     world.run_for(60 * SECOND);
     let (drawn, said) = (world.bytes_sent_to(victim), peer.said_bytes.get());
     assert!(
-        drawn <= u64::from(ANSWER_FACTOR) * said,
+        drawn <= u64::from(AMPLIFICATION_FACTOR) * said,
         "{drawn} bytes for {said}"
     );
 }

@@ -101,7 +101,7 @@ impl<'a> Place<'a> {
                 MAX_PAYLOAD_BYTES
             },
             shares_long: false,
-            max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+            max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
             unicast: LocatorList::from_iter([locator([10, 78, 0, 9], 7411)]),
             multicast: LocatorList::new(),
         };
@@ -240,7 +240,7 @@ impl<'a> Place<'a> {
         while self.engine.ready() != 0 {
             for priority in Priority::descending() {
                 if self.engine.ready() >> priority.get() & 1 == 1 {
-                    let work = self.engine.next_work(self.now, priority, &mut buffer);
+                    let work = self.engine.poll_transmit(self.now, priority, &mut buffer);
                     let bytes = work.map_or(0, |work| work.bytes);
                     for answer in self.heard.answers(&buffer[..bytes]) {
                         self.receive(locator([10, 78, 0, 8], 7411), &answer);
