@@ -1,5 +1,5 @@
-//! What the headers of a datagram cost: run under callgrind, once with few and once with many
-//! datagrams; the difference, divided by that of the datagrams, is the cost of one.
+//! Cost of a datagram's headers. Run it under callgrind with few and with many datagrams; the difference in
+//! instructions divided by that in datagrams is the cost of one.
 //!
 //! ```text
 //! valgrind --tool=callgrind header_cost 1000 64
@@ -13,7 +13,7 @@ use isolane_datapath_xdp::egress::{
 use isolane_wire::ethernet::MacAddress;
 use isolane_wire::level::Level;
 
-/// In front of each payload.
+/// Bytes before each payload.
 const HEAD_ROOM: usize = 48;
 
 fn main() {

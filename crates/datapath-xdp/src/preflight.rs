@@ -1,61 +1,61 @@
-//! What has to be there before a lane can be, looked at without changing anything.
+//! Preflight checks for lanes, without side effects.
 //!
-//! [`facts`] reads what matters of kernel, rights and interface; [`examine`] turns it into
-//! checks: what is so, what it costs, what to do. Opening a lane finds out the same, one obstacle
-//! at a time; this names all at once, and is what `isolane doctor` shows.
+//! [`facts`] reads the relevant state of kernel, rights and interface; [`examine`] turns it into checks with finding,
+//! cost and remedy. Opening a lane meets the same obstacles one at a time; the checks report all at once. `isolane
+//! doctor` shows them.
 
 use isolane_hostnet::xdp_facts::{Device, Sockets, XdpFacts};
 
 use crate::classifier::Foreign;
 use crate::limits::{LANE_MTU_BYTES, MAX_QUEUES};
 
-/// The first kernel whose AF_XDP, links and verifier the lanes build on.
+/// First kernel release with the AF_XDP, BPF link and verifier features that lanes require.
 const FIRST_KERNEL: (u32, u32) = (5, 9);
 
-/// What lanes are wanted.
+/// Requested lanes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The device's queues that lanes are to be on.
+    /// Device queues for the lanes.
     pub queues: Vec<u32>,
-    /// Whether the device has to read and write frames itself.
+    /// Whether zero copy is required.
     pub zero_copy: bool,
-    /// Bytes of memory that will be registered with the device.
+    /// Bytes of memory to register with the device.
     pub memory_bytes: u64,
-    /// Whether frames are told apart by VLAN tags.
+    /// Whether flows use VLAN tags.
     pub vlan: bool,
 }
 
-/// What a check looked at. Names are for programs: they keep their meaning.
+/// Subject of a check. Its name is a stable identifier for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// The kernel's release.
+    /// Kernel release.
     Kernel,
     /// Capabilities for loading and attaching the classifier.
     Capabilities,
-    /// Sockets of the family AF_XDP.
+    /// AF_XDP sockets.
     Sockets,
-    /// Memory that may be registered.
+    /// Limit of registered memory.
     Memory,
-    /// What an administrator has locked.
+    /// Kernel lockdown mode.
     Lockdown,
-    /// The interface is there and works.
+    /// Existence and state of the interface.
     Interface,
-    /// Its largest packet.
+    /// MTU of the interface.
     Mtu,
-    /// Its driver and native XDP.
+    /// Driver and its native XDP.
     Driver,
-    /// Another program on the hook.
+    /// Another program on the XDP hook.
     Program,
-    /// The queues that were asked for.
+    /// Requested queues.
     Queues,
     /// Zero copy.
     ZeroCopy,
-    /// Tags that the device takes off.
+    /// VLAN tag offload of received frames.
     VlanTags,
 }
 
 impl Subject {
-    /// A name.
+    /// Stable name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,33 +75,33 @@ impl Subject {
     }
 }
 
-/// How a check came out.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// As it should be.
+    /// Nothing to do.
     Fine,
-    /// Lanes work, and something is worse than it could be.
+    /// Lanes work with a disadvantage.
     Degraded,
     /// Lanes do not work.
     Impossible,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// Subject.
     pub subject: Subject,
-    /// How it came out.
+    /// Outcome.
     pub outcome: Outcome,
-    /// What is so.
+    /// Finding.
     pub what: String,
-    /// What it costs; empty if nothing.
+    /// Cost of the finding; empty if none.
     pub cost: String,
-    /// What to do; empty if nothing has to be done.
+    /// Remedy; empty if none is needed.
     pub remedy: String,
 }
 
-/// The checks so far.
+/// Collected results.
 struct Checks(Vec<Check>);
 
 impl Checks {
@@ -142,7 +142,7 @@ impl Checks {
     }
 }
 
-/// Looks at an interface of the calling thread's network namespace, and at the machine it is in.
+/// Checks an interface of the calling thread's network namespace, and its host.
 #[must_use]
 pub fn look(interface: &str, wanted: &Wanted) -> Vec<Check> {
     examine(&facts(interface), wanted)
@@ -159,7 +159,7 @@ pub fn facts(interface: &str) -> XdpFacts {
     facts
 }
 
-/// What stands in the way of lanes on this ground, or beside it; a pure function.
+/// Checks the facts against the requested lanes. Pure function.
 #[must_use]
 pub fn examine(ground: &XdpFacts, wanted: &Wanted) -> Vec<Check> {
     let mut checks = Checks(Vec::new());

@@ -7,7 +7,7 @@ use isolane_datapath::{Interfaces, Udp, UdpConfig};
 
 use crate::conformance::{Fixture, Options};
 
-/// A domain that no program on this host uses by default.
+/// Domain id not used by default by programs on this host.
 const DOMAIN: u32 = 97;
 
 /// Participants of one memory network. The first one's options set the queue size of all.
@@ -19,7 +19,7 @@ pub struct MemoryNetwork {
 impl Fixture for MemoryNetwork {
     type Datapath = Memory;
 
-    /// A datagram has arrived when sending returns.
+    /// Zero: a datagram has arrived when sending returns.
     const PATIENCE: Duration = Duration::ZERO;
 
     fn new() -> MemoryNetwork {

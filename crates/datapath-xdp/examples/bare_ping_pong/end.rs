@@ -1,4 +1,4 @@
-//! One end: a queue, its memory, and a lane's two sockets.
+//! End of the ping-pong: a queue, its UMEM, and a lane's two sockets.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,15 +10,15 @@ use isolane_datapath_xdp::socket::{
 
 use crate::bpf::{ETHER_TYPE, Redirect};
 
-/// Chunks of an end: one is on its way at a time, and a host that is held up may find a few more.
+/// Chunks of an end. One frame is in flight at a time; a delayed host may find a few more.
 const CHUNKS: u32 = 64;
-/// Of these, chunks that wait to be filled.
+/// Chunks kept in the fill ring.
 const FILLED: usize = 32;
 /// Entries of each ring: all chunks.
 const ENTRIES: u32 = 64;
-/// Where the number of a round stands: behind the addresses, the ethertype and the lane.
+/// Offset of the round number: after the addresses, the EtherType and the lane.
 const NUMBER_AT: usize = 15;
-/// Ethernet, IPv4 and UDP headers, which a datagram of the same payload has.
+/// Ethernet, IPv4 and UDP header bytes, as in a datagram with the same payload.
 pub(crate) const HEADERS: usize = 42;
 
 /// Receives and sends frames, one at a time.
@@ -33,13 +33,13 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Opens it on queue 0 of the device of that index, in the calling thread's network namespace.
+    /// Opens an end on queue 0 of the device, in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32, payload_bytes: usize) -> Result<End, OpenError> {
         let system = |action| move |source| OpenError::System { action, source };
         let redirect = Redirect::attach(interface_index)
             .map_err(system("attach a program to the driver's hook"))?;
-        // SAFETY: a chunk whose address is in a ring waits in `held`: see `send`, `resend` and
-        // `take_back`, which put addresses in, and `take` and `take_back`, which take them out.
+        // SAFETY: a chunk whose address is in a ring is kept in `held`: see `send`, `resend` and `take_back`, which put
+        // addresses in, and `take` and `take_back`, which take them out.
         let (umem, free) = unsafe { Umem::fresh(CHUNKS, ChunkBytes::TwoKib) }
             .map_err(|error| system("take memory for frames")(io::Error::other(error)))?;
         let queue = Queue::open(
@@ -74,13 +74,13 @@ impl End {
         Ok(end)
     }
 
-    /// Has [`ReceiveSocket::poll_device`] do the receive work.
+    /// Makes [`ReceiveSocket::poll_device`] do the device's receive processing.
     pub(crate) fn poll_busily(&self, busy_poll: BusyPoll) -> Result<(), OpenError> {
         self.receive.set_busy_poll(busy_poll)?;
         self.transmit.set_busy_poll(busy_poll)
     }
 
-    /// Sends the frame of a round. False if the kernel did not take it.
+    /// Sends the frame of a round; false if the kernel did not take it.
     pub(crate) fn send(&mut self, number: u32) -> bool {
         self.take_back();
         let Some(mut chunk) = self.free.pop() else {
@@ -93,7 +93,7 @@ impl End {
         self.give(chunk, address, length as u32)
     }
 
-    /// Takes the frame of a round that has arrived, and gives its chunk to be filled again.
+    /// Takes a received frame, returns its chunk to the fill ring, and returns its round number.
     pub(crate) fn take(&mut self) -> Option<u32> {
         let (chunk, at, _) = self.pop()?;
         let number = chunk.get(at + NUMBER_AT..at + NUMBER_AT + 4);
@@ -103,7 +103,7 @@ impl End {
         number.map(u32::from_le_bytes)
     }
 
-    /// Sends a frame that has arrived back, in the chunk that it is in. `None` if there is none.
+    /// Sends a received frame back in its chunk. `None` if there is none.
     pub(crate) fn resend(&mut self) -> Option<bool> {
         let (chunk, at, length) = self.pop()?;
         let address = chunk.address() + at as u64;
@@ -113,7 +113,7 @@ impl End {
         Some(is_sent)
     }
 
-    /// A frame that has arrived: its chunk, where it begins there, and how long it is.
+    /// Pops a received frame: its chunk, its offset there, and its length.
     fn pop(&mut self) -> Option<(Chunk, usize, u32)> {
         let mut one = [Descriptor::default()];
         if self.receive.ring.pop(&mut one) == 0 {
@@ -141,7 +141,7 @@ impl End {
         kicked.left == 0 && kicked.refused == 0
     }
 
-    /// Takes chunks back that have been sent.
+    /// Takes back the chunks of sent frames.
     fn take_back(&mut self) {
         let mut addresses = [0; 8];
         let count = self.queue.completion.pop(&mut addresses);
@@ -150,7 +150,7 @@ impl End {
         }
     }
 
-    /// Gives chunks to be filled, up to their share.
+    /// Gives chunks to the fill ring, up to [`FILLED`].
     fn fill(&mut self) {
         while self.held.count(Side::Receive) < FILLED {
             let Some(chunk) = self.free.pop() else {

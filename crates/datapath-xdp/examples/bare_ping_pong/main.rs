@@ -1,26 +1,23 @@
-//! The least that a round trip over AF_XDP takes: two ends in network namespaces of their own, joined
-//! by a veth pair, and nothing between the sockets and this program. What a DDS on the same sockets
-//! takes is compared with it.
+//! Lower bound of an AF_XDP round trip: two ends in separate network namespaces, joined by a veth pair, with nothing
+//! between the sockets and this program. Baseline for a DDS on the same sockets.
 //!
 //! ```text
 //! bare_ping_pong [--waiting sleep|spin|busy-poll] [--rounds N] [--payload BYTES] [--cores A,B]
 //!                [--one-thread] [--json]
 //! ```
 //!
-//! `--payload` is that of a UDP datagram whose frame would be as long. A tenth of the rounds goes before
-//! those that count. Needs CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; sends nothing outside
-//! of the namespaces it makes.
+//! `--payload` is the payload of a UDP datagram with a frame of the same length. Warm-up takes a tenth of the rounds in
+//! addition. Needs CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; sends nothing outside its namespaces.
 //!
-//! Instructions of a round trip, both ends together, with `--one-thread`, where nobody waits (a waiting
-//! thread spins for as long as the other takes):
+//! Instructions of a round trip, both ends together. `--one-thread` avoids waiting threads, which would spin:
 //!
 //! ```text
 //! valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*in_turn*' \
 //!     bare_ping_pong --one-thread --rounds 2000
 //! ```
 //!
-//! What is collected, divided by 2,200, is one round's: there are a tenth more rounds than those that
-//! count. No counter of the processor is needed, which virtual machines often do not have.
+//! Divide the collected instructions by 2,200, which includes the warm-up rounds. Works without hardware counters, which
+//! virtual machines often lack.
 
 #[path = "../../tests/bpf/mod.rs"]
 mod bpf;
@@ -40,12 +37,12 @@ use crate::end::{End, HEADERS};
 use crate::hosts::{End as Side, Pair};
 use crate::rounds::{Times, Waiting};
 
-/// Ten minutes of the slowest rounds.
+/// Limit of rounds: ten minutes of the slowest ones.
 const MAX_ROUNDS: u32 = 10_000_000;
-/// A frame of an MTU of 1,500, without its headers.
+/// Payload of the longest frame at an MTU of 1,500.
 const MAX_PAYLOAD_BYTES: usize = 1_514 - HEADERS;
 
-/// What is measured.
+/// Command-line options.
 struct Options {
     waiting: Waiting,
     rounds: u32,
@@ -102,7 +99,7 @@ fn cores(word: &str) -> Result<[usize; 2], String> {
     pair.ok_or(format!("{word} is not two cores, as in 0,1"))
 }
 
-/// Keeps the calling thread on a core, if the machine has it.
+/// Pins the calling thread to a core, if the machine has it.
 fn pin(core: usize) {
     let mut cores = CpuSet::new();
     cores.set(core);
@@ -193,7 +190,7 @@ fn main() -> ExitCode {
     match measure(&options, &pair) {
         Ok(mut times) => {
             print(&options, &mut times);
-            // Nothing came back at all: that is no measurement.
+            // Without a single answer there is no measurement.
             ExitCode::from(u8::from(times.is_empty()))
         }
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Rounds, and how an end waits for its turn.
+//! Rounds of the ping-pong, and the wait modes of an end.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,24 +8,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::end::End;
 
-/// A round that has not come back by then is lost.
+/// Time after which a round counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(500);
-/// How often a spinning thread looks at the clock, in looks at the ring.
+/// Polls of the ring between two reads of the clock.
 const LOOKS_A_CLOCK: u32 = 1_024;
-/// How long a sleeping end that is to stop goes on at most.
+/// Longest sleep of an end before it checks for the stop flag.
 const SLEEP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// What an end does until a frame arrives.
+/// Wait mode of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// Sleeps in poll(2).
     Sleep,
-    /// Looks at the ring.
+    /// Polls the ring.
     Spin,
-    /// Does the device's receive work itself.
+    /// Polls the ring and drives the device's receive processing.
     BusyPoll,
 }
 
@@ -38,7 +38,7 @@ impl Waiting {
         }
     }
 
-    /// Waits until `attempt` gives something, `stop` is set or a round would be lost.
+    /// Waits until `attempt` returns a value, `stop` is set, or the round counts as lost.
     fn until<T>(
         self,
         end: &mut End,
@@ -54,13 +54,13 @@ impl Waiting {
                 match self {
                     Waiting::Sleep => {
                         let mut source = [PollFd::new(&end.receive, PollFlags::IN)];
-                        // Interrupted or too late: the next attempt shows it.
+                        // Interrupted or timed out: the next attempt shows it.
                         if !matches!(poll(&mut source, Some(&SLEEP)), Ok(1..)) {
                             break;
                         }
                     }
                     Waiting::Spin => spin_loop(),
-                    // An interface that is gone ends the round by its time.
+                    // If the interface is gone, the round times out.
                     Waiting::BusyPoll => drop(end.receive.poll_device()),
                 }
             }
@@ -72,10 +72,10 @@ impl Waiting {
     }
 }
 
-/// Round-trip times in nanoseconds, in the order of rounds; fewer than rounds if some were lost.
+/// Round-trip times in nanoseconds, in the order of rounds, without lost ones.
 pub(crate) type Times = Vec<u64>;
 
-/// Sends a frame, waits for it to come back, and so on.
+/// Sends frames, each after the previous one came back or was lost.
 pub(crate) fn ping(end: &mut End, rounds: u32, waiting: Waiting) -> Times {
     let never = AtomicBool::new(false);
     let mut times = Times::with_capacity(rounds as usize);
@@ -84,7 +84,7 @@ pub(crate) fn ping(end: &mut End, rounds: u32, waiting: Waiting) -> Times {
         if !end.send(round) {
             continue;
         }
-        // What was lost before may come late: it is no answer to this one.
+        // A late frame of an earlier round is not the answer.
         let answer = |end: &mut End| end.take().filter(|&number| number == round);
         if waiting.until(end, &never, answer).is_some() {
             times.push(begin.elapsed().as_nanos() as u64);
@@ -93,14 +93,14 @@ pub(crate) fn ping(end: &mut End, rounds: u32, waiting: Waiting) -> Times {
     times
 }
 
-/// Sends back what arrives, until it is stopped.
+/// Sends received frames back until `stop` is set.
 pub(crate) fn pong(end: &mut End, waiting: Waiting, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         waiting.until(end, stop, End::resend);
     }
 }
 
-/// Both ends in turn on this thread: nobody waits, so that what a round takes can be counted.
+/// Runs both ends in turn on this thread. Neither waits, so the instructions of a round can be counted.
 #[inline(never)]
 pub(crate) fn in_turn(here: &mut End, there: &mut End, rounds: u32) -> Times {
     let never = AtomicBool::new(false);

@@ -1,5 +1,4 @@
-//! What the example asks of the kernel that no library it uses offers: two programs of a few
-//! instructions, live frames, and what the interfaces of its namespace have counted.
+//! Kernel interfaces without a library: two small XDP programs, live frames, and interface statistics.
 
 use std::fs;
 use std::io;
@@ -16,10 +15,10 @@ const BPF_XDP: u32 = 37;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 
-/// Frames that are made at once; the most the kernel does between two looks at its other duties.
+/// Frames made at once: the kernel's maximum between two reschedules.
 const BATCH: u32 = 64;
 
-/// A program, or its link.
+/// Program, or its link.
 pub(crate) struct Program(OwnedFd);
 
 #[repr(C)]
@@ -69,11 +68,11 @@ fn bpf<T>(command: libc::c_long, argument: &mut T) -> io::Result<libc::c_int> {
     Ok(result as libc::c_int)
 }
 
-/// An instruction: operation, registers, offset, immediate value.
+/// Instruction: operation, registers and immediate value; the offset is 0.
 const fn instruction(operation: u8, registers: u8, immediate: u32) -> u64 {
     operation as u64 | (registers as u64) << 8 | (immediate as u64) << 32
 }
-/// To a register, the number.
+/// Loads a number into a register.
 const fn load(register: u8, number: u32) -> u64 {
     instruction(0xb7, register, number)
 }
@@ -83,12 +82,12 @@ const XDP_DROP: u32 = 1;
 const REDIRECT: u64 = instruction(0x85, 0, 23);
 
 impl Program {
-    /// Drops each frame by its first instruction.
+    /// Program that drops each frame by its first instruction.
     pub(crate) fn that_drops() -> io::Result<Program> {
         Program::load(&[load(0, XDP_DROP), EXIT])
     }
 
-    /// Sends each frame on an interface.
+    /// Program that redirects each frame to an interface.
     pub(crate) fn that_sends(interface_index: u32) -> io::Result<Program> {
         Program::load(&[load(1, interface_index), load(2, 0), REDIRECT, EXIT])
     }
@@ -103,20 +102,20 @@ impl Program {
             ..Load::default()
         };
         let descriptor = bpf(BPF_PROG_LOAD, &mut argument)?;
-        // SAFETY: just made, and nobody else's.
+        // SAFETY: the descriptor was just created and has no other owner.
         Ok(Program(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// At the driver of an interface, as long as the result lives.
+    /// Attaches the program to an interface's driver, as long as the result lives.
     pub(crate) fn attach(&self, interface_index: u32) -> io::Result<Program> {
         let descriptor = self.0.as_raw_fd() as u32;
         let mut argument = [descriptor, interface_index, BPF_XDP, XDP_FLAGS_DRV_MODE];
         let descriptor = bpf(BPF_LINK_CREATE, &mut argument)?;
-        // SAFETY: just made, and nobody else's.
+        // SAFETY: the descriptor was just created and has no other owner.
         Ok(Program(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Runs it for so many copies of a frame, as if they had arrived from a device.
+    /// Runs the program on `count` copies of a frame, as if received from a device.
     pub(crate) fn run_live(&self, frame: &[u8], count: u32) -> io::Result<()> {
         let mut argument = TestRun {
             program: self.0.as_raw_fd() as u32,
@@ -138,7 +137,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Lets `/sys` show the interfaces of the network namespace that this thread is in.
+/// Makes `/sys` show the interfaces of this thread's network namespace.
 pub(crate) fn show_own_interfaces() -> io::Result<()> {
     // SAFETY: no memory is passed; the program has no other thread yet.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
@@ -149,13 +148,13 @@ pub(crate) fn show_own_interfaces() -> io::Result<()> {
         c"sysfs".as_ptr(),
         c"/sys".as_ptr(),
     );
-    // SAFETY: the names are strings of C, and no data is passed.
+    // SAFETY: the names are C strings, and no data is passed.
     check(unsafe { libc::mount(none, root, none, private, ptr::null()) })?;
     // SAFETY: as above.
     check(unsafe { libc::mount(sysfs, sys, sysfs, 0, ptr::null()) })
 }
 
-/// Lets a veth receive by NAPI although no program is attached: coalescing of received packets.
+/// Switches NAPI reception of a veth without a program, through its GRO setting.
 pub(crate) fn receive_by_napi(interface: &str, is_on: bool) -> io::Result<()> {
     const ETHTOOL_SGRO: u32 = 0x2c;
     const SIOCETHTOOL: libc::Ioctl = 0x8946;
@@ -167,16 +166,16 @@ pub(crate) fn receive_by_napi(interface: &str, is_on: bool) -> io::Result<()> {
     }
     request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
-    // SAFETY: the request names a value of the size that this command takes.
+    // SAFETY: the request points to a value of the size that this command takes.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })
 }
 
-/// The kernel thread that receives for an interface, made anew: it exists only once NAPI does.
+/// Recreates the kernel thread that receives for an interface. It exists only while NAPI is on.
 pub(crate) fn napi_thread(interface: &str) -> io::Result<u32> {
     let threaded = format!("/sys/class/net/{interface}/threaded");
     fs::write(&threaded, "0")?;
     fs::write(&threaded, "1")?;
-    // The kernel cuts names of threads.
+    // The kernel truncates thread names.
     let name: String = format!("napi/{interface}-").chars().take(15).collect();
     let processes = fs::read_dir("/proc")?.filter_map(Result::ok);
     let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -186,7 +185,7 @@ pub(crate) fn napi_thread(interface: &str) -> io::Result<u32> {
     found.ok_or_else(|| io::Error::other(format!("no thread receives for {interface}")))
 }
 
-/// Nanoseconds that a thread was on a processor.
+/// CPU time of a thread in nanoseconds.
 pub(crate) fn on_cpu_ns(thread: u32) -> io::Result<u64> {
     let times = fs::read_to_string(format!("/proc/{thread}/schedstat"))?;
     let first = times
@@ -196,21 +195,21 @@ pub(crate) fn on_cpu_ns(thread: u32) -> io::Result<u64> {
     first.ok_or_else(|| io::Error::other("the kernel keeps no times of threads"))
 }
 
-/// Keeps a thread (0: this one) on a processor.
+/// Pins a thread (0: the calling one) to a CPU.
 pub(crate) fn pin(thread: u32, cpu: usize) -> io::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(cpu);
     Ok(sched_setaffinity(Pid::from_raw(thread as i32), &cpus)?)
 }
 
-/// Frames that NAPI has taken from an interface's ring.
+/// Frames that NAPI took from an interface's ring.
 pub(crate) fn received(interface: &str) -> io::Result<u64> {
     let path = format!("/sys/class/net/{interface}/statistics/rx_packets");
     let count = fs::read_to_string(path)?;
     count.trim().parse().map_err(io::Error::other)
 }
 
-/// Datagrams that the sockets of a port had no room for.
+/// Datagrams dropped by full sockets of a port.
 pub(crate) fn refused_by_sockets(port: u16) -> io::Result<u64> {
     let sockets = fs::read_to_string("/proc/thread-self/net/udp")?;
     let of_port = format!(":{port:04X} ");

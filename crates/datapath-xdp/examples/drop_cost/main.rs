@@ -1,14 +1,12 @@
-//! What a dropped frame of a flood costs: at the driver, by the classifier, against a socket of the
-//! kernel that is full.
+//! Cost of dropping a flood's frame: by the classifier in the driver, against a full kernel socket.
 //!
 //!     cargo run --release -p isolane-datapath-xdp --example drop_cost [FRAMES] [ROUNDS]
 //!
-//! Frames are made by the kernel itself (live frames of BPF_PROG_TEST_RUN) on one core and sent into a
-//! veth whose other end a NAPI thread on another core empties; what counts is that thread's time on
-//! its core, divided by the frames it took. So no sender's socket is in the numbers. The ways of
-//! dropping take turns; each row is the median of its rounds, with the lowest and highest. Nanoseconds
-//! are this machine's; compare ratios. Needs root; everything happens in a network namespace that
-//! ends with the program.
+//! The kernel itself makes the frames (live frames of BPF_PROG_TEST_RUN) on one core and sends them into a veth. A NAPI
+//! thread on another core receives them. The cost is that thread's CPU time divided by its frames, so no sender's
+//! socket is included. The manners of dropping take turns; each row is the median of its rounds, with the lowest and
+//! highest. Nanoseconds depend on the machine; compare ratios. Needs root; runs in a network namespace that ends with
+//! the program.
 
 #[path = "../../tests/hosts/mod.rs"]
 mod hosts;
@@ -42,14 +40,14 @@ const ADDRESS: [u8; 4] = [10, 9, 0, 1];
 const PORT: u16 = 7_411;
 const SLOT: FlowSlot = FlowSlot(0);
 
-/// Frames of a turn, and turns; the kernel takes some 25 ms to begin a turn.
+/// Frames of a turn, and turns. The kernel takes about 25 ms to start a turn.
 const FRAMES: u32 = 300_000;
 const ROUNDS: usize = 5;
 
-/// Of a hundred frames that the thread took, so many must have been dropped as the row says.
+/// Minimum percentage of a turn's frames that must be dropped in the row's manner.
 const PURE_PERCENT: u64 = 99;
 
-/// A way of dropping.
+/// Manner of dropping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     Socket,
@@ -73,7 +71,7 @@ const WAYS: [(Manner, &str); 6] = [
     (PassedToSocket, "classifier passes, socket full"),
 ];
 
-/// What is in place for a turn, gone with it.
+/// Setup of a turn, removed at its end.
 #[derive(Default)]
 struct Setup {
     classifier: Option<Classifier>,
@@ -99,7 +97,7 @@ fn main() -> Result<()> {
         ip(&format!("link set {interface} up"));
     }
     kernel::pin(0, 0)?;
-    // Never read, and soon full.
+    // Never read, so it is soon full.
     let socket = UdpSocket::bind((std::net::Ipv4Addr::from(ADDRESS), PORT))?;
     let send = Program::that_sends(index_of(SENDER))?;
 
@@ -114,14 +112,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// One turn of one way: nanoseconds a frame.
+/// Runs one turn; returns nanoseconds per frame.
 fn turn(way: Manner, send: &Program, frames: u32) -> Result<f64> {
     kernel::receive_by_napi(RECEIVER, way == Socket)?;
     let setup = set_up(way)?;
     let thread = kernel::napi_thread(RECEIVER)?;
     kernel::pin(thread, 1)?;
     let frame = frame();
-    // The socket's room is used up, caches are warm.
+    // Fills the socket and warms the caches.
     send.run_live(&frame, frames / 10 + 1)?;
     settle()?;
 
@@ -204,18 +202,18 @@ fn set_up(way: Manner) -> Result<Setup> {
     Ok(setup)
 }
 
-/// A lane's socket; no frame reaches it.
+/// Opens a lane's socket; no frame reaches it.
 fn af_xdp_socket() -> Result<OwnedFd> {
     // SAFETY: no memory is passed.
     let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if descriptor < 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Frames dropped as the row says, so far; `None` where nothing else can happen.
+/// Frames dropped so far in the row's manner; `None` where no other outcome is possible.
 fn dropped(way: Manner, setup: &Setup) -> Result<Option<u64>> {
     let counts = setup.classifier.as_ref().map(Classifier::counts);
     let of_flow = |reason| counts.as_ref().map(|counts| counts.flow(SLOT).get(reason));
@@ -245,7 +243,7 @@ fn print(costs: &mut [Vec<f64>], frames: u32) {
     }
 }
 
-/// An RTPS message of 64 bytes to the port.
+/// RTPS message of 64 bytes to the port.
 fn frame() -> Vec<u8> {
     let mut payload = [0; 64];
     payload[..4].copy_from_slice(b"RTPS");

@@ -1,24 +1,24 @@
-//! The program's place at the driver: a link that goes with its owner.
+//! BPF link that attaches the program to the interface and detaches it with its owner.
 //!
-//! Made by the kernel's own call rather than through the loader's library, which would fall back to
-//! an attachment without owner where the kernel refuses a link: such a program stays when its process
-//! is killed, and drops frames by budgets that nobody fills up.
+//! It is created by `bpf(2)` directly. Where the kernel refuses a link, the loader's library would
+//! fall back to an attachment without an owner. Such a program would outlive a killed process and
+//! drop frames by budgets that are no longer replenished.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// How a program runs.
+/// XDP attach mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AttachMode {
-    /// In the driver, before the kernel makes a packet of a frame.
+    /// In the driver, before the kernel allocates an skb.
     #[default]
     Native,
-    /// Behind the driver, for each packet the kernel has made: works everywhere and saves nothing. Only
-    /// for those who ask for it.
+    /// On skbs, after the driver (`XDP_FLAGS_SKB_MODE`). Works on every device and saves nothing;
+    /// used only on request.
     Generic,
 }
 
-/// From `linux/bpf.h` and `linux/if_link.h`.
+/// Constants of `linux/bpf.h` and `linux/if_link.h`.
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_XDP: u32 = 37;
@@ -40,7 +40,7 @@ struct GetInfo {
     information: u64,
 }
 
-/// The front of `struct bpf_link_info`, for a link of type XDP.
+/// First fields of `struct bpf_link_info`, for a link of type XDP.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInformation {
@@ -52,12 +52,12 @@ struct LinkInformation {
     padding_of_the_union: u32,
 }
 
-/// A program at a driver, for as long as this value lives.
+/// Program attached to an interface for as long as this value lives.
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
-/// Calls `bpf(2)` with an argument that is made of plain numbers, of which the kernel takes those
-/// behind its end for zeros.
+/// Calls `bpf(2)` with an argument of plain numbers. The kernel reads fields beyond its end as
+/// zeros.
 fn bpf<T>(command: libc::c_long, argument: &mut T) -> io::Result<libc::c_int> {
     let size = size_of::<T>();
     // SAFETY: the argument is valid for its size, and so is what it points to; both callers see to
@@ -89,7 +89,7 @@ impl Link {
         Ok(Link(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// The interface it is on; `None` once that is gone. A link outlives its interface, empty.
+    /// Index of the attached interface. `None` once the interface is gone; the link outlives it.
     pub(super) fn interface_index(&self) -> Option<u32> {
         let mut information = LinkInformation::default();
         let mut argument = GetInfo {

@@ -1,5 +1,5 @@
-//! The servers of the classifier's budgets: set here, counted down by the program, filled up by a
-//! timer of the kernel, or here.
+//! Deferrable servers of the classifier's budgets. Set here, consumed by the program, replenished
+//! by kernel timers or from here.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::layout::{
 };
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 
-/// Who fills budgets up.
+/// Component that replenishes the budgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Replenisher {
-    /// A timer of the kernel for each budget, whatever user space does.
+    /// One kernel timer per budget, independent of user space.
     KernelTimer,
-    /// Whoever calls [`Classifier::replenish`](super::Classifier::replenish): the kernel has no
-    /// timers for programs (before 5.15), or was not to use them.
+    /// The caller of [`Classifier::replenish`](super::Classifier::replenish): the kernel has no BPF
+    /// timers (before 5.15), or the configuration disables them.
     UserSpace,
 }
 
@@ -30,23 +30,23 @@ impl std::fmt::Display for Replenisher {
     }
 }
 
-/// Sets a server; it is full.
+/// Configures a server with a full budget.
 fn set(shared: &Shared, server: usize, capacity: u32, period: Duration) {
     let server = &shared.servers[server];
     server.capacity.store(i64::from(capacity), Relaxed);
     server.left.store(i64::from(capacity), Relaxed);
     server.next_ns.store(0, Relaxed);
-    // At most MAX_PERIOD.
+    // Fits: at most MAX_PERIOD.
     let period_ns = period.as_nanos() as u64;
     server.period_ns.store(period_ns, Release);
 }
 
-/// Lets a server run dry of replenishment: its timer is not started again.
+/// Stops the replenishment of a server: its timer is not restarted.
 fn clear(shared: &Shared, server: usize) {
     shared.servers[server].period_ns.store(0, Relaxed);
 }
 
-/// Whether a period can be kept.
+/// Checks that the period is within [`MIN_PERIOD`] and [`MAX_PERIOD`].
 pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
     let period = budget.period;
     if !(MIN_PERIOD..=MAX_PERIOD).contains(&period) {
@@ -55,7 +55,7 @@ pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
     Ok(())
 }
 
-/// Sets what protects a flow, which was checked; returns the server that is to be replenished.
+/// Applies a flow's checked protection; returns the server to replenish.
 pub(super) fn protect(
     shared: &Shared,
     place: usize,
@@ -76,12 +76,12 @@ pub(super) fn protect(
         Over::Drop => DROP,
         Over::Demote => DEMOTE,
     };
-    // A frame that sees the budget sees it full.
+    // Release: a frame that sees the budget sees it full.
     over.store(wanted, Release);
     Some(place)
 }
 
-/// Whether the interface's budgets can be kept.
+/// Checks the interface's budgets.
 pub(crate) fn check_interface(protection: &InterfaceProtection) -> Result<(), ProtectError> {
     if let Some((budget, reserved)) = &protection.flows {
         check(budget)?;
@@ -96,8 +96,7 @@ pub(crate) fn check_interface(protection: &InterfaceProtection) -> Result<(), Pr
     protection.others.as_ref().map_or(Ok(()), check)
 }
 
-/// Sets what protects the interface, which was checked; returns the servers that are to be
-/// replenished.
+/// Applies the interface's checked protection; returns the servers to replenish.
 pub(super) fn protect_interface(
     shared: &Shared,
     protection: &InterfaceProtection,
@@ -127,9 +126,9 @@ pub(super) fn protect_interface(
     flows.into_iter().flatten().chain(others)
 }
 
-/// Fills up what is due at `now_ns`, and says when the next one is. A server's first period begins
-/// when it is seen here for the first time. One that is more than a period late starts afresh: what
-/// was missed is not caught up on.
+/// Replenishes the servers due at `now_ns` and returns the next due time. A server's first period
+/// starts at the first call that sees it. A server more than one period late starts afresh: missed
+/// periods are not caught up.
 pub(super) fn replenish(shared: &Shared, now_ns: u64) -> Option<u64> {
     let servers = shared.servers.iter().take(SERVERS);
     let due = servers.filter_map(|server| {

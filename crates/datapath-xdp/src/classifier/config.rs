@@ -1,15 +1,14 @@
-//! How a classifier is loaded, what it enforces, and where a frame is taken to arrive.
+//! Load options, switchable mechanisms, and the simulated arrival of a frame.
 
-/// How the program is loaded.
+/// Load options of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassifierConfig {
-    /// The time of arrival, nanoseconds of CLOCK_MONOTONIC, is written into the eight bytes in front
-    /// of each frame that is handed to a lane. Reading the clock costs as much as all the rest.
+    /// Writes the arrival time (CLOCK_MONOTONIC, nanoseconds) into the eight bytes before each
+    /// frame handed to a lane. Reading the clock costs as much as the rest of the program.
     pub stamps: bool,
-    /// Budgets are filled up by timers of the kernel, where it has them.
+    /// Replenishes budgets by kernel timers, where the kernel has them.
     pub timers: bool,
-    /// The program leaves each verdict where [`Classifier::judge`](super::Classifier::judge) finds it:
-    /// for tests.
+    /// Traces each verdict for [`Classifier::judge`](super::Classifier::judge). For tests.
     pub traces: bool,
 }
 
@@ -23,13 +22,13 @@ impl Default for ClassifierConfig {
     }
 }
 
-/// Mechanisms that can be switched off, to see what they are good for.
+/// Mechanisms that can be switched off to measure their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enforcement {
-    /// Frames are dropped at a lane's low-water mark; otherwise they are only counted there
+    /// Drops frames at a lane's low-water mark. If false, they are only counted
     /// ([`Counts::touched_fill`](super::Counts::touched_fill)).
     pub recycling: bool,
-    /// The interface's reserve is kept for critical flows; otherwise what others take of it is only
+    /// Keeps the interface's reserve for critical flows. If false, use by other flows is only
     /// counted ([`Counts::touched_reserve`](super::Counts::touched_reserve)).
     pub reserve: bool,
 }
@@ -43,11 +42,11 @@ impl Default for Enforcement {
     }
 }
 
-/// Where a frame is taken to arrive.
+/// Simulated arrival point of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The interface, of this network namespace.
+    /// Interface index in this network namespace.
     pub interface_index: u32,
-    /// One of its receive queues.
+    /// Receive queue of the interface.
     pub queue: u32,
 }

@@ -1,4 +1,4 @@
-//! What the classifier has counted, added up over its queues.
+//! Classifier counters, summed over the queues.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,24 +7,24 @@ use super::flow::FlowSlot;
 use super::layout::{Row, Shared};
 use crate::limits::MAX_FLOWS;
 
-/// What became of the frames of one flow, in frames.
+/// Frames of one flow, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts([u64; FlowReason::COUNT]);
 
 impl FlowCounts {
-    /// Frames of this reason.
+    /// Number of frames with this reason.
     #[must_use]
     pub const fn get(&self, reason: FlowReason) -> u64 {
         self.0[reason as usize]
     }
 
-    /// All frames of the flow.
+    /// Number of all frames of the flow.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Each reason's name and frames.
+    /// Name and frame count of each reason.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let reasons = FlowReason::ALL.iter();
         reasons.map(|reason| (reason.name(), self.get(*reason)))
@@ -35,24 +35,24 @@ impl FlowCounts {
     }
 }
 
-/// What became of the frames of no flow, in frames.
+/// Frames that belong to no flow, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OthersCounts([u64; OthersReason::COUNT]);
 
 impl OthersCounts {
-    /// Frames of this reason.
+    /// Number of frames with this reason.
     #[must_use]
     pub const fn get(&self, reason: OthersReason) -> u64 {
         self.0[reason as usize]
     }
 
-    /// All frames of no flow.
+    /// Number of all frames that belong to no flow.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Each reason's name and frames.
+    /// Name and frame count of each reason.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let reasons = OthersReason::ALL.iter();
         reasons.map(|reason| (reason.name(), self.get(*reason)))
@@ -63,20 +63,20 @@ impl OthersCounts {
     }
 }
 
-/// All that the classifier of one interface has counted since it was loaded.
+/// Counters of one interface's classifier since it was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// By slot. A slot that is given to another flow counts on.
+    /// Counters by slot. A slot reused for another flow continues its counters.
     pub flows: [FlowCounts; MAX_FLOWS],
-    /// Of no flow.
+    /// Counters of frames that belong to no flow.
     pub others: OthersCounts,
-    /// Frames that were handed on although so few buffers were free that recycling would have dropped
-    /// them: 0 while it is enforced.
+    /// Frames handed on below the low-water mark, which recycling would have dropped. 0 while
+    /// recycling is enforced.
     pub touched_fill: u64,
-    /// Frames of flows that are not critical and took from the interface's reserve: 0 while it is
+    /// Frames of non-critical flows charged to the interface's reserve. 0 while the reserve is
     /// enforced.
     pub touched_reserve: u64,
-    /// Frames whose stamp the driver had no room for.
+    /// Frames without a stamp, because the driver left no metadata room.
     pub unstamped: u64,
 }
 
@@ -93,21 +93,21 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Of one flow; a slot that does not exist has counted nothing.
+    /// Counters of one flow; zeros for a slot that does not exist.
     #[must_use]
     pub fn flow(&self, slot: FlowSlot) -> FlowCounts {
         let counts = self.flows.get(usize::from(slot.0));
         counts.copied().unwrap_or_default()
     }
 
-    /// All frames that were looked at.
+    /// Number of all frames examined.
     #[must_use]
     pub fn total(&self) -> u64 {
         let flows: u64 = self.flows.iter().map(FlowCounts::total).sum();
         flows + self.others.total()
     }
 
-    /// Reads the counters of all queues. Frames that arrive meanwhile are in or not.
+    /// Reads the counters of all queues. Frames arriving meanwhile may or may not be included.
     pub(super) fn read(shared: &Shared) -> Box<Counts> {
         let mut counts = Box::<Counts>::default();
         shared.rows.iter().for_each(|row| counts.add(row));

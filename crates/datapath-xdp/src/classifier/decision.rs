@@ -1,26 +1,26 @@
-//! What the classifier can decide of a frame, and why: the values of `classifier/layout.h`.
+//! Verdicts of the classifier and their reasons: the values of `classifier/layout.h`.
 //!
-//! Each frame is counted once, under one reason. The action follows from the reason; the lane of a
-//! frame that is handed on is the flow's own, or the lowest one for a frame that is demoted.
+//! Each frame is counted once, under one reason. The reason determines the action. A redirected
+//! frame goes to the flow's own lane, or to the lowest one if it is demoted.
 
 use isolane_wire::level::Level;
 
 use super::flow::FlowSlot;
 
-/// What becomes of a frame; the values are those of XDP.
+/// Action on a frame; the values are those of `enum xdp_action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Action {
-    /// Dropped at the driver.
+    /// Dropped in the driver.
     Drop = 1,
-    /// Passed to the kernel, untouched.
+    /// Passed to the kernel unchanged.
     Pass = 2,
-    /// Handed to the socket of a lane. Whether the socket's ring takes it is decided afterwards, by
-    /// the kernel, and counted in the socket's statistics.
+    /// Redirected to a lane's socket. The kernel decides afterwards whether the socket's ring takes
+    /// the frame, and counts it in the socket's statistics.
     Redirect = 4,
 }
 
-/// Declares an enum of reasons, with names for people in the order of their values.
+/// Declares an enum of reasons with display names, in the order of their values.
 macro_rules! reasons {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$about])*
@@ -31,12 +31,12 @@ macro_rules! reasons {
         }
 
         impl $name {
-            /// All of them, in the order of their values.
+            /// All reasons, in the order of their values.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
-            /// How many there are.
+            /// Number of reasons.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// In a few words, for a table.
+            /// Short name for tables.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -52,59 +52,59 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// What became of a frame of no flow. All but the last are passed.
+    /// Reason for a frame that belongs to no flow. All but the last are passed.
     OthersReason {
         /// Shorter than its Ethernet header and tags.
         Runt = "runt",
-        /// Neither IP nor ARP; a third VLAN tag is one, too.
+        /// Neither IP nor ARP. A third VLAN tag also counts here.
         OtherEtherType = "other ethertype",
-        /// Never charged: without ARP our own lanes reach nobody.
+        /// ARP. Never charged: without ARP the lanes reach no peer.
         Arp = "arp",
-        /// Flows are IPv4 only.
+        /// IPv6. Flows are IPv4 only.
         Ipv6 = "ipv6",
-        /// Lengths that contradict each other, or no version 4.
+        /// Inconsistent lengths, or a version other than 4.
         MalformedIpv4 = "malformed ipv4",
-        /// Also the first of a packet: only the kernel puts them together.
+        /// Fragment, including the first of a packet: only the kernel reassembles.
         Fragment = "fragment",
         /// Not UDP.
         OtherProtocol = "other protocol",
-        /// Lengths that contradict each other.
+        /// Inconsistent lengths.
         MalformedUdp = "malformed udp",
-        /// Another protocol's datagram.
+        /// Datagram of another protocol.
         NotRtps = "not rtps",
-        /// Nobody registered the port.
+        /// No flow has the port.
         UnknownPort = "unknown port",
-        /// The port is registered, for other addresses or sources.
+        /// Flows have the port, but for other addresses or sources.
         UnknownAddress = "unknown address",
-        /// Dropped: beyond the budget of everything that is not ours.
+        /// Dropped: over the budget of frames that belong to no flow.
         OverOthers = "over the budget of others",
     }
 }
 
 reasons! {
-    /// What became of a frame of a flow.
+    /// Reason for a frame of a flow.
     FlowReason {
-        /// Handed to its lane's socket.
+        /// Redirected to the socket of its lane.
         InLane = "in lane",
-        /// Over budget: handed to the lowest lane's socket.
+        /// Over budget: redirected to the socket of the lowest lane.
         Demoted = "demoted",
         /// Passed: no socket is bound for its lane on this queue.
         NoLane = "no lane",
-        /// Passed: over budget, and no lane of the queue is bound that is not above its own.
+        /// Passed: over budget, and every bound lane of the queue is above its own.
         DemotedToKernel = "demoted to kernel",
-        /// Passed: that is where the flow goes.
+        /// Passed: the flow's destination is the kernel.
         ToKernel = "to kernel",
-        /// Dropped: the flow's budget is used up.
+        /// Dropped: the flow's budget is exhausted.
         OverBudget = "over budget",
-        /// Dropped: the interface's budget is used up, or what is left of it is reserved.
+        /// Dropped: the interface's budget is exhausted, or the rest is reserved.
         OverInterface = "over the interface's budget",
-        /// Dropped: so few buffers are free that they are kept for other lanes.
+        /// Dropped: the few free buffers are kept for other lanes.
         Recycled = "recycled",
     }
 }
 
 impl OthersReason {
-    /// What becomes of such a frame.
+    /// Action that follows from the reason.
     #[must_use]
     pub const fn action(self) -> Action {
         match self {
@@ -115,7 +115,7 @@ impl OthersReason {
 }
 
 impl FlowReason {
-    /// What becomes of such a frame.
+    /// Action that follows from the reason.
     #[must_use]
     pub const fn action(self) -> Action {
         match self {
@@ -128,24 +128,24 @@ impl FlowReason {
     }
 }
 
-/// What was decided of one frame.
+/// Decision on one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is of no flow.
+    /// The frame belongs to no flow.
     Others(OthersReason),
-    /// It is of a flow.
+    /// The frame belongs to a flow.
     Flow {
-        /// Which.
+        /// Slot of the flow.
         slot: FlowSlot,
-        /// What became of it.
+        /// Reason of the decision.
         reason: FlowReason,
-        /// The lane it was handed to; `None` unless it was redirected.
+        /// Lane it was redirected to; `None` unless it was redirected.
         lane: Option<Level>,
     },
 }
 
 impl Verdict {
-    /// As the program traces it: `place` is the slot and one, or 0.
+    /// Decodes the program's trace. `place` is the slot plus one, or 0 for no flow.
     pub(super) fn from_trace(reason: u8, place: u8, lane: u8) -> Option<Verdict> {
         let Some(slot) = place.checked_sub(1) else {
             return OthersReason::from_number(reason).map(Verdict::Others);
@@ -159,7 +159,7 @@ impl Verdict {
         })
     }
 
-    /// What becomes of the frame.
+    /// Action on the frame.
     #[must_use]
     pub const fn action(&self) -> Action {
         match self {

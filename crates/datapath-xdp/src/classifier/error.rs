@@ -1,4 +1,4 @@
-//! Why there is no classifier on an interface, and what to do about it.
+//! Errors of loading, attaching and configuring a classifier, each with its remedy.
 
 use std::io;
 
@@ -6,20 +6,20 @@ use isolane_hostnet::capabilities::{self, Names};
 
 use super::foreign::Foreign;
 
-/// Why the classifier could not be loaded, attached, or told something.
+/// Error of loading, attaching or configuring the classifier.
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifierError {
-    /// The process may not load programs.
+    /// The process lacks capabilities to load BPF programs.
     #[error(
         "the kernel lets this process load no program at the driver: it lacks {missing}. Start it as \
          root, or give its file the capabilities: setcap \
          cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
     )]
     Denied {
-        /// The capabilities that are missing.
+        /// Missing capabilities.
         missing: Names,
     },
-    /// It has the capabilities, but not where they count.
+    /// The process has the capabilities in a user namespace only.
     #[error(
         "the kernel lets this process load no program at the driver: it has the capabilities in a \
          user namespace only. Start it as root of the machine, or in a container with \
@@ -32,72 +32,72 @@ pub enum ClassifierError {
          {limit_bytes}: raise it with ulimit -l unlimited, or LimitMEMLOCK=infinity in its unit"
     )]
     Memlock {
-        /// What the maps take.
+        /// Size of the maps.
         bytes: usize,
-        /// What is allowed.
+        /// Limit of the process.
         limit_bytes: u64,
     },
-    /// The kernel lacks something.
+    /// The kernel lacks a feature.
     #[error(
         "the kernel is {release}, and {what} needs {needs}: use a newer one, or the datapath udp"
     )]
     TooOld {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// What cannot be done.
+        /// Operation that needs the feature.
         what: &'static str,
-        /// The first release that can.
+        /// First release that has it.
         needs: &'static str,
     },
-    /// The kernel's verifier refused the program.
+    /// The kernel's verifier rejected the program.
     #[error(
         "the kernel ({release}) refused the classifier: {cause}. The end of its log: {log}. This is \
          not expected of any kernel since 5.9: please report it; meanwhile use the datapath udp"
     )]
     Rejected {
-        /// The kernel's release.
+        /// Release of the kernel.
         release: String,
-        /// What it said.
+        /// Error from the kernel.
         cause: io::Error,
-        /// The last lines of the verifier's log.
+        /// Last lines of the verifier's log.
         log: String,
     },
-    /// There is no such interface in this network namespace.
+    /// The interface does not exist in this network namespace.
     #[error(
         "there is no interface {interface_index} in this network namespace: it was removed or moved"
     )]
     NoInterface {
-        /// Its index.
+        /// Index of the interface.
         interface_index: u32,
     },
-    /// Somebody else's program is on the hook.
+    /// Another process's program is attached to the XDP hook.
     #[error(
         "another XDP program is on {interface}, {program}, and stays there: end its owner, or remove \
          it with `ip link set dev {interface} xdp off` if nobody needs it, or use another interface \
          or the datapath udp"
     )]
     Foreign {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
-        /// Who it is.
+        /// Attached program.
         program: Foreign,
     },
-    /// The driver cannot run programs.
+    /// The driver has no native XDP.
     #[error(
         "the driver of {interface} has no native XDP: use the datapath udp, or ask for generic mode, \
          which needs no driver and is no faster than a socket"
     )]
     NoNativeMode {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
     },
-    /// Frames may be too large for one buffer.
+    /// At this MTU a frame may exceed one buffer.
     #[error(
         "the driver of {interface} runs no program at this MTU: lower it, on a veth pair the peer's \
          too: ip link set dev {interface} mtu 1500"
     )]
     MtuTooLarge {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
     },
     /// The driver has too few queues.
@@ -106,40 +106,40 @@ pub enum ClassifierError {
          on a veth pair as many receive queues as the peer has transmit queues"
     )]
     TooFewQueues {
-        /// The interface's name.
+        /// Name of the interface.
         interface: String,
     },
-    /// It is attached once only.
+    /// The classifier is attached already; it attaches once only.
     #[error("the classifier is attached to an interface already: load another one for this one")]
     AlreadyAttached,
-    /// A queue that the classifier has no sockets for.
+    /// The queue is beyond the limit.
     #[error(
         "queue {queue} is beyond the {limit} queues of an interface that lanes can be on: steer the \
          critical traffic to a lower one",
         limit = crate::limits::MAX_QUEUES
     )]
     Queue {
-        /// The queue.
+        /// Queue number.
         queue: u32,
     },
-    /// Anything else.
+    /// Any other system error.
     #[error("{doing} failed: {cause}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         doing: &'static str,
-        /// What the kernel said.
+        /// Error from the kernel.
         cause: io::Error,
     },
 }
 
 impl ClassifierError {
-    /// Wraps an error of the system.
+    /// Wraps a system error.
     pub(super) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> ClassifierError {
         move |cause| ClassifierError::System { doing, cause }
     }
 }
 
-/// What it means that the kernel made no link.
+/// Maps an error of `BPF_LINK_CREATE` to its cause.
 pub(super) fn not_attached(
     cause: io::Error,
     interface_index: u32,

@@ -1,12 +1,12 @@
-//! What the classifier is told to look for.
+//! Flows the classifier matches.
 
 use isolane_datapath::flow::Protection;
 use isolane_wire::level::Level;
 
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT};
 
-/// A flow's place in the classifier's table, below [`MAX_FLOWS`]. Whoever registers flows allots
-/// them.
+/// Index of a flow in the classifier's table, below [`MAX_FLOWS`]. Assigned by the caller that
+/// registers flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowSlot(pub u8);
 
@@ -16,59 +16,58 @@ impl FlowSlot {
     }
 }
 
-/// Where a flow's frames go.
+/// Destination of a flow's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// To the level's lane on the queue they arrive on.
+    /// The level's lane on the queue of arrival.
     Lane(Level),
-    /// To the kernel, always: what is ours and has no lane, such as discovery. Such frames are known,
-    /// so they are counted as a flow and not charged to the budget of others.
+    /// The kernel, always, for own traffic without a lane such as discovery. It is counted as a
+    /// flow and not charged to the budget of others.
     Kernel,
 }
 
-/// A flow, and what protects its receiver.
+/// Flow with the protection of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// The address it is sent to: this host's, or a group.
+    /// Destination address: this host's, or a multicast group.
     pub destination: [u8; 4],
-    /// The UDP port it is sent to.
+    /// Destination UDP port.
     pub port: u16,
-    /// Who sends it; `None` is anybody. Of several flows with one destination, those with a source
-    /// are looked at first.
+    /// Source address; `None` matches any. Flows with a source take precedence over those without.
     pub source: Option<[u8; 4]>,
-    /// Where its frames go.
+    /// Destination of the frames.
     pub way: Way,
-    /// Whether it may have the reserve of the interface's budget. A frame that is demoted may not.
+    /// Whether the flow may use the reserve of the interface's budget. A demoted frame may not.
     pub is_critical: bool,
-    /// Its budget; `None` is without bound.
+    /// Budget; `None` is unlimited.
     pub protection: Option<Protection>,
 }
 
-/// Why a flow cannot be registered, and what to do about it.
+/// Error of registering a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
-    /// The table ends before that slot.
+    /// The slot is beyond the table.
     #[error(
         "the classifier has no slot {slot} for a flow, only {MAX_FLOWS}: give fewer topics a flow of \
          their own"
     )]
     NoSlot {
-        /// The slot asked for.
+        /// Requested slot.
         slot: u8,
     },
-    /// The port's chain is as long as it may be.
+    /// The port's chain has its maximum length.
     #[error(
         "port {port} has {MAX_FLOWS_PER_PORT} flows already, as many as are searched for a frame: use \
          another port for some of them"
     )]
     PortFull {
-        /// The port.
+        /// Port of the flow.
         port: u16,
     },
-    /// Port 0 is nobody's.
+    /// The port is 0.
     #[error("a flow needs a port, and 0 is none: register it after its socket is bound")]
     NoPort,
-    /// Its budget cannot be kept.
+    /// The budget is invalid.
     #[error(transparent)]
     Protection(#[from] isolane_datapath::flow::ProtectError),
 }

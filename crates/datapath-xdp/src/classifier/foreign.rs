@@ -1,6 +1,6 @@
-//! Somebody else's program on the hook: who it is.
+//! Identification of another process's program on the XDP hook.
 //!
-//! What can be told is told; a process without CAP_SYS_ADMIN learns the program's number only.
+//! Without CAP_SYS_ADMIN only the program id is available.
 
 use std::fmt;
 use std::fs;
@@ -13,20 +13,20 @@ use isolane_hostnet::link;
 use super::program::Tag;
 use crate::limits::MAX_NAMED_OWNERS;
 
-/// A program that is not ours.
+/// XDP program that another process attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// The kernel's number for it.
+    /// Program id.
     pub id: u32,
-    /// Its name and tag, if we may ask.
+    /// Name and tag, if permitted to query.
     pub name_and_tag: Option<(String, Tag)>,
-    /// Some of the processes that hold it, by number and name; none if it is held by the interface
-    /// only, or if we may not ask.
+    /// Some of the processes that hold it, by process id and name. Empty if only the interface
+    /// holds it, or without permission.
     pub owners: Vec<(u32, String)>,
 }
 
 impl Foreign {
-    /// Program on the XDP hook of an interface.
+    /// Returns the program on the XDP hook of an interface.
     pub(crate) fn on(interface_index: u32) -> io::Result<Option<Foreign>> {
         let program = link::xdp_program(&link::describe(interface_index)?);
         Ok(program.map(|id| Foreign {
@@ -58,7 +58,7 @@ fn name_and_tag(id: u32) -> Option<(String, Tag)> {
     Some((name, Tag(program.tag().to_be_bytes())))
 }
 
-/// Processes with a descriptor of the program, or of the link that attached it.
+/// Processes with a descriptor of the program or of the link that attached it.
 fn owners(id: u32) -> Vec<(u32, String)> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();

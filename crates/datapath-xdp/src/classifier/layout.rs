@@ -1,8 +1,8 @@
-//! The memory that the classifier and user space share, field by field as in
-//! `classifier/layout.h`, where it stands who writes what.
+//! Memory shared by the program and user space, field by field as in `classifier/layout.h`. That
+//! file says which side writes each field.
 //!
-//! All fields are atomics: the kernel changes them at any time. No order between fields is relied
-//! on, except where [`super::table`] and [`super::budgets`] say so.
+//! All fields are atomics: the kernel changes them at any time. No order between fields is assumed,
+//! except where [`super::table`] and [`super::budgets`] say so.
 
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use super::decision::{FlowReason, OthersReason};
 use crate::limits::{MAX_FLOWS, MAX_LANES, MAX_QUEUES};
 
-/// The lane that is none.
+/// Lane value that means the kernel.
 pub(super) const KERNEL: u8 = MAX_LANES as u8;
 
-/// `enum over`.
+/// Values of `enum over`.
 pub(super) const UNLIMITED: u8 = 0;
 pub(super) const DROP: u8 = 1;
 pub(super) const DEMOTE: u8 = 2;
 
-/// The servers that are no flow's.
+/// Servers that belong to no flow.
 pub(super) const INTERFACE_SHARED: usize = MAX_FLOWS;
 pub(super) const INTERFACE_RESERVE: usize = MAX_FLOWS + 1;
 pub(super) const OTHERS: usize = MAX_FLOWS + 2;
@@ -26,7 +26,7 @@ pub(super) const SERVERS: usize = MAX_FLOWS + 3;
 
 const PORTS: usize = 1 << 16;
 
-/// Counters of a row for frames of no flow; more than there are reasons.
+/// Counters per row for frames that belong to no flow; more than there are reasons.
 const OTHERS_COUNTERS: usize = 16;
 
 #[repr(C, align(64))]
@@ -36,11 +36,11 @@ pub(super) struct Settings {
     pub(super) enforces_recycling: AtomicU8,
     pub(super) enforces_reserve: AtomicU8,
     pub(super) unused: [u8; 4],
-    /// Action, reason, slot + 1, lane of the last frame, if traced.
+    /// Action, reason, slot + 1 and lane of the last frame, if traced.
     pub(super) last: [AtomicU8; 8],
 }
 
-/// One cache line, written by the kernel only.
+/// Counter on a cache line of its own, written by the kernel only.
 #[repr(C, align(64))]
 pub(super) struct Taken(pub(super) AtomicU64);
 

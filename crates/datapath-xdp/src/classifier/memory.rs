@@ -1,4 +1,4 @@
-//! The classifier's shared memory, mapped into this process.
+//! Mapping of the classifier's shared memory into this process.
 
 use std::io;
 use std::ops::Deref;
@@ -7,14 +7,14 @@ use std::ptr::{self, NonNull};
 
 use super::layout::Shared;
 
-/// The value of the classifier's map. It stays mapped when the program is gone.
+/// Mapped value of the classifier's map. It stays mapped after the program is gone.
 #[derive(Debug)]
 pub(super) struct Memory(NonNull<Shared>);
 
 impl Memory {
-    /// Maps the value of the map, which the caller has checked to be of this size.
+    /// Maps the value of `map`. The caller has checked that its size is that of [`Shared`].
     pub(super) fn map(map: BorrowedFd<'_>) -> io::Result<Memory> {
-        // SAFETY: a new mapping, wherever the kernel finds room for it.
+        // SAFETY: a new mapping, placed by the kernel in free address space.
         let address = unsafe {
             libc::mmap(
                 ptr::null_mut(),

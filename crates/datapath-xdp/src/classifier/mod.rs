@@ -1,21 +1,18 @@
-//! The eBPF program at the driver: flows, budgets, recycling, and its twin.
+//! eBPF classifier in the driver: flows, budgets, recycling, and a reference model in Rust.
 //!
-//! For each frame that arrives on an interface, a program in its driver decides before the kernel has
-//! made a packet of it: handed to a lane, dropped, or left to the kernel untouched.
-//! `classifier/classifier.bpf.c` tells the way of a frame through it; here it is loaded, attached and
-//! told what to do.
+//! For each received frame, a program in the driver decides before the kernel allocates an skb: redirect to a lane,
+//! drop, or pass to the kernel unchanged. `classifier/classifier.bpf.c` describes the path of a frame. This module
+//! loads, attaches and configures the program.
 //!
-//! A [`Classifier`] is the program of one interface. Its configuration and its counters lie in memory
-//! that it shares with the kernel: changing a budget, saying how many buffers are free and reading a
-//! counter are loads and stores. System calls are made to load, to attach, to bind a lane's socket, and
-//! to start a budget's timer. The program is attached by a link, once; dropped or killed, this process
-//! takes it along, and the interface is as if nobody had been there. A program of somebody else on
-//! the hook is named and left alone.
+//! A [`Classifier`] is the program of one interface. Configuration and counters are in memory shared with the kernel:
+//! changing a budget, reporting free buffers and reading a counter are loads and stores. System calls only load,
+//! attach, bind a lane's socket, and start a budget's timer. A BPF link attaches the program once and detaches it when
+//! the process ends, however it ends. Another process's program on the hook is reported and left alone.
 //!
-//! Attaching is not free: some drivers reset the device, and a veth's peer loses its offloads.
+//! Attaching has side effects: some drivers reset the device, and a veth's peer loses its offloads.
 //!
-//! [`twin::Twin`] decides the same over the views of `isolane-wire`, for tests and explanations. What it
-//! never does: parse RTPS beyond the first four bytes, or look at a frame of no flow twice.
+//! [`twin::Twin`] makes the same decisions over the views of `isolane-wire`, for tests and explanations. The classifier
+//! never parses RTPS beyond its first four bytes, and examines a frame that belongs to no flow only once.
 
 mod attachment;
 mod budgets;
@@ -55,26 +52,25 @@ pub use self::program::Tag;
 use self::table::Table;
 use crate::limits::{MAX_LANES, MAX_QUEUES};
 
-/// The program of one interface. Dropped, it is off the interface; frames that it has handed to
-/// sockets stay there.
+/// Classifier of one interface. Dropping it detaches the program; frames already redirected stay in their sockets.
 #[derive(Debug)]
 pub struct Classifier {
-    // Dropped first: no frame comes after it.
+    // Dropped first, so that no frame arrives afterwards.
     link: Option<Link>,
     loaded: Loaded,
     memory: Memory,
     table: Table,
     replenisher: Replenisher,
     traces: bool,
-    /// When the next budget is due, if user space fills them up; 0 is at once.
+    /// Due time of the next budget, if user space replenishes; 0 means at once.
     due_ns: u64,
 }
 
 impl Classifier {
-    /// Loads the program and its maps. No frame comes to it yet.
+    /// Loads the program and its maps. It receives no frames before [`attach`](Self::attach).
     ///
     /// # Errors
-    /// The kernel, or the process's rights, do not allow it.
+    /// The kernel lacks a feature, or the process lacks rights.
     pub fn load(config: &ClassifierConfig) -> Result<Classifier, ClassifierError> {
         let loaded = Loaded::new(config.stamps, config.traces, config.timers)?;
         let memory = loaded.memory()?;
@@ -100,11 +96,11 @@ impl Classifier {
         Ok(classifier)
     }
 
-    /// Puts the program at the driver of an interface of this network namespace, once. It stays there
-    /// until this value is dropped or the process ends, however it ends.
+    /// Attaches the program to an interface of this network namespace, once. It stays attached until this value is
+    /// dropped or the process ends, however it ends.
     ///
     /// # Errors
-    /// There is no such interface, its driver cannot, or somebody else's program is there.
+    /// The interface does not exist, its driver cannot run the program, or another process's program is attached.
     pub fn attach(
         &mut self,
         interface_index: u32,
@@ -123,28 +119,27 @@ impl Classifier {
         Ok(())
     }
 
-    /// The interface the program is on, as the kernel says; `None` before it is attached and once the
-    /// interface is gone.
+    /// Index of the attached interface, read from the kernel. `None` before attaching and once the interface is gone.
     #[must_use]
     pub fn attached_to(&self) -> Option<u32> {
         self.link.as_ref()?.interface_index()
     }
 
-    /// What tells this build of the program from others, as this kernel computes it.
+    /// Program tag: the kernel's hash of this build's instructions.
     #[must_use]
     pub const fn tag(&self) -> Tag {
         self.loaded.tag
     }
 
-    /// Who fills budgets up.
+    /// Component that replenishes the budgets.
     #[must_use]
     pub const fn replenisher(&self) -> Replenisher {
         self.replenisher
     }
 
-    /// Fills up what is due at `now_ns` (CLOCK_MONOTONIC, nanoseconds) and says when to come again.
-    /// `None`: nothing has a budget, or timers do it. No system call; before the time, one
-    /// comparison.
+    /// Replenishes the budgets due at `now_ns` (CLOCK_MONOTONIC, nanoseconds) and returns the next due time. `None`: no
+    /// budgets are set, or kernel timers replenish them. Makes no system call; costs one comparison before the due
+    /// time.
     pub fn replenish(&mut self, now_ns: u64) -> Option<u64> {
         if self.replenisher == Replenisher::KernelTimer {
             return None;
@@ -155,11 +150,10 @@ impl Classifier {
         Some(self.due_ns).filter(|due_ns| *due_ns != u64::MAX)
     }
 
-    /// Registers a flow, in place of what was in the slot. Its budget is full.
+    /// Registers a flow with a full budget, replacing the slot's previous flow.
     ///
     /// # Errors
-    /// The slot does not exist, the port has too many flows, or the budget cannot be kept; what was
-    /// in the slot is then still there.
+    /// The slot does not exist, the port has too many flows, or the budget is invalid. The previous flow then stays.
     pub fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
         self.table.admit(slot, flow)?;
         if let Some(protection) = &flow.protection {
@@ -172,7 +166,7 @@ impl Classifier {
         Ok(())
     }
 
-    /// Forgets a flow: its frames go the kernel's way. Its counters stay.
+    /// Removes a flow; its frames then pass to the kernel. Its counters stay.
     pub fn remove_flow(&mut self, slot: FlowSlot) {
         self.table.remove(&self.memory, slot);
         if slot.index() < self.memory.flows.len() {
@@ -180,10 +174,10 @@ impl Classifier {
         }
     }
 
-    /// Gives a flow another budget, full, or none.
+    /// Replaces or removes a flow's budget. A new budget starts full.
     ///
     /// # Errors
-    /// There is no such flow, or the budget cannot be kept; it then keeps the one it had.
+    /// The flow does not exist, or the budget is invalid. The previous budget then stays.
     pub fn protect(
         &mut self,
         slot: FlowSlot,
@@ -199,10 +193,10 @@ impl Classifier {
         Ok(())
     }
 
-    /// Gives the interface other budgets, full, or none.
+    /// Replaces or removes the interface's budgets. New budgets start full.
     ///
     /// # Errors
-    /// They cannot be kept; it then keeps those it had.
+    /// A budget is invalid. The previous budgets then stay.
     pub fn protect_interface(
         &mut self,
         protection: &InterfaceProtection,
@@ -213,37 +207,37 @@ impl Classifier {
         Ok(())
     }
 
-    /// Has servers replenished from now on.
+    /// Starts the replenishment of servers.
     fn start(&mut self, servers: impl IntoIterator<Item = usize>) {
         for server in servers {
             self.due_ns = 0;
             let is_started = self.replenisher == Replenisher::KernelTimer
                 && self.loaded.start_timer(server).is_ok();
             if !is_started {
-                // From now on for all of them. One that has a timer too is filled up at the instants
-                // that both read from the same place.
+                // User space takes over all servers. One that also has a timer is replenished once a period: both read
+                // the due time from the same field.
                 self.replenisher = Replenisher::UserSpace;
             }
         }
     }
 
-    /// The flow in a slot.
+    /// Flow registered in a slot.
     #[must_use]
     pub fn flow(&self, slot: FlowSlot) -> Option<&Flow> {
         self.table.get(slot)
     }
 
-    /// Frames left of a flow's budget in this period; `None` without a budget.
+    /// Frames left in a flow's budget in this period. `None` without a budget.
     #[must_use]
     pub fn left(&self, slot: FlowSlot) -> Option<u32> {
         self.flow(slot)?.protection?;
         let left = self.memory.servers[slot.index()].left.load(Relaxed);
-        // Below zero by one a processor that looked at the same time.
+        // Concurrent CPUs can take the counter below zero, each by one.
         Some(left.max(0) as u32)
     }
 
-    /// Hands the frames of a level that arrive on a queue to an AF_XDP socket, which is bound to the
-    /// same queue of the same interface: the kernel drops frames given to one of another queue.
+    /// Redirects a level's frames that arrive on a queue to an AF_XDP socket. The socket must be bound to the same
+    /// queue of the same interface: the kernel drops frames redirected to a socket of another queue.
     ///
     /// # Errors
     /// The queue is beyond [`MAX_QUEUES`], or the kernel refuses the socket.
@@ -261,19 +255,19 @@ impl Classifier {
         Ok(())
     }
 
-    /// Leaves the frames of a level on a queue to the kernel again. A socket that is closed is taken
-    /// out of the map by the kernel too; frames between its end and this call are passed.
+    /// Passes a level's frames on a queue to the kernel again. The kernel also removes a closed socket from the map;
+    /// frames between its closing and this call are passed.
     pub fn unbind_lane(&mut self, queue: u32, lane: Level) {
         if let Some(known) = self.queue(queue) {
             known.bound.fetch_and(!(1 << lane.get()), Relaxed);
-            // Empty already if the socket was closed.
+            // Already empty if the socket was closed.
             let _ = self.loaded.set_socket(index(queue, lane), None);
         }
     }
 
-    /// With so few free entries in the queue's fill ring, or fewer, frames of this lane are dropped
-    /// before they take one; `None`: never, for critical lanes. Give a lane the number of frames that
-    /// are kept for the lanes above it. No effect for a queue that does not exist.
+    /// Sets a lane's low-water mark. At or below that many free fill-ring entries, frames of the lane are dropped
+    /// before they take one. `None` disables it, for critical lanes. Set it to the number of frames reserved for the
+    /// lanes above. No effect for a queue that does not exist.
     pub fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
         if let Some(queue) = self.queue(queue) {
             let mark = low_water.map_or(-1, i64::from);
@@ -281,19 +275,21 @@ impl Classifier {
         }
     }
 
-    /// Says how many entries of the queue's fill ring the kernel has not taken yet, which `free` reads
-    /// from the ring; to be called after each refill. Between two calls the program counts what it
-    /// hands to sockets. It cannot see what their rings refuse, so it takes the free entries for
-    /// fewer than they are, never for more. Before the first call nothing is free. No system call.
+    /// Reports the free fill-ring entries of a queue: those the kernel has not taken yet, read by `free`. Call it after
+    /// each refill.
+    ///
+    /// Between two calls the program subtracts the frames it redirects. It cannot see which of them the sockets' rings
+    /// refuse, so it may underestimate the free entries, but never overestimates them. Before the first call, none are
+    /// free. Makes no system call.
     pub fn note_free(&self, queue: u32, free: impl FnOnce() -> u32) {
         if let Some(queue) = self.queue(queue) {
-            // First: frames that arrive between the two readings then count as taken twice, not never.
+            // Read first: frames that arrive between the two reads then count as taken twice, not never.
             let taken = queue.taken.0.load(Acquire);
             queue.filled.store(taken + u64::from(free()), Relaxed);
         }
     }
 
-    /// Switches mechanisms off and on.
+    /// Switches mechanisms on or off.
     pub fn enforce(&self, enforcement: Enforcement) {
         let settings = &self.memory.settings;
         let recycling = u8::from(enforcement.recycling);
@@ -302,33 +298,33 @@ impl Classifier {
         settings.enforces_reserve.store(reserve, Relaxed);
     }
 
-    /// What was counted since the program was loaded. No system call.
+    /// Counters since the program was loaded. Makes no system call.
     #[must_use]
     pub fn counts(&self) -> Box<Counts> {
         Counts::read(&self.memory)
     }
 
-    /// Of [`Counts`], the frames whose stamp the driver had no room for. No allocation.
+    /// Frames without a stamp ([`Counts::unstamped`]), without allocating.
     #[must_use]
     pub fn unstamped(&self) -> u64 {
         let rows = self.memory.rows.iter();
         rows.map(|row| row.unstamped.load(Relaxed)).sum()
     }
 
-    /// The same of one queue (modulo [`MAX_QUEUES`]). A frame that was counted there before a socket's
-    /// ring showed it is among them.
+    /// Frames without a stamp on one queue (modulo [`MAX_QUEUES`]). Includes every frame counted before a socket's ring
+    /// showed it.
     #[must_use]
     pub fn unstamped_on(&self, queue: u32) -> u64 {
         let row = &self.memory.rows[queue as usize % MAX_QUEUES];
         row.unstamped.load(Acquire)
     }
 
-    /// What the loaded program decides of a frame: it runs as if the frame had arrived, and is
-    /// counted and charged, but goes nowhere. For tests and explanations.
+    /// Runs the loaded program on a frame and returns its verdict. The frame is counted and charged, but delivered
+    /// nowhere. For tests and explanations.
     ///
     /// # Errors
-    /// The program was loaded without `traces`; the frame is shorter than 14 bytes or longer than a
-    /// page; there is no such interface or queue.
+    /// The program was loaded without `traces`; the frame is shorter than 14 bytes or longer than a page; or the
+    /// interface or queue does not exist.
     pub fn judge(
         &self,
         frame: &[u8],
@@ -355,7 +351,7 @@ impl Classifier {
     }
 }
 
-/// A lane's place in the map of sockets.
+/// Index of a lane in the socket map.
 const fn index(queue: u32, lane: Level) -> u32 {
     queue * MAX_LANES as u32 + lane.get() as u32
 }

@@ -1,4 +1,4 @@
-//! The checked-in object, loaded: its programs and maps in the kernel.
+//! Loading of the checked-in BPF object: its programs and maps.
 
 #[cfg(test)]
 mod tests;
@@ -17,33 +17,33 @@ use super::layout::Shared;
 use super::memory::Memory;
 use crate::limits::{LOAD_ATTEMPTS, VERIFIER_LOG_BYTES};
 
-/// The object, as `cargo xtask classifier` builds it.
+/// BPF object built by `cargo xtask classifier`.
 static OBJECT: &[u8] = include_bytes_aligned!("../../classifier/classifier.bpf.o");
 
-/// What the kernel computes of a program's instructions: tells two builds apart.
+/// Hash of a program's instructions as computed by the kernel; distinguishes builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub [u8; 8]);
 
-/// 16 hexadecimal digits, as other tools print it.
+/// Prints 16 hexadecimal digits, as bpftool does.
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-/// A program of the object.
+/// Program in the object.
 struct Program {
-    /// A function of `classifier.bpf.c`.
+    /// Name of its function in `classifier.bpf.c`.
     name: &'static str,
-    /// The tag by SHA-1, as kernels until Linux 6.17 compute it, and by SHA-256, as since 6.18: the first eight bytes of
-    /// the hash of all instructions, without the numbers of maps.
+    /// Expected tags by SHA-1 (kernels up to Linux 6.17) and by SHA-256 (since 6.18). A tag is the first eight bytes of
+    /// the hash over all instructions, without map numbers.
     ///
-    /// All of them were computed so from the object. Linux 6.18 was seen to compute those by SHA-256; Linux 6.12 that of
-    /// `isolane` by SHA-1. That of `isolane_start` by SHA-1 was seen on no kernel.
+    /// All values were computed from the object. Linux 6.18 reported the SHA-256 values, and Linux 6.12 the SHA-1 value
+    /// of `isolane`. The SHA-1 value of `isolane_start` has not been observed on a kernel.
     tags: [Tag; 2],
 }
 
-/// Decides about each frame.
+/// Decides on each frame.
 const CLASSIFY: Program = Program {
     name: "isolane",
     tags: [
@@ -61,11 +61,11 @@ const START: Program = Program {
     ],
 };
 
-/// The object in the kernel.
+/// Loaded programs and maps.
 pub(super) struct Loaded {
     ebpf: Ebpf,
     pub(super) tag: Tag,
-    /// Whether the program that starts timers could be loaded.
+    /// Whether the program that starts timers was loaded.
     pub(super) has_timers: bool,
 }
 
@@ -89,7 +89,7 @@ impl Loaded {
         let classify = program(&mut ebpf, CLASSIFY.name)?;
         load(classify).map_err(|error| explain(error.into()))?;
         let tag = checked_tag(&CLASSIFY, classify)?;
-        // A kernel without timers for programs has everything else that is needed.
+        // A kernel without BPF timers still has everything else required.
         let mut has_timers = false;
         if timers {
             let start = program(&mut ebpf, START.name)?;
@@ -105,7 +105,7 @@ impl Loaded {
         })
     }
 
-    /// Maps the memory that the program shares with us.
+    /// Maps the memory shared with the program.
     pub(super) fn memory(&self) -> Result<Memory, ClassifierError> {
         let Some(Map::Array(map)) = self.ebpf.map("shared") else {
             return Err(unlike_us("the object has no map `shared`"));
@@ -118,7 +118,7 @@ impl Loaded {
         Memory::map(map.fd().as_fd()).map_err(ClassifierError::system(doing))
     }
 
-    /// Puts a socket into the map of lanes, or takes it out.
+    /// Adds a socket to the map of lanes, or removes it.
     pub(super) fn set_socket(
         &mut self,
         index: u32,
@@ -134,16 +134,16 @@ impl Loaded {
         done.map_err(|error| explain(error.into()))
     }
 
-    /// The classifier itself, to be attached.
+    /// Descriptor of the classifier program, for attaching.
     pub(super) fn descriptor(&mut self) -> Result<BorrowedFd<'_>, ClassifierError> {
         let program = program(&mut self.ebpf, CLASSIFY.name)?;
         let descriptor = program.fd().map_err(|error| explain(error.into()))?;
         Ok(descriptor.as_fd())
     }
 
-    /// Starts the timer of a server, or starts it anew.
+    /// Starts or restarts the timer of a server.
     pub(super) fn start_timer(&self, server: usize) -> Result<(), ClassifierError> {
-        // The shortest frame the kernel takes is an Ethernet header.
+        // The kernel accepts no frame shorter than an Ethernet header.
         let mut frame = [0; 14];
         frame[..4].copy_from_slice(&(server as u32).to_ne_bytes());
         match self.run(START.name, &frame, None)? {
@@ -155,8 +155,7 @@ impl Loaded {
         }
     }
 
-    /// Shows the classifier a frame as if it had arrived on this interface and queue; returns what
-    /// it says.
+    /// Runs the classifier on a frame as if it had arrived on this interface and queue; returns the XDP action.
     pub(super) fn classify(
         &self,
         frame: &[u8],
@@ -222,8 +221,8 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, Classifier
         .map_err(|error: ProgramError| explain(error.into()))
 }
 
-/// Has the kernel verify and take a program. The verifier gives up with EAGAIN when its thread has
-/// something else to see to, as it does on a busy machine; that says nothing of the program.
+/// Verifies and loads a program, with retries. The verifier fails with EAGAIN if its thread is interrupted, as happens
+/// on a busy machine; that says nothing about the program.
 fn load(program: &mut Xdp) -> Result<(), ProgramError> {
     let mut result = program.load();
     for _ in 1..LOAD_ATTEMPTS {
@@ -239,10 +238,10 @@ fn load(program: &mut Xdp) -> Result<(), ProgramError> {
     result
 }
 
-/// The tag of a program in the kernel (`BPF_OBJ_GET_INFO_BY_FD`).
+/// Tag of a loaded program (`BPF_OBJ_GET_INFO_BY_FD`).
 ///
 /// # Errors
-/// The kernel has another program than this build was tested with: nothing of it is attached.
+/// The loaded program is not the one this build was tested with. It is not attached.
 fn checked_tag(program: &Program, loaded: &Xdp) -> Result<Tag, ClassifierError> {
     let information = loaded.info().map_err(|error| explain(error.into()))?;
     let tag = Tag(information.tag().to_be_bytes());
@@ -274,7 +273,7 @@ fn unlike_us(what: &'static str) -> ClassifierError {
     }
 }
 
-/// What an error of loading means to whoever started us.
+/// Maps a load error to its cause.
 fn explain(error: EbpfError) -> ClassifierError {
     let release = capabilities::kernel_release();
     let (doing, cause, log) = match error {
@@ -302,7 +301,7 @@ fn explain(error: EbpfError) -> ClassifierError {
             return ClassifierError::System { doing, cause };
         }
     };
-    // The verifier refuses with EACCES what it would allow a process that has all capabilities.
+    // EACCES: the verifier refuses what it would allow with all capabilities.
     let is_denied =
         cause.raw_os_error() == Some(libc::EPERM) || !capabilities::missing().0.is_empty();
     if is_denied {
@@ -325,8 +324,8 @@ fn explain(error: EbpfError) -> ClassifierError {
     }
 }
 
-/// The kernel says "not permitted" to the missing capability, to the one that does not count, and,
-/// before 5.11, to too much locked memory.
+/// Distinguishes the causes of EPERM: a missing capability, one held in a user namespace only, and, before 5.11, the
+/// limit of locked memory.
 fn denied(cause: io::Error, release: &str) -> ClassifierError {
     let missing = capabilities::missing();
     if !missing.0.is_empty() {
@@ -357,7 +356,7 @@ fn memlock_limit_bytes() -> u64 {
     limit.rlim_cur
 }
 
-/// The end of a log, on one line.
+/// Last lines of a log, joined to one line.
 fn last_lines(log: &str) -> String {
     let from = log.len().saturating_sub(VERIFIER_LOG_BYTES);
     let from = (from..=log.len()).find(|at| log.is_char_boundary(*at));

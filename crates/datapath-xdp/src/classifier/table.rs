@@ -1,8 +1,8 @@
-//! The flows of the classifier's table, and the chains by which a frame finds them.
+//! Flow table of the classifier and its per-port chains.
 //!
-//! A frame looks up its port in an array, and follows the chain of flows that begins there. Chains
-//! are made here: flows with a source first, then those for anybody, each in the order of their
-//! slots. Frames arrive while a chain changes; `classifier/layout.h` says what they see.
+//! The program looks up a frame's port in an array and follows the chain of flows that starts there. User space builds
+//! the chains: flows with a source first, then those without, each in slot order. Frames arrive while a chain changes;
+//! `classifier/layout.h` says what they observe.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -10,7 +10,7 @@ use super::flow::{Flow, FlowError, FlowSlot, Way};
 use super::layout::{KERNEL, Shared};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT};
 
-/// What is registered, as user space knows it.
+/// Registered flows, as known to user space.
 #[derive(Debug)]
 pub(super) struct Table {
     flows: [Option<Flow>; MAX_FLOWS],
@@ -23,12 +23,12 @@ impl Table {
         }
     }
 
-    /// The flow in a slot.
+    /// Flow in a slot.
     pub(super) fn get(&self, slot: FlowSlot) -> Option<&Flow> {
         self.flows.get(usize::from(slot.0))?.as_ref()
     }
 
-    /// Whether the flow could take the slot.
+    /// Checks that a flow can be registered in the slot.
     pub(super) fn admit(&self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
         let place = usize::from(slot.0);
         if place >= MAX_FLOWS {
@@ -48,7 +48,7 @@ impl Table {
         Ok(())
     }
 
-    /// Registers an admitted flow, whose budget was set.
+    /// Registers an admitted flow whose budget is set.
     pub(super) fn insert(&mut self, shared: &Shared, slot: FlowSlot, flow: &Flow) {
         self.remove(shared, slot);
         let place = usize::from(slot.0);
@@ -72,7 +72,7 @@ impl Table {
         self.chain(shared, flow.port);
     }
 
-    /// Removes a flow; nothing if there is none.
+    /// Removes a flow, if there is one.
     pub(super) fn remove(&mut self, shared: &Shared, slot: FlowSlot) {
         let place = usize::from(slot.0);
         let Some(flow) = self.flows.get_mut(place).and_then(Option::take) else {
@@ -82,12 +82,12 @@ impl Table {
         self.chain(shared, flow.port);
     }
 
-    /// A flow whose budget changes.
+    /// Flow in a slot, to change its budget.
     pub(super) fn flow_mut(&mut self, slot: FlowSlot) -> Option<&mut Flow> {
         self.flows.get_mut(usize::from(slot.0))?.as_mut()
     }
 
-    /// Links the flows of a port anew, from the last to the first: what a link names is linked.
+    /// Rebuilds a port's chain from the last flow to the first, so that every link names a linked flow.
     fn chain(&self, shared: &Shared, port: u16) {
         let mut next = 0;
         for has_source in [false, true] {

@@ -1,10 +1,9 @@
-//! The classifier once more, in Rust: the same decisions, by other means.
+//! Reference model of the classifier in Rust: the same decisions by different means.
 //!
-//! It reads frames through the views of `isolane-wire`, searches all flows instead of following a
-//! chain, keeps budgets as plain numbers and free buffers as one. What the two have in common is the
-//! meaning: both are told the same, shown the same frames, and have to say the same
-//! (`tests/classifier_twin.rs`). It has no clock, no kernel and no memory shared with anyone, so it also
-//! answers "what would become of this frame" where no program can be loaded.
+//! The model reads frames through the views of `isolane-wire`, searches all flows instead of following a chain, and
+//! keeps budgets and free buffers as plain numbers. Tests give model and program the same configuration and frames, and
+//! require the same verdicts (`tests/classifier_twin.rs`). The model has no clock, kernel or shared memory. It also
+//! predicts verdicts where no program can be loaded.
 
 mod message;
 
@@ -18,13 +17,13 @@ use super::flow::{Flow, FlowError, FlowSlot, Way};
 use super::{Enforcement, budgets};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT, MAX_LANES, MAX_QUEUES};
 
-/// A deferrable server.
+/// Deferrable server.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     left: u32,
     capacity: u32,
     period_ns: u64,
-    /// `None` until the first look.
+    /// End of the period; `None` until the first replenishment call.
     next_ns: Option<u64>,
 }
 
@@ -38,7 +37,7 @@ impl Server {
         }
     }
 
-    /// Takes a place, if one is left.
+    /// Takes one unit of budget, if any is left.
     const fn take(&mut self) -> bool {
         let has_place = self.left > 0;
         self.left -= has_place as u32;
@@ -52,7 +51,7 @@ impl Server {
         };
         if now_ns >= next_ns {
             self.left = self.capacity;
-            // In step with what was due, unless a whole period was missed.
+            // Keeps the phase of the period, unless a whole period was missed.
             let is_late = now_ns >= next_ns + self.period_ns;
             let from_ns = if is_late { now_ns } else { next_ns };
             self.next_ns = Some(from_ns + self.period_ns);
@@ -60,7 +59,7 @@ impl Server {
     }
 }
 
-/// A lane of a queue.
+/// Lane of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     is_bound: bool,
@@ -68,23 +67,22 @@ struct Lane {
     low_water: Option<u32>,
 }
 
-/// A receive queue.
+/// Receive queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     lanes: [Lane; MAX_LANES],
-    /// Entries of the fill ring, as far as the program can know: below zero when sockets refuse what
-    /// it hands them.
+    /// Free fill-ring entries as the program estimates them: negative when sockets refuse redirected frames.
     free: i64,
 }
 
-/// What is protected together.
+/// Servers of the interface's budget.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     shared: Server,
     reserve: Server,
 }
 
-/// The classifier's twin.
+/// Reference model of the classifier.
 #[derive(Clone, Debug)]
 pub struct Twin {
     flows: [Option<Flow>; MAX_FLOWS],
@@ -103,7 +101,7 @@ impl Default for Twin {
 }
 
 impl Twin {
-    /// Without flows and lanes: everything is passed.
+    /// Creates a model without flows and lanes, which passes every frame.
     #[must_use]
     pub fn new() -> Twin {
         Twin {
@@ -117,10 +115,10 @@ impl Twin {
         }
     }
 
-    /// As [`Classifier::set_flow`](super::Classifier::set_flow).
+    /// Model of [`Classifier::set_flow`](super::Classifier::set_flow).
     ///
     /// # Errors
-    /// As there.
+    /// Those of the original.
     pub fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
         if slot.index() >= MAX_FLOWS {
             return Err(FlowError::NoSlot { slot: slot.0 });
@@ -145,17 +143,17 @@ impl Twin {
         Ok(())
     }
 
-    /// As [`Classifier::remove_flow`](super::Classifier::remove_flow).
+    /// Model of [`Classifier::remove_flow`](super::Classifier::remove_flow).
     pub fn remove_flow(&mut self, slot: FlowSlot) {
         if let Some(flow) = self.flows.get_mut(slot.index()) {
             *flow = None;
         }
     }
 
-    /// As [`Classifier::protect`](super::Classifier::protect).
+    /// Model of [`Classifier::protect`](super::Classifier::protect).
     ///
     /// # Errors
-    /// As there.
+    /// Those of the original.
     pub fn protect(
         &mut self,
         slot: FlowSlot,
@@ -175,10 +173,10 @@ impl Twin {
             protection.map(|Protection { budget, .. }| Server::new(budget.capacity.get(), &budget));
     }
 
-    /// As [`Classifier::protect_interface`](super::Classifier::protect_interface).
+    /// Model of [`Classifier::protect_interface`](super::Classifier::protect_interface).
     ///
     /// # Errors
-    /// As there.
+    /// Those of the original.
     pub fn protect_interface(
         &mut self,
         protection: &InterfaceProtection,
@@ -193,7 +191,7 @@ impl Twin {
         Ok(())
     }
 
-    /// As [`Classifier::replenish`](super::Classifier::replenish), of a classifier without timers.
+    /// Model of [`Classifier::replenish`](super::Classifier::replenish) without timers.
     pub fn replenish(&mut self, now_ns: u64) {
         let interface = self.interface.iter_mut();
         let interface = interface.flat_map(|both| [&mut both.shared, &mut both.reserve]);
@@ -203,15 +201,14 @@ impl Twin {
         servers.for_each(|server| server.replenish(now_ns));
     }
 
-    /// As [`Classifier::left`](super::Classifier::left).
+    /// Model of [`Classifier::left`](super::Classifier::left).
     #[must_use]
     pub fn left(&self, slot: FlowSlot) -> Option<u32> {
         self.flows.get(slot.index())?.as_ref()?;
         self.budgets[slot.index()].map(|server| server.left)
     }
 
-    /// As [`Classifier::bind_lane`](super::Classifier::bind_lane). No effect for a queue that does not
-    /// exist.
+    /// Model of [`Classifier::bind_lane`](super::Classifier::bind_lane). No effect for a queue that does not exist.
     pub fn bind_lane(&mut self, queue: u32, lane: Level) {
         if let Some(lane) = self.lane(queue, lane) {
             lane.is_bound = true;
@@ -219,7 +216,7 @@ impl Twin {
         }
     }
 
-    /// As [`Classifier::unbind_lane`](super::Classifier::unbind_lane).
+    /// Model of [`Classifier::unbind_lane`](super::Classifier::unbind_lane).
     pub fn unbind_lane(&mut self, queue: u32, lane: Level) {
         if let Some(lane) = self.lane(queue, lane) {
             lane.is_bound = false;
@@ -227,39 +224,39 @@ impl Twin {
         }
     }
 
-    /// The lane's socket was closed, and its owner has not said so yet.
+    /// Models a closed socket before its owner unbinds the lane.
     pub fn lose_socket(&mut self, queue: u32, lane: Level) {
         if let Some(lane) = self.lane(queue, lane) {
             lane.has_socket = false;
         }
     }
 
-    /// As [`Classifier::set_low_water`](super::Classifier::set_low_water).
+    /// Model of [`Classifier::set_low_water`](super::Classifier::set_low_water).
     pub fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
         if let Some(lane) = self.lane(queue, lane) {
             lane.low_water = low_water;
         }
     }
 
-    /// As [`Classifier::note_free`](super::Classifier::note_free).
+    /// Model of [`Classifier::note_free`](super::Classifier::note_free).
     pub fn note_free(&mut self, queue: u32, free: u32) {
         if let Some(queue) = self.queues.get_mut(queue as usize) {
             queue.free = i64::from(free);
         }
     }
 
-    /// As [`Classifier::enforce`](super::Classifier::enforce).
+    /// Model of [`Classifier::enforce`](super::Classifier::enforce).
     pub const fn enforce(&mut self, enforcement: Enforcement) {
         self.enforcement = enforcement;
     }
 
-    /// As [`Classifier::counts`](super::Classifier::counts).
+    /// Model of [`Classifier::counts`](super::Classifier::counts).
     #[must_use]
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What becomes of a frame that arrives on a queue. It is counted and charged.
+    /// Verdict on a frame that arrives on a queue. The frame is counted and charged.
     pub fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
         let slot = Message::read(frame).and_then(|message| self.find(&message));
         match slot {
@@ -273,8 +270,7 @@ impl Twin {
         Some(&mut queue.lanes[usize::from(lane.get())])
     }
 
-    /// The flow of a message: a flow of its source rather than one for anybody, then the lowest
-    /// slot.
+    /// Finds the flow of a message: a flow with its source before one without, then the lowest slot.
     fn find(&self, message: &Message) -> Result<FlowSlot, OthersReason> {
         let flows = self.flows.iter().zip(0..);
         let mut of_port = flows
@@ -311,7 +307,7 @@ impl Twin {
     }
 
     fn decide(&mut self, slot: FlowSlot, queue: u32) -> (FlowReason, Option<Level>) {
-        // Found just now.
+        // Always `Some`: `find` returned this slot.
         let Some(flow) = self.flows[slot.index()] else {
             return (FlowReason::NoLane, None);
         };
@@ -348,7 +344,7 @@ impl Twin {
         }
     }
 
-    /// Whether the queue's free buffers are kept for other lanes.
+    /// Returns whether the queue's free buffers are reserved for other lanes.
     fn is_recycled(&mut self, queue: u32, lane: Level) -> bool {
         let queue = &self.queues[queue as usize];
         let low_water = queue.lanes[usize::from(lane.get())].low_water;
@@ -374,7 +370,7 @@ impl Twin {
         touches
     }
 
-    /// Hands a frame to a lane's socket; false if there is none.
+    /// Hands a frame to a lane's socket; false without a socket.
     fn hand_over(&mut self, queue: u32, lane: Level) -> bool {
         let queue = &mut self.queues[queue as usize];
         let has_socket = queue.lanes[usize::from(lane.get())].has_socket;
@@ -383,12 +379,12 @@ impl Twin {
     }
 }
 
-/// Whether a lane of the queue is bound.
+/// Returns whether a lane of the queue is bound.
 fn is_bound(lanes: Option<&[Lane; MAX_LANES]>, lane: Level) -> bool {
     lanes.is_some_and(|lanes| lanes[usize::from(lane.get())].is_bound)
 }
 
-/// The lowest bound lane, unless it is above the flow's own; what goes to the kernel stays there.
+/// Lowest bound lane, unless it is above the flow's own. Frames of a flow to the kernel stay there.
 fn lowest(lanes: Option<&[Lane; MAX_LANES]>, own: Option<Level>) -> Option<Level> {
     let lowest = Level::ALL
         .into_iter()

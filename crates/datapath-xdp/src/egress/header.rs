@@ -1,9 +1,8 @@
-//! Headers, made once for a flow and copied in front of each payload.
+//! Header templates: made once per flow, copied before each payload.
 //!
-//! Of the 42 bytes (46 with a tag) in front of a payload, only two lengths and two checksums
-//! differ from one datagram of a flow to the next. A [`Template`] holds the rest, and the sums of
-//! what does not differ: emitting is a copy, four stores, and one pass over the payload for the
-//! UDP checksum.
+//! Of the 42 bytes (46 with a VLAN tag) before a payload, only two lengths and two checksums differ between datagrams
+//! of a flow. A [`Template`] holds the rest and the partial checksums over it. Emitting is a copy, four stores, and one
+//! pass over the payload for the UDP checksum.
 
 use std::ops::Range;
 
@@ -15,66 +14,65 @@ use isolane_wire::{ipv4, udp};
 
 use super::way::Device;
 
-/// Bytes in front of a payload without a tag.
+/// Header bytes without a VLAN tag.
 const PLAIN_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES + udp::HEADER_BYTES;
 
-/// Bytes in front of a payload with a tag: the head room that transmit frames need at least.
+/// Header bytes with a VLAN tag: the minimum head room of transmit frames.
 pub const MAX_HEADER_BYTES: usize = PLAIN_BYTES + TAG_BYTES;
 
-/// Where, in headers without a tag, the IPv4 header's total length stands.
+/// Offset of the IPv4 total length, in headers without a tag.
 const TOTAL_LENGTH: usize = ethernet::HEADER_BYTES + 2;
-/// The IPv4 header's checksum, likewise.
+/// Offset of the IPv4 checksum, in headers without a tag.
 const IPV4_CHECKSUM: usize = ethernet::HEADER_BYTES + 10;
-/// The UDP length, likewise.
+/// Offset of the UDP length, in headers without a tag.
 const UDP_LENGTH: usize = PLAIN_BYTES - udp::HEADER_BYTES + 4;
-/// The UDP checksum, likewise.
+/// Offset of the UDP checksum, in headers without a tag.
 const UDP_CHECKSUM: usize = PLAIN_BYTES - udp::HEADER_BYTES + udp::CHECKSUM_OFFSET;
 
-/// How many routers a datagram may pass: the kernel's own default.
+/// Unicast TTL: the kernel's default.
 const UNICAST_TIME_TO_LIVE: u8 = 64;
-/// Groups stay on the link (RTPS 2.5 says nothing; the kernel's sockets send so).
+/// Multicast TTL: groups stay on the link. RTPS 2.5 does not specify it; kernel sockets default to 1.
 const MULTICAST_TIME_TO_LIVE: u8 = 1;
 
-/// What tells datagrams of one destination apart.
+/// Key of datagrams that share a header template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
-    /// Where to.
+    /// Destination address.
     pub destination: [u8; 4],
-    /// The receiver's port.
+    /// Destination port.
     pub destination_port: u16,
-    /// The sender's port.
+    /// Source port.
     pub source_port: u16,
-    /// Its level: class selector in the IPv4 header, priority code point in a tag.
+    /// Level: sets the DSCP class selector and the tag's priority code point.
     pub level: Level,
 }
 
-/// Whether a datagram gets a UDP checksum.
+/// UDP checksum policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UdpChecksum {
-    /// Over the whole datagram.
+    /// Computed over the whole datagram.
     #[default]
     Made,
-    /// 0, "there is none": the Ethernet check sequence has to do.
+    /// Sent as 0, meaning none: only the Ethernet frame check sequence protects the datagram.
     None,
 }
 
-/// The headers of one flow to one destination.
+/// Headers of one flow to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Headers for an empty payload; they stand at the end, so that a tag makes them begin earlier.
+    /// Headers for an empty payload, aligned to the end of the array: with a tag they start earlier.
     bytes: [u8; MAX_HEADER_BYTES],
     is_tagged: bool,
-    /// The most that fits behind them.
+    /// Largest payload in bytes.
     max_payload_bytes: usize,
-    /// The sum of the IPv4 header but for its total length and checksum.
+    /// Sum of the IPv4 header without total length and checksum.
     ipv4_sum: Sum,
-    /// The sum of addresses, protocol and ports: all that the UDP checksum covers but for lengths
-    /// and payload.
+    /// Sum of addresses, protocol and ports: the UDP checksum's input except lengths and payload.
     udp_sum: Sum,
 }
 
 impl Template {
-    /// The headers for a flow that takes this way.
+    /// Builds the headers of a flow for a resolved path.
     #[must_use]
     pub fn new(device: &Device, flow: &Flow) -> Template {
         let mut ethernet = ethernet::Repr {
@@ -84,7 +82,7 @@ impl Template {
             ether_type: EtherType::IPV4,
         };
         if let Some(id) = device.vlan {
-            // There is room for two.
+            // Cannot fail: the header has room for two tags.
             let _ = ethernet.tags.push(VlanTag {
                 kind: CUSTOMER_TAG,
                 pcp: flow.level.pcp(),
@@ -102,7 +100,7 @@ impl Template {
                 false => UNICAST_TIME_TO_LIVE,
             },
             dont_fragment: true,
-            // A packet that may not be cut needs none (RFC 6864 §4.1).
+            // Atomic datagrams need no unique identification (RFC 6864 §4.1).
             identification: 0,
             payload_len: udp::HEADER_BYTES,
         };
@@ -137,7 +135,7 @@ impl Template {
         }
     }
 
-    /// Bytes it writes in front of a payload.
+    /// Number of header bytes written before a payload.
     #[inline]
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
@@ -148,19 +146,18 @@ impl Template {
         }
     }
 
-    /// Bytes of the longest payload that leaves in one packet.
+    /// Largest payload in bytes that fits one packet.
     #[inline]
     #[must_use]
     pub const fn max_payload_bytes(&self) -> usize {
         self.max_payload_bytes
     }
 
-    /// Writes the headers in front of the payload that is in place at `frame[payload]`; returns
-    /// where the frame begins now.
+    /// Writes the headers directly before the payload at `frame[payload]`; returns the new start of the frame.
     ///
     /// # Panics
-    /// If there is less room than [`header_bytes`](Self::header_bytes) in front of the payload, if
-    /// it ends behind the frame, or if it is longer than any UDP datagram.
+    /// If there are fewer than [`header_bytes`](Self::header_bytes) before the payload, if the payload ends beyond the
+    /// frame, or if it exceeds the largest UDP payload.
     #[inline]
     pub fn emit(&self, frame: &mut [u8], payload: Range<usize>, checksum: UdpChecksum) -> usize {
         let (front, behind) = frame.split_at_mut(payload.start);
@@ -192,7 +189,7 @@ impl Template {
         start
     }
 
-    /// The length counts twice: in the pseudo header and in the header.
+    /// The length counts twice: in the pseudo header and in the UDP header.
     #[inline]
     fn udp_checksum(&self, length: u16, payload: &[u8]) -> u16 {
         let lengths = self.udp_sum.with_u16(length).with_u16(length);
@@ -203,13 +200,14 @@ impl Template {
     }
 }
 
-/// Whether an address names a group (RFC 5771).
+/// Returns whether an address is a multicast group (RFC 5771).
 #[inline]
 pub(super) const fn is_multicast(address: [u8; 4]) -> bool {
     address[0] & 0xf0 == 0xe0
 }
 
-/// Copies the last `N` bytes of a template to the end of `front`: a copy of constant length.
+/// Copies the last `N` bytes of a template to the end of `front`. The constant length lets the compiler inline the
+/// copy.
 #[inline]
 fn copy_to_end<const N: usize>(front: &mut [u8], bytes: &[u8; MAX_HEADER_BYTES]) -> usize {
     let start = front

@@ -1,38 +1,35 @@
-//! What the UDP checksum of a received datagram says.
+//! Validation of a received datagram's UDP checksum.
 //!
-//! A frame that never was on a wire need not have one: where a kernel's socket sends through a
-//! veth pair or a tap, the kernel leaves the sum over the payload to hardware that is not there,
-//! and the field holds the sum over the pseudo header alone.
+//! A frame that never crossed a wire may carry a partial checksum. Where a kernel socket sends through veth or tap, the
+//! kernel defers the payload sum to absent hardware. The field then holds the sum over the pseudo header alone.
 
 use isolane_wire::checksum::udp_pseudo_header;
 use isolane_wire::udp;
 
-/// What a checksum says.
+/// Result of validating a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It fits the datagram.
+    /// The checksum matches the datagram.
     Valid,
-    /// There is none.
+    /// The datagram has no checksum (field 0).
     None,
-    /// The sender left it unfinished: it covers the pseudo header, and nothing is known of the
-    /// payload.
+    /// The checksum covers the pseudo header only (checksum offload); the payload is not verified.
     Partial,
-    /// It does not fit, or the datagram is shorter than its header.
+    /// The checksum does not match, or the datagram is shorter than its header.
     Wrong,
 }
 
-/// Whether unfinished checksums belong to the device.
+/// Expectation of partial checksums, by device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partial {
-    /// As from veth and tap: looked for first, since then the payload need not be read.
+    /// Usual on veth and tap. Checked first: a match avoids reading the payload.
     Expected,
-    /// As from a wire, where one is a fault, and a sum over the whole is the usual case.
+    /// A fault on a physical wire. The full sum is checked first.
     Unexpected,
 }
 
-/// Judges the checksum of `datagram`, UDP header and payload as long as the IPv4 header says. A
-/// whole checksum that happens to be what a partial one would be (one of 65,536) counts as the one
-/// that is looked for first.
+/// Validates the checksum of `datagram` (UDP header and payload, as long as the IPv4 header says). A full checksum that
+/// equals the partial one (one of 65,536) is reported as the form checked first.
 #[inline]
 #[must_use]
 pub fn judge(
@@ -51,7 +48,7 @@ pub fn judge(
     if field == 0 {
         return Judgement::None;
     }
-    // No datagram is longer: the IPv4 header has 16 bits for it.
+    // Longer datagrams do not exist: the IPv4 length has 16 bits.
     let Ok(length) = u16::try_from(datagram.len()) else {
         return Judgement::Wrong;
     };

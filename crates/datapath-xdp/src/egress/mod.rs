@@ -1,21 +1,19 @@
-//! Route decision for a datagram, and the headers in front of it.
+//! Route decision for a datagram, and the headers before its payload.
 //!
-//! AF_XDP bypasses the kernel's stack, so routes, neighbours, and the device's addresses and MTU are
-//! needed here. An [`Egress`] follows the kernel's tables ([`RouteMonitor`]) and turns them into the
-//! headers of a flow ([`headers`](Egress::headers)), which a [`Template`] puts in front of a payload.
+//! AF_XDP bypasses the kernel's stack, so routes, neighbours, and the device's addresses and MTU are needed here. An
+//! [`Egress`] follows the kernel's tables ([`RouteMonitor`]) and derives a flow's headers from them
+//! ([`headers`](Egress::headers)). A [`Template`] writes them before a payload.
 //!
-//! A datagram whose way is not certainly this device's takes the kernel's way, with a [`Reason`]: a
-//! kernel socket is never wrong, and its datagram makes the kernel resolve the neighbour. This module
-//! sends no packet and changes no table.
+//! A datagram whose route is not certain to leave by this device goes through a kernel socket, with a [`Reason`]. The
+//! kernel routes it correctly and resolves the neighbour. This module sends no packet and changes no table.
 //!
 //! # Neighbours
 //!
-//! Some half a minute after a confirmation a neighbour is *stale*: the kernel uses its address, and
-//! confirms it when something is sent there. It does not see what AF_XDP sends. So
-//! [`keep_fresh`](Egress::keep_fresh), called about once a second, names stale neighbours in use to the
-//! kernel (`NTF_USE`). The kernel waits 5 s for a sign of life, then asks at most three times, a
-//! second apart. A peer that changes its address silently is thus followed as fast as by a kernel
-//! socket; one that announces the change (as Linux does when an interface comes up), at once.
+//! About 30 s after a confirmation a neighbour becomes *stale*. The kernel still uses its address and confirms it on
+//! the next transmission, but does not see what AF_XDP sends. [`keep_fresh`](Egress::keep_fresh), called about once a
+//! second, therefore reports stale neighbours in use to the kernel (`NTF_USE`). The kernel waits 5 s for a
+//! confirmation, then probes at most three times at 1 s intervals. A silent address change is thus noticed as fast as
+//! by a kernel socket, and an announced one (as by Linux when an interface comes up) at once.
 
 mod header;
 mod judgement;
@@ -38,20 +36,19 @@ use self::tables::resolve;
 pub use self::way::{Device, Reason, Way};
 use crate::limits::{MAX_CONFIRMATIONS, MAX_FOLLOWED_DATAGRAMS, MAX_STARTING_CALLS};
 
-/// Device, and form of its frames.
+/// Device and frame format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EgressConfig {
-    /// Index of the device, in the network namespace of the thread that opens.
+    /// Index of the device in the opening thread's network namespace.
     pub interface_index: u32,
-    /// VLAN of the frames' tag, whose priority code point is the level; 0: priority tag without VLAN;
-    /// `None`: no tag.
+    /// VLAN id of the tag, whose priority code point is the level. 0: priority tag without a VLAN. `None`: no tag.
     pub vlan: Option<u16>,
 }
 
 /// Error of following the kernel's tables.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    /// No such device.
+    /// The device does not exist.
     #[error(
         "there is no interface with the index {index} in this network namespace: it was deleted, or \
          moved to another one (ip link shows those that are here)"
@@ -60,13 +57,13 @@ pub enum EgressError {
         /// Configured index.
         index: u32,
     },
-    /// Netlink does not work.
+    /// Netlink is unavailable.
     #[error(
         "cannot follow routes and neighbours by netlink: {source}. Allow the program sockets of the \
          family AF_NETLINK (in a systemd service: RestrictAddressFamilies)"
     )]
     Netlink {
-        /// The system's error.
+        /// Error from the system.
         source: io::Error,
     },
     /// The kernel's tables change faster than they can be read.
@@ -75,33 +72,33 @@ pub enum EgressError {
          Try again when the network is calmer"
     )]
     Restless {
-        /// Dumps begun.
+        /// Table dumps begun.
         readings: u64,
     },
 }
 
-/// Counters of answers.
+/// Counters of route decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Headers given.
+    /// Datagrams sent by the device.
     pub by_device: u64,
-    /// Refusals, by `reason as usize`.
+    /// Datagrams left to the kernel, by `reason as usize`.
     pub by_kernel: [u64; Reason::COUNT],
-    /// Headers that had to be looked up and made.
+    /// Cache misses: headers that were looked up and built.
     pub made: u64,
-    /// Neighbours refused because the table was full.
+    /// Neighbours refused by the full table.
     pub neighbours_refused: u64,
-    /// Routes for which the table has no room.
+    /// Routes refused by the full table.
     pub routes_refused: u64,
     /// Counters of the netlink socket.
     pub follow: FollowCounts,
 }
 
-/// Place of a flow's cached headers, which saves the search. Valid until anything changes.
+/// Handle to a flow's cached headers, which saves the search. Valid until anything changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     place: usize,
-    /// Version of the tables and of the cache.
+    /// Version of the tables and the cache.
     version: u64,
 }
 
@@ -129,7 +126,7 @@ impl Egress {
             generation: 1,
             counts: Counts::default(),
         };
-        // The kernel answers within the system call that asks.
+        // The kernel answers a dump within the requesting system call.
         for _ in 0..MAX_STARTING_CALLS {
             egress.follow();
             if egress.tables().device.is_gone {
@@ -146,18 +143,18 @@ impl Egress {
         })
     }
 
-    /// Descriptor that is readable when there is something to follow.
+    /// Netlink descriptor, readable when notifications are pending.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.monitor.descriptor()
     }
 
-    /// Applies notifications of the kernel, within a bound and without waiting. It allocates.
+    /// Applies pending notifications, up to a bound, without blocking. Allocates.
     pub fn follow(&mut self) -> Followed {
         self.follow_at_most(MAX_FOLLOWED_DATAGRAMS)
     }
 
-    /// Applies at most that many netlink datagrams. [`descriptor`](Self::descriptor) stays readable if
-    /// there are more.
+    /// Applies at most `datagrams` netlink datagrams. [`descriptor`](Self::descriptor) stays readable if more are
+    /// pending.
     pub fn follow_at_most(&mut self, datagrams: usize) -> Followed {
         let followed = self.monitor.follow(datagrams);
         if followed.has_changed {
@@ -166,8 +163,8 @@ impl Egress {
         followed
     }
 
-    /// Has the kernel confirm stale neighbours in use since the last call: a few system calls. To be
-    /// called about once a second.
+    /// Asks the kernel to confirm stale neighbours used since the last call, in a few system calls. Call it about once
+    /// a second.
     pub fn keep_fresh(&mut self) {
         let mut stale = [[0; 4]; MAX_CONFIRMATIONS];
         let mut count = 0;
@@ -186,7 +183,7 @@ impl Egress {
         }
     }
 
-    /// Decides the way to a destination: bounded, without a system call or an allocation. Senders use
+    /// Resolves the path to a destination, in bounded time, without system calls or allocation. Senders use
     /// [`headers`](Self::headers), which caches.
     #[must_use]
     pub fn resolve(&self, destination: [u8; 4]) -> Way {
@@ -196,11 +193,11 @@ impl Egress {
         }
     }
 
-    /// Headers of a flow for a UDP payload of that many bytes. Constant time if they are cached, else
-    /// that of [`resolve`](Self::resolve); no system call, no allocation.
+    /// Headers of a flow for a UDP payload of `payload_bytes`. Constant time on a cache hit, otherwise that of
+    /// [`resolve`](Self::resolve). No system call, no allocation.
     ///
     /// # Errors
-    /// [`Reason`] for the kernel's way.
+    /// [`Reason`] that the datagram must go through the kernel.
     #[inline]
     pub fn headers(&mut self, flow: &Flow, payload_bytes: usize) -> Result<&Template, Reason> {
         let place = match self.remembered.find(flow, self.generation) {
@@ -219,7 +216,7 @@ impl Egress {
                     Err(reason) => Err(*reason),
                 }
             }
-            // Every place that was found or made is filled.
+            // Unreachable: every found or made place is filled.
             None => Err(Reason::Synchronising),
         };
         match answer {
@@ -229,7 +226,7 @@ impl Egress {
         answer
     }
 
-    /// Place of a flow's cached headers, if it goes by the device. Counts nothing.
+    /// Handle to a flow's cached headers, if the flow goes by the device. Not counted.
     #[inline]
     pub fn find(&self, flow: &Flow) -> Option<Known> {
         let place = self.remembered.find(flow, self.generation)?;
@@ -240,9 +237,9 @@ impl Egress {
         })
     }
 
-    /// Headers at a place, if nothing has changed since and the payload fits one packet. `None` counts
-    /// nothing: [`headers`](Self::headers) knows more.
-    // Always: a call costs as much as what it does.
+    /// Headers behind a handle, if nothing changed since and the payload fits one packet. `None` is not counted;
+    /// [`headers`](Self::headers) then gives the reason.
+    // Inlined always: the call would cost as much as the body.
     #[inline(always)]
     pub fn known_headers(&mut self, known: Known, payload_bytes: usize) -> Option<&Template> {
         if !self.is_current(known) {
@@ -258,20 +255,20 @@ impl Egress {
         Some(template)
     }
 
-    /// Whether the cache is as it was when the place was found.
+    /// Returns whether the handle is still valid.
     #[inline]
     #[must_use]
     pub fn is_current(&self, known: Known) -> bool {
         known.version == self.version()
     }
 
-    /// Sum of two numbers that only grow: it changes with either.
+    /// Sum of two monotonic counters, so it changes with either.
     #[inline]
     fn version(&self) -> u64 {
         self.generation + self.counts.made
     }
 
-    /// Makes the cache entry of a flow.
+    /// Builds the cache entry of a flow.
     #[cold]
     fn make(&mut self, flow: &Flow) -> usize {
         let place = self.remembered.place_for(flow);
@@ -292,7 +289,7 @@ impl Egress {
         self.monitor.snapshot()
     }
 
-    /// Device as the kernel last described it.
+    /// Device state as last reported by the kernel.
     #[must_use]
     pub fn device(&self) -> &DeviceState {
         &self.tables().device
@@ -304,13 +301,13 @@ impl Egress {
         local.map(|route| (route.destination.to_be_bytes(), route.prefix_bits))
     }
 
-    /// Number that changes whenever an answer may have changed.
+    /// Counter that changes whenever a decision may have changed.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Counters of answers.
+    /// Counters of route decisions.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -321,7 +318,7 @@ impl Egress {
         }
     }
 
-    /// Tables for display. It allocates.
+    /// Tables for display. Allocates.
     #[must_use]
     pub fn observe(&self) -> EgressObservation {
         observation::observe(self.tables(), self.counts())

@@ -14,13 +14,13 @@ use super::Counts;
 pub struct EgressObservation {
     /// State of the device.
     pub device: DeviceState,
-    /// Routes that leave by the device, those of the table `local` left out, in order of look-up.
+    /// Routes that leave by the device, without those of the table `local`, in look-up order.
     pub routes: Vec<RouteObservation>,
-    /// Neighbours on its link, by address.
+    /// Neighbours on the device's link, by address.
     pub neighbours: Vec<NeighbourObservation>,
-    /// All tables have been read, and no notification was lost since.
+    /// Whether all tables were read and no notification was lost since.
     pub is_synchronised: bool,
-    /// Counters of answers.
+    /// Counters of route decisions.
     pub counts: Counts,
 }
 
@@ -29,13 +29,13 @@ pub struct EgressObservation {
 pub struct RouteObservation {
     /// Destination network.
     pub destination: Ipv4Addr,
-    /// Length of its prefix.
+    /// Prefix length.
     pub prefix_bits: u8,
     /// Next hop, if the destination is not on the link.
     pub gateway: Option<Ipv4Addr>,
-    /// Metric; the smallest wins.
+    /// Route metric; the smallest wins.
     pub metric: u32,
-    /// Whether frames can take it with an Ethernet header alone.
+    /// Whether the route needs an Ethernet header only.
     pub is_plain: bool,
 }
 

@@ -1,32 +1,31 @@
-//! The headers of flows that were asked for before, so that asking again takes constant time.
+//! Header cache: set-associative, keyed by flow, constant time on a hit.
 //!
-//! Nothing stands only here: an entry is made again when anything it was made from may have
-//! changed (its generation is not the tables'), or when another flow took its place. Peers choose
-//! addresses and ports, so they can have flows that push each other out; that costs them a look-up
-//! in bounded tables, and nobody else anything.
+//! An entry is rebuilt when its generation differs from the tables', or when another flow evicted it. Peers choose
+//! addresses and ports, so they can make flows evict each other. That costs a look-up in bounded tables and affects no
+//! other flow's delivery.
 
 use super::header::{Flow, Template};
 use super::way::Reason;
 use crate::limits::{FLOW_SETS, FLOW_WAYS};
 
-/// The answer for one flow.
+/// Cached route decision for one flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) flow: Flow,
-    /// Of the tables it was made from; 0: the place is free.
+    /// Generation of the source tables; 0 marks a free place.
     pub(super) generation: u64,
     pub(super) answer: Result<Template, Reason>,
-    /// Whom frames go to on the link.
+    /// Next hop on the link.
     pub(super) neighbour: Option<[u8; 4]>,
-    /// Asked for since the last call of [`Remembered::take_used`].
+    /// Used since the last call of [`Remembered::take_used`].
     pub(super) is_used: bool,
 }
 
-/// Sets of places; a flow is in one of the places of its set, or in none.
+/// Set-associative cache. A flow can be only in its own set.
 #[derive(Debug)]
 pub(super) struct Remembered {
     places: Vec<Option<Entry>>,
-    /// Which place of its set the next newcomer takes if all are in use.
+    /// Round-robin index of the way to evict when all of a set are in use.
     next: u8,
 }
 
@@ -38,7 +37,7 @@ impl Remembered {
         }
     }
 
-    /// The place of a flow's answer, if it was made from the tables of this generation.
+    /// Place of a flow's entry, if it was built from tables of this generation.
     #[inline]
     pub(super) fn find(&self, flow: &Flow, generation: u64) -> Option<usize> {
         let place = self.place_of(flow)?;
@@ -57,19 +56,19 @@ impl Remembered {
         Some(first + places.iter().position(is_own)?)
     }
 
-    /// The entry at a place.
+    /// Entry at a place.
     #[inline]
     pub(super) fn at(&self, place: usize) -> Option<&Entry> {
         self.places[place].as_ref()
     }
 
-    /// The same, to be used.
+    /// Mutable entry at a place.
     #[inline]
     pub(super) fn at_mut(&mut self, place: usize) -> Option<&mut Entry> {
         self.places[place].as_mut()
     }
 
-    /// The place that a flow's new answer takes: its own, or another's.
+    /// Place for a flow's new entry: its own, an idle one, or one to evict.
     pub(super) fn place_for(&mut self, flow: &Flow) -> usize {
         if let Some(own) = self.place_of(flow) {
             return own;
@@ -88,7 +87,7 @@ impl Remembered {
         self.places[place] = Some(entry);
     }
 
-    /// Whom frames may have gone to since the last call; an address may come several times.
+    /// Next hops used since the last call; an address may be repeated.
     pub(super) fn take_used(&mut self) -> impl Iterator<Item = [u8; 4]> {
         self.places.iter_mut().flatten().filter_map(|entry| {
             let is_used = std::mem::take(&mut entry.is_used);
@@ -97,7 +96,7 @@ impl Remembered {
     }
 }
 
-/// The set of a flow: its numbers, multiplied so that each bit moves the upper ones.
+/// Set index of a flow: a multiplicative hash, in which each input bit affects the upper bits.
 #[inline]
 fn set(flow: &Flow) -> usize {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

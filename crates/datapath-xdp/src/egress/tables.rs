@@ -1,7 +1,6 @@
 //! Route decision for a destination, from a snapshot of the kernel's tables.
 //!
-//! No system call is made here. Where the snapshot does not decide, the answer is the kernel's way: a
-//! kernel socket is never wrong.
+//! Makes no system call. Where the snapshot is not conclusive, the datagram goes through the kernel.
 
 use isolane_hostnet::neighbour::Certainty;
 use isolane_hostnet::route::{Route, RouteKind};
@@ -11,15 +10,15 @@ use isolane_wire::ethernet::MacAddress;
 use super::header::is_multicast;
 use super::way::{Device, Reason};
 
-/// Where a way leads, and whom frames go to on the link.
+/// Resolved path and its next hop on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) device: Device,
-    /// The neighbour that the Ethernet address is of; `None` for groups and broadcasts.
+    /// Neighbour that owns the Ethernet address; `None` for multicast and broadcast.
     pub(super) neighbour: Option<[u8; 4]>,
 }
 
-/// Decides the way to a destination. Its work is bounded by the tables.
+/// Resolves the path to a destination. The work is bounded by the tables.
 pub(super) fn resolve(
     tables: &Snapshot,
     destination: [u8; 4],
@@ -51,7 +50,7 @@ pub(super) fn resolve(
         if !device.is_multicast {
             return Err(Reason::Unsupported);
         }
-        // As a socket sends that was told the interface (IP_MULTICAST_IF): no route is asked.
+        // No route look-up, as for a socket with IP_MULTICAST_IF.
         let source = device.source_for(None).ok_or(Reason::NoSource)?;
         let mac = MacAddress::of_ipv4_group(destination);
         return Ok(Found {
@@ -79,7 +78,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Route of a destination, if it leaves by this device with an Ethernet header alone.
+/// Route of a destination, if it leaves by this device with an Ethernet header only.
 fn route(tables: &Snapshot, destination: [u8; 4]) -> Result<&Route, Reason> {
     if tables.routes.refused() > 0 {
         return Err(Reason::TableFull);

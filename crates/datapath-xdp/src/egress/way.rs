@@ -1,71 +1,69 @@
-//! By which way a datagram leaves.
+//! Result of a route decision.
 
 use std::fmt;
 
 use isolane_wire::ethernet::MacAddress;
 
-/// The way to a destination.
+/// Path of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Straight to the device's queue, with an Ethernet header of ours.
+    /// Directly to the device's queue, with headers built here.
     Device(Device),
-    /// By a kernel socket, and why.
+    /// Through a kernel socket, for this reason.
     Kernel(Reason),
 }
 
-/// What the headers of frames to one destination are made from.
+/// Addresses and limits from which the headers to one destination are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// The neighbour, gateway or group that the frame is for.
+    /// Ethernet address of the neighbour, gateway or group.
     pub destination_mac: MacAddress,
-    /// This host's interface.
+    /// Ethernet address of this host's interface.
     pub source_mac: MacAddress,
-    /// The IPv4 address that the kernel would send from.
+    /// IPv4 source address that the kernel would select.
     pub source: [u8; 4],
-    /// The IPv4 address that the packet is for.
+    /// IPv4 destination address.
     pub destination: [u8; 4],
-    /// The VLAN that frames are tagged with; 0: none, only a priority.
+    /// VLAN id of the frames' tag; 0 carries a priority only.
     pub vlan: Option<u16>,
-    /// Bytes of the largest IPv4 packet on the way.
+    /// Path MTU: bytes of the largest IPv4 packet.
     pub mtu_bytes: usize,
 }
 
-/// Why a datagram takes the kernel's way.
+/// Reason for sending a datagram through the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// It is for this host.
+    /// The destination is this host.
     OwnHost,
-    /// Its route leaves by another interface.
+    /// The route leaves by another interface.
     OtherInterface,
-    /// No route leads there, or one that refuses.
+    /// No route, or a rejecting one.
     NoRoute,
-    /// The neighbour's Ethernet address is not known yet: what the kernel's socket sends makes the
-    /// kernel ask for it.
+    /// The neighbour is unresolved. The kernel socket's datagram makes the kernel resolve it.
     NeighbourUnknown,
-    /// The neighbour did not answer when it was asked last.
+    /// The neighbour did not answer the last probe.
     NeighbourFailed,
     /// The interface is down or has no carrier.
     Down,
-    /// The interface was deleted, or moved to another network namespace; for good.
+    /// The interface was deleted or moved to another network namespace. Permanent.
     Gone,
-    /// The packet is longer than the way allows: the kernel cuts it.
+    /// The packet exceeds the path MTU: the kernel fragments it.
     TooLong,
-    /// The interface has no IPv4 address to send from.
+    /// The interface has no IPv4 source address.
     NoSource,
-    /// The host has policy rules: what they say is left to the kernel.
+    /// The host has policy routing rules, which only the kernel evaluates.
     Rules,
-    /// The way takes more than an Ethernet header: several paths, a tunnel, a device that is no
-    /// Ethernet.
+    /// The path needs more than an Ethernet header: multipath, a tunnel, or a non-Ethernet device.
     Unsupported,
-    /// Something was missed, and the tables are being read again.
+    /// A notification was lost, and the tables are being read again.
     Synchronising,
-    /// A table is full: the entry that counts may not be in it.
+    /// A table is full and may lack the relevant entry.
     TableFull,
 }
 
 impl Reason {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = Self::ALL.len();
 
     /// All reasons; `ALL[n] as usize` is n.
@@ -85,7 +83,7 @@ impl Reason {
         Reason::TableFull,
     ];
 
-    /// A name for counters.
+    /// Name for counters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@ use isolane_hostnet::netdev::XdpFeatures;
 
 use super::*;
 
-/// Where everything works.
+/// Facts of a host where everything works.
 fn ground() -> XdpFacts {
     XdpFacts {
         kernel_release: String::from("6.12.5"),
@@ -34,7 +34,7 @@ fn wanted() -> Wanted {
     }
 }
 
-/// The checks of a subject that are not fine.
+/// Checks of a subject that are not fine.
 fn trouble(ground: &XdpFacts, wanted: &Wanted, subject: Subject) -> Vec<Check> {
     let mut checks = examine(ground, wanted);
     checks.retain(|check| check.outcome != Outcome::Fine);

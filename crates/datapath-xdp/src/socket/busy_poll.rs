@@ -1,17 +1,17 @@
-//! Receive work in the thread that waits for it, instead of in an interrupt's.
+//! Busy polling: receive processing in the waiting thread instead of in an interrupt's softirq.
 
 use std::os::fd::BorrowedFd;
 
 use super::error::OpenError;
 use super::system;
 
-/// How a thread looks at the device.
+/// Busy-poll parameters of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyPoll {
-    /// How long a call that waits looks before it sleeps. Those of this module do not wait: any
-    /// number but 0 switches busy polling on.
+    /// Microseconds a blocking call polls before it sleeps (`SO_BUSY_POLL`). The calls of this module do not block: any
+    /// value but 0 enables busy polling.
     pub microseconds: u16,
-    /// Frames of one look at most.
+    /// Maximum frames of one poll (`SO_BUSY_POLL_BUDGET`).
     pub budget: u16,
 }
 

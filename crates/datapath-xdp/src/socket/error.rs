@@ -1,20 +1,20 @@
-//! Why a queue or a socket could not be had, and what to do about it.
+//! Errors of opening a queue or a socket, each with its remedy.
 
 use std::fmt;
 use std::io;
 
 use crate::limits::{BIND_PATIENCE, MAX_RING_ENTRIES};
 
-/// One of the four rings.
+/// Ring of an AF_XDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingKind {
     /// Empty chunks, to the kernel.
     Fill,
-    /// Sent chunks, back.
+    /// Sent chunks, from the kernel.
     Completion,
-    /// Arrived frames.
+    /// Received frames, from the kernel.
     Receive,
-    /// Frames to be sent.
+    /// Frames to send, to the kernel.
     Transmit,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for RingKind {
     }
 }
 
-/// Why there is no queue, or no socket on it.
+/// Error of opening a queue or a socket on it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A capability is missing.
@@ -38,56 +38,56 @@ pub enum OpenError {
          all that lanes take: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
     )]
     Denied {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// The capability's name.
+        /// Name of the capability.
         capability: &'static str,
     },
-    /// More memory than the process may lock.
+    /// The memory exceeds the limit of locked memory.
     #[error(
         "{bytes} bytes shared with the kernel are more than this process may lock: raise the limit \
          (ulimit -l, or LimitMEMLOCK= of the service) or give the program CAP_IPC_LOCK"
     )]
     MemoryLock {
-        /// Of the memory to be registered.
+        /// Bytes to register.
         bytes: usize,
     },
-    /// The device or its driver does not read and write a program's memory.
+    /// The device or its driver has no zero copy.
     #[error(
         "interface {interface} has no zero copy: its driver does not offer it, or not on this \
          queue. Choose copy, or auto, which takes what there is"
     )]
     NoZeroCopy {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
-    /// There is no such interface here.
+    /// The interface does not exist in this network namespace.
     #[error(
         "there is no interface {interface} in this network namespace: it was removed, renamed or \
          moved. `ip link` shows those that are here"
     )]
     NoInterface {
-        /// Its name, or its number if it has none.
+        /// Name of the interface, or its index if it has none.
         interface: String,
     },
-    /// It is there, but down.
+    /// The interface is down.
     #[error("interface {interface} is down: ip link set {interface} up")]
     InterfaceDown {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
     },
-    /// The interface has fewer queues.
+    /// The queue does not exist.
     #[error(
         "interface {interface} has no queue {queue}: ethtool -l {interface} shows how many it has, \
          ethtool -L {interface} combined N changes that"
     )]
     NoQueue {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// As asked for, from 0.
+        /// Requested queue, from 0.
         queue: u32,
     },
-    /// Another socket has the queue.
+    /// Another socket is bound to the queue.
     #[error(
         "queue {queue} of interface {interface} is taken by another program's AF_XDP socket, and was \
          still after {} ms: a queue belongs to one program. Choose another queue, or end that \
@@ -95,46 +95,46 @@ pub enum OpenError {
         BIND_PATIENCE.as_millis()
     )]
     QueueTaken {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// From 0.
+        /// Queue, from 0.
         queue: u32,
     },
-    /// No number of entries a ring can have.
+    /// The number of entries is invalid.
     #[error(
         "a {ring} ring cannot have {entries} entries: choose a power of two from 1 to \
          {MAX_RING_ENTRIES}"
     )]
     RingEntries {
-        /// Which.
+        /// Kind of ring.
         ring: RingKind,
-        /// As asked for.
+        /// Requested entries.
         entries: u32,
     },
-    /// A kernel without AF_XDP.
+    /// The kernel has no AF_XDP.
     #[error(
         "this kernel has no AF_XDP sockets: one built with CONFIG_XDP_SOCKETS is needed. The \
          datapath udp works everywhere"
     )]
     NoXdpSockets,
-    /// No descriptor was left.
+    /// No file descriptor is left.
     #[error("no file descriptor is left to {action}: raise the limit (ulimit -n)")]
     TooManyFiles {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
     },
-    /// Anything else the system said.
+    /// Any other system error.
     #[error("could not {action}: {source}. If the cause is not plain, strace shows the call")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// What the system said.
+        /// Error from the system.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// The error of a system call that can fail for reasons of no device.
+    /// Maps the error of a system call that does not involve a device.
     pub(super) fn of(action: &'static str, source: io::Error) -> OpenError {
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => OpenError::Denied {
@@ -147,15 +147,14 @@ impl OpenError {
         }
     }
 
-    /// The error of binding to a queue.
+    /// Maps the error of binding to a queue.
     pub(super) fn of_bind(interface: String, queue: u32, source: io::Error) -> OpenError {
         match source.raw_os_error() {
             Some(libc::EBUSY) => OpenError::QueueTaken { interface, queue },
             Some(libc::EOPNOTSUPP) => OpenError::NoZeroCopy { interface },
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoInterface { interface },
             Some(libc::ENETDOWN) => OpenError::InterfaceDown { interface },
-            // Rings and memory were checked before, so what is left of what this means is a queue
-            // beyond the last.
+            // Rings and memory were checked before; the remaining cause of EINVAL is a queue beyond the last.
             Some(libc::EINVAL) => OpenError::NoQueue { interface, queue },
             _ => OpenError::of("bind an AF_XDP socket to a queue", source),
         }

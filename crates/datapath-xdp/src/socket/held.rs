@@ -1,13 +1,13 @@
-//! What is in the kernel's hands.
+//! Owners of the chunks that the kernel holds.
 //!
-//! A chunk's address is in exactly one place: with its owner here, in a fill or receive ring, or in a
-//! transmit or completion ring. Who gives an address to a ring gives the chunk's owner in here, and
-//! gets it back for the address that comes out of a ring: nothing can be owned here and there at a
-//! time, and what the kernel gives back without having had it is nobody's.
+//! A chunk's address is in exactly one place: with its owner outside, in a fill or receive ring, or in a transmit or
+//! completion ring. Before an address goes into a ring, its owner goes into [`Held`]; when the address comes out of a
+//! ring, the owner comes back. So no chunk has two owners, and an address that the kernel returns without having
+//! received it yields none.
 
 use super::umem::Umem;
 
-/// Which pair of rings a chunk is in.
+/// Pair of rings that a chunk passes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Fill, then receive.
@@ -16,15 +16,15 @@ pub enum Side {
     Transmit,
 }
 
-/// Of one chunk.
+/// Entry of one chunk.
 #[derive(Debug)]
 struct Place<T> {
     owner: Option<T>,
-    /// Who has it, if there is an owner. Apart from the owner, which then moves as a whole.
+    /// Side that holds the chunk, if there is an owner. Separate from the owner, which then moves as a whole.
     side: Side,
 }
 
-/// The owners of chunks that the kernel has, by the chunk's number. Its memory is taken at once.
+/// Owners of the chunks that the kernel holds, by chunk number. All memory is allocated in [`new`](Self::new).
 #[derive(Debug)]
 pub struct Held<T> {
     umem: Umem,
@@ -43,7 +43,7 @@ impl<T> Place<T> {
 }
 
 impl<T> Held<T> {
-    /// The kernel has none.
+    /// Creates an empty table.
     #[must_use]
     pub fn new(umem: &Umem) -> Held<T> {
         Held {
@@ -54,10 +54,10 @@ impl<T> Held<T> {
         }
     }
 
-    /// Before an address is given to a ring of that side: takes the owner of its chunk in.
+    /// Stores the owner of a chunk before its address goes into a ring of `side`.
     ///
     /// # Errors
-    /// The owner, if the address is in no chunk, or in one that is held already.
+    /// The owner, if the address is in no chunk or the chunk is held already.
     #[inline]
     pub fn hold(&mut self, side: Side, address: u64, owner: T) -> Result<(), T> {
         match self.umem.chunk_of(address) {
@@ -66,10 +66,10 @@ impl<T> Held<T> {
         }
     }
 
-    /// The same for who knows the chunk's number.
+    /// Stores the owner of a chunk by its number.
     ///
     /// # Errors
-    /// The owner, if there is no such chunk, or it is held already.
+    /// The owner, if the chunk does not exist or is held already.
     #[inline]
     pub fn hold_chunk(&mut self, side: Side, chunk: u32, owner: T) -> Result<(), T> {
         match self.places.get_mut(chunk as usize) {
@@ -83,23 +83,22 @@ impl<T> Held<T> {
         }
     }
 
-    /// After an address came out of a ring of that side: gives the owner of its chunk back. `None`,
-    /// which is counted, if that side had not got it.
+    /// Returns the owner of a chunk after its address came out of a ring of `side`. `None`, which is counted, if that
+    /// side did not hold it.
     #[inline]
     pub fn release(&mut self, side: Side, address: u64) -> Option<T> {
         self.find(side, address).map(Holding::release)
     }
 
-    /// The same for who first looks at the owner where it is, and then has it moved once, to where it
-    /// is wanted.
+    /// Finds the owner of a chunk without moving it: the caller inspects it in place and moves it once.
     #[inline]
     pub fn find(&mut self, side: Side, address: u64) -> Option<Holding<'_, T>> {
-        // No memory has so many chunks.
+        // No UMEM has this many chunks.
         let chunk = self.umem.chunk_of(address).unwrap_or(u32::MAX);
         self.find_chunk(side, chunk)
     }
 
-    /// The same for who knows the chunk's number.
+    /// Finds the owner of a chunk by its number.
     #[inline]
     pub fn find_chunk(&mut self, side: Side, chunk: u32) -> Option<Holding<'_, T>> {
         match self.places.get_mut(chunk as usize) {
@@ -114,20 +113,20 @@ impl<T> Held<T> {
         }
     }
 
-    /// Chunks that side has.
+    /// Number of chunks held by `side`.
     #[inline]
     #[must_use]
     pub fn count(&self, side: Side) -> usize {
         self.counts[side as usize]
     }
 
-    /// Addresses that came out of a ring of a side that had not got them: 0.
+    /// Number of addresses that came out of a ring whose side did not hold them. Expected to be 0.
     #[must_use]
     pub fn strays(&self) -> u64 {
         self.strays
     }
 
-    /// Takes all owners back, when every queue and socket of the memory is gone.
+    /// Takes all owners back, once every queue and socket of the memory is closed.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.counts = [0; 2];
         let places = self.places.iter_mut();
@@ -135,7 +134,7 @@ impl<T> Held<T> {
     }
 }
 
-/// A chunk that came out of a ring, and is still held.
+/// Held chunk whose address came out of a ring.
 #[derive(Debug)]
 pub struct Holding<'a, T> {
     place: &'a mut Option<T>,
@@ -143,7 +142,7 @@ pub struct Holding<'a, T> {
 }
 
 impl<T> Holding<'_, T> {
-    /// Its owner.
+    /// Owner of the chunk.
     #[inline]
     pub fn owner(&mut self) -> &mut T {
         let Some(owner) = self.place else {
@@ -152,7 +151,7 @@ impl<T> Holding<'_, T> {
         owner
     }
 
-    /// Gives the owner back.
+    /// Removes and returns the owner.
     #[inline]
     #[must_use]
     pub fn release(self) -> T {
@@ -163,7 +162,7 @@ impl<T> Holding<'_, T> {
         owner
     }
 
-    /// Drops the owner where it is.
+    /// Drops the owner in place.
     #[inline]
     pub fn discard(self) {
         *self.place = None;

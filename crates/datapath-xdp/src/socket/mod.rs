@@ -1,4 +1,4 @@
-//! AF_XDP sockets: frames move between a device's queue and memory of this program.
+//! AF_XDP sockets: frames move between a device's queue and the program's UMEM.
 //!
 //! ```text
 //!            ┌── Umem: chunks ──────────────────────────────────────────┐
@@ -7,21 +7,20 @@
 //!   owner ──► transmit ──► kernel: a frame leaves ──► completion ──► owner  Side::Transmit
 //! ```
 //!
-//! A [`Queue`] is one queue of one device: it has the fill ring and the completion ring, which all
-//! lanes of the queue share. Each lane has a [`ReceiveSocket`] and a [`TransmitSocket`] on it, in the
-//! same memory. They are apart because a program waits for the one and must not for the other:
-//! waiting for a socket with a transmit ring transmits.
+//! A [`Queue`] is one queue of one device, with the fill and completion rings shared by its lanes. Each lane has a
+//! [`ReceiveSocket`] and a [`TransmitSocket`] on it, in the same memory. They are separate because waiting for a socket
+//! with a transmit ring transmits.
 //!
-//! A chunk's address is in exactly one place, and while it is in a ring nobody touches the chunk's
-//! bytes: that is what [`Umem::over`] demands, and what [`Held`] keeps and checks. What comes out of
-//! a ring is believed only where it can be true: an index that ran away moves nothing, an address
-//! that was not given to the kernel belongs to nobody, a frame that lies in no chunk is none.
+//! A chunk's address is in exactly one place, and the chunk is not accessed while its address is in a ring.
+//! [`Umem::over`] requires this; [`Held`] maintains and checks it. Values from a ring are validated: an index out of
+//! range is ignored, an address that the kernel did not receive has no owner, and a frame that is not within one chunk
+//! is rejected.
 //!
-//! Nothing here allocates or waits after opening. Opening a queue may take
-//! [`BIND_PATIENCE`](crate::limits::BIND_PATIENCE), when its last program has just died.
+//! After opening, nothing here allocates or blocks. Opening a queue may take
+//! [`BIND_PATIENCE`](crate::limits::BIND_PATIENCE), if the process that had it has just died.
 //!
-//! All unsafe code about sockets is here: `system` (calls and mappings), `ring` (entries in shared
-//! memory), `umem` (bytes of chunks).
+//! All unsafe code about sockets is in `system` (calls and mappings), `ring` (entries in shared memory) and `umem`
+//! (bytes of chunks).
 
 mod busy_poll;
 mod error;

@@ -1,4 +1,4 @@
-//! A queue of a device, and the rings that all its lanes share.
+//! Queue of a device, with the rings shared by its lanes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,47 +14,47 @@ use super::system;
 use super::umem::Umem;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
 
-/// How the kernel is asked to move frames between the device and the registered memory.
+/// Requested mode of moving frames between the device and the UMEM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BindMode {
     /// Zero copy where the driver offers it, else copy.
     #[default]
     Auto,
-    /// The kernel copies.
+    /// Copy mode.
     Copy,
-    /// The device reads and writes the memory itself, or the queue is not opened.
+    /// Zero copy; opening fails without it.
     ZeroCopy,
 }
 
-/// How it does so, as read back from the kernel.
+/// Effective mode, read back from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The kernel copies each frame once, either way.
+    /// The kernel copies each frame once in each direction.
     Copy,
-    /// No copy.
+    /// The device accesses the UMEM directly.
     ZeroCopy,
 }
 
-/// Which queue is wanted, and how.
+/// Configuration of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The device, by its number in the calling thread's network namespace.
+    /// Index of the device in the calling thread's network namespace.
     pub interface_index: u32,
-    /// The device's queue, from 0.
+    /// Queue of the device, from 0.
     pub queue: u32,
-    /// How frames are moved.
+    /// Requested mode.
     pub mode: BindMode,
-    /// Of the fill ring: a power of two, and more than all lanes' receive rings but the most
-    /// critical one's hold together with what is held of them.
+    /// Entries of the fill ring: a power of two, and more than the receive rings of all lanes but the most critical
+    /// hold, together with the frames held by readers.
     pub fill_entries: u32,
-    /// Of the completion ring: a power of two, and no fewer than frames are ever in transmission.
+    /// Entries of the completion ring: a power of two, and at least the frames ever in transmission.
     pub completion_entries: u32,
 }
 
 /// One queue of one device, with its fill and completion rings.
 ///
-/// It is held by a socket of its own, with a receive ring of one entry that no map names: so the
-/// sockets of lanes are all made alike, and may come and go in any order.
+/// A dedicated socket owns the queue, with a receive ring of one entry that no map refers to. So all lane sockets are
+/// made alike and may be opened and closed in any order.
 #[derive(Debug)]
 pub struct Queue {
     /// Empty chunks for all sockets of the queue.
@@ -62,7 +62,7 @@ pub struct Queue {
     /// Sent chunks of all sockets of the queue.
     pub completion: CompletionRing,
     _unused: ReceiveRing,
-    // Behind the rings, which are of this socket's memory, and before the memory it uses.
+    // Dropped after the rings, which map this socket, and before the memory it uses.
     socket: OwnedFd,
     umem: Umem,
     interface_index: u32,
@@ -71,8 +71,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Registers the memory and takes a queue. A queue whose last program has just died is still
-    /// taken for some 60 ms: that is waited for, up to [`BIND_PATIENCE`].
+    /// Registers the memory and binds a queue. The kernel releases a dead process's queue after about 60 ms; this call
+    /// retries for up to [`BIND_PATIENCE`].
     ///
     /// # Errors
     /// [`OpenError`].
@@ -80,8 +80,8 @@ impl Queue {
         Queue::take(umem, config, None)
     }
 
-    /// Takes another queue, of the same device or another one, with rings of its own for the same
-    /// memory. It has the mode that the first has: `config.mode` does not count.
+    /// Binds another queue of any device with its own rings and the same memory. It has the mode of the first;
+    /// `config.mode` is ignored.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -101,7 +101,7 @@ impl Queue {
         let fill = FillRing::make(socket.as_fd(), umem, config.fill_entries)?;
         let completion = CompletionRing::make(socket.as_fd(), umem, config.completion_entries)?;
         let unused = ReceiveRing::make(socket.as_fd(), umem, 1)?;
-        // With shared memory, the kernel takes mode and wake-up from its owner, and nothing else.
+        // With XDP_SHARED_UMEM the kernel inherits mode and wake-up flag from the owner and accepts no other flags.
         let flags = match (owner, config.mode) {
             (Some(_), _) => libc::XDP_SHARED_UMEM,
             (None, BindMode::Auto) => libc::XDP_USE_NEED_WAKEUP,
@@ -129,39 +129,39 @@ impl Queue {
         })
     }
 
-    /// How frames are moved.
+    /// Effective mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The memory that frames lie in.
+    /// Memory of the frames.
     #[must_use]
     pub fn umem(&self) -> &Umem {
         &self.umem
     }
 
-    /// The device's number.
+    /// Index of the device.
     #[must_use]
     pub fn interface_index(&self) -> u32 {
         self.interface_index
     }
 
-    /// The queue's number, from 0.
+    /// Queue number, from 0.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.queue
     }
 
-    /// How often a frame came for any socket of the queue and the fill ring was empty.
+    /// Number of frames, over all sockets of the queue, that found the fill ring empty.
     ///
     /// # Errors
-    /// What the system said.
+    /// Error from the system.
     pub fn fill_missed(&self) -> io::Result<u64> {
         Statistics::read(self.socket.as_fd()).map(|statistics| statistics.fill_ring_empty)
     }
 
-    /// Binds a socket, with its rings made, beside this queue's.
+    /// Binds a socket with its rings to this queue, with shared memory.
     pub(super) fn admit(&self, socket: BorrowedFd<'_>) -> Result<(), OpenError> {
         let (index, queue) = (self.interface_index, self.queue);
         let (flags, owner) = (libc::XDP_SHARED_UMEM, Some(self.socket.as_fd()));
@@ -170,7 +170,7 @@ impl Queue {
     }
 }
 
-/// A socket with nothing yet.
+/// Opens a socket without rings.
 pub(super) fn open_socket() -> Result<OwnedFd, OpenError> {
     system::open().map_err(|source| OpenError::of("open an AF_XDP socket", source))
 }
@@ -193,8 +193,7 @@ fn bind_error(interface_index: u32, queue: u32, source: io::Error) -> OpenError 
     OpenError::of_bind(name, queue, source)
 }
 
-/// Tries again while the queue is taken: the kernel lets go of a dead program's queue a while after
-/// the program is gone.
+/// Retries while the queue is bound: the kernel releases a dead process's queue with a delay.
 fn bind_patiently(mut bind: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     let begin = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A socket that only receives: it may be waited for.
+//! Receive-only AF_XDP socket. It can be waited for without sending.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,19 +11,19 @@ use super::statistics::Statistics;
 use super::system;
 use super::umem::Umem;
 
-/// The receiving end of one lane on one queue. Its descriptor is what the classifier's map names, and
-/// what becomes readable when a frame has arrived. A copy of it keeps the socket alive.
+/// Receiving end of one lane on one queue. The classifier's map refers to its descriptor, which becomes readable when a
+/// frame arrives. A duplicate descriptor keeps the socket alive.
 #[derive(Debug)]
 pub struct ReceiveSocket {
-    /// Frames that have arrived.
+    /// Received frames.
     pub ring: ReceiveRing,
-    // Behind its ring, and before the memory that the kernel writes to for it.
+    // Dropped after its ring, and before the memory that the kernel writes for it.
     socket: OwnedFd,
     _umem: Umem,
 }
 
 impl ReceiveSocket {
-    /// Makes a receive ring of that many entries on a queue.
+    /// Opens a socket on a queue, with a receive ring of `entries`.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -38,15 +38,15 @@ impl ReceiveSocket {
         })
     }
 
-    /// What the kernel counted.
+    /// Kernel counters.
     ///
     /// # Errors
-    /// What the system said.
+    /// Error from the system.
     pub fn statistics(&self) -> io::Result<Statistics> {
         Statistics::read(self.socket.as_fd())
     }
 
-    /// Has [`poll_device`](Self::poll_device) do the device's receive work in the calling thread.
+    /// Makes [`poll_device`](Self::poll_device) do the device's receive processing in the calling thread.
     ///
     /// # Errors
     /// [`OpenError::Denied`] without CAP_NET_ADMIN.
@@ -54,8 +54,8 @@ impl ReceiveSocket {
         busy_poll::set(self.socket.as_fd(), busy_poll)
     }
 
-    /// One system call that waits for nothing: looks whether the device has frames, if busy polling
-    /// is set, and tells a device that waits for chunks that there are some.
+    /// Makes one non-blocking system call. It polls the device if busy polling is set, and wakes a device that waits
+    /// for chunks.
     ///
     /// # Errors
     /// ENETDOWN while the interface is down, ENXIO when it is gone.

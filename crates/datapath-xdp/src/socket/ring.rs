@@ -1,4 +1,4 @@
-//! A ring that this program and the kernel share: one puts entries in, the other takes them out.
+//! Single-producer single-consumer ring shared with the kernel.
 //!
 //! ```text
 //!             consumer                 producer
@@ -8,11 +8,10 @@
 //!    └───┴───┴────────┴────────┴────────┴───┴───┘     indexes: run on, modulo 2^32
 //! ```
 //!
-//! Each side advances its own index and reads the other's. Entries are written before the index that
-//! shows them is (release), and read after it was (acquire). Of the two indexes ours is kept here and
-//! never read back; the other's is believed only if it has moved forward, and no farther than the ring
-//! has entries. An index that has not is counted as nonsense and moves nothing, so that whatever
-//! the memory says, no entry outside the ring is touched and none is seen twice.
+//! Each side advances its own index and reads the other's. Entries are written before the index that publishes them
+//! (release) and read after it (acquire). The own index is kept in this process and never read back. The kernel's index
+//! is accepted only if it advanced, by no more than the ring allows. A rejected index is counted (`nonsense`) and
+//! changes nothing. So no entry outside the ring is accessed and none is seen twice, whatever the memory contains.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::system::Mapping;
 use super::umem::Umem;
 
-/// Where the parts of a ring lie in its memory, in bytes.
+/// Byte offsets of a ring's parts in its memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) producer: u64,
@@ -29,13 +28,13 @@ pub(super) struct Layout {
     pub(super) entries: u64,
 }
 
-/// What keeps a ring's memory.
+/// Owner of a ring's memory.
 #[derive(Debug)]
 pub(super) enum Memory {
-    /// The socket's, which lives as long as this mapping of it; and then, dropped after it, the
-    /// memory that the kernel uses for as long as the socket lives.
+    /// Mapping of the socket's ring, then the UMEM. The UMEM is dropped after the mapping: the kernel uses it as long
+    /// as the socket lives, and the socket lives as long as the mapping.
     Mapped(Mapping, #[allow(dead_code, reason = "kept, not used")] Umem),
-    /// Nobody else's, for tests without a kernel.
+    /// Private memory, for tests without a kernel.
     #[cfg(test)]
     Plain(Box<[u64]>),
 }
@@ -58,35 +57,35 @@ impl Memory {
     }
 }
 
-/// Entries that lie in a ring as they are: any bytes are one.
+/// Type whose values are stored in a ring as they are: every bit pattern is valid.
 ///
 /// # Safety
 /// The implementor has no padding, no invalid bit patterns, and an alignment of at most 8.
 pub(super) unsafe trait Entry: Copy {}
 
-// SAFETY: an address is a number.
+// SAFETY: an integer.
 unsafe impl Entry for u64 {}
 
-/// Both indexes and the entries, found in memory that this value keeps.
+/// Indexes, flags and entries of a ring, with the memory they are in.
 #[derive(Debug)]
 struct Parts<T> {
     producer: NonNull<AtomicU32>,
     consumer: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
-    /// One less than there are entries.
+    /// Number of entries less one.
     mask: u32,
     _memory: Memory,
 }
 
-// SAFETY: the pointers lead into memory that this value keeps, wherever it moves to; what is shared
-// with the kernel are atomics, and entries that belong to one side at a time.
+// SAFETY: the pointers lead into memory that this value owns, wherever the value moves. What is shared with the kernel
+// are atomics, and entries that belong to one side at a time.
 unsafe impl<T: Entry + Send> Send for Parts<T> {}
-// SAFETY: who shares it reads its atomics and changes nothing.
+// SAFETY: a shared reference only reads the atomics and changes nothing.
 unsafe impl<T: Entry + Send> Sync for Parts<T> {}
 
 impl<T: Entry> Parts<T> {
-    /// `None` if a part would not lie in the memory.
+    /// Locates the parts of a ring. `None` if a part is not within the memory.
     fn find(mut memory: Memory, layout: Layout, count: u32) -> Option<Parts<T>> {
         if !count.is_power_of_two() {
             return None;
@@ -117,7 +116,7 @@ impl<T: Entry> Parts<T> {
 
     #[inline]
     fn producer(&self) -> &AtomicU32 {
-        // SAFETY: inside the memory this value keeps, aligned (`find`), and atomic on both sides.
+        // SAFETY: inside the memory this value owns, aligned (`find`), and atomic on both sides.
         unsafe { self.producer.as_ref() }
     }
 
@@ -133,28 +132,28 @@ impl<T: Entry> Parts<T> {
         unsafe { self.flags.as_ref() }.load(Ordering::Relaxed)
     }
 
-    /// The place of the entry with that index.
+    /// Pointer to the entry with this index.
     #[inline]
     fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: masked, the index is below the number of entries, which lie in the memory (`find`).
+        // SAFETY: masked, the index is below the number of entries, which are in the memory (`find`).
         unsafe { self.entries.add((index & self.mask) as usize) }
     }
 }
 
-/// The end at which entries are put in.
+/// Producing end of a ring.
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     parts: Parts<T>,
     own: u32,
-    /// Our index as the kernel was shown it: nobody takes what is behind that.
+    /// Own index as published to the kernel, which takes no entries beyond it.
     shown: u32,
-    /// The kernel's index as it was last believed: in `own - count ..= shown`.
+    /// Last accepted index of the kernel: in `own - count ..= shown`.
     other: u32,
     nonsense: u64,
 }
 
 impl<T: Entry> Producer<T> {
-    /// An empty ring in fresh memory, with `count` entries. `None` if it does not fit there.
+    /// Creates an empty ring of `count` entries in zeroed memory. `None` if it does not fit.
     pub(super) fn new(memory: Memory, layout: Layout, count: u32) -> Option<Producer<T>> {
         Some(Producer {
             parts: Parts::find(memory, layout, count)?,
@@ -174,13 +173,13 @@ impl<T: Entry> Producer<T> {
         self.nonsense
     }
 
-    /// Whether the kernel wants to be told of new entries.
+    /// Returns whether the kernel must be woken for new entries.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.parts.flags() & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// Entries that the kernel has not taken yet, as it says now.
+    /// Entries not taken yet, by the kernel's current index.
     #[inline]
     pub(super) fn used(&mut self) -> u32 {
         let consumer = self.parts.consumer().load(Ordering::Acquire);
@@ -193,14 +192,13 @@ impl<T: Entry> Producer<T> {
         self.own.wrapping_sub(self.other)
     }
 
-    /// The same, and nothing is learnt from it: what it cannot be is cut.
+    /// Entries not taken yet, clamped to the ring's size. The kernel's index is not adopted.
     pub(super) fn peek_used(&self) -> u32 {
         let consumer = self.parts.consumer().load(Ordering::Relaxed);
         self.own.wrapping_sub(consumer).min(self.count())
     }
 
-    /// Puts in as many as there is room for, from the front, and shows them to the kernel; returns
-    /// how many.
+    /// Pushes items from the front while there is room, and publishes them; returns how many.
     #[inline]
     pub(super) fn push(&mut self, items: &[T]) -> usize {
         let put = items.iter().take_while(|item| self.stage(**item)).count();
@@ -210,21 +208,21 @@ impl<T: Entry> Producer<T> {
         put
     }
 
-    /// Puts one in that the kernel does not see before [`show`](Self::show): so what is made one by
-    /// one is shown together, and needs no list of its own. False: there is no room.
+    /// Writes one entry without publishing it ([`show`](Self::show) does). Entries made one by one are thus published
+    /// together, without a temporary list. Returns false if the ring is full.
     #[inline]
     pub(super) fn stage(&mut self, item: T) -> bool {
         if !self.has_room() {
             return false;
         }
-        // SAFETY: the place is in the memory; it is ours, because the kernel has taken what was
-        // there (fewer are in use than there are) and has not been shown the new entry.
+        // SAFETY: the entry is in the memory. It is ours: the kernel has taken what was there (fewer are in use than
+        // there are) and has not been shown the new entry.
         unsafe { self.parts.entry(self.own).write(item) };
         self.own = self.own.wrapping_add(1);
         true
     }
 
-    /// Whether there is room for one. Asks the kernel only if there was none.
+    /// Returns whether there is room for one entry. Reads the kernel's index only if none was known.
     #[inline]
     pub(super) fn has_room(&mut self) -> bool {
         self.known_used() < self.count() || self.has_room_by_now()
@@ -235,32 +233,32 @@ impl<T: Entry> Producer<T> {
         self.used() < self.count()
     }
 
-    /// Shows the kernel all that was put in.
+    /// Publishes all staged entries to the kernel.
     #[inline]
     pub(super) fn show(&mut self) {
         self.shown = self.own;
         self.parts.producer().store(self.own, Ordering::Release);
     }
 
-    /// Entries that the kernel had not taken when it was last asked, and those put in since.
+    /// Entries not taken as of the last read of the kernel's index, plus those staged since.
     #[inline]
     pub(super) fn known_used(&self) -> u32 {
         self.own.wrapping_sub(self.other)
     }
 }
 
-/// The end at which entries are taken out.
+/// Consuming end of a ring.
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
     parts: Parts<T>,
     own: u32,
-    /// The kernel's index as it was last believed: in `own ..= own + count`.
+    /// Last accepted index of the kernel: in `own ..= own + count`.
     other: u32,
     nonsense: u64,
 }
 
 impl<T: Entry> Consumer<T> {
-    /// An empty ring in fresh memory, with `count` entries. `None` if it does not fit there.
+    /// Creates an empty ring of `count` entries in zeroed memory. `None` if it does not fit.
     pub(super) fn new(memory: Memory, layout: Layout, count: u32) -> Option<Consumer<T>> {
         Some(Consumer {
             parts: Parts::find(memory, layout, count)?,
@@ -279,7 +277,7 @@ impl<T: Entry> Consumer<T> {
         self.nonsense
     }
 
-    /// Entries that wait to be taken out, as the kernel says now.
+    /// Entries to take, by the kernel's current index.
     #[inline]
     pub(super) fn waiting(&mut self) -> u32 {
         let producer = self.parts.producer().load(Ordering::Acquire);
@@ -292,14 +290,13 @@ impl<T: Entry> Consumer<T> {
         self.other.wrapping_sub(self.own)
     }
 
-    /// The same, and nothing is learnt from it: what it cannot be is cut.
+    /// Entries to take, clamped to the ring's size. The kernel's index is not adopted.
     pub(super) fn peek_waiting(&self) -> u32 {
         let producer = self.parts.producer().load(Ordering::Relaxed);
         producer.wrapping_sub(self.own).min(self.count())
     }
 
-    /// Takes out as many as there are, into the front of `into`, and gives their places back to the
-    /// kernel; returns how many.
+    /// Pops entries into the front of `into` and returns their slots to the kernel; returns how many.
     #[inline]
     pub(super) fn pop(&mut self, into: &mut [T]) -> usize {
         let count = self.ready(into.len());
@@ -312,7 +309,7 @@ impl<T: Entry> Consumer<T> {
         count
     }
 
-    /// How many there are to be taken one by one, at most `limit`. Asks the kernel if fewer are known.
+    /// Number of entries that can be taken one by one, at most `limit`. Reads the kernel's index if fewer are known.
     #[inline]
     pub(super) fn ready(&mut self, limit: usize) -> usize {
         let mut waiting = self.other.wrapping_sub(self.own);
@@ -322,21 +319,21 @@ impl<T: Entry> Consumer<T> {
         limit.min(waiting as usize)
     }
 
-    /// Takes one out of those that are known, and keeps its place until
-    /// [`give_back`](Self::give_back): so a burst needs no list of its own.
+    /// Takes one known entry and keeps its slot until [`give_back`](Self::give_back), so a burst needs no temporary
+    /// list.
     #[inline]
     pub(super) fn take(&mut self) -> Option<T> {
         if self.own == self.other {
             return None;
         }
-        // SAFETY: the place is in the memory; any bytes are an entry (Entry), and the kernel has
-        // shown it (acquire, `waiting`) and does not write there before it is given back.
+        // SAFETY: the entry is in the memory, and any bytes are a valid entry (Entry). The kernel has published it
+        // (acquire, `waiting`) and does not write there before its slot is given back.
         let entry = unsafe { self.parts.entry(self.own).read() };
         self.own = self.own.wrapping_add(1);
         Some(entry)
     }
 
-    /// Gives the places of all that was taken back to the kernel.
+    /// Returns the slots of all taken entries to the kernel.
     #[inline]
     pub(super) fn give_back(&mut self) {
         self.parts.consumer().store(self.own, Ordering::Release);

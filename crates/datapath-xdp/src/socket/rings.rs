@@ -1,4 +1,4 @@
-//! The four rings, each with the end that is a program's.
+//! Fill, completion, receive and transmit rings, from the program's end of each.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,22 +9,22 @@ use super::system::{self, Mapping};
 use super::umem::Umem;
 use crate::limits::MAX_RING_ENTRIES;
 
-/// A frame in a ring: where its bytes lie in the registered memory (`struct xdp_desc`).
+/// Frame descriptor of a ring (`struct xdp_desc`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Descriptor {
-    /// Of its first byte, from the memory's begin.
+    /// Address of the first byte, from the start of the UMEM.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// Flags of the kernel; 0 to send.
+    /// Kernel flags; 0 for transmission.
     pub options: u32,
 }
 
 // SAFETY: numbers that fill 16 bytes without padding.
 unsafe impl Entry for Descriptor {}
 
-/// Asks for a ring, before the socket is bound, and maps it.
+/// Requests a ring from the kernel and maps it. The socket is not bound yet.
 fn ring(
     socket: BorrowedFd<'_>,
     umem: &Umem,
@@ -69,7 +69,7 @@ fn ring(
     Ok((Memory::Mapped(mapping, umem.clone()), layout))
 }
 
-/// A ring whose parts the kernel said lie elsewhere.
+/// Error for ring offsets that do not fit the mapping.
 fn misplaced() -> OpenError {
     OpenError::System {
         action: "find the parts of a ring",
@@ -97,54 +97,54 @@ fn consumer<T: Entry>(
     Consumer::new(memory, layout, count).ok_or_else(misplaced)
 }
 
-/// Empty chunks on their way to the kernel, of one queue and all its lanes.
+/// Fill ring: empty chunks for the kernel to receive into, for one queue and all its lanes.
 #[derive(Debug)]
 pub struct FillRing(Producer<u64>);
 
-/// Chunks that the kernel has sent, on their way back, of one queue and all its lanes.
+/// Completion ring: chunks the kernel has sent, for one queue and all its lanes.
 #[derive(Debug)]
 pub struct CompletionRing(Consumer<u64>);
 
-/// Frames that have arrived, of one socket.
+/// Receive ring of one socket.
 #[derive(Debug)]
 pub struct ReceiveRing(Consumer<Descriptor>);
 
-/// Frames to be sent, of one socket.
+/// Transmit ring of one socket.
 #[derive(Debug)]
 pub struct TransmitRing(Producer<Descriptor>);
 
 impl FillRing {
-    /// Gives chunks to be filled, as many as there is room for, from the front; returns how many.
-    /// Each address is of a chunk that its holder gives up until it comes back.
+    /// Pushes chunk addresses from the front while there is room; returns how many. The caller
+    /// gives up the chunk of each pushed address until it comes back.
     pub fn push(&mut self, addresses: &[u64]) -> usize {
         self.0.push(addresses)
     }
 }
 
 impl CompletionRing {
-    /// Takes addresses of sent frames, as they were given to be sent; returns how many.
+    /// Pops addresses of sent frames, as they were given for transmission; returns how many.
     pub fn pop(&mut self, into: &mut [u64]) -> usize {
         self.0.pop(into)
     }
 }
 
 impl ReceiveRing {
-    /// Takes frames in the order they arrived; returns how many. A descriptor is only believed once
-    /// [`Umem::locate`](super::Umem::locate) has found its place.
+    /// Pops frames in arrival order; returns how many. [`Umem::locate`](super::Umem::locate) must
+    /// accept a descriptor before its bytes are used.
     pub fn pop(&mut self, into: &mut [Descriptor]) -> usize {
         self.0.pop(into)
     }
 }
 
 impl TransmitRing {
-    /// Gives frames to be sent in order, as many as there is room for, from the front; returns how
-    /// many. They are sent at the latest by [`kick`](super::TransmitSocket::kick).
+    /// Pushes frames for transmission in order, from the front, while there is room; returns how
+    /// many. [`kick`](super::TransmitSocket::kick) sends them at the latest.
     pub fn push(&mut self, frames: &[Descriptor]) -> usize {
         self.0.push(frames)
     }
 }
 
-/// What is the same of all rings that a program fills.
+/// Methods common to the rings filled by the program.
 macro_rules! filled_by_us {
     ($($ring:ident: $kind:ident of $entry:ty),*) => {$(
         impl $ring {
@@ -156,39 +156,38 @@ macro_rules! filled_by_us {
                 producer(socket, umem, RingKind::$kind, entries).map($ring)
             }
 
-            /// Entries it has.
+            /// Number of entries.
             #[must_use]
             pub fn entries(&self) -> u32 {
                 self.0.count()
             }
 
-            /// The same without believing it for good: for people.
+            /// Used entries, for display: the kernel's index is not adopted.
             #[must_use]
             pub fn peek_used(&self) -> u32 {
                 self.0.peek_used()
             }
 
-            /// Puts one entry in, which the kernel sees after [`show`](Self::show). False: there is no
-            /// room.
+            /// Adds one entry, which the kernel sees after [`show`](Self::show). Returns false if
+            /// the ring is full.
             #[inline]
             pub fn stage(&mut self, entry: $entry) -> bool {
                 self.0.stage(entry)
             }
 
-            /// Whether there is room for one entry.
+            /// Returns whether there is room for one entry.
             #[inline]
             pub fn has_room(&mut self) -> bool {
                 self.0.has_room()
             }
 
-            /// Shows the kernel all that was put in.
+            /// Publishes all staged entries to the kernel.
             #[inline]
             pub fn show(&mut self) {
                 self.0.show();
             }
 
-            /// Entries that the kernel had not taken when [`used`](Self::used) was last asked, and
-            /// those put in since.
+            /// Used entries as of the last [`used`](Self::used), plus those added since.
             #[inline]
             #[must_use]
             pub fn known_used(&self) -> u32 {
@@ -201,20 +200,20 @@ macro_rules! filled_by_us {
                 self.0.used()
             }
 
-            /// Entries there is room for.
+            /// Free entries.
             #[inline]
             pub fn free(&mut self) -> u32 {
                 self.0.count() - self.0.used()
             }
 
-            /// Whether the kernel waits to be told of new entries.
+            /// Returns whether the kernel must be woken for new entries.
             #[inline]
             #[must_use]
             pub fn needs_wakeup(&self) -> bool {
                 self.0.needs_wakeup()
             }
 
-            /// How often the kernel's index was none it could have: 0.
+            /// Number of times the kernel's index was out of range. Expected to be 0.
             #[must_use]
             pub fn nonsense(&self) -> u64 {
                 self.0.nonsense()
@@ -224,7 +223,7 @@ macro_rules! filled_by_us {
 }
 filled_by_us!(FillRing: Fill of u64, TransmitRing: Transmit of Descriptor);
 
-/// What is the same of all rings that the kernel fills.
+/// Methods common to the rings filled by the kernel.
 macro_rules! filled_by_the_kernel {
     ($($ring:ident: $kind:ident of $entry:ty),*) => {$(
         impl $ring {
@@ -236,44 +235,44 @@ macro_rules! filled_by_the_kernel {
                 consumer(socket, umem, RingKind::$kind, entries).map($ring)
             }
 
-            /// Entries it has.
+            /// Number of entries.
             #[must_use]
             pub fn entries(&self) -> u32 {
                 self.0.count()
             }
 
-            /// The same without believing it for good: for people.
+            /// Waiting entries, for display: the kernel's index is not adopted.
             #[must_use]
             pub fn peek_waiting(&self) -> u32 {
                 self.0.peek_waiting()
             }
 
-            /// How many there are to be [taken](Self::take) one by one, at most `limit`.
+            /// Number of entries ready to be [taken](Self::take) one by one, at most `limit`.
             #[inline]
             pub fn ready(&mut self, limit: usize) -> usize {
                 self.0.ready(limit)
             }
 
-            /// Takes one of those; its place is the kernel's again after
+            /// Takes one ready entry. Its slot returns to the kernel with
             /// [`give_back`](Self::give_back).
             #[inline]
             pub fn take(&mut self) -> Option<$entry> {
                 self.0.take()
             }
 
-            /// Gives the places of all that was taken back.
+            /// Returns the slots of all taken entries to the kernel.
             #[inline]
             pub fn give_back(&mut self) {
                 self.0.give_back();
             }
 
-            /// Entries that wait to be taken.
+            /// Entries waiting to be taken.
             #[inline]
             pub fn waiting(&mut self) -> u32 {
                 self.0.waiting()
             }
 
-            /// How often the kernel's index was none it could have: 0.
+            /// Number of times the kernel's index was out of range. Expected to be 0.
             #[must_use]
             pub fn nonsense(&self) -> u64 {
                 self.0.nonsense()

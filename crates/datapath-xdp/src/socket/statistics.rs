@@ -1,28 +1,27 @@
-//! What the kernel counted of one socket.
+//! Kernel counters of one socket.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::system;
 
-/// What the kernel counted since a socket was bound (`struct xdp_statistics`).
+/// Kernel counters since a socket was bound (`struct xdp_statistics`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Received frames that were dropped for another reason than a full receive ring: no chunk in
-    /// the fill ring, or too long for one. A frame that came on another queue than the socket's is
-    /// dropped, too, and counted nowhere.
+    /// Received frames dropped for other reasons than a full receive ring: no chunk in the fill ring, or a frame longer
+    /// than a chunk. A frame redirected from another queue than the socket's is also dropped, but not counted anywhere.
     pub dropped: u64,
-    /// Entries of the fill ring that were no address of a chunk.
+    /// Fill ring entries that were no chunk address.
     pub invalid_received: u64,
-    /// Entries of the transmit ring that were no frame inside a chunk. Kernels differ in whether
-    /// such entries come back by the completion ring (6.18 does so).
+    /// Transmit ring entries that were no frame within a chunk. Kernels differ in whether such entries come back by the
+    /// completion ring (6.18 does so).
     pub invalid_transmitted: u64,
-    /// Received frames that were dropped because the socket's receive ring was full.
+    /// Received frames dropped because the socket's receive ring was full.
     pub receive_ring_full: u64,
-    /// How often a chunk was wanted and the fill ring was empty. The fill ring is the queue's: its
-    /// sockets all say the same.
+    /// Times a chunk was needed and the fill ring was empty. The fill ring belongs to the queue: all its sockets report
+    /// the same value.
     pub fill_ring_empty: u64,
-    /// How often the kernel looked for frames to send and found none.
+    /// Times the kernel looked for frames to send and found none.
     pub transmit_ring_empty: u64,
 }
 

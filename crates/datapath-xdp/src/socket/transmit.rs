@@ -1,4 +1,4 @@
-//! A socket that only sends. It has no descriptor to be waited for: waiting would send.
+//! Transmit-only AF_XDP socket. It has no public descriptor to wait for: waiting would send.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,41 +12,40 @@ use super::system;
 use super::umem::Umem;
 use crate::limits::{FRAMES_A_KICK, SPARE_KICKS};
 
-/// The sending end of one lane on one queue.
+/// Sending end of one lane on one queue.
 #[derive(Debug)]
 pub struct TransmitSocket {
-    /// Frames to be sent.
+    /// Frames to send.
     pub ring: TransmitRing,
-    // Behind its ring, and before the memory that the kernel reads for it.
+    // Dropped after its ring, and before the memory that the kernel reads for it.
     socket: OwnedFd,
     _umem: Umem,
     mode: Mode,
 }
 
-/// What a kick did.
+/// Result of a kick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kicked {
     /// System calls made.
     pub calls: u32,
-    /// Frames that the driver refused: they are among the completed ones, and were not sent.
+    /// Frames refused by the driver: they come back as completed, but were not sent.
     pub refused: u32,
-    /// Frames that are still in the ring.
+    /// Frames still in the ring.
     pub left: u32,
-    /// Why they are, if the kernel said so.
+    /// Reason that frames are left, if the kernel gave one.
     pub stopped: Option<Stopped>,
 }
 
-/// Why the kernel takes no more frames for now.
+/// Reason that the kernel accepts no more frames for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The completion ring, the socket's send buffer or the device is full: take completions, and
-    /// kick again later.
+    /// The completion ring, the socket's send buffer or the device is full: take completions and kick again later.
     Full,
     /// The interface is down.
     Down,
-    /// The interface is gone from this namespace.
+    /// The interface is gone from this network namespace.
     Gone,
-    /// Anything else, by its number.
+    /// Any other errno.
     Other(i32),
 }
 
@@ -62,7 +61,7 @@ impl Stopped {
 }
 
 impl TransmitSocket {
-    /// Makes a transmit ring of that many entries on a queue.
+    /// Opens a socket on a queue, with a transmit ring of `entries`.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -78,19 +77,18 @@ impl TransmitSocket {
         })
     }
 
-    /// Allows so many bytes of frames to be on their way through the kernel, which copies them;
-    /// beyond the system's limit where that is permitted. A frame counts with some 1 to 2 KiB of
-    /// the kernel's own besides.
+    /// Sets the send buffer: bytes of frames that the kernel may have in flight in copy mode. Exceeds the system's
+    /// limit where permitted. Each frame also counts 1 to 2 KiB of kernel overhead.
     ///
     /// # Errors
-    /// What the system said.
+    /// Error from the system.
     pub fn set_send_buffer(&self, bytes: u32) -> io::Result<()> {
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         let set = |option| system::set_number(self.socket.as_fd(), option, bytes);
         set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
     }
 
-    /// Has the calls of [`kick`](Self::kick) look at the device, too, for completions.
+    /// Makes the calls of [`kick`](Self::kick) also poll the device for completions.
     ///
     /// # Errors
     /// [`OpenError::Denied`] without CAP_NET_ADMIN.
@@ -98,27 +96,27 @@ impl TransmitSocket {
         busy_poll::set(self.socket.as_fd(), busy_poll)
     }
 
-    /// Has the kernel send what is in the ring. In copy mode a call takes at most
-    /// [`FRAMES_A_KICK`] frames and sends them before it returns, so there are as many calls as
-    /// that takes, and [`SPARE_KICKS`] for frames that are refused one by one, and never more.
+    /// Makes the kernel send the frames in the ring. In copy mode a call sends at most [`FRAMES_A_KICK`] frames before
+    /// it returns. So the number of calls is bounded by the frames divided by that, plus [`SPARE_KICKS`] for frames
+    /// refused one by one.
     #[inline]
     pub fn kick(&mut self) -> Kicked {
         let left = self.ring.known_used();
         self.kick_at_most(left.div_ceil(FRAMES_A_KICK) + SPARE_KICKS)
     }
 
-    /// The same with so many system calls at most, for who has something more urgent to do.
-    // Always: what it returns is then never put together.
+    /// Kicks with at most `most` system calls, for callers with more urgent work.
+    // Inlined always: the result is then never assembled in memory.
     #[inline(always)]
     pub fn kick_at_most(&mut self, most: u32) -> Kicked {
         let mut kicked = Kicked {
-            // As it was behind the last call, and what was put in since: it is asked behind this one.
+            // As of the last call, plus the frames pushed since. The kernel's index is read after this call.
             left: self.ring.known_used(),
             ..Kicked::default()
         };
         while kicked.left > 0 && kicked.calls < most {
             if !self.ring.needs_wakeup() {
-                // The device takes them by itself.
+                // The device takes the frames without a wake-up.
                 kicked.left = self.ring.used();
                 break;
             }
@@ -127,11 +125,11 @@ impl TransmitSocket {
             let before = kicked.left;
             kicked.left = self.ring.used();
             match result {
-                // The device takes the rest by itself.
+                // The device takes the rest without a wake-up.
                 Ok(()) if self.mode == Mode::ZeroCopy => break,
                 Ok(()) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => kicked.refused += 1,
-                // It took some, and there are more.
+                // The call took some frames, and more are left.
                 Err(_) if kicked.left < before => {}
                 Err(error) => {
                     kicked.stopped = Some(Stopped::of(&error));
@@ -142,10 +140,10 @@ impl TransmitSocket {
         kicked
     }
 
-    /// What the kernel counted.
+    /// Kernel counters.
     ///
     /// # Errors
-    /// What the system said.
+    /// Error from the system.
     pub fn statistics(&self) -> io::Result<Statistics> {
         Statistics::read(self.socket.as_fd())
     }

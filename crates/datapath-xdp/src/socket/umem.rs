@@ -1,5 +1,5 @@
-//! The memory that frames lie in, shared with the kernel: chunks of equal size, known by addresses
-//! from its begin.
+//! UMEM: frame memory shared with the kernel, in chunks of equal size. Addresses are byte offsets
+//! from its start.
 
 use std::any::Any;
 use std::io;
@@ -11,23 +11,23 @@ use super::rings::Descriptor;
 use super::system::Mapping;
 use crate::limits::{KERNEL_HEAD_ROOM_BYTES, MAX_CHUNKS, PAGE_BYTES};
 
-/// Bytes of a chunk: the kernel knows powers of two from 2,048 to a page.
+/// Chunk size in bytes. The kernel accepts powers of two from 2,048 to the page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkBytes {
-    /// 2,048: a frame of an MTU of 1,500.
+    /// 2,048 bytes: fits a frame at an MTU of 1,500.
     TwoKib,
-    /// 4,096: a frame of an MTU of 3,800 or less.
+    /// 4,096 bytes: fits a frame at an MTU of up to 3,800.
     FourKib,
 }
 
 impl ChunkBytes {
-    /// As a number.
+    /// Size in bytes.
     #[must_use]
     pub const fn get(self) -> usize {
         1 << self.bits()
     }
 
-    /// Bits of a place inside of a chunk: addresses are divided by shifting, several times a frame.
+    /// Binary logarithm of the size. Addresses are divided several times a frame, so by shifting.
     const fn bits(self) -> u32 {
         match self {
             ChunkBytes::TwoKib => 11,
@@ -36,55 +36,55 @@ impl ChunkBytes {
     }
 }
 
-/// Why memory cannot be shared with the kernel. The first three are mistakes of a program.
+/// Error of registering memory with the kernel. The first three variants are programming errors.
 #[derive(Debug, thiserror::Error)]
 pub enum UmemError {
-    /// It does not begin on a page.
+    /// The memory is not page-aligned.
     #[error("memory for AF_XDP begins {bytes} bytes behind a page: give it whole pages")]
     Unaligned {
-        /// How far.
+        /// Distance from the preceding page boundary.
         bytes: usize,
     },
-    /// Not a number of whole chunks within bounds.
+    /// The length is not a whole number of chunks between 1 and [`MAX_CHUNKS`].
     #[error(
         "{bytes} bytes are not 1 to {MAX_CHUNKS} whole chunks of {chunk_bytes} bytes: give AF_XDP \
          as many as its rings hold"
     )]
     Length {
-        /// Of the memory.
+        /// Length of the memory.
         bytes: usize,
-        /// Of one chunk.
+        /// Size of a chunk.
         chunk_bytes: usize,
     },
-    /// Nothing would be left for a frame.
+    /// The head room leaves no space for a frame.
     #[error(
         "{head_room} bytes of head room, and {KERNEL_HEAD_ROOM_BYTES} of the kernel's, leave no \
          room for a frame in a chunk of {chunk_bytes}: ask for less"
     )]
     HeadRoom {
-        /// As asked for.
+        /// Requested head room.
         head_room: u32,
-        /// Of one chunk.
+        /// Size of a chunk.
         chunk_bytes: usize,
     },
-    /// There is not so much memory.
+    /// The system has too little memory.
     #[error(
         "no {bytes} bytes of memory are left for AF_XDP ({source}): use fewer or smaller rings"
     )]
     Memory {
-        /// As asked for.
+        /// Requested bytes.
         bytes: usize,
-        /// What the system said.
+        /// Error from the system.
         source: io::Error,
     },
 }
 
-/// Where a received frame lies.
+/// Position of a received frame in the UMEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The number of its chunk.
+    /// Chunk number.
     pub chunk: u32,
-    /// Its bytes within the chunk.
+    /// Byte range within the chunk.
     pub range: Range<usize>,
 }
 
@@ -93,7 +93,7 @@ struct Memory {
     chunks: u32,
     chunk_bytes: ChunkBytes,
     head_room: u32,
-    /// Keeps the memory.
+    /// Keeps the memory allocated.
     _owner: Box<dyn Any + Send + Sync>,
 }
 
@@ -103,24 +103,25 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// Memory for frames (a "UMEM"), kept by this handle, its clones, and every queue and socket made
-/// with it.
+/// Handle to frame memory (UMEM). The memory lives as long as any clone, queue or socket made from
+/// it.
 #[derive(Clone)]
 pub struct Umem(Arc<Memory>);
 
 impl Umem {
-    /// Memory in whole chunks, not yet shared with anybody: that is what the first
-    /// [`Queue`](super::Queue) does.
+    /// Wraps memory of whole chunks. The first [`Queue`](super::Queue) registers it with the
+    /// kernel.
     ///
     /// # Errors
-    /// [`UmemError`], for memory that the kernel would not take.
+    /// [`UmemError`] if the kernel would refuse the memory.
     ///
     /// # Safety
-    /// `owner` keeps the memory allocated, where it is, until it is dropped. An address given to a
-    /// ring is that of a chunk which from then on nobody reads or writes, until a ring gives it back
-    /// (nobody writes, if it was given to be sent). A copy of a socket's descriptor, here or in a child
-    /// process, is not used after its socket was dropped, unless `owner` unmaps the memory, and does
-    /// not give it to an allocator: the kernel has the pages as long as any copy lives.
+    /// - `owner` keeps the memory allocated and in place until it is dropped.
+    /// - An address given to a ring is that of a chunk which from then on is neither read nor
+    ///   written until a ring returns it (not written, if it was given for transmission).
+    /// - No copy of a socket's descriptor, here or in a child process, is used after the socket was
+    ///   dropped, unless `owner` unmaps the memory instead of returning it to an allocator: the
+    ///   kernel holds the pages as long as any copy lives.
     pub unsafe fn over(
         memory: NonNull<[u8]>,
         owner: Box<dyn Any + Send + Sync>,
@@ -152,14 +153,14 @@ impl Umem {
         })))
     }
 
-    /// Fresh memory of its own, and its chunks, for programs that have no pool.
+    /// Allocates zeroed memory and returns it with its chunks, for programs without a pool.
     ///
     /// # Errors
     /// [`UmemError`].
     ///
     /// # Safety
-    /// Who gives the address of a chunk to a ring neither reads nor writes the [`Chunk`] until a
-    /// ring gives the address back; [`Held`](super::Held) is where it waits meanwhile.
+    /// A caller that gives a chunk's address to a ring neither reads nor writes the [`Chunk`] until
+    /// a ring returns the address. [`Held`](super::Held) keeps the chunk meanwhile.
     pub unsafe fn fresh(
         chunks: u32,
         chunk_bytes: ChunkBytes,
@@ -182,20 +183,20 @@ impl Umem {
         Ok((umem, chunks))
     }
 
-    /// Chunks it has.
+    /// Number of chunks.
     #[must_use]
     pub fn chunks(&self) -> u32 {
         self.0.chunks
     }
 
-    /// Bytes of each chunk.
+    /// Size of a chunk in bytes.
     #[inline]
     #[must_use]
     pub fn chunk_bytes(&self) -> usize {
         self.0.chunk_bytes.get()
     }
 
-    /// Bytes the kernel leaves free in front of what it fills in, beside
+    /// Head room in bytes that the kernel leaves before a received frame, in addition to
     /// [`KERNEL_HEAD_ROOM_BYTES`].
     #[must_use]
     pub fn head_room(&self) -> u32 {
@@ -217,7 +218,7 @@ impl Umem {
         self.0.chunks as usize * self.chunk_bytes()
     }
 
-    /// The address of a byte of the memory, as rings have it. `None` if it lies elsewhere.
+    /// UMEM address of a byte. `None` if the byte is outside the memory.
     #[inline]
     #[must_use]
     pub fn address_of(&self, byte: *const u8) -> Option<u64> {
@@ -225,7 +226,7 @@ impl Umem {
         (offset < self.bytes()).then_some(offset as u64)
     }
 
-    /// The number of the chunk that a byte lies in. `None` if it lies elsewhere.
+    /// Number of the chunk that contains a byte. `None` if the byte is outside the memory.
     #[inline]
     #[must_use]
     pub fn chunk_at(&self, byte: *const u8) -> Option<u32> {
@@ -233,7 +234,7 @@ impl Umem {
         self.chunk_of(offset as u64)
     }
 
-    /// The number of the chunk that an address is in. `None` if there is none.
+    /// Number of the chunk that contains an address. `None` if the address is outside the memory.
     #[inline]
     #[must_use]
     pub fn chunk_of(&self, address: u64) -> Option<u32> {
@@ -241,19 +242,19 @@ impl Umem {
         (chunk < u64::from(self.0.chunks)).then_some(chunk as u32)
     }
 
-    /// The address of a chunk's first byte.
+    /// Address of a chunk's first byte.
     #[inline]
     #[must_use]
     pub fn start_of(&self, chunk: u32) -> u64 {
         u64::from(chunk) << self.0.chunk_bytes.bits()
     }
 
-    /// Where a frame lies, if it lies inside of one chunk.
+    /// Finds the chunk of a frame. `None` if the frame is not within one chunk.
     #[inline]
     #[must_use]
     pub fn locate(&self, descriptor: Descriptor) -> Option<Located> {
         let chunk = self.chunk_of(descriptor.address)?;
-        // Chunks begin at multiples of their size.
+        // Chunks start at multiples of their size.
         let start = descriptor.address as usize & (self.chunk_bytes() - 1);
         let end = start.checked_add(descriptor.length as usize)?;
         (end <= self.chunk_bytes()).then_some(Located {
@@ -263,14 +264,14 @@ impl Umem {
     }
 }
 
-/// One chunk of fresh memory: the right to its bytes. There is one for each, and it cannot be cloned.
+/// Exclusive access to the bytes of one chunk made by [`Umem::fresh`]. Not cloneable.
 pub struct Chunk {
     number: u32,
     umem: Umem,
 }
 
 impl Chunk {
-    /// The address of its first byte.
+    /// Address of the first byte.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.umem.start_of(self.number)
@@ -296,7 +297,7 @@ impl Deref for Chunk {
 
 impl DerefMut for Chunk {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; borrowed for itself alone.
+        // SAFETY: as above; the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.umem.chunk_bytes()) }
     }
 }
@@ -322,7 +323,7 @@ mod tests {
         unsafe { Umem::fresh(chunks, ChunkBytes::TwoKib) }.unwrap()
     }
 
-    /// Memory that nobody reads: only its place counts.
+    /// UMEM over memory that is never accessed; only its address matters.
     fn over(start: usize, bytes: usize, head_room: u32) -> Result<Umem, UmemError> {
         let start = NonNull::new(std::ptr::without_provenance_mut(start)).unwrap();
         let memory = NonNull::slice_from_raw_parts(start, bytes);

@@ -1,11 +1,9 @@
-//! What receivers are to be protected with, kept from when it is asked for until something is there
-//! that counts, and from then on for lanes that are opened later.
+//! Requested protection, kept until a classifier enforces it and reused for lanes opened later.
 //!
-//! A participant is told what protects it when it is made, and lanes come with its endpoints. So
-//! what is asked for a lane that is not open yet, or for an interface before its device is taken, is
-//! looked at, kept, and in force before the first frame of the lane comes. Where no device can be
-//! had it is refused at once, or said in a [`Note`] when that turns out. A level that is to have no
-//! lane is counted from the first lane of another level on; until there is one, a note says so.
+//! A participant's protection is set when it is created, before its endpoints open lanes. A request for a closed lane,
+//! or for an interface without a device, is validated, stored, and in force before the lane's first frame arrives.
+//! Where no device is available, the request is refused at once, or a [`Note`] reports it later. A level without a lane
+//! is counted once another level has one; until then a note says so.
 
 use isolane_datapath::{
     Datapath, InterfaceProtection, Lane, Note, ProtectError, Protected, Protection,
@@ -16,7 +14,7 @@ use super::device::Device;
 use super::slots::Owner;
 use crate::classifier;
 
-/// What was asked for last.
+/// Last requested protection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     lanes: [Option<Protection>; Lane::COUNT],
@@ -24,12 +22,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Of a lane's own port and groups.
+    /// Protection of a lane's own port and groups.
     pub(super) fn lane(&self, lane: Lane) -> Option<Protection> {
         self.lanes[lane.index()]
     }
 
-    /// Of the interface; `None`: nobody said anything.
+    /// Protection of the interface; `None` if never requested.
     pub(super) fn interface(&self) -> Option<InterfaceProtection> {
         self.interface
     }
@@ -43,7 +41,7 @@ impl Asked {
 }
 
 impl Xdp {
-    /// Protects a lane or a topic's flow, now or as soon as the lane is open.
+    /// Protects a lane or a topic's flow, now or when the lane opens.
     pub(super) fn protect_now_or_later(
         &mut self,
         what: Protected,
@@ -85,7 +83,7 @@ impl Xdp {
         Ok(())
     }
 
-    /// Protects the interface, now or as soon as its device is taken.
+    /// Protects the interface, now or when its device opens.
     pub(super) fn protect_interface_now_or_later(
         &mut self,
         with: InterfaceProtection,
@@ -101,7 +99,7 @@ impl Xdp {
         Ok(())
     }
 
-    /// Whether there is, or is to be, a device that counts datagrams before they are received.
+    /// Checks that a device exists, or will, that can enforce budgets.
     fn can_count(&self) -> Result<(), ProtectError> {
         let way = self.way.as_ref().filter(|way| !way.is_gone);
         let is_wanted = |_: &&_| self.options.levels != 0;
@@ -111,7 +109,7 @@ impl Xdp {
         }
     }
 
-    /// Budgets may have been set.
+    /// Updates the replenishment after budgets may have been set.
     pub(super) fn note_protected(&mut self) {
         if let Some(device) = self.device_mut() {
             device.note_protected();
@@ -119,8 +117,7 @@ impl Xdp {
         self.note_replenisher();
     }
 
-    /// Says so where something was asked for, levels are open, and none of them has a lane, so that
-    /// nobody counts yet.
+    /// Notes that requested budgets are not enforced yet, if levels are open and none of them has a lane.
     pub(super) fn note_waiting(&mut self) {
         let Some(way) = self.way.as_deref().filter(|way| !way.is_gone) else {
             return;
@@ -139,8 +136,7 @@ impl Xdp {
         }
     }
 
-    /// The lane has sockets only, because its rings could not be had. Says so where what was asked for
-    /// has nobody who counts.
+    /// Notes that requested budgets are not enforced, for a lane that has sockets only.
     pub(super) fn note_unprotected(&mut self, lane: Lane) {
         let Some(way) = self.way.as_deref() else {
             return;

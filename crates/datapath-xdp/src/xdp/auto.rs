@@ -1,4 +1,4 @@
-//! Whether lanes work here.
+//! Availability of lanes on this host.
 
 use std::thread;
 use std::time::Instant;
@@ -41,8 +41,8 @@ impl XdpOptions {
     }
 }
 
-/// Why lanes do not work on this machine as it is now, and what to do about it; `None` if nothing is
-/// known to be in their way. Looks only: nothing is attached or opened.
+/// Returns why lanes cannot work on this host now, with remedies; `None` if no obstacle is known. Opens and attaches
+/// nothing.
 #[must_use]
 pub fn why_not(config: &XdpConfig) -> Option<String> {
     let options = &config.options;
@@ -51,7 +51,7 @@ pub fn why_not(config: &XdpConfig) -> Option<String> {
         Ok(interface) => interface,
         Err(error) => return Some(error.to_string()),
     };
-    // The MTU is looked at by the checks, by name.
+    // The MTU has a check of its own.
     let plan = Plan::new(options, config.udp.pool, &interface.name, 0);
     let plan = match plan {
         Ok(plan) => plan,
@@ -72,7 +72,7 @@ pub fn why_not(config: &XdpConfig) -> Option<String> {
         let checks = look(&interface.name, &wanted).into_iter();
         let impossible = checks.filter(|check| check.outcome == Outcome::Impossible);
         let impossible: Vec<Check> = impossible.collect();
-        // A queue whose last program has just died is still taken for a while, as when it is opened.
+        // The queue of a process that has just died stays bound for a while; wait for it, as opening does.
         let may_be_over = |check: &Check| check.subject == Subject::Queues;
         let is_over_soon = !impossible.is_empty() && impossible.iter().all(may_be_over);
         if is_over_soon && begin.elapsed() < BIND_PATIENCE {

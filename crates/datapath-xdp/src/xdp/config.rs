@@ -1,71 +1,66 @@
-//! How the datapath is set up.
+//! Configuration of the datapath.
 
 use isolane_datapath::UdpConfig;
 
 use crate::classifier::{AttachMode, Enforcement};
 use crate::socket::{BindMode, BusyPoll};
 
-/// What becomes of a level whose lane cannot be had.
+/// Policy for a level whose lane cannot be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// Opening it is an error.
+    /// Opening the level fails.
     #[default]
     Refuse,
-    /// It goes by kernel sockets, with a [`Note`](isolane_datapath::Note) that says why.
+    /// The level uses kernel sockets, and a [`Note`](isolane_datapath::Note) gives the reason.
     Sockets,
 }
 
-/// Settings of lanes, beside those of the sockets.
+/// Options of lanes, in addition to those of the sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpOptions {
-    /// The interface whose frames come to lanes; `None` takes the first of the sockets' interfaces
-    /// that leaves the host.
+    /// Interface of the lanes. `None` selects the first of the sockets' interfaces that is not loopback.
     pub interface: Option<String>,
-    /// Bit *l*: level *l* gets a lane when it is opened. The others stay on kernel sockets.
+    /// Levels with lanes: bit *l* gives level *l* a lane when it is opened. The others use kernel sockets.
     pub levels: u8,
-    /// The device's queue that each level's lane is on, from 0. Frames of the level that arrive on
-    /// another queue come by its kernel socket.
+    /// Device queue of each level's lane, from 0. Frames of the level that arrive on another queue come through its
+    /// kernel socket.
     pub queues: [u32; 8],
-    /// Whether the device reads and writes our memory itself.
+    /// Copy or zero-copy mode.
     pub mode: BindMode,
-    /// Where the classifier runs. [`AttachMode::Generic`] is behind the costs it is to save: only for
-    /// trying things out.
+    /// Attach mode of the classifier. [`AttachMode::Generic`] runs after the costs that lanes avoid: for experiments
+    /// only.
     pub attach: AttachMode,
     /// Entries of each level's receive ring, powers of two.
     pub receive_entries: [u32; 8],
-    /// Chunks of each queue that lanes below its highest never take: room for what is critical while
-    /// nobody reads the rest.
+    /// Chunks of each queue that its lanes below the highest never take: the critical lane's reserve while other lanes
+    /// are not read.
     pub critical_reserve: u32,
-    /// Chunks of each queue to receive into. `None`: as many as its lanes' rings and held frames and
-    /// the reserve need. With fewer, a lane that nobody reads takes the others' chunks, so that is
-    /// refused ([`XdpError::UmemTooSmall`](super::XdpError::UmemTooSmall)) unless `overcommit` says
-    /// that recycling is trusted to keep the reserve.
+    /// Receive chunks of each queue. `None`: the sum of its lanes' rings, held frames and the reserve. With fewer, an
+    /// unread lane takes the others' chunks. That is refused
+    /// ([`XdpError::UmemTooSmall`](super::XdpError::UmemTooSmall)) unless `overcommit` is set.
     pub receive_frames: Option<u32>,
-    /// Fewer chunks than are needed are accepted.
+    /// Accepts fewer chunks than needed and relies on recycling to keep the reserve.
     pub overcommit: bool,
-    /// When few chunks are free, frames of less critical lanes are dropped at the driver, and those
-    /// that wait in their rings are taken back.
+    /// Recycles when few chunks are free: frames of less critical lanes are dropped in the driver, and those waiting in
+    /// their rings are reclaimed.
     pub recycling: bool,
-    /// What the classifier enforces; with something switched off it counts what that would have
-    /// prevented.
+    /// Mechanisms the classifier enforces. A disabled mechanism only counts what it would have prevented.
     pub enforcement: Enforcement,
-    /// Chunks for frames that are lent to other threads, beside those of lanes.
+    /// Chunks for frames lent to other threads, in addition to those of lanes.
     pub spare_transmit_chunks: u32,
-    /// Has a look at the rings drive the device in this thread; `None` leaves that to the kernel.
+    /// Busy polling: a poll of the rings drives the device in this thread. `None` leaves that to the kernel.
     pub busy_poll: Option<BusyPoll>,
-    /// UDP checksums of what arrives are looked at. Those that a virtual interface left unfinished
-    /// are accepted, and counted.
+    /// Verifies UDP checksums of received datagrams. Partial checksums of virtual interfaces are accepted and counted.
     pub verify_checksums: bool,
-    /// What is sent has a UDP checksum; else 0, "there is none".
+    /// Computes UDP checksums of sent datagrams; otherwise the field is 0, meaning none.
     pub make_checksums: bool,
-    /// The VLAN that frames are tagged with; 0: a tag with the priority alone.
+    /// VLAN id of the frames' tag; 0 sends a priority tag.
     pub vlan: Option<u16>,
-    /// What is sent to a group also reaches readers on this host, by a kernel socket: lanes reach
-    /// nobody here.
+    /// Sends multicast also to readers on this host, through a kernel socket: lanes do not reach them.
     pub local_groups: bool,
-    /// Budgets are filled up by the kernel's timers, where it has them.
+    /// Replenishes budgets by kernel timers, where available.
     pub kernel_timers: bool,
-    /// What becomes of a level whose lane cannot be had.
+    /// Policy for a level whose lane cannot be opened.
     pub on_failure: OnFailure,
 }
 
@@ -95,19 +90,18 @@ impl Default for XdpOptions {
     }
 }
 
-/// Settings of [`Xdp`](super::Xdp).
+/// Configuration of [`Xdp`](super::Xdp).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XdpConfig {
-    /// Of the sockets beside the lanes: domain, interfaces, ports, stamps, frames. A lane's
-    /// `pool.receive_frames` are those that its reader may hold at once; its `pool.transmit_frames`
-    /// are chunks.
+    /// Configuration of the sockets: domain, interfaces, ports, stamps, frames. For a lane, `pool.receive_frames`
+    /// limits the frames its reader holds at once, and `pool.transmit_frames` are chunks.
     pub udp: UdpConfig,
-    /// Of the lanes.
+    /// Options of the lanes.
     pub options: XdpOptions,
 }
 
 impl XdpConfig {
-    /// All interfaces for sockets, the first that leaves the host for lanes.
+    /// Uses all interfaces for sockets, and the first that is not loopback for lanes.
     #[must_use]
     pub fn new(domain: u32) -> XdpConfig {
         XdpConfig {

@@ -1,4 +1,4 @@
-//! What every datapath does, done by lanes and the sockets beside them.
+//! [`Datapath`] implementation over lanes and their kernel sockets.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -29,7 +29,7 @@ impl Datapath for Xdp {
         }
         self.udp.open_lane(lane)?;
         let opened = self.open_on_device(lane);
-        // Also where it has failed: the device may be there, and count.
+        // After a failure too: the device may exist and enforce budgets.
         self.note_protected();
         let Err(source) = opened else {
             return Ok(());
@@ -76,7 +76,7 @@ impl Datapath for Xdp {
             false => readable,
         };
         match lane.level() {
-            // Mostly a look has shown that nothing waits but in the ring.
+            // Usual case: the last poll found frames in the ring only.
             Some(level) if by_kernel == 0 => self.receive_by_lane(level, limit, burst),
             _ => self.receive_by_both(lane, limit, readable, by_kernel, burst),
         }
@@ -84,7 +84,7 @@ impl Datapath for Xdp {
 
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
         if let Some(level) = lane.level() {
-            // Mostly it is one frame to one place.
+            // Usual case: one frame to one destination.
             let sent = self.send_single(level, burst);
             if let Some(report) = sent.or_else(|| self.send_by_lane(level, burst)) {
                 return report;
@@ -115,7 +115,7 @@ impl Datapath for Xdp {
         descriptors
     }
 
-    /// All open lanes: the kernel's queues are seen by epoll.
+    /// All open lanes; epoll reports the kernel sockets.
     fn ready_lanes(&mut self) -> u16 {
         self.udp.ready_lanes()
     }
@@ -138,7 +138,7 @@ impl Datapath for Xdp {
         device.take_home(&self.pool);
         if device.has_left() {
             device.kick_left(&mut self.udp);
-            // Mostly they are done when the kick returns, and nothing may be sent for a long time.
+            // The kick usually completes them, and the next send may be much later.
             device.take_home(&self.pool);
         }
         device.wake();

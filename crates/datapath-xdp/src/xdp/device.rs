@@ -1,4 +1,4 @@
-//! The device while lanes are on it: its queues, their memory, the classifier, and each lane's rings.
+//! Device with lanes: its queues, UMEM, classifier, and each lane's rings.
 
 use std::os::fd::AsFd;
 
@@ -17,39 +17,39 @@ use crate::egress::Partial;
 use crate::limits::{COMPLETED_BURST, MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
-/// Bytes of the kernel's memory that a frame on its way counts with, its own overhead included.
+/// Socket-buffer bytes charged per frame in flight, including the kernel's overhead.
 const SEND_BUFFER_PER_FRAME: u32 = 4_096;
 
-/// A lane's rings.
+/// Rings of a lane.
 pub(super) struct DeviceLane {
     pub(super) level: Level,
-    /// The queue's place.
+    /// Index of its queue.
     pub(super) queue: usize,
     pub(super) receive: ReceiveSocket,
     pub(super) transmit: TransmitSocket,
-    /// The port that its datagrams come from: the kernel socket's.
+    /// Source port of its datagrams: the kernel socket's.
     pub(super) port: u16,
-    /// Frames that its reader may hold.
+    /// Limit of frames its reader may hold.
     pub(super) held_limit: usize,
-    /// The kernel's sockets are looked at first, in turns with the ring.
+    /// Whether the kernel sockets precede the ring in the current turn; alternates.
     pub(super) kernel_first: bool,
-    /// Frames that the device has, of all lanes, from which on a single send looks for those that are done.
+    /// Outstanding frames of all lanes from which a single send polls for completions.
     pub(super) completed_burst: usize,
-    /// Expected, where the last checksum was one that a virtual interface had left unfinished.
+    /// [`Partial::Expected`] after a partial checksum in the last frame.
     pub(super) partial: Partial,
-    /// Frames that the kernel left in the transmit ring.
+    /// Frames the kernel left in the transmit ring.
     pub(super) left: u32,
     pub(super) last_place: Option<LastPlace>,
 }
 
-/// A queue with at least one lane.
+/// Queue with at least one lane.
 pub(super) struct OpenQueue {
     pub(super) queue: Queue,
-    /// In the plan, and of its class.
+    /// Index in the plan and in its frame class.
     place: u8,
-    /// Of its chunks, how many are most of them.
+    /// Three quarters of the chunks.
     most: u32,
-    /// And how many are most, and all but fewer than a refill gives.
+    /// All chunks but fewer than a refill batch; at least `most`.
     nearly_all: u32,
 }
 
@@ -65,21 +65,21 @@ impl OpenQueue {
         }
     }
 
-    /// Of the chunks that it receives into. Made here, so that who asks for its place knows the kind.
+    /// Class of its receive chunks. Defined here so that the compiler knows the variant where its place is looked up.
     #[inline]
     pub(super) fn class(&self) -> Class {
         Class::Queue(self.place)
     }
 
-    /// Whether chunks are to be given back to the device now. A few are left at home as long as it has
-    /// most of them: giving them one by one costs twice as much. `used`: those that it has.
+    /// Returns whether to refill now. While the device has most of its chunks (`used` of them), a few returned ones are
+    /// kept back: refilling one by one costs twice as much.
     #[inline]
     pub(super) fn wants_refill(&self, used: u32, pool: &Pool) -> bool {
-        // With nearly all there, no more than the others can be at home: nobody is asked.
+        // Above `nearly_all`, fewer chunks than a batch can be free, so the pool is not consulted.
         used < self.nearly_all && (used < self.most || pool.free(self.class()) >= REFILL_BURST)
     }
 
-    /// Gives chunks that came home back to the device; returns how many.
+    /// Returns free chunks to the device; returns how many.
     #[inline(never)]
     pub(super) fn refill(
         &mut self,
@@ -91,7 +91,7 @@ impl OpenQueue {
         let class = self.class();
         let number = self.queue.number();
         let fill = &mut self.queue.fill;
-        // There is an entry for each chunk; only an index that ran away leaves no room.
+        // The fill ring has an entry for each chunk; only an invalid kernel index leaves no room.
         let most = MAX_REFILL.min(fill.free() as usize);
         let given = pool.take_chunks(class, most, |frame| {
             let chunk = frame.chunk().expect("frames of a queue are chunks");
@@ -108,27 +108,27 @@ impl OpenQueue {
     }
 }
 
-/// All of it. Fields are dropped in this order: first no frame comes any more, then the kernel has
-/// none, then they go home.
+/// Open device. Fields drop in this order: the classifier stops the frames, the sockets release the kernel's chunks,
+/// then the frames return to the pool.
 pub(super) struct Device {
     pub(super) classifier: Classifier,
     pub(super) lanes: [Option<Box<DeviceLane>>; 8],
-    /// By the queue's place in the plan.
+    /// Indexed as in the plan.
     pub(super) queues: Vec<Option<OpenQueue>>,
     pub(super) held: Held<Frame>,
     pub(super) umem: Umem,
     pub(super) slots: Slots,
     pub(super) interface_index: u32,
-    /// Budgets are filled up here, for want of timers in the kernel.
+    /// Whether budgets are replenished here, for lack of kernel timers.
     pub(super) replenishes: bool,
-    /// Lanes that are open, and lanes with frames left in their transmit rings: bit *l* is level *l*.
+    /// Open lanes, and lanes with frames left in their transmit rings: bit *l* is level *l*.
     pub(super) open_levels: u8,
     pub(super) left_levels: u8,
 }
 
 impl Device {
-    /// Takes the queue of the first lane, then attaches the classifier: a device whose queue is taken
-    /// is left as it was.
+    /// Binds the first lane's queue, then attaches the classifier. A device whose queue is taken thus remains
+    /// unchanged.
     pub(super) fn open(
         interface_index: u32,
         options: &XdpOptions,
@@ -140,11 +140,10 @@ impl Device {
         let memory = pool
             .device_memory()
             .expect("the plan gave the pool a device");
-        // SAFETY: the owner keeps the region for as long as it lives, and unmaps it then. Addresses given
-        // to rings are those of frames that are kept in `held` from before the kernel may write to
-        // them, or are on their way there while nobody writes to them, until they come back (see
-        // `refill` and `send_single`, which keep them first, and `send`, whose caller closes the lane
-        // if that way is left by a panic).
+        // SAFETY: the owner keeps the region mapped as long as it lives, and unmaps it then. Addresses given to rings
+        // are those of frames that are in `held` from before the kernel may write to them, or are on their way there
+        // while nobody writes to them, until they come back (see `refill` and `send_single`, which hold them first, and
+        // `send`, whose caller closes the lane if a panic leaves that path).
         let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
         let mut device = Device {
             held: Held::new(&umem),
@@ -168,7 +167,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Takes a queue and gives it its chunks. Nothing if it is open.
+    /// Binds a queue and gives it its chunks, unless it is open.
     fn open_queue(
         &mut self,
         options: &XdpOptions,
@@ -205,7 +204,7 @@ impl Device {
         Ok(())
     }
 
-    /// Gives a level its rings and registers its flows.
+    /// Opens a level's rings and registers its flows.
     pub(super) fn open_lane(
         &mut self,
         level: Level,
@@ -226,7 +225,7 @@ impl Device {
         let receive = ReceiveSocket::open(&open.queue, options.receive_entries[number])?;
         let entries = plan.transmit_entries[number];
         let transmit = TransmitSocket::open(&open.queue, entries)?;
-        // Smaller, frames wait in the ring a little longer.
+        // Optional: with a smaller buffer, frames wait in the ring a little longer.
         let _ = transmit.set_send_buffer(entries * SEND_BUFFER_PER_FRAME);
         if let Some(busy_poll) = options.busy_poll {
             receive.set_busy_poll(busy_poll)?;
@@ -256,13 +255,13 @@ impl Device {
         self.slots.set_critical(&mut self.classifier, highest)
     }
 
-    /// The most critical level with a lane.
+    /// Most critical level with a lane.
     fn highest(&self) -> Option<Level> {
         let open = self.lanes.iter().rev().flatten();
         open.map(|lane| lane.level).next()
     }
 
-    /// The most critical lane of a queue.
+    /// Most critical level with a lane on a queue.
     pub(super) fn highest_on(&self, queue: usize) -> Option<Level> {
         let open = self.lanes.iter().rev().flatten();
         open.filter(|lane| lane.queue == queue)
@@ -270,13 +269,13 @@ impl Device {
             .next()
     }
 
-    /// Whether a level has a lane, the most critical of its queue.
+    /// Returns whether a level has the most critical lane of its queue.
     pub(super) fn is_highest(&self, level: Level) -> bool {
         let lane = self.lanes[usize::from(level.get())].as_ref();
         lane.is_some_and(|lane| self.highest_on(lane.queue) == Some(level))
     }
 
-    /// Each lane of a queue leaves what is reserved to those above it: the lower, the more.
+    /// Sets the low-water marks of a queue's lanes: the reserve, plus one for each lane above.
     fn set_low_water(&mut self, options: &XdpOptions, queue: usize) {
         let on_queue = self.lanes.iter().rev().flatten();
         let on_queue = on_queue.filter(|lane| lane.queue == queue);
@@ -287,7 +286,7 @@ impl Device {
         }
     }
 
-    /// Gives chunks that came home back to the device; returns how many.
+    /// Returns free chunks of a queue to the device; returns how many.
     pub(super) fn refill(&mut self, place: usize, pool: &Pool) -> usize {
         let Some(open) = &mut self.queues[place] else {
             return 0;
@@ -295,13 +294,13 @@ impl Device {
         open.refill(&mut self.held, &self.umem, &self.classifier, pool)
     }
 
-    /// Chunks that the kernel has left to receive into.
+    /// Entries of a queue's fill ring that the kernel has not taken.
     pub(super) fn free_chunks(&mut self, place: usize) -> u32 {
         let open = self.queues[place].as_mut();
         open.map_or(0, |open| open.queue.fill.used())
     }
 
-    /// Lets frames go home that the device has sent; at most [`MAX_COMPLETED`].
+    /// Returns up to [`MAX_COMPLETED`] sent frames to the pool.
     pub(super) fn take_completed(&mut self, place: usize) {
         let Some(open) = &mut self.queues[place] else {
             return;
@@ -321,7 +320,7 @@ impl Device {
         completion.give_back();
     }
 
-    /// Lets all frames go home that the device has sent.
+    /// Returns all sent frames to the pool.
     pub(super) fn take_all_completed(&mut self) {
         for place in 0..self.queues.len() {
             let mut left = usize::MAX;
@@ -332,7 +331,7 @@ impl Device {
         }
     }
 
-    /// Tells a driver that waits for chunks that there are some.
+    /// Wakes a driver that waits for chunks.
     pub(super) fn wake(&mut self) {
         let mut queues = self.queues.iter().flatten();
         if queues.any(|open| open.queue.fill.needs_wakeup()) {
@@ -340,7 +339,7 @@ impl Device {
         }
     }
 
-    /// Fills budgets up, if that is done here.
+    /// Replenishes budgets, if kernel timers do not.
     pub(super) fn replenish(&mut self) {
         if self.replenishes {
             let now_ns = monotonic_now().as_nanos();
@@ -348,7 +347,7 @@ impl Device {
         }
     }
 
-    /// Budgets may have been set: there may be some to be filled up here.
+    /// Updates the replenishment after budgets may have been set.
     pub(super) fn note_protected(&mut self) {
         let now_ns = monotonic_now().as_nanos();
         self.replenishes = self.classifier.replenish(now_ns).is_some();

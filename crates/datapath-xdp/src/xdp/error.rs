@@ -1,58 +1,58 @@
-//! Why a level gets no lane, and what to do about it.
+//! Errors of opening lanes, each with its remedy.
 
 use crate::classifier::{ClassifierError, FlowError};
 use crate::egress::EgressError;
 use crate::limits::MAX_QUEUES;
 use crate::socket::{OpenError, UmemError};
 
-/// Why lanes cannot be had.
+/// Error of opening lanes.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
     /// The system has no memory left for frames.
     #[error(transparent)]
     NoMemory(#[from] isolane_datapath::NoMemory),
-    /// Nothing leaves the host by any interface in use.
+    /// No usable interface other than loopback.
     #[error(
         "no interface that leaves this host is up with an IPv4 address, and lanes are those of a \
          device: bring one up, or use the datapath udp"
     )]
     NoInterface,
-    /// The named interface cannot be used.
+    /// The named interface is not up with an IPv4 address.
     #[error(
         "interface {interface} is not up with an IPv4 address: ip link set {interface} up, or name \
          another one of {present}"
     )]
     NotUp {
-        /// As asked for.
+        /// Requested interface.
         interface: String,
-        /// Those that are.
+        /// Usable interfaces.
         present: String,
     },
-    /// Frames are longer than chunks.
+    /// The MTU exceeds the largest chunks.
     #[error(
         "an MTU of {mtu_bytes} bytes does not fit the largest chunks, which take {room_bytes}: \
          ip link set {interface} mtu {room_bytes}, or less"
     )]
     MtuTooLarge {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// Its MTU.
+        /// MTU of the interface.
         mtu_bytes: usize,
-        /// The largest one that fits.
+        /// Largest MTU that fits.
         room_bytes: usize,
     },
-    /// A queue beyond those that can be used.
+    /// The queue is beyond the limit.
     #[error(
         "level {level} is to have its lane on queue {queue}, and lanes are on queues below \
          {MAX_QUEUES}: choose one of these"
     )]
     QueueNumber {
-        /// Which.
+        /// Level of the lane.
         level: u8,
-        /// As asked for.
+        /// Requested queue.
         queue: u32,
     },
-    /// A lane that nobody reads would take what others need.
+    /// An unread lane would take chunks that other lanes need.
     #[error(
         "queue {queue} has {chunks} frames to receive into and needs {needed}: {rings} for the rings \
          of its lanes, {held} that their readers may hold, {reserve} in reserve. Set \
@@ -60,32 +60,32 @@ pub enum XdpError {
          program, trust recycling (XdpOptions::overcommit)"
     )]
     UmemTooSmall {
-        /// Which.
+        /// Queue number.
         queue: u32,
-        /// It has.
+        /// Configured chunks.
         chunks: u32,
-        /// It needs.
+        /// Needed chunks.
         needed: u32,
         /// Entries of all lanes' rings.
         rings: u32,
         /// Frames that all lanes' readers may hold.
         held: u32,
-        /// Those for the most critical lane.
+        /// Reserve of the most critical lane.
         reserve: u32,
     },
-    /// Memory that the kernel would not take.
+    /// The memory cannot be registered.
     #[error(transparent)]
     Memory(#[from] UmemError),
-    /// A queue or a socket on it.
+    /// A queue or socket cannot be opened.
     #[error(transparent)]
     Socket(#[from] OpenError),
-    /// The program at the driver.
+    /// The classifier cannot be loaded or attached.
     #[error(transparent)]
     Classifier(#[from] ClassifierError),
-    /// Its table of flows.
+    /// A flow cannot be registered.
     #[error(transparent)]
     Flow(#[from] FlowError),
-    /// Routes and neighbours.
+    /// Routes and neighbours cannot be followed.
     #[error(transparent)]
     Egress(#[from] EgressError),
 }

@@ -1,11 +1,10 @@
-//! Where the payload of a received frame lies, and who sent it.
+//! Header parsing of received frames: payload range and sender.
 //!
-//! The classifier has looked at the same headers, and is not believed: between its look and this one
-//! lies memory that others write to.
+//! The classifier has parsed the same headers, but its result is not trusted: the frame has since been in memory that
+//! others can write.
 //!
-//! Nearly all frames have no tag and no options. Where each field of theirs lies is known before they
-//! are looked at, so they are judged by a few comparisons at fixed places; all others, and those that
-//! do not pass, are read step by step, which also finds out what is wrong with them.
+//! Nearly all frames have no VLAN tag and no IPv4 options. Their fields are at fixed offsets, so a few comparisons
+//! accept them. All others are parsed step by step, which also determines the fault.
 
 use std::ops::Range;
 
@@ -19,47 +18,47 @@ use isolane_wire::udp::{Datagram, HEADER_BYTES};
 use super::martian::MartianFilter;
 use crate::egress::{Judgement, Partial, judge};
 
-/// Where the IPv4 header of a frame without tags begins.
+/// Offset of the IPv4 header in a frame without tags.
 const IPV4_AT: usize = ethernet::HEADER_BYTES;
-/// Where the UDP header of a frame without tags and options begins.
+/// Offset of the UDP header in a frame without tags and options.
 const UDP_AT: usize = IPV4_AT + ipv4::HEADER_BYTES;
-/// Bytes of its headers.
+/// Header bytes of a frame without tags and options.
 const PLAIN_BYTES: usize = UDP_AT + HEADER_BYTES;
-/// The type of what is in the frame, then version 4 and five words: an IPv4 header without options.
+/// EtherType IPv4, then version 4 and a header length of five words (no options).
 const KIND: u32 = (EtherType::IPV4 as u32) << 16 | 0x4500;
-/// Without the type of service, which stands behind them.
+/// Excludes the type of service in the last byte.
 const KIND_MASK: u32 = 0xffff_ff00;
-/// No fragment, and UDP.
+/// Not a fragment; protocol UDP.
 const WAY: u32 = PROTOCOL_UDP as u32;
-/// Of the flags and the offset those that make a fragment, and the protocol; not the hops between them.
+/// Selects the fragment flag and offset, and the protocol; excludes the TTL between them.
 const WAY_MASK: u32 = 0x3fff_00ff;
 
-/// A datagram in a frame.
+/// Datagram found in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Its payload, as a range of the frame.
+    /// Payload, as a range of the frame.
     pub(super) payload: Range<usize>,
-    /// The address it comes from, as a number: so it is moved as a whole.
+    /// Source address as an integer, so that it is moved as a whole.
     source: u32,
     source_port: u16,
     pub(super) checksum: Judgement,
 }
 
 impl Found {
-    /// Bytes of the payload.
+    /// Payload size in bytes.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.payload.end - self.payload.start
     }
 
-    /// Who sent it.
+    /// Locator of the sender.
     #[inline]
     pub(super) fn from(&self) -> Locator {
         Locator::udpv4(self.source.to_be_bytes(), self.source_port)
     }
 }
 
-/// Finds the datagram in a frame, its checksum judged unless `partial` is `None`.
+/// Finds the datagram in a frame. Verifies its checksums unless `partial` is `None`.
 #[inline]
 pub(super) fn find(
     bytes: &[u8],
@@ -94,7 +93,7 @@ pub(super) fn find(
     })
 }
 
-/// The headers and the datagram of a frame without tags, options and mistakes.
+/// Headers and datagram of a well-formed frame without tags and options.
 #[inline]
 fn plain(bytes: &[u8]) -> Option<(&[u8; PLAIN_BYTES], &[u8])> {
     let header = bytes.first_chunk::<PLAIN_BYTES>()?;
@@ -115,14 +114,14 @@ fn u16_at(header: &[u8; PLAIN_BYTES], position: usize) -> u16 {
     u16::from_be_bytes(bytes_at(header, position))
 }
 
-/// A field. With a position that is known it is one load.
+/// Field at an offset: one load, if the offset is constant.
 #[inline]
 fn bytes_at<const COUNT: usize>(header: &[u8; PLAIN_BYTES], position: usize) -> [u8; COUNT] {
     let field = header[position..].first_chunk();
     *field.expect("every field lies in the headers")
 }
 
-/// The same, read step by step.
+/// Finds the datagram in any frame, parsing step by step.
 #[inline(never)]
 fn find_any(
     bytes: &[u8],
@@ -177,12 +176,12 @@ mod tests {
 
     const LOOK: Option<Partial> = Some(Partial::Unexpected);
 
-    /// The filter of the host that frames are for.
+    /// Filter of the receiving host.
     fn host() -> MartianFilter {
         filter(&[([10, 0, 0, 2], 32)])
     }
 
-    /// A frame as a lane sends it.
+    /// Frame as sent by a lane.
     fn frame(vlan: Option<u16>, payload: &[u8], checksum: UdpChecksum) -> Vec<u8> {
         frame_from([10, 0, 0, 1], vlan, payload, checksum)
     }
@@ -255,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_frame_from_this_host_itself_or_from_nobody_is_dropped() {
-        // A frame with a tag is read step by step.
+        // Tagged frames take the step-by-step path.
         for vlan in [None, Some(5)] {
             for source in [[10, 0, 0, 2], [127, 0, 0, 1], [239, 255, 0, 1], [0; 4]] {
                 let frame = frame_from(source, vlan, b"payload", UdpChecksum::Made);
@@ -303,15 +302,14 @@ mod tests {
         }
     }
 
-    /// Where a frame is to be changed, and which bits: mostly in its headers, and mostly one.
+    /// Positions and bit masks of changes to a frame: mostly in the headers, mostly one.
     fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
         let place = prop_oneof![4 => 12..42_usize, 1 => 0..200_usize];
         let bits = prop_oneof![2 => (0..8).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()];
         prop::collection::vec((place, bits), 0..4)
     }
 
-    /// Makes the IPv4 header's checksum fit whatever the header says now, so that what comes behind it
-    /// is looked at.
+    /// Recomputes the IPv4 header checksum after a change, so that parsing continues behind it.
     fn mend(frame: &mut [u8]) {
         let Some(header) = frame.get_mut(IPV4_AT..UDP_AT) else {
             return;
@@ -330,7 +328,7 @@ mod tests {
     }
 
     proptest! {
-        // So many that each bit of the headers is likely to be the one that is changed.
+        // Enough cases that each header bit is likely to be changed.
         #![proptest_config(ProptestConfig::with_cases(4_096))]
 
         #[test]
@@ -339,7 +337,7 @@ mod tests {
             is_plain in any::<bool>(),
             lengths in prop::option::of(any::<(u8, u8)>()),
         ) {
-            // Few would get past the first comparison.
+            // Otherwise few cases would pass the first comparison.
             if is_plain && let Some(header) = bytes.first_chunk_mut::<PLAIN_BYTES>() {
                 header[IPV4_AT - 2..=IPV4_AT].copy_from_slice(&[0x08, 0x00, 0x45]);
                 header[IPV4_AT + 6..IPV4_AT + 8].fill(0);

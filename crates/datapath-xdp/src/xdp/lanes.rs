@@ -1,4 +1,4 @@
-//! Lanes, and ports of single topics, as they come and go.
+//! Opening and closing of lanes and of topic ports.
 
 use isolane_datapath::limits::MAX_NOTES;
 use isolane_datapath::udp::interfaces::Interface;
@@ -19,7 +19,7 @@ use crate::classifier::{self, Flow};
 use crate::limits::{FOLLOWED_BY_A_LOOK, MAX_TOPIC_FLOWS};
 use crate::socket::Mode;
 
-/// The interface that lanes are to be on.
+/// Selects the interface of the lanes.
 pub(super) fn choose(
     udp: &UdpConfig,
     options: &XdpOptions,
@@ -55,7 +55,7 @@ pub(super) fn choose(
         })
 }
 
-/// The interface that was asked for, in words where none was.
+/// Configured interface names, for an error message.
 pub(super) fn wanted_names(udp: &UdpConfig, options: &XdpOptions) -> String {
     match (&options.interface, &udp.interfaces) {
         (Some(name), _) => name.clone(),
@@ -70,12 +70,12 @@ fn names(present: &[Interface]) -> String {
     names.join(", ")
 }
 
-/// The addresses of an interface.
+/// IPv4 addresses of an interface.
 pub(super) fn addresses_of(interface: &Interface) -> Vec<[u8; 4]> {
     interface.addresses.iter().map(|one| one.address).collect()
 }
 
-/// The flows of a lane, or of a topic, that arrive by this interface.
+/// Flows of a lane or topic that arrive by this interface.
 fn flows(
     way: &Way,
     unicast: &[Locator],
@@ -103,7 +103,7 @@ fn flows(
 }
 
 impl Xdp {
-    /// Gives an open lane its rings, if its level is to have some.
+    /// Opens the rings of an open lane, if its level gets a lane.
     pub(super) fn open_on_device(&mut self, lane: Lane) -> Result<(), XdpError> {
         let level = lane
             .level()
@@ -112,7 +112,7 @@ impl Xdp {
             return Ok(());
         };
         let Some(level) = level else {
-            // The classifier is to know what is ours, and leave it to the kernel.
+            // Registered so that the classifier counts it as own traffic, and passes it to the kernel.
             register_for_kernel(way, &self.udp, lane, &self.asked)?;
             self.note_waiting();
             return Ok(());
@@ -130,7 +130,7 @@ impl Xdp {
             )?;
             let device = way.device.insert(Box::new(device));
             if let Some(protection) = self.asked.interface() {
-                // It was looked at when it was asked for.
+                // Validated when it was requested.
                 let set = device.classifier.protect_interface(&protection);
                 assert_eq!(set, Ok(()), "it was looked at before");
             }
@@ -156,7 +156,7 @@ impl Xdp {
         Ok(())
     }
 
-    /// Says so where the kernel does not fill budgets up.
+    /// Notes that this process, not the kernel, replenishes the budgets.
     pub(super) fn note_replenisher(&mut self) {
         if !self.device().is_some_and(|device| device.replenishes) {
             return;
@@ -170,7 +170,7 @@ impl Xdp {
         });
     }
 
-    /// What the device turned out to be able to do.
+    /// Updates the capabilities from the device's mode.
     fn describe(&mut self) {
         let mode = self.device().and_then(Device::mode);
         let is_zero_copy = mode == Some(Mode::ZeroCopy);
@@ -178,7 +178,7 @@ impl Xdp {
         self.capabilities.kernel_copies = if is_zero_copy { 0 } else { 1 };
     }
 
-    /// Whether the kernel's sockets are to be looked at first this time.
+    /// Alternates between kernel sockets and ring; true if the sockets are first this time.
     pub(super) fn take_turn(&mut self, level: Level) -> bool {
         let place = usize::from(level.get());
         let device = self.device_mut();
@@ -189,7 +189,7 @@ impl Xdp {
         })
     }
 
-    /// Reserves a port for one topic within an open lane.
+    /// Opens a dedicated port for a topic within an open lane.
     pub(super) fn open_topic(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
         let level = lane.level().filter(|_| self.is_on_device(lane));
         let none = OpenError::NoFlows { datapath: "xdp" };
@@ -231,7 +231,7 @@ impl Xdp {
         Ok(flow)
     }
 
-    /// Gives such a port back.
+    /// Closes a topic's port.
     pub(super) fn close_topic(&mut self, flow: FlowId) {
         let Some(device) = self.device_mut() else {
             return;
@@ -254,8 +254,8 @@ impl Xdp {
         self.udp.close_flow_socket(topic.lane, topic.socket);
     }
 
-    /// Takes in some of what the kernel tells of routes, neighbours and the interface itself: it wakes
-    /// discovery's lane, so nothing more critical waits for more than one such step.
+    /// Applies a few notifications about routes, neighbours and the interface. They wake discovery's lane, so more
+    /// critical work waits for at most one such step.
     pub(super) fn follow_news(&mut self) {
         if let Some(way) = self.way.as_deref_mut() {
             way.egress.follow_at_most(FOLLOWED_BY_A_LOOK);
@@ -263,7 +263,7 @@ impl Xdp {
         }
     }
 
-    /// Follows routes, neighbours and the interface at leisure, and draws conclusions.
+    /// Housekeeping: follows routes, neighbours and the interface, and acts on changes.
     pub(super) fn look_after_device(&mut self) {
         let Some(way) = self.way.as_deref_mut() else {
             return;
@@ -285,7 +285,7 @@ impl Xdp {
             return;
         }
         if let Some(device) = way.device.as_deref_mut() {
-            // What was done after the last datagram was sent: a lane may be idle from then on.
+            // Handles completions after the last send: the lane may be idle from then on.
             device.take_home(&self.pool);
             device.wake();
         }
@@ -295,7 +295,7 @@ impl Xdp {
             .device()
             .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
-            // None was taken on that queue since the first such frame; from here on none is looked for.
+            // No stamp was read on that queue since the first such frame; from now on none is read on any.
             self.looks.finds_stamps = false;
             let interface = self.way.as_ref().map(|way| way.interface.clone());
             self.note(Note::Device {
@@ -307,8 +307,8 @@ impl Xdp {
         }
     }
 
-    /// Registers all flows again where the interface's addresses have changed: flows are keyed by destination address.
-    /// A frame that arrives in between is the kernel's, whose sockets have the same ports.
+    /// Registers all flows again after the interface's addresses changed: flows are keyed by destination address.
+    /// Frames that arrive meanwhile pass to the kernel, whose sockets have the same ports.
     pub(super) fn follow_addresses(&mut self) {
         let Some(way) = self.way.as_deref_mut() else {
             return;
@@ -367,7 +367,7 @@ impl Xdp {
         }
     }
 
-    /// Frames that have become longer than chunks are lost to lanes: the kernel drops them.
+    /// Notes an MTU that exceeds the chunks: the kernel drops longer frames.
     fn look_at_mtu(&mut self) {
         let Some(way) = self.way.as_deref().filter(|way| way.device.is_some()) else {
             return;
@@ -387,7 +387,7 @@ impl Xdp {
         }
     }
 
-    /// Ends all lanes: what is in their rings is counted, and all frames go home.
+    /// Closes all lanes: counts what is in their rings and returns all frames to the pool.
     pub(super) fn close_device(&mut self) {
         let device = self.way.as_mut().and_then(|way| way.device.take());
         let Some(mut device) = device else {
@@ -403,7 +403,7 @@ impl Xdp {
             mut held,
             ..
         } = *device;
-        // No frame comes any more; what came so far is counted.
+        // No more frames arrive; those received so far are counted.
         drop(classifier);
         drop(lanes);
         drop(queues);
@@ -421,7 +421,7 @@ impl Xdp {
     }
 }
 
-/// Tells the classifier which ports are the kernel's, though they are ours.
+/// Registers a lane's ports as flows to the kernel.
 fn register_for_kernel(
     way: &mut Way,
     udp: &isolane_datapath::Udp,

@@ -1,4 +1,4 @@
-//! The martian address filter (RFC 1812 §5.3.7): source addresses that no datagram from the network may have.
+//! Martian address filter (RFC 1812 §5.3.7): refuses source addresses that no datagram from the network may have.
 //!
 //! The kernel drops such datagrams when it routes them to a socket ("martian source"). A lane's frames bypass the
 //! kernel's routing, so lanes refuse the same sources: 0/8, 127/8, the multicast range, the limited broadcast, the
@@ -7,27 +7,27 @@
 
 use crate::egress::Egress;
 
-/// One bit for each /6 (64 million addresses) that holds a reserved address: the blocks of 0/8, of 127/8, and all from
-/// 224.0.0.0 on.
+/// Bitmap of the /6 blocks (64 million addresses each) that contain a reserved address: those of 0/8, of 127/8, and all
+/// from 224.0.0.0 on.
 const RESERVED_BLOCKS: u64 = 1 | 1 << 31 | 0xff << 56;
 
-/// Number of trailing address bits that the first, cheap check looks at.
+/// Number of trailing address bits tested by the first, cheap check.
 const LAST_BITS: u32 = 6;
 const LAST_MASK: u32 = (1 << LAST_BITS) - 1;
 
-/// The sources that a lane refuses.
+/// Sources that a lane refuses.
 #[derive(Debug, Default)]
 pub(super) struct MartianFilter {
-    /// This host's local and broadcast routes: address and prefix length.
+    /// Local and broadcast routes of this host: address and prefix length.
     local: Vec<(u32, u8)>,
-    /// One bit for each value that the last six bits of a local address have.
+    /// Bitmap of the values of the last six bits of local addresses.
     local_last: u64,
-    /// The generation of [`Egress`] that `local` was read from.
+    /// Generation of [`Egress`] from which `local` was read.
     generation: u64,
 }
 
 impl MartianFilter {
-    /// Takes the local routes in, if any route has changed since the last time.
+    /// Reads the local routes again, if any route changed.
     pub(super) fn follow(&mut self, egress: &Egress) {
         if self.generation != egress.generation() {
             self.generation = egress.generation();
@@ -40,7 +40,7 @@ impl MartianFilter {
         self.local_last = 0;
         for (address, prefix_bits) in local {
             let network = u32::from_be_bytes(address);
-            // The reserved check refuses it already.
+            // Covered by the reserved check.
             if prefix_bits >= 8 && is_reserved(network) {
                 continue;
             }
@@ -52,7 +52,7 @@ impl MartianFilter {
         }
     }
 
-    /// Whether a datagram from this address is refused. For most addresses two bit tests say no.
+    /// Returns whether a datagram from this address is refused. Two bit tests clear most addresses.
     #[inline]
     pub(super) fn refuses(&self, source: u32) -> bool {
         let block = RESERVED_BLOCKS >> (source >> 26);
@@ -71,7 +71,7 @@ impl MartianFilter {
     }
 }
 
-/// Whether an address is in 0/8, 127/8 or the multicast range, or is the limited broadcast.
+/// Returns whether an address is in 0/8, 127/8 or the multicast range, or is the limited broadcast.
 fn is_reserved(source: u32) -> bool {
     matches!(source >> 24, 0 | 127 | 224..=239) || source == u32::MAX
 }
@@ -82,7 +82,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A filter of a host that has these local routes.
+    /// Filter of a host with these local routes.
     pub(in crate::xdp) fn filter(local: &[([u8; 4], u8)]) -> MartianFilter {
         let mut filter = MartianFilter::default();
         filter.set(local.iter().copied());
@@ -133,7 +133,7 @@ pub(super) mod tests {
         for source in [[10, 0, 0, 2], [192, 0, 2, 64], [192, 0, 2, 95]] {
             assert!(refuses(&filter, source), "{source:?}");
         }
-        // The first has the same last bits.
+        // The first has the same last bits as a local address.
         for source in [
             [10, 0, 0, 66],
             [10, 0, 0, 1],

@@ -1,4 +1,4 @@
-//! The datapath of AF_XDP lanes.
+//! Datapath over AF_XDP lanes and kernel sockets.
 //!
 //! ```text
 //!             ┌─ classifier ── lane 7 ──┐                          ┌── lane 7 ──┐
@@ -7,43 +7,38 @@
 //!             └─ everything else ─► kernel
 //! ```
 //!
-//! Each level that is opened gets a receive ring and a transmit ring on a queue of one device, in
-//! memory that device and program share: the pool's. Sockets for the same ports and groups stay open
-//! beside them ([`Udp`]), with the same frames. They are the second way in, for what the
-//! classifier leaves to the kernel (fragments, other queues, other interfaces, this host), and the
-//! way out for what lanes do not reach (a neighbour not known yet, this host, what is longer than a
-//! frame). Discovery has sockets only.
+//! Each opened level gets a receive ring and a transmit ring on a queue of one device, in the pool's memory, which the
+//! device shares. Kernel sockets for the same ports and groups stay open ([`Udp`]) and use the same frames. They
+//! receive what the classifier passes to the kernel (fragments, other queues, other interfaces, this host). They send
+//! what lanes cannot (unresolved neighbours, this host, datagrams longer than a frame). Discovery has sockets only.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! * No payload is copied in user space on its way in, none on its way out to one destination or a
-//!   group. Each further unicast destination of a frame costs a copy.
-//! * A lane that nobody reads takes no chunk that another lane needs: memory is counted out for every
-//!   lane before the first frame moves (`plan`).
-//! * Each lane transmits through a ring of its own, so nothing less critical stands in front of it.
-//! * What is lost has a name in the ledger, also where the kernel or the classifier lost it.
+//! * No payload is copied in user space on reception, nor on transmission to one destination or group. Each further
+//!   unicast destination of a frame costs a copy.
+//! * An unread lane takes no chunk that another lane needs: the memory of every lane is planned before the first frame
+//!   moves (`plan`).
+//! * Each lane has its own transmit ring, so no less critical frame precedes it there.
+//! * Every loss is counted in the ledger by reason, including losses in the kernel and the classifier.
 //!
-//! # What goes around lanes
+//! # Multicast and order
 //!
-//! Lanes reach no reader on this host. What is sent to a group therefore also goes to a kernel socket
-//! that keeps it on this host (without a hop), so that local readers get it once, and the network
-//! gets it once. A datagram that took the kernel's way may be overtaken by a later one on the
-//! lane: when a neighbour has just become known, or where small ones follow a large one.
+//! Lanes do not reach readers on this host. Multicast therefore also goes to a kernel socket with TTL 0, so that local
+//! readers and the network each get it once. A lane's datagram can overtake an earlier one sent through the kernel:
+//! just after a neighbour was resolved, or when small datagrams follow a large one.
 //!
-//! # When the interface changes
+//! # Interface changes
 //!
-//! Down and up again, another MTU that fits, another name, routes and neighbours are followed as the
-//! kernel tells of them. What tells is a descriptor of discovery's lane: the loop takes news in
-//! between what is more urgent, a few at a time, and a frame on its way never looks. Until they are
-//! taken in, some milliseconds where the loop has time, frames go where they went before. An address
-//! that is added later is not announced, as with `udp`.
+//! Link state, an MTU that fits, a new name, routes and neighbours are followed by netlink notifications. The netlink
+//! socket is a descriptor of discovery's lane: the loop applies a few notifications at a time between more urgent work,
+//! never while sending a frame. Until then, usually some milliseconds, frames use the previous state. An address that
+//! is added later is not announced, as with `udp`.
 //!
-//! When the interface is deleted or moved to another network namespace, its lanes are gone for good:
-//! the device's queues and memory went with it. Frames that it had not sent are counted as refused, a
-//! [`Note`] says so, and the kernel's sockets go on with the same ports. One that comes back under the
-//! same name is another interface: the sockets work there as soon as it has its address (groups are
-//! joined again by housekeeping), the classifier is not attached to it, and lanes that are opened then
-//! are sockets too. Lanes are had again by making the participant again.
+//! When the interface is deleted or moved to another network namespace, its lanes are closed for good, with the
+//! device's queues and memory. Unsent frames are counted as refused, a [`Note`] reports it, and the kernel sockets
+//! continue with the same ports. An interface that returns under the same name is a new one. Sockets work there once it
+//! has its address (housekeeping joins the groups again), but the classifier is not attached, and lanes opened then are
+//! sockets too. Recreate the participant to get lanes again.
 
 mod asked;
 mod auto;
@@ -83,24 +78,24 @@ use self::send::{Outward, checksum_of};
 use crate::egress::{Egress, EgressConfig};
 use crate::limits::FRAME_HEAD_ROOM_BYTES;
 
-/// What is known of the interface that lanes are on.
+/// Interface of the lanes.
 struct Way {
     interface: String,
     index: u32,
     addresses: Vec<[u8; 4]>,
     plan: Plan,
     egress: Egress,
-    /// From the first lane on, until the interface is gone.
+    /// Present from the first lane until the interface is gone.
     device: Option<Box<Device>>,
     is_gone: bool,
-    /// The device could not be had when it was last tried.
+    /// Whether the last attempt to open the device failed.
     is_refused: bool,
 }
 
-/// A participant's lanes, and the sockets beside them.
+/// Lanes of a participant, with their kernel sockets.
 pub struct Xdp {
     options: XdpOptions,
-    // Before the pool's memory, by its own share of it; before the sockets that reserve its ports.
+    // Dropped before the pool, whose memory it shares, and before the sockets, which reserve its ports.
     way: Option<Box<Way>>,
     udp: Udp,
     pool: Pool,
@@ -108,20 +103,19 @@ pub struct Xdp {
     notes: Vec<Note>,
     asked: Asked,
     looks: Looks,
-    /// What the last look has shown, by lane; all where nobody has looked.
+    /// Readable descriptors found by the last poll, by lane; all bits set without a poll.
     readable: [u8; Lane::COUNT],
-    /// Lanes whose first descriptor is none of the kernel's sockets for datagrams, but a ring, or, of
-    /// discovery, what tells of routes and neighbours. A bit in `readable` keeps its meaning when the
-    /// ring is gone.
+    /// Lanes whose first descriptor is not a datagram socket, but a ring or, for discovery, the netlink socket. A bit
+    /// in `readable` keeps its meaning after the ring is gone.
     firsts: u16,
 }
 
 impl Xdp {
-    /// Looks at the host's interfaces, routes and neighbours; opens nothing yet. The device is taken
-    /// and the classifier attached with the first level's lane, once.
+    /// Reads the host's interfaces, routes and neighbours. The first level's lane opens the device and attaches the
+    /// classifier, once.
     ///
     /// # Errors
-    /// [`OpenError`]: as of sockets, or an interface that can have no lanes.
+    /// [`OpenError`]: that of the sockets, or an interface that cannot have lanes.
     pub fn new(config: XdpConfig) -> Result<Xdp, OpenError> {
         let XdpConfig { mut udp, options } = config;
         let mut notes = Vec::new();
@@ -172,13 +166,13 @@ impl Xdp {
         })
     }
 
-    /// How lanes were set up.
+    /// Options of the lanes.
     #[must_use]
     pub fn options(&self) -> &XdpOptions {
         &self.options
     }
 
-    /// Whether the lane has rings of the device, beside its sockets.
+    /// Returns whether the lane has rings, in addition to its sockets.
     #[must_use]
     pub fn is_on_device(&self, lane: Lane) -> bool {
         let open = self.device().zip(lane.level());
@@ -199,8 +193,7 @@ impl Xdp {
         }
     }
 
-    /// Sends by the lane's ring what it reaches, and the rest by sockets; `None` if it has no ring, or
-    /// there is nothing to be sent.
+    /// Sends by the lane's ring what it reaches, and the rest by sockets. `None` without a ring or with an empty burst.
     fn send_by_lane(&mut self, level: Level, burst: &mut TransmitBurst) -> Option<SendReport> {
         if burst.is_empty() {
             return None;
@@ -214,8 +207,8 @@ impl Xdp {
             checksum: checksum_of(&self.options),
             groups: self.capabilities.multicast,
         };
-        // Back in its place when `held` has the frames that the kernel has. Should anything on the way
-        // panic, the lane is closed before its frames go home with the burst, which is the caller's.
+        // Put back when `held` has the frames that the kernel has. If anything in between panics, the lane is closed
+        // before its frames return to the pool with the caller's burst.
         let mut lane = device.lanes[place].take()?;
         let split = device.send(
             &mut lane,
@@ -228,7 +221,7 @@ impl Xdp {
         let mut report = split.report;
         let by_sockets = [
             (split.kernel, None),
-            // Groups leave by the other interfaces too.
+            // Multicast also leaves by the other interfaces.
             (split.groups, Some(way.index)),
         ];
         for (which, beside) in by_sockets {
@@ -256,7 +249,7 @@ impl Xdp {
     }
 }
 
-/// With [`OnFailure::Sockets`] a note, else the error.
+/// Adds a note with [`OnFailure::Sockets`]; otherwise returns the error.
 fn refuse_or_note(
     options: &XdpOptions,
     interface: String,
@@ -278,7 +271,7 @@ fn refuse_or_note(
     }
 }
 
-/// The interface for lanes, and how its memory is to be divided.
+/// Selects the interface of the lanes and plans its memory.
 fn find_way(
     udp: &isolane_datapath::UdpConfig,
     options: &XdpOptions,
@@ -309,7 +302,7 @@ fn find_way(
 
 impl Drop for Xdp {
     fn drop(&mut self) {
-        // Sockets and rings are closed before frames go home.
+        // Closes sockets and rings before the frames return to the pool.
         self.close_device();
     }
 }

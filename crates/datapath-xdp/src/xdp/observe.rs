@@ -1,4 +1,4 @@
-//! What lanes do at this moment, and what the kernel counted of them.
+//! Observation of lanes: current state and kernel counters.
 
 use isolane_datapath::{
     FlowObservation, InterfaceObservation, Lane, Ledger, Observation, ReceiveDrop, RingObservation,
@@ -11,7 +11,7 @@ use crate::socket::{Mode, Statistics};
 use isolane_wire::locator::Locator;
 
 impl Device {
-    /// Adds what the kernel and the classifier have dropped of each lane.
+    /// Adds each lane's drops by the kernel and the classifier.
     pub(super) fn add_to(&self, ledger: &mut Ledger) {
         let counts = self.classifier.counts();
         for lane in Lane::ALL {
@@ -28,7 +28,7 @@ impl Device {
         }
     }
 
-    /// Lanes whose ring has something.
+    /// Lanes with frames in their rings.
     pub(super) fn waiting(&mut self) -> u16 {
         let (mut seen, mut left) = (0, self.open_levels);
         while left != 0 {
@@ -43,14 +43,14 @@ impl Device {
         Lane::of_levels(seen)
     }
 
-    /// Has each queue's device do its receive work in this thread, by its most critical lane.
+    /// Busy-polls each queue's device in this thread, through its most critical lane.
     pub(super) fn poll(&mut self) {
         for place in 0..self.queues.len() {
             let Some(level) = self.highest_on(place) else {
                 continue;
             };
             if let Some(open) = self.lanes[usize::from(level.get())].as_deref() {
-                // Down or gone: then there is nothing.
+                // An error means that the interface is down or gone: there are no frames.
                 let _ = open.receive.poll_device();
             }
         }

@@ -1,9 +1,8 @@
-//! How the memory shared with the device is divided.
+//! Plan of the UMEM: chunks of each queue and entries of each ring.
 //!
-//! All of it is registered at once and cannot grow, so it is counted out for every level that may get
-//! a lane. Of the chunks of a queue the lanes' rings and readers can hold a known number; that
-//! many and the reserve are what the queue gets. So a lane that nobody reads runs out of its own
-//! share: the kernel finds its ring full while chunks for every other lane are still free.
+//! The UMEM is registered once and cannot grow, so it is planned for every level that may get a lane. A queue gets the
+//! chunks that its lanes' rings and readers can hold, plus the reserve. An unread lane thus exhausts its own share: its
+//! receive ring fills while chunks for every other lane are still free.
 
 use isolane_datapath::limits::MAX_DEVICE_QUEUES;
 use isolane_datapath::{DeviceConfig, Lane, PoolConfig};
@@ -18,32 +17,32 @@ use crate::socket::ChunkBytes;
 
 const _: () = assert!(MAX_QUEUES <= MAX_DEVICE_QUEUES);
 
-/// A queue's share.
+/// Share of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueuePlan {
-    /// The device's number for it.
+    /// Queue number of the device.
     pub(super) queue: u32,
     /// Chunks to receive into.
     pub(super) receive_chunks: u32,
-    /// A power of two.
+    /// Entries of the fill ring; a power of two.
     pub(super) fill_entries: u32,
-    /// A power of two, no fewer than frames can be in transmission.
+    /// Entries of the completion ring: a power of two, at least the frames that can be in transmission.
     pub(super) completion_entries: u32,
 }
 
-/// All shares.
+/// Shares of all queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) chunk_bytes: ChunkBytes,
-    /// A queue's place is the number of its class of frames.
+    /// Queues; a queue's index is also the number of its frame class.
     pub(super) queues: Vec<QueuePlan>,
-    /// Of each lane's transmit ring: a power of two, no fewer than the lane has frames.
+    /// Entries of each lane's transmit ring: a power of two, at least the lane's frames.
     pub(super) transmit_entries: [u32; 8],
     pub(super) pool: PoolConfig,
 }
 
 impl Plan {
-    /// Divides the memory for an interface of this MTU.
+    /// Plans the memory for an interface with this MTU.
     pub(super) fn new(
         options: &XdpOptions,
         pool: PoolConfig,
@@ -104,12 +103,12 @@ impl Plan {
     }
 }
 
-/// The largest MTU whose frames fit a chunk.
+/// Largest MTU whose frames fit a chunk.
 pub(super) const fn room_bytes(chunk: ChunkBytes) -> usize {
     chunk.get() - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES
 }
 
-/// The smallest chunks that frames of an interface fit into.
+/// Smallest chunk size for the frames of an interface.
 fn chunk_bytes(interface: &str, mtu_bytes: usize) -> Result<ChunkBytes, XdpError> {
     let sizes = [ChunkBytes::TwoKib, ChunkBytes::FourKib];
     let fitting = sizes
@@ -122,7 +121,7 @@ fn chunk_bytes(interface: &str, mtu_bytes: usize) -> Result<ChunkBytes, XdpError
     })
 }
 
-/// Chunks that a queue with lanes of these levels receives into.
+/// Receive chunks of a queue with lanes of these levels.
 fn receive_chunks(
     options: &XdpOptions,
     pool: &PoolConfig,
@@ -169,7 +168,7 @@ mod tests {
             .queues
             .iter()
             .map(|one| (one.queue, one.receive_chunks));
-        // A ring, 20 held frames and 64 in reserve.
+        // Ring entries, 20 held frames and a reserve of 64.
         assert_eq!(shares.collect::<Vec<_>>(), [(1, 596), (3, 596)]);
         assert_eq!(plan.queues[0].fill_entries, 1_024);
         assert_eq!(plan.queues[0].completion_entries, 256);

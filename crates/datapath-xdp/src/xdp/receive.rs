@@ -1,9 +1,8 @@
-//! From a lane's ring into a burst.
+//! Reception from a lane's ring into a burst.
 //!
-//! A frame in the ring was written by the kernel or the device, and is the reader's from here on: no
-//! byte of it is copied. The reader may hold so many frames of a lane and no more; then what waits
-//! stays in the ring, and what comes behind it finds the ring full. So no reader takes what other
-//! lanes receive into.
+//! The kernel or the device has written the frame, and it moves to the reader without a copy. A reader may hold a
+//! limited number of a lane's frames. At the limit, frames stay in the ring, and later ones find it full. So no reader
+//! takes the chunks that other lanes receive into.
 
 use isolane_datapath::{
     Counted, Datapath, Lane, LaneLedger, Pool, ReceiveBurst, ReceiveDrop, ReceivedFrame,
@@ -19,38 +18,38 @@ use super::recycle::note_touched;
 use crate::egress::{Judgement, Partial};
 use crate::socket::Side;
 
-/// Bytes in front of a frame that the classifier has written the time to.
+/// Bytes before a frame in which the classifier stores the arrival time.
 const STAMP_BYTES: usize = 8;
 
-/// What receiving looks at in each frame.
+/// Checks and limits applied to each received frame.
 pub(super) struct Looks {
-    /// Frames are to have stamps.
+    /// Whether frames should have stamps.
     pub(super) wants_stamps: bool,
-    /// And may have some: those that arrive with no room for one do not.
+    /// Whether frames can have stamps: false once a frame arrived without room for one.
     pub(super) finds_stamps: bool,
     pub(super) checksums: bool,
-    /// Chunks that are reserved for the most critical lane of a queue.
+    /// Chunks reserved for the most critical lane of a queue.
     pub(super) reserve: u32,
-    /// Bytes of a payload at most: those of the pool's frames.
+    /// Largest payload in bytes: that of the pool's frames.
     pub(super) max_bytes: usize,
-    /// Sources that frames must not have.
+    /// Filter of source addresses.
     pub(super) martians: MartianFilter,
 }
 
-/// What a call took off a lane's ring.
+/// Result of receiving from a lane's ring.
 #[derive(Clone, Copy)]
 pub(super) struct Taken {
-    /// Datagrams, those that were dropped included.
+    /// Datagrams, including dropped ones.
     pub(super) count: usize,
-    /// The kernel had fewer chunks left to receive into than are reserved, before any were given back.
+    /// Whether the free chunks were below the reserve before the refill.
     pub(super) is_low: bool,
-    /// And it was not the lane itself that had the others.
+    /// Whether the low level is due to other lanes.
     pub(super) is_touched: bool,
 }
 
 impl Xdp {
-    /// Receives from the lane's ring and by the kernel's sockets, whatever there is of both. `by_kernel` of
-    /// the descriptors that are `readable` are the sockets'.
+    /// Receives from the lane's ring and from its kernel sockets. `readable` are all readable descriptors, `by_kernel`
+    /// those of the sockets.
     #[inline(never)]
     pub(super) fn receive_by_both(
         &mut self,
@@ -66,7 +65,7 @@ impl Xdp {
             }
             return self.receive_by_sockets(lane, limit, by_kernel, burst);
         };
-        // A look at the ring costs no system call, so there always is one.
+        // The ring is always polled: that costs no system call.
         let kernel_first = self.take_turn(level);
         let mut taken = 0;
         for is_kernel in [kernel_first, !kernel_first] {
@@ -81,7 +80,7 @@ impl Xdp {
         taken
     }
 
-    /// Receives by the kernel's sockets of a lane, of which these are readable.
+    /// Receives from the readable kernel sockets of a lane.
     fn receive_by_sockets(
         &mut self,
         lane: Lane,
@@ -93,7 +92,7 @@ impl Xdp {
         self.udp.receive_burst(lane, limit, burst)
     }
 
-    /// Receives from the lane's ring; if it has none, by its sockets, of which none is readable.
+    /// Receives from the lane's ring; without one, from its sockets, of which none is readable.
     pub(super) fn receive_by_lane(
         &mut self,
         level: Level,
@@ -115,8 +114,7 @@ impl Xdp {
         taken.count
     }
 
-    /// A queue had fewer chunks left than are reserved for its most critical lane, when this lane was
-    /// looked at. Does nothing for the others of the queue.
+    /// Restores the reserve of a queue's most critical lane. Does nothing for the queue's other lanes.
     #[cold]
     fn keep_reserve(&mut self, level: Level, is_touched: bool) {
         let reserve = self.options.critical_reserve;
@@ -134,8 +132,8 @@ impl Xdp {
 }
 
 impl Device {
-    /// Takes at most `limit` datagrams off a lane's ring; `None` if it has none. `limit` is no more
-    /// than the burst's room.
+    /// Takes at most `limit` datagrams off a lane's ring; `None` without a ring. `limit` must not exceed the burst's
+    /// room.
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -148,7 +146,7 @@ impl Device {
     ) -> Option<Taken> {
         let lane = self.lanes[usize::from(level.get())].as_deref_mut()?;
         let open = self.queues[lane.queue].as_mut()?;
-        // What was eaten since the last look shows here only: behind the refill it is there again.
+        // Read before the refill, which would hide the shortage.
         let free_chunks = open.queue.fill.used();
         let is_low = free_chunks < looks.reserve;
         let is_touched = is_low && open.has_lost_of(looks.reserve, lane, pool);
@@ -156,7 +154,7 @@ impl Device {
             && open.refill(&mut self.held, &self.umem, &self.classifier, pool) > 0
             && open.queue.fill.needs_wakeup()
         {
-            // Down or gone: then there is nothing.
+            // An error means that the interface is down or gone: there are no frames.
             let _ = lane.receive.poll_device();
         }
         let of = Lane::Level(level);
@@ -172,8 +170,8 @@ impl Device {
                 is_touched,
             });
         }
-        // Where there was no room for a stamp in front of each frame that the queue's rings have shown so
-        // far, bytes of an earlier frame may lie there: then none is taken for one.
+        // Once a frame of the queue arrived without room for a stamp, the bytes before a frame may be those of an
+        // earlier frame. No stamp is read then.
         let stamps = looks.finds_stamps && self.classifier.unstamped_on(open.queue.number()) == 0;
         let (mut received, mut received_bytes) = (0, 0);
         for _ in 0..count {
@@ -181,12 +179,12 @@ impl Device {
                 break;
             };
             let Some(located) = self.umem.locate(descriptor) else {
-                // It goes home, where it says that it ends behind its chunk.
+                // The chunk returns to the pool: the descriptor ends beyond its chunk.
                 drop(self.held.release(Side::Receive, descriptor.address));
                 note_stray(ledger);
                 continue;
             };
-            // Looked at where it is kept, and moved once, into the burst.
+            // Inspected in place, and moved once, into the burst.
             let Some(mut holding) = self.held.find_chunk(Side::Receive, located.chunk) else {
                 note_stray(ledger);
                 continue;
@@ -213,7 +211,7 @@ impl Device {
             received_bytes += found.bytes();
             frame.set_range(start + found.payload.start..start + found.payload.end);
             pool.lend(frame, of);
-            // There is room: the limit was no more than that.
+            // Cannot fail: the limit is within the burst's room.
             let _ = burst.push(ReceivedFrame {
                 frame: holding.release(),
                 from: found.from(),
@@ -233,21 +231,21 @@ impl Device {
     }
 }
 
-/// A descriptor that cannot be believed.
+/// Counts an invalid descriptor.
 #[cold]
 fn note_stray(ledger: &mut LaneLedger) {
     ledger.counts.note(Counted::Stray, 1);
     ledger.receive.note_dropped(ReceiveDrop::Malformed, 1);
 }
 
-/// The instant that the classifier has written in front of a frame that begins there.
+/// Arrival time stored before the frame at `start`.
 #[inline]
 fn stamp(buffer: &[u8], start: usize) -> Option<Instant> {
     let bytes = buffer.get(..start)?.last_chunk::<STAMP_BYTES>()?;
     Some(Instant::new(u64::from_ne_bytes(*bytes))).filter(|stamp| stamp.as_nanos() > 0)
 }
 
-/// Finds the datagram in a frame, and counts what is to be said of its checksum.
+/// Finds the datagram in a frame, and counts the kind of its checksum.
 #[inline]
 fn open_up(
     bytes: &[u8],

@@ -1,11 +1,9 @@
-//! Frames that come back: those the device has sent, and, when few chunks are free, those of bulk
-//! that nobody has read yet.
+//! Return of chunks: completed frames and, when few chunks are free, unread bulk frames.
 //!
-//! Where each lane has its share of chunks nothing is ever taken back. It is what keeps the reserve of
-//! the most critical lane where there are fewer chunks than that (paper 004): at low water the
-//! classifier drops bulk before it costs a chunk, and what waits already in the rings of less
-//! critical lanes is dropped here, the least critical first. A datagram of the most critical lane of a
-//! queue is never taken.
+//! Where each lane has its share of chunks, nothing is reclaimed. With fewer chunks, recycling keeps the reserve of the
+//! most critical lane (paper 004). At low water the classifier drops bulk frames before they take a chunk, and frames
+//! already waiting in the rings of less critical lanes are dropped here, least critical first. Datagrams of a queue's
+//! most critical lane are never dropped.
 
 use isolane_datapath::{Counted, Lane, Pool, ReceiveDrop, Refusal, Udp};
 use isolane_wire::level::Level;
@@ -14,15 +12,15 @@ use super::device::{Device, DeviceLane, OpenQueue};
 use crate::limits::MAX_RECYCLED;
 use crate::socket::{Descriptor, Side};
 
-/// Counts a look that found the reserve of a lane touched.
+/// Counts a poll that found a lane's reserve touched.
 pub(super) fn note_touched(highest: Level, udp: &mut Udp) {
     let ledger = udp.lane_ledger_mut(Lane::Level(highest));
     ledger.counts.note(Counted::ReserveTouched, 1);
 }
 
 impl OpenQueue {
-    /// Whether others than the lane that chunks are reserved for have some of them. What it has itself is no loss:
-    /// what waits for it, and what its reader holds or has let go, no more than it may hold.
+    /// Returns whether other lanes hold chunks reserved for the highest lane. Chunks in that lane's own ring, and those
+    /// its reader holds or has released up to its limit, do not count as lost.
     #[cold]
     pub(super) fn has_lost_of(
         &mut self,
@@ -30,7 +28,8 @@ impl OpenQueue {
         highest: &mut DeviceLane,
         pool: &Pool,
     ) -> bool {
-        // In the kernel's order: it shows a frame before it shows that a chunk was taken, so none is in neither.
+        // Read in this order: the kernel publishes a frame before it shows its chunk as taken, so every chunk is
+        // counted at least once.
         let free = self.queue.fill.used();
         let waiting = highest.receive.ring.waiting();
         let let_go = pool.held(Lane::Level(highest.level)) + pool.free(self.class());
@@ -40,11 +39,11 @@ impl OpenQueue {
 }
 
 impl Device {
-    /// Whether a queue has fewer free chunks than are reserved while less critical lanes have some.
+    /// Returns whether a queue has fewer free chunks than reserved while less critical lanes hold some.
     #[inline]
     pub(super) fn is_low(&mut self, reserve: u32) -> bool {
         let mut queues = self.queues.iter_mut().flatten();
-        // Mostly none has, and the lanes are not looked at.
+        // Usual case: no queue is low, and the lanes are not examined.
         queues.any(|open| open.queue.fill.used() < reserve) && self.bulk_waits_for(reserve)
     }
 
@@ -64,7 +63,7 @@ impl Device {
         bulk.any(|lane| lane.receive.ring.waiting() > 0)
     }
 
-    /// Lets frames go home that the device has sent, and gives it the chunks that came home.
+    /// Returns completed frames to the pool, and free chunks to the device.
     pub(super) fn take_home(&mut self, pool: &Pool) {
         for place in 0..self.queues.len() {
             self.take_completed(place);
@@ -72,19 +71,19 @@ impl Device {
         }
     }
 
-    /// Frames are left in a transmit ring.
+    /// Returns whether frames are left in a transmit ring.
     pub(super) fn has_left(&self) -> bool {
         self.left_levels != 0
     }
 
-    /// Keeps which lanes have frames left in their transmit rings.
+    /// Records whether a lane has frames left in its transmit ring.
     #[inline]
     pub(super) fn note_left(&mut self, place: usize, left: u32) {
         let bit = 1 << place;
         self.left_levels = self.left_levels & !bit | if left > 0 { bit } else { 0 };
     }
 
-    /// Takes back up to [`MAX_RECYCLED`] frames of each queue that is low. True: one still is.
+    /// Reclaims up to [`MAX_RECYCLED`] frames of each queue that is low. Returns true if one is still low.
     pub(super) fn recycle(&mut self, reserve: u32, pool: &Pool, udp: &mut Udp) -> bool {
         let mut is_low = false;
         for place in 0..self.queues.len() {
@@ -102,7 +101,7 @@ impl Device {
         is_low
     }
 
-    /// Whether less critical lanes of a queue have some of what is reserved.
+    /// Returns whether less critical lanes of a queue hold some of its reserve.
     fn has_lost(&mut self, place: usize, reserve: u32, pool: &Pool) -> bool {
         let Device { lanes, queues, .. } = self;
         let mut by_urgency = lanes.iter_mut().rev().flatten();
@@ -111,7 +110,7 @@ impl Device {
         both.is_some_and(|(open, highest)| open.has_lost_of(reserve, highest, pool))
     }
 
-    /// Takes some back for the queue of a lane, if it is low still.
+    /// Reclaims frames for the queue of a lane, if it is still low.
     pub(super) fn keep_reserve(&mut self, of: Level, reserve: u32, pool: &Pool, udp: &mut Udp) {
         let lane = self.lanes[usize::from(of.get())].as_deref();
         if let Some(place) = lane.map(|lane| lane.queue) {
@@ -119,7 +118,7 @@ impl Device {
         }
     }
 
-    /// Takes back up to [`MAX_RECYCLED`] frames of what the reserve misses, and gives their chunks to the device.
+    /// Reclaims up to [`MAX_RECYCLED`] frames that the reserve lacks, and gives their chunks to the device.
     fn give_back(&mut self, place: usize, reserve: u32, pool: &Pool, udp: &mut Udp) {
         let missing = reserve.saturating_sub(self.free_chunks(place));
         if missing > 0 {
@@ -128,8 +127,8 @@ impl Device {
         }
     }
 
-    /// Drops up to so many datagrams that wait in less critical lanes of a queue, the oldest of the
-    /// least critical first.
+    /// Drops up to `count` datagrams waiting in less critical lanes of a queue: the least critical lane first, its
+    /// oldest datagrams first.
     fn take_back(&mut self, place: usize, count: usize, udp: &mut Udp) {
         let highest = self.highest_on(place);
         let mut left = count;
@@ -140,7 +139,7 @@ impl Device {
             let mut descriptors = [Descriptor::default(); MAX_RECYCLED];
             let taken = lane.receive.ring.pop(&mut descriptors[..left]);
             for descriptor in &descriptors[..taken] {
-                // It goes home, and from there to the device.
+                // The chunk returns to the pool, and from there to the device.
                 drop(self.held.release(Side::Receive, descriptor.address));
             }
             let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
@@ -154,14 +153,14 @@ impl Device {
         }
     }
 
-    /// Has the kernel take what it left in transmit rings, the most critical first. Little of each: this
-    /// is done before anything else, and what is left may be of bulk.
+    /// Kicks lanes with frames left in their transmit rings, most critical first. One call each: this precedes all
+    /// other work, and the frames may be bulk.
     pub(super) fn kick_left(&mut self, udp: &mut Udp) {
         for lane in self.lanes.iter_mut().rev().flatten() {
             if lane.left > 0 {
                 let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
                 let refused = u64::from(lane.kick_again(ledger));
-                // They count as sent since they were put into the ring; it is not told which they are.
+                // They were counted as sent when put into the ring; the kernel does not say which ones failed.
                 let transmit = &mut ledger.transmit;
                 transmit.note_unsent(Refusal::DeviceRefused, refused, 0);
                 let bit = 1 << lane.level.get();

@@ -1,16 +1,15 @@
-//! From a burst to the device, and what is left of it to the kernel.
+//! Transmission of a burst by the device, and of the rest by the kernel socket.
 //!
 //! ```text
-//!   each destination ──> its headers are known ──> in front of the frame, into the ring ──> kick
-//!                   └──> why not ──> the lane's kernel socket
+//!   each destination ──> headers resolved ──> headers before the payload, into the ring ──> kick
+//!                   └──> reason   ──> the lane's kernel socket
 //! ```
 //!
-//! The first destination of a frame that the device reaches is sent from the frame itself. Headers
-//! differ from one destination to the next and a frame in the kernel's hands is not touched, so
-//! each further one is a copy; a group is one destination however many read it.
+//! The first destination of a frame that the device reaches is sent from the frame itself. Each further one is sent
+//! from a copy: headers differ by destination, and a frame in a ring must not be written. A group is one destination,
+//! whatever its number of readers.
 //!
-//! The device comes first and the kernel's sockets after it: what is critical does not wait for what
-//! is sent the long way.
+//! The device precedes the kernel sockets, so critical frames do not wait for slower sends.
 
 use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::pool::Class;
@@ -24,32 +23,32 @@ use super::device::{Device, DeviceLane};
 use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
 use crate::socket::{Descriptor, Kicked, Side, Umem};
 
-/// What becomes of a burst's messages; bit *i* is the *i*-th message, or frame.
+/// Distribution of a burst's messages; bit *i* is the *i*-th message or frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Split {
-    /// Messages for the kernel's socket.
+    /// Messages for the kernel socket.
     pub(super) kernel: u64,
-    /// Messages to groups that the device sends.
+    /// Multicast messages sent by the device.
     pub(super) groups: u64,
-    /// Frames that the device has.
+    /// Frames handed to the device.
     pub(super) frames: u32,
     pub(super) report: SendReport,
 }
 
-/// How what is sent is made.
+/// Transmission settings.
 #[derive(Clone, Copy)]
 pub(super) struct Outward {
     pub(super) checksum: UdpChecksum,
-    /// Groups are sent to.
+    /// Whether multicast is enabled.
     pub(super) groups: bool,
 }
 
 impl Device {
-    /// Sends what the device reaches, and says what it does not. The frames that it has must be
-    /// [kept](Self::keep) before anything else is done with the device, or the lane be closed.
+    /// Sends what the device reaches, and returns what it does not. The frames handed to the device must be
+    /// [kept](Self::keep) before any other use of the device; otherwise the lane must be closed.
     ///
-    /// What is made goes straight into the ring, where the kernel sees it when all of the burst is
-    /// there: a list of its own would cost one message alone as much as its headers do.
+    /// Descriptors go directly into the ring, and are published when the whole burst is there. A temporary list would
+    /// cost a single message as much as its headers.
     pub(super) fn send(
         &mut self,
         lane: &mut DeviceLane,
@@ -69,7 +68,7 @@ impl Device {
             let Some((destination, destination_port)) =
                 reached(&message.to).filter(|_| outward.groups || !is_group)
             else {
-                // The kernel's side names it.
+                // The kernel socket reports the reason.
                 split.kernel |= bit;
                 continue;
             };
@@ -110,8 +109,7 @@ impl Device {
         split
     }
 
-    /// Puts headers in front of a payload, and the whole into the ring: the frame itself if it is not on
-    /// its way already, else a copy.
+    /// Writes the headers before a payload and stages the frame. A frame that is already staged is copied.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "one step of `send`, named")]
     fn place(
@@ -141,7 +139,7 @@ impl Device {
         self.place_copy(template, checksum, lane, pool, frame, ledger)
     }
 
-    /// The same by a copy.
+    /// Stages a copy of the frame.
     #[cold]
     fn place_copy(
         &mut self,
@@ -157,7 +155,7 @@ impl Device {
         }
         let class = Class::Transmit(Lane::Level(lane.level));
         if pool.free(class) == 0 {
-            // Single frames are not looked for as soon as they are done.
+            // Completions of single frames are not polled at once.
             self.take_completed(lane.queue);
         }
         let mut copy = pool.take(class).ok_or(Counted::KernelNoChunk)?;
@@ -172,8 +170,8 @@ impl Device {
         Ok(())
     }
 
-    /// Shows the kernel what was put into the ring, and counts what became of it: the messages of
-    /// `by_device`, `count` of them, which count as sent.
+    /// Publishes the staged frames and counts the result. `by_device` are the messages, `count` their number; they
+    /// count as sent.
     #[inline]
     fn show(
         lane: &mut DeviceLane,
@@ -188,7 +186,7 @@ impl Device {
         report.sent += count;
         let refused = lane.kick(ledger).min(count);
         if refused > 0 {
-            // The last ones, for want of knowing which.
+            // The last ones, as the kernel does not say which.
             let messages = burst.messages().iter().enumerate().rev();
             let shown = messages.filter(|(place, _)| by_device & 1 << place != 0);
             let last = shown.take(refused as usize);
@@ -200,7 +198,7 @@ impl Device {
         }
     }
 
-    /// Keeps the frames that the device has and lets the others go home.
+    /// Holds the frames handed to the device and returns the others to the pool.
     #[inline]
     pub(super) fn keep(&mut self, sent: u32, burst: &mut TransmitBurst) {
         let mut number = burst.len().min(MAX_BURST);
@@ -209,7 +207,7 @@ impl Device {
             if sent & 1 << number == 0 {
                 continue;
             }
-            // What was put into the ring is a chunk of this device, by its place: so its number counts.
+            // Only chunks of this device are staged (checked by address), so the chunk number is valid.
             let chunk = frame.chunk();
             let chunk = chunk.expect("only chunks are sent by the device");
             if self.held.hold_chunk(Side::Transmit, chunk, frame).is_err() {
@@ -220,14 +218,14 @@ impl Device {
 }
 
 impl DeviceLane {
-    /// Has the kernel take what is in the ring; returns how many frames the driver refused.
+    /// Kicks the transmit ring; returns the number of frames the driver refused.
     #[inline]
     pub(super) fn kick(&mut self, ledger: &mut LaneLedger) -> u32 {
         let kicked = self.transmit.kick();
         self.note_kicked(kicked, ledger)
     }
 
-    /// Has it take some of what was left there, by one system call.
+    /// Kicks the frames left in the transmit ring, with one system call.
     pub(super) fn kick_again(&mut self, ledger: &mut LaneLedger) -> u32 {
         let kicked = self.transmit.kick_at_most(1);
         self.note_kicked(kicked, ledger)
@@ -242,7 +240,7 @@ impl DeviceLane {
     }
 }
 
-/// Whether datagrams get a UDP checksum.
+/// UDP checksum policy of sent datagrams.
 #[inline]
 pub(super) fn checksum_of(options: &XdpOptions) -> UdpChecksum {
     match options.make_checksums {
@@ -251,15 +249,14 @@ pub(super) fn checksum_of(options: &XdpOptions) -> UdpChecksum {
     }
 }
 
-/// The chunk of this device that a frame is. By its place, since frames of another pool than the
-/// device's may have numbers too.
+/// Chunk number of a frame in this UMEM. Found by address, since frames of another pool may have chunk numbers too.
 #[inline]
 pub(super) fn chunk_of(umem: &Umem, frame: &Frame) -> Option<u32> {
     umem.chunk_at(frame.buffer().as_ptr())
 }
 
-/// Writes headers and says where the whole lies. The payload stays the frame's filled part.
-// Always: moving what it is given and what it returns would cost a fifth of what it does.
+/// Writes headers and returns the descriptor of the whole frame. The frame's filled range stays the payload.
+// Inlined always: moving its arguments and result would cost a fifth of its run time.
 #[inline(always)]
 pub(super) fn emit(
     umem: &Umem,
@@ -278,14 +275,14 @@ pub(super) fn emit(
     }
 }
 
-/// The address and port of a message, where it is one that IPv4 reaches.
+/// Address and port of a message to an IPv4 destination.
 #[inline]
 pub(super) fn reached(to: &Locator) -> Option<([u8; 4], u16)> {
     let port = u16::try_from(to.port).ok().filter(|port| *port > 0)?;
     Some((to.ipv4()?, port))
 }
 
-/// How the ledger calls a reason to take the kernel's way.
+/// Ledger counter of a reason to use the kernel socket.
 fn counted(reason: Reason) -> Counted {
     match reason {
         Reason::OwnHost => Counted::KernelOwnHost,

@@ -1,13 +1,11 @@
-//! One frame to one place by the device: most of what is sent by a lane.
+//! Fast path for one frame to one destination: the usual transmission of a lane.
 //!
-//! A burst of many is sent by `send`, which keeps sets of messages: which are the device's, which are
-//! the kernel's, which frames are on their way. For one message they would be a third of all
-//! instructions, and it needs none of them: it is the device's as a whole, or it is not sent here at all. So
-//! everything that could stand in its way is looked at before anything is counted or written, and
-//! whatever does has the burst sent the other way as if nobody had looked.
+//! The general path (`send`) keeps bit sets of messages and frames. For a single message they would be a third of all
+//! instructions. So every obstacle is checked before anything is counted or written, and any obstacle makes the burst
+//! take the general path unchanged.
 //!
-//! A lane mostly sends where it sent last, since all readers of a level share their participant's port.
-//! So it keeps where that place's headers are remembered, and nothing is searched for.
+//! A lane usually sends where it sent last, since all readers of a level share their participant's port. The lane
+//! therefore keeps a handle to the destination's cached headers.
 
 use isolane_datapath::{Counted, Lane, LaneLedger, Refusal, SendReport, TransmitBurst};
 use isolane_wire::level::Level;
@@ -19,7 +17,7 @@ use super::send::{checksum_of, chunk_of, emit, reached};
 use crate::egress::{Egress, Flow, Known, MAX_HEADER_BYTES};
 use crate::socket::Side;
 
-/// Where a lane sent last by `send_single`.
+/// Last destination of `send_single`.
 #[derive(Clone, Copy)]
 pub(super) struct LastPlace {
     to: Locator,
@@ -27,8 +25,8 @@ pub(super) struct LastPlace {
 }
 
 impl Xdp {
-    /// Sends a burst of one message. `None`, and nothing is changed: it has more, or none, or is none
-    /// that the device sends now from the frame itself.
+    /// Sends a burst of one message. `None`, without side effects, if the burst has more or none, or if the device
+    /// cannot send this one now from the frame itself.
     #[inline]
     pub(super) fn send_single(
         &mut self,
@@ -55,7 +53,7 @@ impl Xdp {
         let template = egress.known_headers(headers, bytes)?;
         let checksum = checksum_of(&self.options);
         let descriptor = emit(&device.umem, template, checksum, frame, chunk);
-        // In `held` before the kernel sees it, so there is nothing to be put right, whatever follows.
+        // In `held` before the kernel sees it: nothing must be undone, whatever follows.
         let frame = burst.drain().next()?;
         if device
             .held
@@ -78,7 +76,7 @@ impl Xdp {
         };
         let (queue, left, completed_burst) = (lane.queue, lane.left, lane.completed_burst);
         device.note_left(place, left);
-        // A writer that finds no frame at home has them looked for anyway.
+        // A writer that finds the pool empty polls for completions anyway.
         if device.held.count(Side::Transmit) >= completed_burst {
             device.take_completed(queue);
         }
@@ -87,8 +85,7 @@ impl Xdp {
 }
 
 impl DeviceLane {
-    /// Where the headers of a place are remembered, if the device reaches it without more ado: it is no
-    /// group, of which there is a copy for this host.
+    /// Finds the cached headers of a unicast destination. Multicast also needs a copy for this host.
     fn find_headers(&mut self, egress: &Egress, to: Locator) -> Option<Known> {
         let (destination, destination_port) = reached(&to).filter(|_| !to.is_multicast())?;
         let headers = egress.find(&Flow {
@@ -102,7 +99,7 @@ impl DeviceLane {
     }
 }
 
-/// The driver did not take it: what was counted as sent was not.
+/// Corrects the counters after the driver refused the frame.
 #[cold]
 fn refused(ledger: &mut LaneLedger, bytes: usize) -> SendReport {
     let transmit = &mut ledger.transmit;

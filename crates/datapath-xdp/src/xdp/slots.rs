@@ -1,4 +1,4 @@
-//! Which slot of the classifier has which flow, and the topics that have a port of their own.
+//! Assignment of the classifier's slots to flows, and of ports to topics.
 
 use isolane_datapath::flow::{FlowId, Protection};
 use isolane_datapath::{Lane, ReceiveDrop};
@@ -8,36 +8,36 @@ use super::error::XdpError;
 use crate::classifier::{Classifier, Counts, Flow, FlowCounts, FlowReason, FlowSlot, Way};
 use crate::limits::{MAX_FLOWS, MAX_TOPIC_FLOWS};
 
-/// Whose a slot is.
+/// Owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) lane: Lane,
-    /// `None`: the lane itself, its port and its group.
+    /// Topic with a dedicated port; `None` for the lane's own port and group.
     pub(super) topic: Option<FlowId>,
 }
 
 struct Slot {
     owner: Option<Owner>,
     flow: Option<Flow>,
-    /// What the slot had counted when it was given to its owner: a slot counts on.
+    /// The slot's counters when it was assigned: slots are not reset.
     before: FlowCounts,
 }
 
-/// A topic's port.
+/// Port of a topic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Topic {
     pub(super) lane: Lane,
-    /// The socket's number within the lane.
+    /// Index of the socket within the lane.
     pub(super) socket: usize,
 }
 
-/// The table.
+/// Table of slots and topics.
 pub(super) struct Slots {
     slots: Vec<Slot>,
     topics: Vec<Option<Topic>>,
 }
 
-/// The reasons a flow's frames are dropped for, and how the ledger calls them.
+/// Drop reasons of flows, with the ledger's names.
 const DROPS: [(FlowReason, ReceiveDrop); 3] = [
     (FlowReason::OverBudget, ReceiveDrop::Budget),
     (FlowReason::OverInterface, ReceiveDrop::InterfaceBudget),
@@ -57,7 +57,7 @@ impl Slots {
         }
     }
 
-    /// Registers flows of one owner, all or none of them.
+    /// Registers flows of one owner: all or none.
     pub(super) fn add(
         &mut self,
         classifier: &mut Classifier,
@@ -67,7 +67,7 @@ impl Slots {
         let counts = classifier.counts();
         for flow in flows {
             let free = self.slots.iter().position(|slot| slot.owner.is_none());
-            // One more than there are is named by the classifier.
+            // Without a free slot, the classifier reports the error.
             let number = FlowSlot(free.unwrap_or(MAX_FLOWS) as u8);
             if let Err(error) = classifier.set_flow(number, flow) {
                 self.remove(classifier, owner);
@@ -82,7 +82,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Forgets the flows of an owner; returns what was dropped of them, to be kept.
+    /// Removes the flows of an owner; returns their drops, for the ledger.
     pub(super) fn remove(
         &mut self,
         classifier: &mut Classifier,
@@ -104,7 +104,7 @@ impl Slots {
         dropped
     }
 
-    /// The slots in use: number, owner, flow.
+    /// Slots in use: number, owner and flow.
     pub(super) fn used(&self) -> impl Iterator<Item = (FlowSlot, Owner, &Flow)> {
         let numbered = self.slots.iter().enumerate();
         numbered.filter_map(|(number, slot)| {
@@ -112,7 +112,7 @@ impl Slots {
         })
     }
 
-    /// What each reason dropped of a lane's flows.
+    /// Drops of a lane's flows, by reason.
     pub(super) fn drops(
         &self,
         counts: &Counts,
@@ -129,7 +129,7 @@ impl Slots {
         sums.into_iter()
     }
 
-    /// What a slot's frames came to since its owner has it.
+    /// A slot's counters since it was assigned to its owner.
     pub(super) fn counted(&self, counts: &Counts, number: FlowSlot) -> Vec<(&'static str, u64)> {
         let before = self.slots.get(usize::from(number.0));
         let before = before.map(|slot| slot.before).unwrap_or_default();
@@ -139,7 +139,7 @@ impl Slots {
             .collect()
     }
 
-    /// Only flows of this level may have the reserve of the interface's budget from now on.
+    /// Makes this level's flows the only ones that may use the reserve of the interface's budget.
     pub(super) fn set_critical(
         &mut self,
         classifier: &mut Classifier,
@@ -158,7 +158,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Protects all flows of an owner. False: it has none.
+    /// Protects all flows of an owner; false if it has none.
     pub(super) fn protect(
         &mut self,
         classifier: &mut Classifier,
@@ -178,7 +178,7 @@ impl Slots {
         Ok(any)
     }
 
-    /// A number for a topic's port; `None` if all are in use.
+    /// Adds a topic's port; `None` if all are in use.
     pub(super) fn add_topic(&mut self, topic: Topic) -> Option<FlowId> {
         let free = self.topics.iter().position(Option::is_none);
         let place = free.unwrap_or(self.topics.len());

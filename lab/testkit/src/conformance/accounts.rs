@@ -1,7 +1,7 @@
-//! Cases of accounts: no datagram and no frame is lost without a counter.
+//! Conformance cases of accounting: no datagram and no frame is lost without a counter.
 //!
-//! The cases of the first half also hold under injected faults (`accounts`), all but
-//! [`a_closed_lane_refuses_by_name`] of the second half only without.
+//! The first half and [`a_closed_lane_refuses_by_name`] also hold under injected faults (`accounts`); the rest of the
+//! second half does not.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -49,7 +49,7 @@ pub fn every_datagram_sent_arrives_or_is_named<F: Fixture>() {
         other.drain(lane);
         let mut sent = one.ledger(lane);
         sent += &other.ledger(lane);
-        // Both ends are summed up: datagrams of `one` have two destinations.
+        // Both ends are summed: datagrams of `one` have two destinations.
         assert_hop(&sent, &sent);
         assert_eq!(sent.receive.pending, 0, "{lane} was drained");
     }
@@ -137,7 +137,7 @@ pub fn no_call_takes_more_than_it_may<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Frames go home whether sent, refused, without destination, lost or delayed.
+/// Frames return to the pool whether sent, refused, without destination, lost or delayed.
 pub fn no_frame_is_kept_for_good<F: Fixture>() {
     let [mut one, mut other] = participants::<F, 2>(&Options::default(), &LANES);
     for lane in LANES {
@@ -199,8 +199,8 @@ pub fn what_cannot_be_reached_is_named_and_the_rest_goes_on<F: Fixture>() {
     finish([one, other]);
 }
 
-/// The absence of a participant is reported, and costs no other participant a datagram: neither in
-/// the same burst, nor in later ones, nor in the opposite direction.
+/// An absent participant is reported, and costs no other participant a datagram: neither in the same burst, nor in
+/// later ones, nor in the opposite direction.
 pub fn nobody_listening_harms_no_other_datagram<F: Fixture>() {
     let [mut one, mut other, gone] = participants::<F, 3>(&Options::default(), &[CRITICAL]);
     let (here, there) = (one.address(CRITICAL), other.address(CRITICAL));
@@ -225,7 +225,7 @@ pub fn nobody_listening_harms_no_other_datagram<F: Fixture>() {
             waited < F::PATIENCE,
             "the absence is not known: {transmit:?}"
         );
-        // The other host may still be closing a lane, and limits its ICMP answers a second.
+        // The other host may still be closing a lane, and rate-limits its ICMP answers.
         std::thread::yield_now();
         one.send(CRITICAL, &[payload(0, 10)], &[nobody]);
     }

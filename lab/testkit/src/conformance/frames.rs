@@ -8,7 +8,7 @@ use isolane_datapath::{
 use super::participant::{BULK, CRITICAL, assert_hop, attach, finish, pair, participants, payload};
 use super::{Fixture, Options};
 
-/// A lane whose frames are all held does not stop another lane.
+/// Holding all frames of one lane does not stop another lane.
 pub fn an_exhausted_bulk_pool_leaves_critical_frames<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[BULK, CRITICAL]);
     let hoard = |path: &F::Datapath| -> Vec<_> {
@@ -30,7 +30,7 @@ pub fn an_exhausted_bulk_pool_leaves_critical_frames<F: Fixture>() {
     finish([one, other]);
 }
 
-/// A reader that holds all its frames gets the waiting datagrams after it lets them go.
+/// A reader that holds all its frames gets the waiting datagrams after it releases them.
 pub fn a_reader_that_holds_its_frames_loses_nothing<F: Fixture>() {
     let pool = PoolConfig {
         receive_frames: [4; 9],
@@ -58,7 +58,7 @@ pub fn a_reader_that_holds_its_frames_loses_nothing<F: Fixture>() {
     finish([one, other]);
 }
 
-/// Frames go home whether sent, refused, without destination, received or dropped unread.
+/// Frames return to the pool whether sent, refused, without destination, received or dropped unread.
 pub fn every_frame_goes_home<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[BULK, CRITICAL]);
     let (to, other_lane) = (other.address(CRITICAL), other.address(BULK));

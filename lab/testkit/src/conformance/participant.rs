@@ -1,4 +1,4 @@
-//! Participants of a case, their payloads, and bounded waiting.
+//! Participants of a case, payloads, and bounded waiting.
 
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use isolane_wire::locator::Locator;
 use super::{Fixture, Options};
 use crate::fault::Injected;
 
-/// The most critical lane.
+/// Most critical lane.
 pub(super) const CRITICAL: Lane = Lane::ALL[8];
-/// A less critical lane, for bulk data.
+/// Less critical lane, for bulk data.
 pub(super) const BULK: Lane = Lane::ALL[2];
 
-/// Attempts to take a frame from a pool that a fault may have exhausted. More than the calls of
-/// `recycle` after which an exhausted pool gets its frames back.
+/// Attempts to take a frame from a pool that a fault may have exhausted. More than the `recycle` calls after which an
+/// exhausted pool gets its frames back.
 const TRIES: usize = 64;
 
 /// Consecutive empty receive calls after which a lane counts as empty.
@@ -45,7 +45,7 @@ impl AddAssign<&Accounts> for Accounts {
     }
 }
 
-/// A datapath under test and its receive burst.
+/// Datapath under test with its receive burst.
 pub(super) struct Participant<D: Datapath> {
     pub(super) path: D,
     burst: ReceiveBurst,
@@ -135,7 +135,7 @@ impl<D: Datapath> Participant<D> {
         frame.expect("a free transmit frame")
     }
 
-    /// Takes a free frame. If there is none, lets the datapath take frames back first.
+    /// Takes a free frame. Recycles first if there is none.
     fn take(&mut self, lane: Lane, bytes: usize) -> Option<Frame> {
         let free = self.path.pool().take_for(lane, bytes);
         free.or_else(|| {
@@ -144,7 +144,7 @@ impl<D: Datapath> Participant<D> {
         })
     }
 
-    /// Checks that every transmit frame of the lane comes home, by `recycle` if not at once.
+    /// Asserts that every transmit frame of the lane returns to the pool, by `recycle` if not at once.
     pub(super) fn assert_sent_frames_home(&mut self, lane: Lane) {
         let start = Instant::now();
         let mut tries = 0;
@@ -214,8 +214,8 @@ impl<D: Datapath> Participant<D> {
         std::mem::take(&mut self.burst).into_iter().collect()
     }
 
-    /// Receives `count` datagrams in the order of arrival, fewer if no more arrive in time. Their
-    /// frames go home at once.
+    /// Receives `count` datagrams in the order of arrival, fewer if no more arrive in time. Their frames return to the
+    /// pool at once.
     pub(super) fn receive(&mut self, lane: Lane, count: usize) -> Vec<Vec<u8>> {
         let start = Instant::now();
         let mut received = Vec::new();
@@ -272,7 +272,7 @@ impl<D: Datapath> Participant<D> {
         assert_eq!(drained, 0, "{lane} of {} has more", self.path.name());
     }
 
-    /// Ends a case: checks that the ledger balances and all frames go home with the datapath.
+    /// Ends a case: asserts that the ledger balances and all frames return to the pool.
     pub(super) fn finish(self) {
         let ledger = self.path.ledger();
         if let Err(imbalance) = ledger.balance() {
@@ -289,7 +289,7 @@ pub(super) fn finish<D: Datapath>(participants: impl IntoIterator<Item = Partici
     participants.into_iter().for_each(Participant::finish);
 }
 
-/// Checks a lossless hop: all sent datagrams arrived, and no others but injected copies.
+/// Asserts a lossless hop: all sent datagrams arrived, and no others but injected copies.
 pub(super) fn assert_hop(sent: &Accounts, arrived: &Accounts) {
     let copies = arrived.injected.duplicated;
     let (sent, arrived) = (&sent.transmit, &arrived.receive);

@@ -1,8 +1,7 @@
-//! Table of results: from the output of test programs to a pass or fail for each requirement on
-//! each datapath.
+//! Table of results: pass or fail for each requirement on each datapath, from the output of test programs.
 //!
-//! The suite is instantiated in the tests of each datapath ([`PROGRAMS`]). A requirement of the
-//! suite that no test of a datapath has run counts as failed.
+//! The suite is instantiated in the tests of each datapath ([`PROGRAMS`]). A requirement that no test of a datapath has
+//! run counts as failed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,20 +10,20 @@ use serde::Serialize;
 
 use super::{MULTICAST_CASES, UNICAST_CASES};
 
-/// A test program that instantiates the suite.
+/// Test program that instantiates the suite.
 pub struct Program {
     /// Package of the test.
     pub package: &'static str,
     /// Name of the integration test.
     pub test: &'static str,
-    /// Filters of test names, if the program has other tests that take longer.
+    /// Test name filters, if the program has other, longer tests.
     pub only: &'static [&'static str],
     /// Datapath of its tests, except those on the fault datapath.
     column: Column,
 }
 
 impl Program {
-    /// Whether the program needs root.
+    /// Returns whether the program needs root.
     #[must_use]
     pub fn needs_root(&self) -> bool {
         self.column == Column::Xdp
@@ -137,7 +136,7 @@ impl Seen {
                 true => Column::Fault,
                 false => self.column,
             };
-            // An ignored test proves nothing.
+            // An ignored test does not count as passed.
             let has_passed = verdict == "ok";
             self.tests
                 .push((case.to_owned(), column, name.to_owned(), has_passed));
@@ -170,7 +169,7 @@ struct Cell {
     failed: Vec<String>,
 }
 
-/// Judgement of a cell.
+/// Verdict on a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Judgement {
@@ -180,7 +179,7 @@ enum Judgement {
     Skip,
 }
 
-/// Numbers of cells by judgement.
+/// Numbers of cells by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requirements that hold.
@@ -262,7 +261,7 @@ impl Table {
         })
     }
 
-    /// Returns the numbers of cells by judgement.
+    /// Returns the numbers of cells by verdict.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut counts = Counts {

@@ -1,4 +1,4 @@
-//! Faults of one lane: generators, delayed datagrams, held frames, and this half of the ledger.
+//! Faults of one lane: generators, delayed datagrams, held frames, and the lane's counters.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,38 +13,38 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::{FaultPlan, HELD_RECYCLES, Injected, MAX_FLIPPED_BITS, MAX_HELD, retain_messages};
 
-/// Returns true for `per_million` of a million calls on average. Nothing is drawn for 0, so a
-/// fault that is off does not change the others.
+/// Returns true for `per_million` of a million calls on average. Draws nothing for 0, so a disabled fault does not
+/// change the others.
 fn happens(rng: &mut Rng, per_million: u32) -> bool {
     per_million > 0 && rng.u32(..1_000_000) < per_million
 }
 
-/// A delayed datagram.
+/// Delayed datagram.
 struct Delayed {
-    /// Receive call from which on it may be handed on.
+    /// First receive call that may deliver it.
     due: u64,
     received: ReceivedFrame,
 }
 
 pub(super) struct FaultyLane {
     pub(super) lane: Lane,
-    /// One generator a direction: neither direction changes the other's faults.
+    /// Separate generators per direction, so that neither direction changes the other's faults.
     receiving: Rng,
     sending: Rng,
-    /// Calls that received from the lane.
+    /// Receive calls on the lane.
     calls: u64,
     /// Delayed datagrams in the order of arrival.
     delayed: heapless::Vec<Delayed, MAX_HELD>,
-    /// Free transmit frames that were taken to exhaust the pool.
+    /// Free transmit frames taken to exhaust the pool.
     pub(super) held_frames: Vec<Frame>,
     /// [`Pool::exhausted`] when they were taken.
     exhausted_before: u64,
-    /// Calls of `recycle` until they come home although no frame was wanted.
+    /// Calls of `recycle` until the held frames return although none was requested.
     recycles_left: u32,
     /// Readable while datagrams are delayed, where descriptors wake the reader.
     pub(super) bell: Option<Bell>,
-    /// Datagrams handed on or dropped here. Counted here instead of derived from the wrapped
-    /// datapath's ledger, so that the balance shows mistakes of either.
+    /// Datagrams delivered or dropped here. Counted here, not derived from the wrapped datapath's ledger, so that the
+    /// balance shows mistakes of either.
     received: ReceiveLedger,
     /// Datagrams refused here.
     refused: TransmitLedger,
@@ -71,14 +71,14 @@ impl FaultyLane {
         }
     }
 
-    /// Whether datagrams are delayed.
+    /// Returns whether datagrams are delayed.
     pub(super) fn delays(&self) -> bool {
         !self.delayed.is_empty()
     }
 
-    /// Turns the lane's ledger of the wrapped datapath into that of the lane with faults.
+    /// Converts the wrapped datapath's ledger of the lane to that with faults.
     pub(super) fn add_to(&self, ledger: &mut LaneLedger) {
-        // A datagram that the wrapped datapath handed on has arrived; its fate was decided here.
+        // A datagram from the wrapped datapath has arrived; its outcome was decided here.
         ledger.receive.received = 0;
         ledger.receive.received_bytes = 0;
         let arrived = ledger.receive.arrived + self.injected.duplicated;
@@ -162,7 +162,7 @@ impl FaultyLane {
         taken
     }
 
-    /// Hands on the delayed datagrams that are due, in the order of arrival.
+    /// Delivers the delayed datagrams that are due, in the order of arrival.
     fn hand_on_due(&mut self, limit: usize, burst: &mut ReceiveBurst) -> usize {
         let mut taken = 0;
         while taken < limit {
@@ -179,11 +179,11 @@ impl FaultyLane {
 
     fn hand_on(&mut self, received: ReceivedFrame, burst: &mut ReceiveBurst) {
         self.received.note_received(received.frame.len());
-        // The limit leaves room for it.
+        // Cannot fail: the limit leaves room.
         let _ = burst.push(received);
     }
 
-    /// Decides the fate of one datagram.
+    /// Applies the faults to one datagram.
     fn decide(
         &mut self,
         plan: &FaultPlan,
@@ -213,7 +213,7 @@ impl FaultyLane {
         if bytes > 0 && happens(&mut self.receiving, plan.corruption_per_million) {
             self.injected.corrupted += 1;
             let (bits, first) = (bytes * 8, self.receiving.usize(..bytes * 8));
-            // Adjacent bits: none is flipped twice.
+            // Adjacent bits, so none is flipped twice.
             for bit in first..=first + self.receiving.usize(..MAX_FLIPPED_BITS) {
                 let bit = bit % bits;
                 received.frame[bit / 8] ^= 1 << (bit % 8);
@@ -227,7 +227,7 @@ impl FaultyLane {
         }
     }
 
-    /// Delays a copy of a datagram, if a frame and a place are free.
+    /// Delays a copy of a datagram, if a frame and a slot are free.
     fn duplicate(&mut self, plan: &FaultPlan, pool: &Pool, received: &ReceivedFrame) {
         if self.delayed.is_full() {
             return;
@@ -286,7 +286,7 @@ impl FaultyLane {
         is_unreachable.then_some(Refusal::FaultUnreachable)
     }
 
-    /// Takes all free transmit frames out of the pool, if the plan says so.
+    /// Takes all free transmit frames out of the pool, if the plan triggers exhaustion.
     pub(super) fn exhaust(&mut self, plan: &FaultPlan, pool: &Pool) {
         let is_due = plan.covers(self.lane) && self.held_frames.is_empty();
         if is_due && happens(&mut self.sending, plan.exhaustion_per_million) {
@@ -299,13 +299,13 @@ impl FaultyLane {
         }
     }
 
-    /// Whether frames are held that are to go home: one was wanted, or exhaustion is over.
+    /// Returns whether held frames must return: one was requested, or exhaustion is over.
     pub(super) fn wants_recycling(&self, pool: &Pool, is_over: bool) -> bool {
         let is_wanted = pool.exhausted(self.lane) > self.exhausted_before;
         !self.held_frames.is_empty() && (is_wanted || is_over)
     }
 
-    /// Lets the held frames go home once one was wanted, or after [`HELD_RECYCLES`] calls.
+    /// Returns the held frames once one was requested, or after [`HELD_RECYCLES`] calls.
     pub(super) fn recycle(&mut self, pool: &Pool, is_over: bool) {
         self.recycles_left = self.recycles_left.saturating_sub(1);
         if self.recycles_left == 0 || self.wants_recycling(pool, is_over) {
@@ -314,7 +314,7 @@ impl FaultyLane {
     }
 }
 
-/// An eventfd that wakes the reader of a lane with delayed datagrams.
+/// Eventfd that wakes the reader of a lane with delayed datagrams.
 pub(super) struct Bell {
     fd: OwnedFd,
     is_rung: bool,
@@ -326,7 +326,7 @@ impl Bell {
         Ok(Bell { fd, is_rung: false })
     }
 
-    /// Makes the descriptor readable or not. Calls the system only if that changes.
+    /// Makes the descriptor readable or not. Makes a system call only on a change.
     fn set(&mut self, is_rung: bool) {
         if self.is_rung == is_rung {
             return;

@@ -39,23 +39,23 @@ use isolane_wire::locator::Locator;
 use self::lane::{Bell, FaultyLane};
 pub use self::plan::{FaultPlan, Plug};
 
-/// Largest number of delayed datagrams and copies of a lane: one burst. A lane that has as many
-/// delays and copies no further datagram.
+/// Limit of delayed datagrams and copies per lane: one burst. At the limit, the lane delays and copies no further
+/// datagram.
 pub const MAX_HELD: usize = MAX_BURST;
 
-/// Largest number of bits flipped in a datagram, at least one. A 16-bit one's complement sum of
-/// one word can miss up to three.
+/// Limit of bits flipped in a datagram; at least one is. A 16-bit one's complement sum of one word can miss up to
+/// three.
 pub const MAX_FLIPPED_BITS: usize = 4;
 
-/// Calls of `recycle` after which the held frames of a lane come home although none was wanted. More
-/// than a participant makes for one frame, so that it sees the exhaustion.
+/// Calls of `recycle` after which a lane's held frames return although none was requested. More than a participant
+/// makes for one frame, so that it sees the exhaustion.
 pub const HELD_RECYCLES: u32 = 16;
 
 /// Removes the messages for which `keep` returns false, and the frames that lose their last message.
 /// Frames that never had a message stay.
 pub fn retain_messages(burst: &mut TransmitBurst, mut keep: impl FnMut(&Message) -> bool) {
     let messages: heapless::Vec<Message, MAX_MESSAGES> = burst.messages().iter().copied().collect();
-    // `drain` and `pop` both begin at the end: the frames keep their order.
+    // `drain` and `pop` both start at the end, so the frames keep their order.
     let mut frames: heapless::Vec<Frame, MAX_BURST> = burst.drain().collect();
     let mut place = 0;
     while let Some(frame) = frames.pop() {
@@ -129,7 +129,7 @@ impl FaultHandle {
         total
     }
 
-    /// Ends exhaustion: held frames come home by the next `recycle`, and no more are held.
+    /// Ends exhaustion: held frames return with the next `recycle`, and no more are held.
     pub fn end_exhaustion(&self) {
         self.shared.is_exhaustion_over.set(true);
     }
@@ -143,18 +143,18 @@ impl FaultHandle {
     }
 }
 
-/// A datapath with injected faults.
+/// Datapath with injected faults.
 pub struct Fault {
     inner: Box<dyn Datapath>,
     plan: FaultPlan,
     lanes: [Option<Box<FaultyLane>>; Lane::COUNT],
     handle: FaultHandle,
-    /// Datagrams of the wrapped datapath before their fate is decided. Empty between calls.
+    /// Datagrams of the wrapped datapath before faults are applied. Empty between calls.
     arrived: ReceiveBurst,
 }
 
 impl Fault {
-    /// Wraps a datapath. Lanes that are open already stay without faults.
+    /// Wraps a datapath. Lanes that are already open get no faults.
     pub fn new(inner: Box<dyn Datapath>, plan: FaultPlan) -> Fault {
         Fault {
             inner,

@@ -47,10 +47,9 @@ pub struct FaultPlan {
     /// Messages that are refused alone
     /// ([`Refusal::FaultUnreachable`](isolane_datapath::Refusal::FaultUnreachable)).
     pub unreachable_per_million: u32,
-    /// Calls that send, after which all free transmit frames of the lane are held. They come home
-    /// once a frame was wanted ([`Pool::exhausted`](isolane_datapath::Pool::exhausted) has grown),
-    /// by the next call that sends or recycles; without that, by the
-    /// [`HELD_RECYCLES`](super::HELD_RECYCLES)-th `recycle`.
+    /// Send calls after which all free transmit frames of the lane are held. They return with the next call that sends
+    /// or recycles after a frame was requested ([`Pool::exhausted`](isolane_datapath::Pool::exhausted) has grown),
+    /// otherwise with the [`HELD_RECYCLES`](super::HELD_RECYCLES)-th `recycle`.
     pub exhaustion_per_million: u32,
     /// Plug of the interface: while it is pulled, every message is refused
     /// ([`Refusal::FaultInterfaceGone`](isolane_datapath::Refusal::FaultInterfaceGone)), and
@@ -84,7 +83,7 @@ impl FaultPlan {
         self.lanes & lane.bit() != 0
     }
 
-    /// Whether datagrams of the lane can be delayed or copied.
+    /// Returns whether datagrams of the lane can be delayed or copied.
     pub(super) fn keeps_back(&self, lane: Lane) -> bool {
         let delays = self.delay_per_million > 0 && self.delay_bursts > 0;
         self.covers(lane) && (delays || self.duplication_per_million > 0)
@@ -115,7 +114,7 @@ impl Plug {
         self.is_pulled.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the interface is gone.
+    /// Returns whether the interface is gone.
     #[must_use]
     pub fn is_pulled(&self) -> bool {
         // Relaxed: no other memory depends on the flag.

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::*;
 use crate::classifier::{Counts, FlowReason};
 
-/// Bytes of a stamp.
+/// Size of a stamp in bytes.
 const STAMP: usize = 8;
 
 #[test]
@@ -38,13 +38,14 @@ fn a_program_with_another_tag_is_refused() {
     }
 }
 
-/// Where programs can be loaded, the object's have the tags that were recorded, and changed ones are refused.
+/// The loaded programs have the recorded tags, and modified programs are refused. Skipped where no program can be
+/// loaded.
 #[test]
 fn the_tag_of_each_program_that_is_loaded_is_compared() {
     let Some(loaded) = with_rights(Loaded::new(false, false, true)) else {
         return;
     };
-    // Where each sets its answer to XDP_PASS first, in another register each (`w0 = 2`, `w6 = 2`).
+    // Each program first sets its return value to XDP_PASS, in a different register (`w0 = 2`, `w6 = 2`).
     for (program, register) in [(CLASSIFY, 0), (START, 6)] {
         let pass = [0xb4, register, 0, 0, PASS as u8, 0, 0, 0];
         let mut places = OBJECT.windows(pass.len());
@@ -66,7 +67,7 @@ fn the_tag_of_each_program_that_is_loaded_is_compared() {
 
 const PORT: u16 = 7_411;
 
-/// A frame to 0.0.0.0 and the port.
+/// Frame to address 0.0.0.0 and the port.
 fn frame() -> Vec<u8> {
     [
         &[0; 12][..],
@@ -80,8 +81,8 @@ fn frame() -> Vec<u8> {
     .concat()
 }
 
-/// The program with a flow of these frames in slot 0, for lane 0, whose socket has gone: they pass
-/// after everything was done. `None` where no program can be loaded.
+/// Program with a flow of these frames in slot 0, for lane 0, whose socket is closed: frames pass after all steps.
+/// `None` where no program can be loaded.
 fn loaded(stamps: bool) -> Option<(Loaded, Memory)> {
     let loaded = with_rights(Loaded::new(stamps, false, false))?;
     let memory = loaded.memory().unwrap();
@@ -91,7 +92,7 @@ fn loaded(stamps: bool) -> Option<(Loaded, Memory)> {
     Some((loaded, memory))
 }
 
-/// What was loaded; `None` where no program can be.
+/// Unwraps the loaded object; `None` without the rights to load.
 fn with_rights(loaded: Result<Loaded, ClassifierError>) -> Option<Loaded> {
     match loaded {
         Ok(loaded) => Some(loaded),

@@ -1,13 +1,13 @@
-//! A frame's headers, through the checked views of `isolane-wire`: an RTPS message, or why it is none.
+//! Header parsing through the checked views of `isolane-wire`: an RTPS message, or the reason that it is none.
 
 use isolane_wire::{ethernet, ipv4, udp};
 
 use crate::classifier::OthersReason;
 
-/// What every RTPS message begins with (RTPS 2.5 §9.4.4).
+/// Protocol id at the start of every RTPS message (RTPS 2.5 §9.4.4).
 const RTPS: &[u8] = b"RTPS";
 
-/// An RTPS message, by what tells its flow.
+/// Fields of an RTPS message's headers that select its flow.
 pub(super) struct Message {
     pub(super) source: [u8; 4],
     pub(super) destination: [u8; 4],
@@ -15,7 +15,10 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Reads the headers of a frame; or why it holds no RTPS message.
+    /// Parses a frame's headers.
+    ///
+    /// # Errors
+    /// The reason that the frame holds no RTPS message.
     pub(super) fn read(bytes: &[u8]) -> Result<Message, OthersReason> {
         let frame = ethernet::Frame::new_checked(bytes).map_err(|_| OthersReason::Runt)?;
         match frame.ether_type() {

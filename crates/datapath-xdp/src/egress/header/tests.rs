@@ -27,7 +27,7 @@ fn flow(destination: [u8; 4], level: u8) -> Flow {
     }
 }
 
-/// The frame as a template makes it, and where it begins.
+/// Frame produced by a template.
 fn emitted(device: &Device, flow: &Flow, payload: &[u8], checksum: UdpChecksum) -> Vec<u8> {
     const HEAD_ROOM: usize = 48;
     let mut frame = vec![0xee; HEAD_ROOM];
@@ -41,7 +41,7 @@ fn emitted(device: &Device, flow: &Flow, payload: &[u8], checksum: UdpChecksum) 
     frame.split_off(start)
 }
 
-/// The frame as the emitters of `wire` make it.
+/// Frame produced by the emitters of `isolane-wire`.
 fn expected(device: &Device, flow: &Flow, payload: &[u8]) -> Vec<u8> {
     let mut ethernet = ethernet::Repr {
         destination: device.destination_mac,
@@ -133,7 +133,7 @@ fn a_receiver_reads_back_what_was_meant() {
 #[test]
 fn a_checksum_that_comes_out_as_none_is_sent_as_all_ones() {
     let (device, flow) = (device([10, 0, 0, 2], None), flow([10, 0, 0, 2], 0));
-    // The payload's one word is chosen so that the sum is 0xffff.
+    // This payload makes the sum 0xffff.
     let bare = emitted(&device, &flow, &[0, 0], UdpChecksum::Made);
     let word = [bare[40], bare[41]];
     let bytes = emitted(&device, &flow, &word, UdpChecksum::Made);

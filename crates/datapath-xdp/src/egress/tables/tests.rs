@@ -33,7 +33,7 @@ fn neighbour(certainty: Certainty) -> Neighbour {
     }
 }
 
-/// A host 10.0.0.1/24 on one device, that knows the peer 10.0.0.2.
+/// Host 10.0.0.1/24 on one device, with the neighbour 10.0.0.2.
 fn tables() -> Snapshot {
     let mut tables = Snapshot::new(DEVICE);
     tables.is_synchronised = true;

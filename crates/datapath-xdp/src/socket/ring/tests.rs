@@ -1,5 +1,4 @@
-//! Rings over plain memory, with a test in the kernel's place: an honest one, and one that writes
-//! whatever it likes.
+//! Rings over plain memory. The test plays the kernel: a correct one, and one that writes arbitrary indexes.
 
 mod models;
 
@@ -7,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// As the kernel lays rings out, each part on a cache line of its own.
+/// Layout as the kernel's: each part on a separate cache line.
 const LAYOUT: Layout = Layout {
     producer: 0,
     consumer: 64,
@@ -27,14 +26,14 @@ fn consumer(entries: u32) -> Consumer<u64> {
     Consumer::new(memory(entries), LAYOUT, entries).unwrap()
 }
 
-/// What the kernel sees of a ring that we fill, and does to it.
+/// Kernel side of a ring filled by the program.
 impl Producer<u64> {
     fn shown(&self) -> u32 {
         self.parts.producer().load(Ordering::Acquire)
     }
 
     fn entry_at(&self, index: u32) -> u64 {
-        // SAFETY: the place is in the memory, and the test is both sides.
+        // SAFETY: the entry is in the memory, and the test is both sides.
         unsafe { self.parts.entry(index).read() }
     }
 
@@ -43,10 +42,10 @@ impl Producer<u64> {
     }
 }
 
-/// What the kernel does to a ring that it fills.
+/// Kernel side of a ring filled by the kernel.
 impl Consumer<u64> {
     fn fill_in(&self, index: u32, entry: u64) {
-        // SAFETY: the place is in the memory, and the test is both sides.
+        // SAFETY: the entry is in the memory, and the test is both sides.
         unsafe { self.parts.entry(index).write(entry) };
     }
 
@@ -149,7 +148,7 @@ fn a_producer_that_fills_more_than_there_is_shows_nothing() {
 fn the_wakeup_flag_is_the_kernels() {
     let ring = producer(4);
     assert!(!ring.needs_wakeup());
-    // SAFETY: the flags lie in the memory.
+    // SAFETY: the flags are in the memory.
     unsafe { ring.parts.flags.as_ref() }.store(1, Ordering::Relaxed);
     assert!(ring.needs_wakeup());
 }
@@ -188,7 +187,7 @@ fn a_layout_that_leads_out_of_the_memory_makes_no_ring() {
 }
 
 proptest! {
-    /// Whatever is written into the indexes, a ring gives out no more than it has, and goes on.
+    /// With arbitrary indexes, a ring yields no more entries than it has and keeps working.
     #[test]
     fn any_index_is_survived(steps in prop::collection::vec((any::<u32>(), 0..9_usize), 1..100)) {
         let (mut into, mut from) = (producer(4), consumer(4));
@@ -205,7 +204,7 @@ proptest! {
         prop_assert_eq!(from.given_back(), left as u32);
     }
 
-    /// With an honest kernel everything passes, in order, whatever the bursts.
+    /// With a correct kernel, all entries pass in order for any burst sizes.
     #[test]
     fn an_honest_kernel_passes_everything_on(bursts in prop::collection::vec((0..9_usize, 0..9_u32), 1..100)) {
         let mut ring = producer(4);

@@ -1,5 +1,4 @@
-//! The short way of one message against the long way of many: what either does is the same, or the short
-//! way does nothing at all.
+//! Comparison of the fast path with the general path: both have the same effects, or the fast path has none.
 
 use std::net::Ipv4Addr;
 
@@ -15,37 +14,37 @@ use hosts::{HERE, Hosts, THERE, eventually, ip, mac_of};
 
 const LEVEL: Level = Level::MAX;
 const LANE: Lane = Lane::Level(LEVEL);
-/// A lane whose frames are sent by the other one, where that is to have more than its own.
+/// Lane whose frames the tested lane sends, when it needs more than its own.
 const BULK: Lane = Lane::Level(Level::MIN);
 
 /// Frames of the lane, and entries of its transmit ring.
 const FRAMES: usize = 4;
 
-/// Which code sends.
+/// Code path that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Single,
     Many,
-    /// As the loop does it.
+    /// As called by the executor loop.
     Burst,
 }
 
-/// All that a call did.
+/// All effects of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     report: Option<SendReport>,
-    /// What was counted, by name: nothing is left out but what is 0.
+    /// Counters that are not 0, by name.
     counted: Vec<(String, u64)>,
-    /// Frames put into the ring and left there.
+    /// Frames left in the ring.
     in_ring: u32,
     /// Frames left in the burst.
     in_burst: usize,
-    /// A lane with frames left in its ring.
+    /// Lanes with frames left in their rings.
     left_levels: u8,
 }
 
 impl Outcome {
-    /// Nothing was changed.
+    /// Outcome without effects.
     fn nothing() -> Outcome {
         Outcome {
             report: None,
@@ -69,7 +68,7 @@ impl Outcome {
     }
 }
 
-/// Two hosts that know each other, and lanes on either.
+/// Two hosts that have resolved each other, with lanes on both.
 struct World {
     here: Xdp,
     there: Xdp,
@@ -98,7 +97,7 @@ fn lanes_on(interface: &str, change: impl Fn(&mut XdpOptions)) -> Xdp {
     path
 }
 
-/// From now on a host has this Ethernet address, for who is on the interface's host.
+/// Sets the Ethernet address of a neighbour on the interface's host.
 fn know(address: Ipv4Addr, mac: [u8; 6], interface: &str) {
     let mac = isolane_wire::ethernet::MacAddress(mac);
     ip(&format!(
@@ -126,7 +125,7 @@ impl World {
             there: hosts.visit(|| lanes_on("host-b", &change)),
             hosts,
         };
-        // From here on the headers are known.
+        // The headers are cached from here on.
         world.warm_up();
         world
     }
@@ -143,7 +142,7 @@ impl World {
         self.there.unicast(LANE)[0]
     }
 
-    /// A frame of so many bytes that the classifier takes for RTPS.
+    /// Frame of `bytes` that the classifier accepts as RTPS.
     fn frame(&self, bytes: usize) -> Frame {
         filled(&self.here, LANE, bytes)
     }
@@ -157,7 +156,7 @@ impl World {
         lane.expect("a lane").transmit.ring.used()
     }
 
-    /// What is counted of the lane, and of the way out.
+    /// Counters of the lane and of egress.
     fn counts(&self) -> Vec<(String, u64)> {
         let ledger = self.here.ledger();
         assert_eq!(ledger.balance(), Ok(()), "{ledger}");
@@ -184,7 +183,7 @@ impl World {
         counts
     }
 
-    /// Sends a frame to a place.
+    /// Sends a frame to a destination.
     fn send(&mut self, by: By, frame: Frame, to: Locator) -> Outcome {
         let mut burst = TransmitBurst::new();
         burst.push(frame).expect("room for a frame");
@@ -206,8 +205,7 @@ impl World {
         }
     }
 
-    /// So many datagrams that arrive, with the headers in front of them, or none where they came by the
-    /// kernel.
+    /// Receives `count` datagrams with the headers before them; no headers if they came through the kernel.
     fn received(&mut self, count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut received = Vec::new();
         eventually("they arrive", || {
@@ -228,7 +226,7 @@ impl World {
         received
     }
 
-    /// This host's interface, which was down: what waits in the ring leaves.
+    /// Brings this host's interface up again, so that the frames in the ring leave.
     fn set_up_again(&mut self) {
         ip("link set host-a up");
         eventually("the kernel takes them", || {
@@ -243,7 +241,7 @@ impl World {
         self.assert_home();
     }
 
-    /// All frames come home.
+    /// Asserts that all frames are back in the pool.
     fn assert_home(&mut self) {
         eventually("frames come home", || {
             self.here.recycle();
@@ -254,7 +252,7 @@ impl World {
         });
     }
 
-    /// Both ways send alike what this makes, and it arrives alike.
+    /// Asserts that both paths send the frame alike, and that it arrives alike.
     fn assert_same(&mut self, frame: impl Fn(&World) -> Frame, arrives: bool) -> Outcome {
         let to = self.to();
         let [single, many] = [By::Single, By::Many].map(|by| {
@@ -269,7 +267,7 @@ impl World {
         single
     }
 
-    /// The short way leaves this as it is, and the loop has it sent the long way.
+    /// Asserts that the fast path leaves the frame alone and the loop sends it by the general path.
     fn assert_left(&mut self, frame: impl Fn(&World) -> Frame, to: Locator) -> Outcome {
         let untouched = frame(self);
         let (range, bytes) = (untouched.range(), untouched.buffer().to_vec());
@@ -340,7 +338,7 @@ fn a_device_that_tags_gets_the_same_tag_by_either_way() {
 #[test]
 fn a_frame_that_the_driver_refuses_is_counted_alike() {
     let mut world = World::new();
-    // A veth whose other end is down takes nothing; nobody has told the lane yet.
+    // A veth whose peer is down accepts nothing; the lane has not been notified yet.
     world.hosts.there(|| ip("link set host-b down"));
     let sent = world.assert_same(|world| world.frame(64), false);
     let report = SendReport {
@@ -360,7 +358,7 @@ fn what_the_kernel_does_not_take_yet_waits_alike_and_leaves_alike() {
     let sent = world.assert_same(|world| world.frame(64), false);
     sent.assert_counts(&[("sent", 1), ("kick_unfinished", 1)]);
     assert_eq!((sent.in_ring, sent.left_levels), (1, 1 << LEVEL.get()));
-    // As it lay in the ring it leaves.
+    // The frame leaves unchanged from the ring.
     world.set_up_again();
     let received = world.received(2);
     assert_eq!(received[0], received[1]);
@@ -372,7 +370,7 @@ fn a_full_ring_is_left_to_the_long_way() {
     let mut world = World::new();
     let to = world.to();
     ip("link set host-a down");
-    // Frames of the other lane, too, so that there are more than entries.
+    // Includes frames of the other lane, so that there are more than ring entries.
     for _ in 0..FRAMES {
         let frame = filled(&world.here, BULK, 64);
         let sent = world.send(By::Single, frame, to);
@@ -389,7 +387,7 @@ fn a_frame_with_too_little_head_room_is_left_to_the_long_way() {
     let mut world = World::new();
     let to = world.to();
     let plain = MAX_HEADER_BYTES - 4;
-    // With just enough for headers without a tag the long way needs no copy.
+    // With head room for untagged headers only, the general path needs no copy.
     for (head_room, copies) in [
         (0, 1),
         (plain - 1, 1),
@@ -429,7 +427,7 @@ fn a_message_longer_than_the_mtu_is_left_to_the_long_way() {
 fn headers_of_before_a_neighbour_changed_are_not_used_again() {
     let mut world = World::new();
     let to = world.to();
-    // The short way knows them from here on.
+    // The fast path has cached headers from here on.
     world.assert_same(|world| world.frame(64), true);
     let there = world.hosts.there(|| mac_of("host-b"));
     let mut other = there;
@@ -440,7 +438,7 @@ fn headers_of_before_a_neighbour_changed_are_not_used_again() {
         assert!(egress.follow().has_changed);
         let sent = world.assert_left(|world| world.frame(64), to);
         sent.assert_counts(&[("sent_by_lane", 1)]);
-        // Then they are known again. A veth hands all frames over, whomever they are for.
+        // Cached again. A veth delivers all frames, whatever their destination address.
         let again = world.assert_same(|world| world.frame(64), false);
         assert_eq!(again, sent);
         for (headers, _) in world.received(4) {
@@ -484,7 +482,7 @@ fn places_that_are_none_and_places_not_seen_before_are_left_to_the_long_way() {
         let sent = world.assert_left(|world| world.frame(64), nowhere);
         sent.assert_counts(&[("sent", 0), ("sent_by_lane", 0), ("offered", 1)]);
     }
-    // A port of nobody: its headers are made when it is first sent to.
+    // Unused port: its headers are made by the first send.
     let other = Locator {
         port: to.port ^ 1,
         ..to

@@ -1,5 +1,5 @@
-//! Rings beside plain queues: the same steps, and the same outcome of each, where the kernel is honest
-//! and where it is not.
+//! Model-based tests: rings and plain queues make the same steps with the same results, for correct and incorrect
+//! kernel indexes.
 
 use std::collections::VecDeque;
 
@@ -7,26 +7,26 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Where indexes begin: also so that they come round soon.
+/// Initial indexes, including those that soon wrap around.
 fn begin() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), (u32::MAX - 20)..=u32::MAX, any::<u32>()]
 }
 
-/// How far the kernel says that it is: believable or not.
+/// Kernel's claimed progress, plausible or not.
 fn ahead() -> impl Strategy<Value = u32> {
     prop_oneof![0..12_u32, any::<u32>()]
 }
 
-/// What happens to a ring that we fill.
+/// Step on a ring filled by the program.
 #[derive(Clone, Debug)]
 enum Filling {
     Stage,
     Show,
     AskRoom,
     AskUsed,
-    /// The kernel takes so many of what it was shown, if there are as many.
+    /// The kernel takes this many published entries, if there are as many.
     Take(u32),
-    /// The kernel's index says that it is so far ahead.
+    /// The kernel's index claims to be this far ahead.
     Say(u32),
 }
 
@@ -41,14 +41,14 @@ fn filling() -> impl Strategy<Value = Filling> {
     ]
 }
 
-/// The same as plain queues.
+/// Model of the ring as plain queues.
 #[derive(Default)]
 struct Filled {
-    /// Put in, and not shown.
+    /// Staged, not published.
     staged: VecDeque<u64>,
-    /// Shown, and not believed to have been taken.
+    /// Published, not known to be taken.
     shown: VecDeque<u64>,
-    /// The kernel's index as it was believed last, and as it is.
+    /// Last accepted kernel index, and the current one.
     believed: u32,
     said: u32,
     nonsense: u64,
@@ -59,7 +59,7 @@ impl Filled {
         self.staged.len() + self.shown.len()
     }
 
-    /// Whoever takes what is not there is not believed.
+    /// An index beyond the published entries is rejected.
     fn ask(&mut self) {
         let taken = self.said.wrapping_sub(self.believed) as usize;
         if taken <= self.shown.len() {
@@ -70,7 +70,7 @@ impl Filled {
         }
     }
 
-    /// Asks only where there seems to be no room.
+    /// Reads the kernel's index only where the ring seems full.
     fn has_room(&mut self, count: usize) -> bool {
         if self.len() == count {
             self.ask();
@@ -79,16 +79,16 @@ impl Filled {
     }
 }
 
-/// What happens to a ring that the kernel fills.
+/// Step on a ring filled by the kernel.
 #[derive(Clone, Debug)]
 enum Emptying {
     Ready(usize),
     Take,
     GiveBack,
     AskWaiting,
-    /// The kernel puts so many in, if there is room.
+    /// The kernel adds this many entries, if there is room.
     Fill(u32),
-    /// The kernel's index says that it is so far ahead.
+    /// The kernel's index claims to be this far ahead.
     Say(u32),
 }
 
@@ -103,22 +103,22 @@ fn emptying() -> impl Strategy<Value = Emptying> {
     ]
 }
 
-/// The same as a plain queue.
+/// Model of the ring as a plain queue.
 struct Emptied {
-    /// Known to have been put in, and not taken out.
+    /// Known to be published, not taken.
     known: VecDeque<u64>,
-    /// What lies in the places.
+    /// Contents of the slots.
     places: Vec<u64>,
-    /// Our index, and as the kernel was given it.
+    /// Own index, and as published to the kernel.
     own: u32,
     given: u32,
-    /// The kernel's index.
+    /// Kernel's index.
     said: u32,
     nonsense: u64,
 }
 
 impl Emptied {
-    /// Behind what is known.
+    /// Index after the known entries.
     fn top(&self) -> u32 {
         self.own.wrapping_add(self.known.len() as u32)
     }
@@ -127,7 +127,7 @@ impl Emptied {
         index as usize % self.places.len()
     }
 
-    /// Whoever puts in more than there is room for is not believed.
+    /// An index beyond the free slots is rejected.
     fn ask(&mut self) {
         let top = self.top();
         let put = self.said.wrapping_sub(top);
@@ -143,8 +143,7 @@ impl Emptied {
 }
 
 proptest! {
-    /// Entries are shown together, stay as they were put in until they are taken, and nothing that the
-    /// other side says makes room that there is not.
+    /// Entries are published together and unchanged until taken, and no kernel index makes room that does not exist.
     #[test]
     fn what_we_fill_is_a_queue_whatever_the_kernel_says(
         bits in 0..4_u32,
@@ -193,8 +192,8 @@ proptest! {
         }
     }
 
-    /// Entries come out once and in order, their places are given back together, and nothing that the
-    /// other side says shows more than there are places.
+    /// Entries come out once and in order, their slots are returned together, and no kernel index yields more entries
+    /// than slots.
     #[test]
     fn what_the_kernel_fills_is_a_queue_whatever_it_says(
         bits in 0..4_u32,
