@@ -1,4 +1,4 @@
-//! A host in the guest: a network namespace with a device of several queues, and isolane's commands there.
+//! A host in the guest: a network namespace with a multi-queue device, and isolane's commands there.
 
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
@@ -12,36 +12,36 @@ use serde::{Deserialize, Serialize};
 use crate::inside::tools;
 use crate::inside::tools::Counters;
 
-/// What both hosts are described with.
+/// Description of both hosts.
 pub(super) const DESCRIPTION: &str = include_str!("isolane.toml");
-/// Where it is in the guest, with what else commands leave.
+/// Folder of the description and of the commands' files in the guest.
 const FOLDER: &str = "/tmp";
 const FILE: &str = "/tmp/isolane.toml";
 
-/// How long a command may take to be ready for others.
+/// Timeout until a command is ready.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long one may take.
+/// Timeout of a command.
 const LONGEST: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// One of both.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Host {
-    /// In the description; the namespace's too.
+    /// Name in the description and of the namespace.
     pub(super) name: &'static str,
     pub(super) interface: &'static str,
     pub(super) address: &'static str,
     hardware: &'static str,
 }
 
-/// Asks.
+/// Host that sends requests.
 pub(super) const A: Host = Host {
     name: "a",
     interface: "eth0",
     address: "10.79.0.1",
     hardware: "02:00:00:00:00:01",
 };
-/// Answers.
+/// Host that answers.
 pub(super) const B: Host = Host {
     name: "b",
     interface: "eth1",
@@ -49,28 +49,29 @@ pub(super) const B: Host = Host {
     hardware: "02:00:00:00:00:02",
 };
 
-/// A command that has ended.
+/// A finished command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ran {
     pub(super) host: String,
     pub(super) line: String,
     pub(super) exit_code: Option<i32>,
-    /// The exit code that it is to end with.
+    /// Expected exit code.
     pub(super) expected: i32,
-    /// Standard output, and what was said beside it.
+    /// Standard output and standard error.
     pub(super) printed: String,
     pub(super) said: String,
 }
 
 impl Ran {
-    /// It is to end with that exit code.
+    /// Sets the expected exit code.
     pub(super) fn expecting(self, expected: i32) -> Ran {
         Ran { expected, ..self }
     }
 }
 
 impl Host {
-    /// Makes it, and tells it who the other one is: nobody has to ask, so that all that the devices count is known.
+    /// Creates the namespace with a static neighbour entry for the other host: without ARP, all counted frames are
+    /// known.
     pub(super) fn make(self, other: Host) -> Result<()> {
         let Host {
             name, interface, ..
