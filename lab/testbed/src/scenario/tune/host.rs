@@ -106,7 +106,7 @@ impl Host {
         wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("prog/xdp")))
     }
 
-    /// Waits until somebody has a UDP port: one, or any.
+    /// Waits until a socket is bound to this UDP port, or to any.
     pub(super) fn wait_for_port(self, port: Option<u16>) -> Result<()> {
         let wanted = port.map(|port| format!(":{port} "));
         wait_until(PATIENCE, || {
@@ -116,7 +116,7 @@ impl Host {
         })
     }
 
-    /// Runs a program of the guest there: what fails is an error.
+    /// Runs a program of the guest there; its failure is an error.
     pub(super) fn tool(self, line: &str) -> Result<String> {
         tools::run("ip", &format!("netns exec {} {line}", self.name))
     }
@@ -137,7 +137,7 @@ impl Host {
         self.start(line)?.finish()
     }
 
-    /// The same beside others. What it prints goes to files, which nobody has to read meanwhile.
+    /// Starts isolane there. Its output goes to files, so it never blocks on a pipe.
     pub(super) fn start(self, line: &str) -> Result<Running> {
         let mut command = self.isolane(line);
         let file = |what: &str| {
@@ -158,19 +158,19 @@ impl Host {
         })
     }
 
-    /// What its device has counted.
+    /// Counters of its device.
     pub(super) fn counters(self) -> Result<Counters> {
         let printed = self.tool(&format!("ethtool --statistics {}", self.interface))?;
         Ok(tools::counters(&printed))
     }
 
-    /// Where a file of a command is.
+    /// Path of a command's file.
     pub(super) fn file(self, name: &str) -> String {
         format!("{FOLDER}/{}-{name}", self.name)
     }
 }
 
-/// A command of isolane's that runs.
+/// A running command of isolane.
 pub(super) struct Running {
     host: Host,
     line: String,
@@ -179,7 +179,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits for its end, and ends it when that takes longer than anything should.
+    /// Waits for its end; kills it at the timeout.
     pub(super) fn finish(mut self) -> Result<Ran> {
         let ended = wait_until(LONGEST, || Ok(self.child.try_wait()?.is_some()));
         if ended.is_err() {
@@ -199,7 +199,7 @@ impl Running {
         })
     }
 
-    /// Ends it, as with Ctrl-C.
+    /// Interrupts it, as Ctrl-C does.
     pub(super) fn interrupt(self) -> Result<Ran> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {
