@@ -1,10 +1,9 @@
-//! `cargo xtask coverage`: which lines of `wire` its own tests run.
+//! `cargo xtask coverage`: the lines of `wire` that its own tests run.
 //!
-//! Everything others send is read in `wire`, so a line of it that no test runs is a line that only a peer has
-//! tried. The lines are counted by `cargo-tarpaulin`, which stops the test programs at each (ptrace): that needs
-//! no LLVM tools, and a build of its own without optimisation, since lines that were merged are not stopped
-//! at. That takes minutes, and longer where the tool has to be built first, so it is no part of `cargo xtask
-//! test`.
+//! `wire` parses everything that peers send, so a line without a test runs first on a peer's input. `cargo-tarpaulin`
+//! counts the lines with breakpoints (ptrace), which needs no LLVM tools. It needs an unoptimized build, since merged
+//! lines have no breakpoint. That takes minutes, and longer where the tool must be built first, so it is no part of
+//! `cargo xtask test`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use isolane_support::{Result, command, json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is measured.
+/// Measured package.
 const PACKAGE: &str = "isolane-wire";
 const SOURCES: &str = "crates/wire/src";
 
@@ -24,7 +23,7 @@ const SOURCES: &str = "crates/wire/src";
 /// field that is moved, a constant, a branch that the types rule out.
 const NEEDED_PERCENT: f64 = 95.0;
 
-/// What `cargo xtask coverage` takes.
+/// Arguments of `cargo xtask coverage`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Name the lines that no test runs
@@ -84,7 +83,7 @@ fn measure(folder: &Path) -> Result<()> {
     run_with_progress(&mut tarpaulin)
 }
 
-/// Its own words go to standard error, where progress belongs.
+/// Runs the tool with its output on standard error, as progress.
 fn run_with_progress(tool: &mut Command) -> Result<()> {
     let output = tool
         .stdout(Stdio::piped())
@@ -100,7 +99,7 @@ fn run_with_progress(tool: &mut Command) -> Result<()> {
     }
 }
 
-/// What the tool writes.
+/// Report of the tool.
 #[derive(Deserialize)]
 struct Report {
     files: Vec<ReportedFile>,
@@ -108,7 +107,7 @@ struct Report {
 
 #[derive(Deserialize)]
 struct ReportedFile {
-    /// Its path, part by part.
+    /// Path of the file by components.
     path: Vec<String>,
     traces: Vec<Trace>,
 }

@@ -53,7 +53,7 @@ struct DependencyKind {
     kind: Option<String>,
 }
 
-/// Looks at every package of the workspace and names the dependencies nobody mentions.
+/// Checks every package of the workspace and names its unused dependencies.
 pub(crate) fn check() -> Result<Outcome> {
     let metadata: Metadata = cargo_metadata()?;
     let mut unused = Vec::new();
@@ -150,8 +150,8 @@ fn shared_files(text: &str) -> impl Iterator<Item = &str> {
     attributes.filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"))
 }
 
-/// Whether `name` stands there as an identifier that begins a path (`name::`) or is imported
-/// (`use name;`, `extern crate name`).
+/// Returns true when `name` occurs as an identifier that begins a path (`name::`) or is imported (`use name;`, `extern
+/// crate name`).
 fn mentions(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + name.len()..]);

@@ -11,10 +11,10 @@ use isolane_support::{Result, command};
 /// The test that takes seeds; others of its program have their own.
 const TEST: &str = "whatever_happens";
 
-/// What `cargo xtask seeds` takes.
+/// Arguments of `cargo xtask seeds`.
 #[derive(Args)]
 pub(crate) struct SeedsArguments {
-    /// How many seeds, from 0 on
+    /// Number of seeds, from 0 on
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// Run this one alone, and tell each datagram

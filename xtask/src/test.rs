@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the checks of the workspace in three tiers, each a list of steps.
 //!
-//! - Without an option: what needs neither root nor a package beside Rust.
-//! - `--system`: what needs root, packages and a release build: namespaces, AF_XDP, interoperability, budgets.
+//! - Without an option: steps that need neither root nor packages other than Rust.
+//! - `--system`: steps that need root, packages and a release build: namespaces, AF_XDP, interoperability, budgets.
 //! - `--all`: every step, with all seeds. CI runs this.
 //!
 //! A tier names the steps it does not run, and the command that does.
@@ -20,7 +20,7 @@ use isolane_testbed as testbed;
 
 use crate::{classifier, conformance, dependencies, fuzz, test_programs};
 
-/// What `cargo xtask test` takes.
+/// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Run what needs root and packages instead: namespaces, AF_XDP, apply and rollback, interoperability, budgets
@@ -57,7 +57,7 @@ impl Tier {
     }
 }
 
-/// What a step cannot run without.
+/// Prerequisite of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     /// A step before it has passed.
@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 impl Step {
-    /// Why it cannot run, given the names of the steps that passed.
+    /// Reason for which it cannot run, given the names of the steps that passed.
     fn obstacle(&self, passed: &[&str], is_root: bool) -> Option<String> {
         self.needs.iter().find_map(|need| match *need {
             Need::Step(name) => (!passed.contains(&name)).then(|| format!("no {name}")),
@@ -192,7 +192,7 @@ fn passes(command: &mut Command) -> Result<Outcome> {
 
 fn format(metadata: &Metadata) -> Result<Outcome> {
     passes(cargo().args(["fmt", "--all", "--check"]))?;
-    // A workspace of its own.
+    // lab/fuzz is a separate workspace.
     let fuzz = metadata.workspace_root.join("lab/fuzz/Cargo.toml");
     passes(
         cargo()

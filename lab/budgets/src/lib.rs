@@ -126,7 +126,7 @@ fn report_of(half: &'static Half, walk: &Walk) -> PathReport {
     }
 }
 
-/// What is run, and where files go.
+/// Counted programs, and the folder of their output.
 pub(crate) struct Programs {
     budget: PathBuf,
     ten_topics: PathBuf,

@@ -26,22 +26,22 @@ const ROUNDS: u32 = 1_000;
 /// Rounds in which no futex may be called.
 const ROUNDS_WITHOUT_FUTEX: u32 = 100_000;
 
-/// What was counted of one way.
+/// Counts of one path.
 pub(super) struct Walk {
-    /// By [`FUNCTIONS`].
+    /// Counts of each of [`FUNCTIONS`].
     halves: [Counts; 2],
     /// Futex calls in [`ROUNDS_WITHOUT_FUTEX`].
     pub(super) locks: u64,
 }
 
-/// What one half of a round costs.
+/// Costs of one half of a round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) instructions: f64,
     pub(super) allocations: f64,
     pub(super) payload_copies: Option<f64>,
     pub(super) system_calls: f64,
-    /// The same by the name of the call.
+    /// System calls by name.
     pub(super) by_call: BTreeMap<String, f64>,
 }
 
@@ -58,7 +58,7 @@ impl Walk {
         };
         let mut halves = [Counts::default(), Counts::default()];
         for (side, counts) in halves.iter_mut().enumerate() {
-            // What nobody reports is not counted.
+            // Skip a half that no report uses.
             let is_reported = |half: &&Half| half.way == way && half.side.has(side);
             if !HALVES.iter().any(|half| is_reported(&half)) {
                 continue;
@@ -73,14 +73,14 @@ impl Walk {
             };
         }
         let locks = match way.starts_with("remote") {
-            // With a thread of its own, as `RemoteWriter` is meant.
+            // In a separate thread, as `RemoteWriter` is intended.
             true => futexes_between_marks(&programs.hundred_thousand, folder)?,
             false => futexes(program, way, ROUNDS_WITHOUT_FUTEX, folder)?,
         };
         Ok(Self { halves, locks })
     }
 
-    /// What a side costs.
+    /// Costs of a side.
     pub(super) fn counts(&self, side: Side) -> Counts {
         let sides = self.halves.iter().enumerate();
         let mut sum = Counts::default();
@@ -128,7 +128,7 @@ pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()
     .into())
 }
 
-/// What the example's own allocator counted, a round, by side.
+/// Allocations per round in the example's counting allocator, by side.
 fn allocations(program: &Path, way: &str) -> Result<[f64; 2]> {
     let rounds = 10 * ROUNDS;
     let mut example = example(program, way, rounds);
@@ -151,8 +151,8 @@ pub(super) fn stripped_bytes(binary: &Path, folder: &Path) -> Result<u64> {
     Ok(fs::metadata(stripped)?.len())
 }
 
-/// Runs it and returns its standard output. What it says beside that is shown only if it fails:
-/// valgrind warns of system calls that it does not know, and the example does without.
+/// Runs it and returns its standard output. Standard error is shown only on failure: valgrind warns of unknown system
+/// calls, which the example can do without.
 fn quietly(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -227,10 +227,10 @@ fn collected(said: &str) -> Option<u64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// A copy of at least so many bytes is one of the payload (definitions of the project: 1 KiB).
+/// Smallest copy that counts as one of the payload (definitions of the project: 1 KiB).
 const PAYLOAD_BYTES: f64 = 1_024.0;
 
-/// What takes in announcements.
+/// Function that receives announcements.
 const DISCOVERY: &str = "take_in_announcement";
 
 /// The parts of dhat's file (version 2) that are used.
@@ -292,9 +292,9 @@ impl Profile {
     }
 }
 
-/// What the example `budget` calls before each half of a round and behind the second.
+/// System call of the example `budget` before each half of a round and after the second.
 const MARK: &str = "getppid";
-/// What the examples write.
+/// Marker line of the examples.
 const BEGIN: &str = "the samples begin";
 const END: &str = "the samples end";
 
@@ -346,7 +346,7 @@ fn call(line: &str) -> Option<&str> {
     name.bytes().all(is_name).then_some(name)
 }
 
-/// Futex calls of all rounds together. Only futexes stop the program, so many rounds take no time.
+/// Futex calls of all rounds together. strace stops the program at futexes only, so many rounds take no time.
 pub(super) fn futexes(program: &Path, way: &str, rounds: u32, folder: &Path) -> Result<u64> {
     let mut example = example(program, way, rounds);
     let trace = folder.join(format!("futexes.{way}"));

@@ -39,7 +39,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     }
 }
 
-/// Why a program could not even be started, most often because it is not installed.
+/// Reason for which a program could not be started, most often because it is not installed.
 pub fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     let hint = match error.kind() {
         std::io::ErrorKind::NotFound => {

@@ -1,9 +1,9 @@
-//! Whether something else used the processor while a repetition ran: steal time, other processes, stalls.
+//! Disturbance of a repetition by other users of the processor: steal time, other processes, stalls.
 //!
-//! Steal and user time come from `/proc/stat` (proc_stat(5)), the user time of the ends from
-//! `/proc/self/stat` (cutime of proc_pid_stat(5): they are children that have ended). The kernel's threads
-//! have no user time, so their work for the ends is not taken for another process's. A thread at SCHED_FIFO
-//! on each core sleeps for [`PERIOD`] again and again: what it oversleeps beyond [`STALL`] is a stall.
+//! Steal and user time come from `/proc/stat` (proc_stat(5)), the user time of the ends from `/proc/self/stat` (cutime
+//! of proc_pid_stat(5): they are children that have ended). Kernel threads have no user time, so their work for the
+//! ends is not counted as another process's. A thread at SCHED_FIFO on each core sleeps repeatedly for [`PERIOD`];
+//! oversleeping by more than [`STALL`] is a stall.
 
 use std::fs;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::Result;
 
 /// Sleep of the threads that look for stalls. Short sleeps would disturb what is measured.
 const PERIOD: Duration = Duration::from_millis(10);
-/// A sleep that is longer than asked for by this is a stall: an ordinary timer is late by less than 1 ms.
+/// Oversleep from which on a sleep is a stall: an ordinary timer is late by less than 1 ms.
 const STALL: Duration = Duration::from_millis(2);
 /// Share of the processors' time above which steal or other processes disturb a repetition.
 const MAX_SHARE: f64 = 0.01;
 
-/// What disturbed a repetition of a case.
+/// Disturbance of a repetition of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Disturbance {
     /// Steal time, as a share of the processors' time.
@@ -37,7 +37,7 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Whether the repetition is to be run again.
+    /// Returns true when the repetition must be run again.
     pub fn is_too_much(&self) -> bool {
         self.steal > MAX_SHARE || self.others > MAX_SHARE
     }
@@ -100,7 +100,7 @@ impl Drop for Watch {
 
 /// Returns whether it could watch.
 fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) -> bool {
-    // Without these the stalls of an ordinary thread are told, which contain the ends' own use of the core.
+    // An ordinary thread's stalls would include the ends' own use of the core.
     if pin_to_core(core).is_err() || run_first_in_first_out(1).is_err() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The system packages that the tests need beside Rust, by their Debian names.
+//! System packages that the tests need, by their Debian names.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -40,7 +40,7 @@ const NEEDED: &[(&str, &str)] = &[
 pub fn install_missing() -> Result<Outcome> {
     let missing = match missing() {
         Ok(missing) => names(&missing),
-        // Not a Debian: whoever looks after the machine knows what the packages are called there.
+        // Other distributions have other names for these packages.
         Err(_) => {
             let needed = names(NEEDED).join(" ");
             return Ok(Outcome::LeftOut(format!("no dpkg here; needed: {needed}")));
@@ -89,8 +89,8 @@ fn missing() -> Result<Vec<(&'static str, &'static str)>> {
         .collect())
 }
 
-/// One field of each of these packages that is installed. `dpkg-query` fails when one of them is
-/// unknown and lists the others all the same, so its exit status says nothing.
+/// One field of each of these packages that is installed. `dpkg-query` fails when one is unknown and lists the others
+/// all the same, so its exit status is ignored.
 fn query(field: &str, packages: &[&str]) -> Result<Vec<String>> {
     let mut query = Command::new("dpkg-query");
     query

@@ -33,12 +33,12 @@ const MEMORY_MIB: u64 = 2048;
 pub(super) struct Fuzzer {
     /// The package `fuzz`.
     home: PathBuf,
-    /// What was built, and what was found beyond the saved corpus.
+    /// Folder of the built targets, and of inputs found beyond the saved corpus.
     folder: PathBuf,
     programs: PathBuf,
 }
 
-/// What one run did.
+/// Result of one run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
     pub(super) inputs: u64,
@@ -165,13 +165,13 @@ impl Fuzzer {
         command::run(&mut merge)
     }
 
-    /// What was found beyond the saved corpus.
+    /// Folder of inputs found beyond the saved corpus.
     pub(super) fn grown(&self, target: &str) -> PathBuf {
         self.folder.join("corpus").join(target)
     }
 }
 
-/// What libFuzzer says of its run on standard error.
+/// Parses libFuzzer's log on standard error.
 fn read_log(text: &str) -> Ran {
     let mut ran = Ran::default();
     for line in text.lines() {
@@ -196,7 +196,7 @@ fn read_log(text: &str) -> Ran {
             ran.message.get_or_insert_with(|| line.trim().into());
         }
     }
-    // A run that ends by a finding has no count of its own where it hangs: the last line with one.
+    // A run that ends by a hang prints no final count: take the last line with one.
     if ran.inputs == 0 {
         let counts = text.lines().filter_map(|line| line.strip_prefix('#'));
         let mut counts = counts.filter_map(|line| line.split_whitespace().next()?.parse().ok());
@@ -205,7 +205,7 @@ fn read_log(text: &str) -> Ran {
     ran
 }
 
-/// Whether libFuzzer kept an input because it took too long.
+/// Returns true when libFuzzer kept an input because it took too long.
 fn is_timeout(input: &str) -> bool {
     let name = Path::new(input).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with("timeout-"))

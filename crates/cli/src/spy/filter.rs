@@ -20,7 +20,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether the message has a chosen domain and level.
+    /// Returns true when the message has a chosen domain and level.
     pub(crate) fn matches(&self, message: &Message) -> bool {
         let is_of_level = |level: &Level| message.traffic == Some(Traffic::Level(*level));
         self.domain
@@ -28,12 +28,12 @@ impl Filter {
             && (self.levels.is_empty() || self.levels.iter().any(is_of_level))
     }
 
-    /// Whether there are conditions on single submessages.
+    /// Returns true when there are conditions on single submessages.
     pub(crate) fn chooses_items(&self) -> bool {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
-    /// Whether a sample may be of a chosen topic: discovery has not announced its writer.
+    /// Returns true when a sample may be of a chosen topic: discovery has not announced its writer.
     pub(crate) fn is_unannounced(&self, item: &Item) -> bool {
         !self.topics.is_empty()
             && item.kind == Kind::Data

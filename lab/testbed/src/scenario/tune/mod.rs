@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Delay until the last frames are counted: drivers read their devices' counters every two seconds.
 const COUNTED: Duration = Duration::from_millis(2_500);
 
-/// Datapath of a receiver by kernel socket.
+/// Crossings: topic, sender, receiver, level, and datapath of the receiver.
 const BY_SOCKET: &str = "udp";
 const BY_LANE: &str = "xdp";
 const CROSSINGS: [(&str, Host, Host, u8, &str); 6] = [
