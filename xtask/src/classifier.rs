@@ -13,7 +13,7 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
 
-/// Another version makes other instructions of the same sources.
+/// Fixed version: another one generates other instructions from the same sources.
 const COMPILER: &str = "clang-16";
 const STRIP: &str = "llvm-strip-16";
 
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     write: bool,
 }
 
-/// Builds and compares, or renews.
+/// Builds the object and compares it, or replaces the checked-in one.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     let checked_in = metadata.workspace_root.join(FOLDER).join(OBJECT);
@@ -75,7 +75,7 @@ fn differs() -> String {
     )
 }
 
-/// The object as the sources make it.
+/// Builds the object from its sources.
 fn build(metadata: &Metadata) -> Result<Vec<u8>> {
     let folder = metadata.workspace_root.join(FOLDER);
     let object = metadata.target_directory.join("classifier").join(OBJECT);
@@ -95,7 +95,7 @@ fn build(metadata: &Metadata) -> Result<Vec<u8>> {
     Ok(fs::read(&object)?)
 }
 
-/// The tag of the object that this program was built with.
+/// Tag of the object that this program was built with.
 fn tag() -> String {
     match Classifier::load(&ClassifierConfig::default()) {
         Ok(classifier) => format!(

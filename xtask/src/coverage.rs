@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 const PACKAGE: &str = "isolane-wire";
 const SOURCES: &str = "crates/wire/src";
 
-/// Lines that must be run, of a hundred. What is missing at 100 are mostly lines the compiler leaves nothing of: a
-/// field that is moved, a constant, a branch that the types rule out.
+/// Percentage of lines that must be run. The rest are mostly lines without instructions: a moved field, a constant, a
+/// branch that the types rule out.
 const NEEDED_PERCENT: f64 = 95.0;
 
 /// Arguments of `cargo xtask coverage`.
@@ -29,12 +29,12 @@ pub(crate) struct Arguments {
     /// Name the lines that no test runs
     #[arg(long)]
     lines: bool,
-    /// Write the results there as `isolane/coverage/1`; `-` is standard output
+    /// Write the results to this file as `isolane/coverage/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The command: runs the tests, prints a table of files, and says whether enough lines were run.
+/// Runs the tests and prints a table of files. Returns true when enough lines were run.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     install_tool()?;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(table.is_enough())
 }
 
-/// Has cargo install the tool where it is not installed.
+/// Installs the tool with cargo if it is missing.
 fn install_tool() -> Result<()> {
     let mut version = cargo();
     version.args(["tarpaulin", "--version"]);
@@ -60,7 +60,7 @@ fn install_tool() -> Result<()> {
         return Ok(());
     }
     eprintln!("cargo-tarpaulin is not installed; cargo builds it now, which takes some minutes");
-    // Without what it sends to services of others, which would need OpenSSL.
+    // Without its uploads to other services, which would need OpenSSL.
     command::run(cargo().args([
         "install",
         "cargo-tarpaulin",
@@ -115,11 +115,11 @@ struct ReportedFile {
 #[derive(Deserialize)]
 struct Trace {
     line: u32,
-    /// `{ "Line": how often }`.
+    /// `{ "Line": hits }`.
     stats: Value,
 }
 
-/// A file: how many of its lines were run, and which were not.
+/// A file with its number of run lines, and the lines not run.
 struct File {
     name: String,
     lines: usize,
@@ -167,7 +167,7 @@ impl Table {
         percent(run, lines)
     }
 
-    /// Nothing measured is not enough.
+    /// Returns false if no line was measured.
     fn is_enough(&self) -> bool {
         self.percent() >= NEEDED_PERCENT
     }
@@ -209,7 +209,7 @@ fn percent(run: usize, lines: usize) -> f64 {
     }
 }
 
-/// The table for people.
+/// Table as text.
 struct Shown<'a> {
     table: &'a Table,
     with_lines: bool,

@@ -60,7 +60,7 @@ impl Tier {
 /// Prerequisite of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// A step before it has passed.
+    /// An earlier step has passed.
     Step(&'static str),
     /// Network namespaces.
     Root,
@@ -98,7 +98,7 @@ const NOTHING: &[Need] = &[];
 const BUILT: &[Need] = &[Need::Step(BUILD)];
 const BUILT_AND_ROOT: &[Need] = &[Need::Step(BUILD), Need::Root];
 
-/// All steps, in the order in which a developer wants to hear of trouble.
+/// All steps, in the order in which failures matter to a developer.
 const STEPS: &[Step] = &[
     step("packages", SYSTEM, NOTHING, |_| packages::install_missing()),
     step("format", DEFAULT, NOTHING, format),
@@ -112,11 +112,11 @@ const STEPS: &[Step] = &[
         test_programs::run_as_root()
     }),
     step("tests", ALL, NOTHING, |_| test_programs::run_all()),
-    // Some of these have just run, among thousands: seconds, for one table of all datapaths.
+    // Some of these have just run among the tests; another run takes seconds and gives one table of all datapaths.
     step("conformance", SYSTEM, NOTHING, conformance::step),
     step("fuzz", ALL, NOTHING, fuzz::step),
     step("documentation", DEFAULT, NOTHING, |_| documentation()),
-    // What follows runs the command itself, between hosts in namespaces.
+    // The following steps run the command itself, between hosts in namespaces.
     step(BUILD, SYSTEM, NOTHING, |_| passes(&mut build_commands())),
     step("budgets", SYSTEM, BUILT, budgets::step),
     step("testbed", ALL, BUILT, testbed::step),
@@ -131,7 +131,7 @@ const STEPS: &[Step] = &[
     step("domain size", ALL, BUILT_AND_ROOT, domain_size::step),
 ];
 
-/// Runs the tier's steps, prints the summary, and says whether nothing failed.
+/// Runs the tier's steps and prints the summary. Returns true when nothing failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let tier = Tier::of(arguments);
     let metadata = Metadata::read()?;

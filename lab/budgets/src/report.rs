@@ -1,5 +1,5 @@
-//! The results as `isolane/budgets/1` and as a table for people; and what each number may be: gates, which fail the
-//! command, and aims, which are printed.
+//! Results as `isolane/budgets/1` and as a table, and the limits: gates, which fail the command, and aims, which are
+//! printed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,8 +33,8 @@ pub(super) struct PathReport {
 pub(super) struct Report {
     schema: &'static str,
     pub(super) paths: Vec<PathReport>,
-    /// Instructions of a round trip over bare AF_XDP, both ends: what a round trip by lane is
-    /// compared with. None where lanes were not counted.
+    /// Instructions of a round trip over bare AF_XDP, both ends, to compare with one by lane. `None` where lanes were
+    /// not counted.
     pub(super) bare_round_trip_instructions: Option<f64>,
     /// Resident memory of a process with ten topics, frame pool included.
     pub(super) resident_bytes: u64,
@@ -58,7 +58,7 @@ impl Report {
         }
     }
 
-    /// Writes the JSON to a file, or to standard output if that is `-`.
+    /// Writes the JSON to `file`; `-` is standard output.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         json::write(self, file)
     }
@@ -69,7 +69,6 @@ impl Report {
             "\n{:37} {:>12} {:>11} {:>6} {:>7} {:>7}\n",
             "a sample", "instructions", "allocations", "locks", "copies", "calls"
         );
-        // Writing to a string cannot fail.
         for path in &self.paths {
             let copies = path.payload_copies.map(|copies| format!("{copies:.2}"));
             let _ = writeln!(
@@ -102,11 +101,10 @@ impl Report {
 const ALLOCATIONS: f64 = 0.0;
 /// No path calls a futex: a thread that waits for a lock inherits another thread's worst case.
 const LOCKS: f64 = 0.0;
-/// Beyond what a path allows: rare events (housekeeping, announcements, the heartbeat of the timer,
-/// which strace's slowness brings forward) are spread over few samples.
+/// Tolerance beyond a path's limit: rare events (housekeeping, announcements, the timed heartbeat, which strace's
+/// slowness brings forward) are spread over few samples.
 const SYSTEM_CALLS_TOLERANCE: f64 = 0.1;
-/// The aim for each path: less than half of what Cyclone DDS takes (4,700 to publish, 6,200 to
-/// receive).
+/// Aim for each path: less than half of Cyclone DDS's instructions (4,700 to publish, 6,200 to receive).
 const INSTRUCTIONS: f64 = 2_000.0;
 /// Instructions that DDS may add to a round trip over bare AF_XDP, both ends together.
 const INSTRUCTIONS_OVER_BARE: f64 = 6_000.0;
@@ -116,7 +114,7 @@ const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
 /// The aim for the command, without symbols.
 const BINARY_BYTES: f64 = 8.0 * 1_024.0 * 1_024.0;
 
-/// Result of a limit: kept, exceeded, or exceeded without failing the command.
+/// Kind of a limit, and whether it holds. A gate that does not hold fails the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     Gate(bool),

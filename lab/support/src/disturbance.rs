@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::Result;
 
-/// Sleep of the threads that look for stalls. Short sleeps would disturb what is measured.
+/// Sleep of the threads that detect stalls. Shorter sleeps would disturb the measurement.
 const PERIOD: Duration = Duration::from_millis(10);
 /// Oversleep from which on a sleep is a stall: an ordinary timer is late by less than 1 ms.
 const STALL: Duration = Duration::from_millis(2);
@@ -30,7 +30,7 @@ pub struct Disturbance {
     pub steal: f64,
     /// User time of processes that are not the ends, as a share of the processors' time.
     pub others: f64,
-    /// The longest stall of a core, in microseconds; `None`: it takes the right to real-time scheduling.
+    /// Longest stall of a core, in microseconds; `None` without the right to real-time scheduling.
     pub longest_stall_us: Option<u64>,
     /// Load average of the last minute, at the end.
     pub load: f64,
@@ -43,17 +43,17 @@ impl Disturbance {
     }
 }
 
-/// A watch over one repetition of a case; dropped, its threads end.
+/// Watch over one repetition of a case; dropping it ends its threads.
 pub struct Watch {
     before: Times,
     is_over: Arc<AtomicBool>,
     longest_ns: Arc<AtomicU64>,
-    /// Each says whether it could watch.
+    /// Threads that detect stalls; each returns false if it could not.
     threads: Vec<JoinHandle<bool>>,
 }
 
 impl Watch {
-    /// Begins to watch these cores.
+    /// Starts a watch over these cores.
     pub fn begin(cores: Cores) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let longest_ns = Arc::new(AtomicU64::new(0));
@@ -69,7 +69,7 @@ impl Watch {
         })
     }
 
-    /// Ends, and returns what disturbed.
+    /// Stops the watch, and returns the disturbance.
     pub fn end(mut self) -> Result<Disturbance> {
         let since = Times::now()?.since(self.before);
         let load = fs::read_to_string("/proc/loadavg")?;
@@ -83,10 +83,10 @@ impl Watch {
         })
     }
 
-    /// Ends the threads; whether all could watch.
+    /// Ends the threads; returns true when all could watch.
     fn join(&mut self) -> bool {
         self.is_over.store(true, Ordering::Relaxed);
-        // A thread that panicked has said so.
+        // A panic has been printed already.
         let watched = self.threads.drain(..).map(|thread| thread.join());
         watched.fold(true, |all, watched| all & watched.unwrap_or(false))
     }
@@ -98,7 +98,7 @@ impl Drop for Watch {
     }
 }
 
-/// Returns whether it could watch.
+/// Detects stalls of a core; returns false if it cannot.
 fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) -> bool {
     // An ordinary thread's stalls would include the ends' own use of the core.
     if pin_to_core(core).is_err() || run_first_in_first_out(1).is_err() {

@@ -35,8 +35,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("valgrind", "tests that count instructions and copies"),
 ];
 
-/// Installs what is missing; without the rights to, says how to and leaves it to the steps that
-/// follow to fail or be left out.
+/// Installs missing packages. Without root it prints the command, and later steps fail or are skipped.
 pub fn install_missing() -> Result<Outcome> {
     let missing = match missing() {
         Ok(missing) => names(&missing),
@@ -69,7 +68,7 @@ pub fn version(package: &str) -> Result<Option<String>> {
     Ok(query("${Version}", &[package])?.pop())
 }
 
-/// Namespaces and packages both need it.
+/// Returns true as root, which namespaces and packages need.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -1,4 +1,4 @@
-//! A row of checks: each is announced, timed and remembered; one that fails stops no other.
+//! Steps of a test run: each is announced, timed and recorded; a failure does not stop the others.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Runs one step, and says whether nothing in it failed, for steps that depend on it.
+    /// Runs one step; returns true when nothing in it failed, for dependent steps.
     pub fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<Outcome>) -> bool {
         eprintln!("\n=== {name}");
         let start = Instant::now();
@@ -59,7 +59,7 @@ impl Steps {
         self.done.last().is_some_and(|step| step.counts().1 == 0)
     }
 
-    /// Remembers a step that does not run, and says why.
+    /// Records a skipped step, and prints the reason.
     pub fn leave_out(&mut self, name: &'static str, reason: &str) {
         self.run(name, || Ok(Outcome::LeftOut(reason.into())));
     }
@@ -94,7 +94,6 @@ impl Steps {
             }
         }
         for step in &self.done {
-            // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
                 "{:width$}  {:>6} min  {}",

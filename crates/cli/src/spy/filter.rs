@@ -43,8 +43,8 @@ impl Filter {
             && item.topic.is_none()
     }
 
-    /// Whether a submessage is of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an unannounced
-    /// writer is of any topic.
+    /// Returns true for a submessage of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an
+    /// unannounced writer counts as any topic.
     pub(crate) fn matches_item(&self, item: &Item, shows_unannounced: bool) -> bool {
         let is_topic = |topic: &String| item.topic.as_ref() == Some(topic);
         let is_entity = |pattern: &EntityPattern| {
