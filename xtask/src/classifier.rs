@@ -1,9 +1,8 @@
-//! `cargo xtask classifier`: the checked-in object is what the sources make.
+//! `cargo xtask classifier`: check that the checked-in eBPF object matches its sources.
 //!
-//! Users need no compiler: the classifier's object is part of the crate. Whoever changes its sources
-//! builds it anew with `--write`; everybody else has it built and compared, byte for byte. The compiler
-//! is named by its version, paths are taken out, and no header of the system is included, so the same
-//! sources make the same bytes anywhere.
+//! Users need no compiler: the classifier's object is part of the crate. `--write` rebuilds it after a change of the
+//! sources; without it, the object is built and compared byte for byte. The build is reproducible: the compiler's
+//! version is fixed, paths are removed, and no system header is included.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,7 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
 
-/// Another version makes other instructions of the same sources.
+/// Fixed version: another one generates other instructions from the same sources.
 const COMPILER: &str = "clang-16";
 const STRIP: &str = "llvm-strip-16";
 
@@ -22,7 +21,7 @@ const FOLDER: &str = "crates/datapath-xdp/classifier";
 const SOURCE: &str = "classifier.bpf.c";
 const OBJECT: &str = "classifier.bpf.o";
 
-/// What to do.
+/// Arguments of `cargo xtask classifier`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Replace the checked-in object where it differs
@@ -30,7 +29,7 @@ pub(crate) struct Arguments {
     write: bool,
 }
 
-/// Builds and compares, or renews.
+/// Builds the object and compares it, or replaces the checked-in one.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     let checked_in = metadata.workspace_root.join(FOLDER).join(OBJECT);
@@ -54,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(is_same || arguments.write)
 }
 
-/// As one of all checks.
+/// Step of `cargo xtask test`.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     for tool in [COMPILER, STRIP] {
         if Command::new(tool).arg("--version").output().is_err() {
@@ -76,7 +75,7 @@ fn differs() -> String {
     )
 }
 
-/// The object as the sources make it.
+/// Builds the object from its sources.
 fn build(metadata: &Metadata) -> Result<Vec<u8>> {
     let folder = metadata.workspace_root.join(FOLDER);
     let object = metadata.target_directory.join("classifier").join(OBJECT);
@@ -96,7 +95,7 @@ fn build(metadata: &Metadata) -> Result<Vec<u8>> {
     Ok(fs::read(&object)?)
 }
 
-/// The tag of the object that this program was built with.
+/// Tag of the object that this program was built with.
 fn tag() -> String {
     match Classifier::load(&ClassifierConfig::default()) {
         Ok(classifier) => format!(

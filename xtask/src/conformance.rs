@@ -18,7 +18,7 @@ use isolane_support::{Result, command, json, packages};
 /// Arguments of `cargo xtask conformance`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Write the results there as `isolane/conformance/1`; `-` is standard output
+    /// Write the results to this file as `isolane/conformance/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -1,10 +1,9 @@
-//! `cargo xtask coverage`: which lines of `wire` its own tests run.
+//! `cargo xtask coverage`: the lines of `wire` that its own tests run.
 //!
-//! Everything others send is read in `wire`, so a line of it that no test runs is a line that only a peer has
-//! tried. The lines are counted by `cargo-tarpaulin`, which stops the test programs at each (ptrace): that needs
-//! no LLVM tools, and a build of its own without optimisation, since lines that were merged are not stopped
-//! at. That takes minutes, and longer where the tool has to be built first, so it is no part of `cargo xtask
-//! test`.
+//! `wire` parses everything that peers send, so a line without a test runs first on a peer's input. `cargo-tarpaulin`
+//! counts the lines with breakpoints (ptrace), which needs no LLVM tools. It needs an unoptimized build, since merged
+//! lines have no breakpoint. That takes minutes, and longer where the tool must be built first, so it is no part of
+//! `cargo xtask test`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,26 +15,26 @@ use isolane_support::{Result, command, json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is measured.
+/// Measured package.
 const PACKAGE: &str = "isolane-wire";
 const SOURCES: &str = "crates/wire/src";
 
-/// Lines that must be run, of a hundred. What is missing at 100 are mostly lines the compiler leaves nothing of: a
-/// field that is moved, a constant, a branch that the types rule out.
+/// Percentage of lines that must be run. The rest are mostly lines without instructions: a moved field, a constant, a
+/// branch that the types rule out.
 const NEEDED_PERCENT: f64 = 95.0;
 
-/// What `cargo xtask coverage` takes.
+/// Arguments of `cargo xtask coverage`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Name the lines that no test runs
     #[arg(long)]
     lines: bool,
-    /// Write the results there as `isolane/coverage/1`; `-` is standard output
+    /// Write the results to this file as `isolane/coverage/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The command: runs the tests, prints a table of files, and says whether enough lines were run.
+/// Runs the tests and prints a table of files. Returns true when enough lines were run.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     install_tool()?;
@@ -52,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(table.is_enough())
 }
 
-/// Has cargo install the tool where it is not installed.
+/// Installs the tool with cargo if it is missing.
 fn install_tool() -> Result<()> {
     let mut version = cargo();
     version.args(["tarpaulin", "--version"]);
@@ -61,7 +60,7 @@ fn install_tool() -> Result<()> {
         return Ok(());
     }
     eprintln!("cargo-tarpaulin is not installed; cargo builds it now, which takes some minutes");
-    // Without what it sends to services of others, which would need OpenSSL.
+    // Without its uploads to other services, which would need OpenSSL.
     command::run(cargo().args([
         "install",
         "cargo-tarpaulin",
@@ -84,7 +83,7 @@ fn measure(folder: &Path) -> Result<()> {
     run_with_progress(&mut tarpaulin)
 }
 
-/// Its own words go to standard error, where progress belongs.
+/// Runs the tool with its output on standard error, as progress.
 fn run_with_progress(tool: &mut Command) -> Result<()> {
     let output = tool
         .stdout(Stdio::piped())
@@ -100,7 +99,7 @@ fn run_with_progress(tool: &mut Command) -> Result<()> {
     }
 }
 
-/// What the tool writes.
+/// Report of the tool.
 #[derive(Deserialize)]
 struct Report {
     files: Vec<ReportedFile>,
@@ -108,7 +107,7 @@ struct Report {
 
 #[derive(Deserialize)]
 struct ReportedFile {
-    /// Its path, part by part.
+    /// Path of the file by components.
     path: Vec<String>,
     traces: Vec<Trace>,
 }
@@ -116,11 +115,11 @@ struct ReportedFile {
 #[derive(Deserialize)]
 struct Trace {
     line: u32,
-    /// `{ "Line": how often }`.
+    /// `{ "Line": hits }`.
     stats: Value,
 }
 
-/// A file: how many of its lines were run, and which were not.
+/// A file with its number of run lines, and the lines not run.
 struct File {
     name: String,
     lines: usize,
@@ -168,7 +167,7 @@ impl Table {
         percent(run, lines)
     }
 
-    /// Nothing measured is not enough.
+    /// Returns false if no line was measured.
     fn is_enough(&self) -> bool {
         self.percent() >= NEEDED_PERCENT
     }
@@ -210,7 +209,7 @@ fn percent(run: usize, lines: usize) -> f64 {
     }
 }
 
-/// The table for people.
+/// Table as text.
 struct Shown<'a> {
     table: &'a Table,
     with_lines: bool,

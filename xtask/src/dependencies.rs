@@ -1,9 +1,8 @@
-//! No crate carries a dependency it does not use.
+//! Check for unused dependencies.
 //!
-//! A dependency counts as used when its name stands in the crate's sources as part of a path or an
-//! import. Comments do not count, except documentation, whose examples may be all that needs a
-//! development dependency. A file that a source takes from elsewhere by `#[path]` is a source too.
-//! Nothing is built; `cargo metadata` knows the names.
+//! A dependency is used when its name occurs in the crate's sources as part of a path or an import. Comments do not
+//! count, except documentation, whose examples may be the only user of a development dependency. A file that a source
+//! includes by `#[path]` is a source too. Nothing is built; `cargo metadata` has the names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +41,7 @@ struct Node {
 
 #[derive(Deserialize)]
 struct Dependency {
-    /// The name that sources use: after renaming, and of the library where it differs from the package's.
+    /// Name in the sources: after renaming, and of the library where it differs from the package's.
     name: String,
     dep_kinds: Vec<DependencyKind>,
 }
@@ -53,7 +52,7 @@ struct DependencyKind {
     kind: Option<String>,
 }
 
-/// Looks at every package of the workspace and names the dependencies nobody mentions.
+/// Checks every package of the workspace and names its unused dependencies.
 pub(crate) fn check() -> Result<Outcome> {
     let metadata: Metadata = cargo_metadata()?;
     let mut unused = Vec::new();
@@ -150,8 +149,8 @@ fn shared_files(text: &str) -> impl Iterator<Item = &str> {
     attributes.filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"))
 }
 
-/// Whether `name` stands there as an identifier that begins a path (`name::`) or is imported
-/// (`use name;`, `extern crate name`).
+/// Returns true when `name` occurs as an identifier that begins a path (`name::`) or is imported (`use name;`, `extern
+/// crate name`).
 fn mentions(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + name.len()..]);

@@ -1,27 +1,27 @@
-//! `cargo xtask`: what developers and CI run, in Rust so that it needs no other tool.
+//! `cargo xtask`: the commands of developers and CI, in Rust so that they need no other tool.
 //!
-//! - `cargo xtask test` runs the checks that need no root, `--system` those that do, `--all` every one; it ends
-//!   with a line `N passed, N failed`;
-//! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
+//! - `cargo xtask test` runs the checks that need no root, `--system` those that do, `--all` every one; its last line
+//!   is `N passed, N failed`;
+//! - `cargo xtask budgets` counts the cost of a sample and compares each number with its limit;
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
-//! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
+//! - `cargo xtask conformance` tests every datapath against the requirements;
 //! - `cargo xtask coverage` counts the lines of `wire` that its tests run;
-//! - `cargo xtask discovery` counts what it costs to find each other, as numbers grow;
+//! - `cargo xtask discovery` counts the cost of discovery as the number of endpoints and participants grows;
 //! - `cargo xtask domain-size` starts hundreds of processes of one domain;
-//! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
-//! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
-//! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
-//!   away;
+//! - `cargo xtask fuzz` fuzzes all parsers of peers' input;
+//! - `cargo xtask hostile` attacks a host with a critical topic;
+//! - `cargo xtask isolation` counts the effect of a flood on a critical topic, with and without each isolation
+//!   mechanism;
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
-//! - `cargo xtask peers` measures isolane beside other DDS implementations;
-//! - `cargo xtask seeds` runs a thousand simulated systems that suffer;
+//! - `cargo xtask peers` measures isolane and other DDS implementations;
+//! - `cargo xtask seeds` runs a thousand simulated systems with faults;
 //! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs;
 //! - `cargo xtask testbed` runs isolane in emulated machines with a real-time kernel;
 //! - `cargo xtask types` runs one type in each extensibility and representation with other implementations.
 //!
-//! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
-//! Nothing here touches the machine's own network namespace. As root, `test --system` and `test --all` install the
-//! packages that their checks need.
+//! Progress goes to standard error; standard output has the summary, or JSON on request. No command touches the
+//! machine's own network namespace. As root, `test --system` and `test --all` install the packages that their checks
+//! need.
 
 mod classifier;
 mod conformance;
@@ -42,7 +42,7 @@ use isolane_interop::{self as interop, peers, shapes, types};
 use isolane_support::CABLE_COMMAND;
 use isolane_testbed as testbed;
 
-/// The project's own commands.
+/// Development commands of isolane
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Arguments {
@@ -73,15 +73,15 @@ enum Command {
     /// Start 200 processes with 2,000 endpoints on three hosts, and many readers of one writer, in network namespaces
     /// (needs root)
     DomainSize(domain_size::Arguments),
-    /// Fuzz what reads others' bytes, with libFuzzer (needs a C++ compiler)
+    /// Fuzz all parsers of peers' input, with libFuzzer (needs a C++ compiler)
     Fuzz(fuzz::FuzzArguments),
-    /// Measure isolane beside other DDS implementations, in network namespaces (needs root)
+    /// Measure isolane and other DDS implementations, in network namespaces (needs root)
     Peers(peers::Arguments),
     /// Attack a host that receives a critical topic, in network namespaces (needs root)
     Hostile(hostile::Arguments),
-    /// Count what a flood does to a critical topic, with and without what keeps it away (needs root)
+    /// Count the effect of a flood on a critical topic, with and without each isolation mechanism (needs root)
     Isolation(isolation::Arguments),
-    /// Run a thousand simulated systems that crash, restart, are cut apart and lose what they send
+    /// Run a thousand simulated systems with crashes, restarts, partitions and losses
     Seeds(seeds::SeedsArguments),
     /// Run shapes test programs of one command-line contract, isolane's and others', in all pairs (needs root)
     Shapes(shapes::Arguments),
@@ -89,14 +89,13 @@ enum Command {
     Testbed(testbed::Arguments),
     /// Run one type in each extensibility and representation with other DDS implementations, both ways (needs root)
     Types(types::Arguments),
-    /// What the first process of a machine of `testbed` does
+    /// Run the first process of a `testbed` guest
     #[command(name = testbed::inside::COMMAND, hide = true)]
     TestbedGuest { task: Vec<String> },
-    /// Who attacks: what `hostile` starts as a process of its own
+    /// Run the attacker process of `hostile`
     #[command(name = hostile::SENDER_COMMAND, hide = true)]
     HostileSender(hostile::SenderArguments),
-    /// The emulated cable between two hosts, and whatever else `interop`, `hostile` and `isolation` start
-    /// as processes of their own
+    /// Run the emulated cable between two hosts, or another helper process of `interop`, `hostile` and `isolation`
     #[command(name = CABLE_COMMAND, hide = true)]
     Cable { role: String },
 }

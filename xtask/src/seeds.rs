@@ -1,28 +1,28 @@
-//! `cargo xtask seeds`: a thousand simulated systems that crash, come back, are cut apart and lose what they
-//! send, each of them made of one number (`lab/sim/tests/seeds`).
+//! `cargo xtask seeds`: a thousand simulated systems with crashes, restarts, partitions and losses, each generated from
+//! one number (`lab/sim/tests/seeds`).
 //!
-//! `cargo test` runs the first three hundred. What all have gone through is summed up at the end; a seed that fails
-//! prints the line that runs it again, which is also what `--seed` does.
+//! `cargo test` runs the first three hundred. The end summarizes all faults; a failing seed prints the command that
+//! runs it again, with `--seed`.
 
 use clap::Args;
 use isolane_support::workspace::cargo;
 use isolane_support::{Result, command};
 
-/// The test that takes seeds; others of its program have their own.
+/// Test that takes seeds; the others of its program have fixed ones.
 const TEST: &str = "whatever_happens";
 
-/// What `cargo xtask seeds` takes.
+/// Arguments of `cargo xtask seeds`.
 #[derive(Args)]
 pub(crate) struct SeedsArguments {
-    /// How many seeds, from 0 on
+    /// Number of seeds, from 0 on
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
-    /// Run this one alone, and tell each datagram
+    /// Run this seed alone, and print each datagram
     #[arg(long, value_name = "N", conflicts_with = "count")]
     seed: Option<u64>,
 }
 
-/// The command; an error where a seed fails.
+/// Runs the seeds; an error where one fails.
 pub(crate) fn run(arguments: &SeedsArguments) -> Result<bool> {
     let mut test = cargo();
     test.args(["test", "--package", "isolane-sim", "--test", "seeds", TEST])

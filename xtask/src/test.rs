@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the checks of the workspace in three tiers, each a list of steps.
 //!
-//! - Without an option: what needs neither root nor a package beside Rust.
-//! - `--system`: what needs root, packages and a release build: namespaces, AF_XDP, interoperability, budgets.
+//! - Without an option: steps that need neither root nor packages other than Rust.
+//! - `--system`: steps that need root, packages and a release build: namespaces, AF_XDP, interoperability, budgets.
 //! - `--all`: every step, with all seeds. CI runs this.
 //!
 //! A tier names the steps it does not run, and the command that does.
@@ -20,7 +20,7 @@ use isolane_testbed as testbed;
 
 use crate::{classifier, conformance, dependencies, fuzz, test_programs};
 
-/// What `cargo xtask test` takes.
+/// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Run what needs root and packages instead: namespaces, AF_XDP, apply and rollback, interoperability, budgets
@@ -57,10 +57,10 @@ impl Tier {
     }
 }
 
-/// What a step cannot run without.
+/// Prerequisite of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// A step before it has passed.
+    /// An earlier step has passed.
     Step(&'static str),
     /// Network namespaces.
     Root,
@@ -98,7 +98,7 @@ const NOTHING: &[Need] = &[];
 const BUILT: &[Need] = &[Need::Step(BUILD)];
 const BUILT_AND_ROOT: &[Need] = &[Need::Step(BUILD), Need::Root];
 
-/// All steps, in the order in which a developer wants to hear of trouble.
+/// All steps, in the order in which failures matter to a developer.
 const STEPS: &[Step] = &[
     step("packages", SYSTEM, NOTHING, |_| packages::install_missing()),
     step("format", DEFAULT, NOTHING, format),
@@ -112,11 +112,11 @@ const STEPS: &[Step] = &[
         test_programs::run_as_root()
     }),
     step("tests", ALL, NOTHING, |_| test_programs::run_all()),
-    // Some of these have just run, among thousands: seconds, for one table of all datapaths.
+    // Some of these have just run among the tests; another run takes seconds and gives one table of all datapaths.
     step("conformance", SYSTEM, NOTHING, conformance::step),
     step("fuzz", ALL, NOTHING, fuzz::step),
     step("documentation", DEFAULT, NOTHING, |_| documentation()),
-    // What follows runs the command itself, between hosts in namespaces.
+    // The following steps run the command itself, between hosts in namespaces.
     step(BUILD, SYSTEM, NOTHING, |_| passes(&mut build_commands())),
     step("budgets", SYSTEM, BUILT, budgets::step),
     step("testbed", ALL, BUILT, testbed::step),
@@ -131,7 +131,7 @@ const STEPS: &[Step] = &[
     step("domain size", ALL, BUILT_AND_ROOT, domain_size::step),
 ];
 
-/// Runs the tier's steps, prints the summary, and says whether nothing failed.
+/// Runs the tier's steps and prints the summary. Returns true when nothing failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let tier = Tier::of(arguments);
     let metadata = Metadata::read()?;
@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 impl Step {
-    /// Why it cannot run, given the names of the steps that passed.
+    /// Reason for which it cannot run, given the names of the steps that passed.
     fn obstacle(&self, passed: &[&str], is_root: bool) -> Option<String> {
         self.needs.iter().find_map(|need| match *need {
             Need::Step(name) => (!passed.contains(&name)).then(|| format!("no {name}")),
@@ -192,7 +192,7 @@ fn passes(command: &mut Command) -> Result<Outcome> {
 
 fn format(metadata: &Metadata) -> Result<Outcome> {
     passes(cargo().args(["fmt", "--all", "--check"]))?;
-    // A workspace of its own.
+    // lab/fuzz is a separate workspace.
     let fuzz = metadata.workspace_root.join("lab/fuzz/Cargo.toml");
     passes(
         cargo()

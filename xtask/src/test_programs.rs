@@ -135,7 +135,7 @@ const MOST_FAILURE_LINES: usize = 60;
 struct Totals {
     passed: usize,
     failed: usize,
-    /// What failed tests printed: the lines between the two headings `failures:` of each test program.
+    /// Output of failed tests: the lines between the two headings `failures:` of each test program.
     failures: Vec<String>,
     is_in_failures: bool,
 }

@@ -5,7 +5,7 @@ use std::io;
 /// The clock is not synchronised (linux/timex.h, `STA_UNSYNC`).
 const UNSYNCHRONISED: libc::c_int = 0x40;
 
-/// Whether the kernel counts its clock as synchronised. The kernel is only asked; nothing is set.
+/// Returns true when the kernel's clock is synchronised. Reads only; sets nothing.
 ///
 /// # Errors
 /// The error of adjtimex(2).

@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use self::tool::{Patience, answer};
 
-/// What could be read of packet filters.
+/// Packet filter rules that could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketFilters {
     /// The tools that printed rules: `nft`, `iptables-legacy`.
     pub read_by: Vec<&'static str>,
-    /// Why rules that there are, or may be, were not read.
+    /// Reason for which existing or possible rules were not read.
     pub unreadable: Option<String>,
     chains: Chains,
 }
@@ -29,9 +29,9 @@ pub struct PacketFilters {
 /// Direction of a datagram, as seen from this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To this host.
+    /// Received by this host.
     In,
-    /// From this host.
+    /// Sent by this host.
     Out,
 }
 
@@ -40,9 +40,9 @@ pub enum Direction {
 pub enum Verdict {
     /// No rule drops it.
     Passes,
-    /// This rule drops it.
+    /// Certain drop by this rule.
     Dropped(String),
-    /// This rule may drop it.
+    /// Possible drop by this rule.
     Perhaps(String),
 }
 
@@ -53,7 +53,7 @@ type Chains = BTreeMap<String, Chain>;
 struct Chain {
     /// `None`: packets enter it from other chains only.
     hook: Option<Direction>,
-    /// It sees only some datagrams: those of one interface or of a bridge, or the first of a connection.
+    /// The chain sees only some datagrams: those of one interface or of a bridge, or the first of a connection.
     is_partial: bool,
     /// Policy drop.
     drops_rest: bool,
@@ -64,9 +64,9 @@ struct Chain {
 struct Rule {
     /// Destination ports; `None`: all.
     ports: Option<Vec<(u16, u16)>>,
-    /// It is about something else than UDP over IPv4.
+    /// The rule is about a protocol other than UDP over IPv4.
     is_other_protocol: bool,
-    /// It has a further condition.
+    /// The rule has a further condition.
     has_more: bool,
     action: Action,
     text: String,
@@ -74,7 +74,7 @@ struct Rule {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Action {
-    /// It counts, logs or marks.
+    /// Counts, logs or marks the datagram.
     #[default]
     Nothing,
     Accept,
@@ -84,13 +84,13 @@ enum Action {
     Unknown,
 }
 
-/// What a chain does with a datagram.
+/// Effect of a chain on a datagram.
 #[derive(Default)]
 struct Effect {
     may_accept: bool,
     /// The first rule that may drop it.
     dropped_by: Option<String>,
-    /// That rule drops it in any case.
+    /// The rule drops it in any case.
     is_certain: bool,
 }
 
@@ -121,7 +121,7 @@ impl PacketFilters {
         verdict
     }
 
-    /// What a chain does, and the chains that it enters: each is looked at once, so that those that enter one another end.
+    /// Effect of a chain and of the chains that it enters. Each chain is visited once, so cycles end.
     fn effect<'a>(&'a self, name: &'a str, port: u16, seen: &mut BTreeSet<&'a str>) -> Effect {
         let unknown = |rule: String| (true, Some(rule));
         let mut effect = Effect::default();
@@ -426,7 +426,7 @@ mod tests {
         }
     }
 
-    /// What becomes of a datagram to port 7400 of this host.
+    /// Fate of a datagram to port 7400 of this host.
     fn fate(head: &[&str; 3], rules: &[Value]) -> &'static str {
         word(&of_chain(head, rules, &[]).verdict(Direction::In, 7_400))
     }

@@ -32,14 +32,14 @@ pub const IDLE_LATENCY_US: u64 = 20;
 /// Percentage of rmem_default that one level's burst may take before the buffer counts as too small.
 pub const BUFFER_PERCENT: u64 = 80;
 
-/// How long the tools that tell the rules of packet filters may take, all together. Those of a container host with
-/// tens of thousands take below a second; longer takes one that waits for a lock, and may wait for ever.
+/// Timeout of the tools that print packet filter rules, all together. On a container host with tens of thousands of
+/// rules they take below a second; a tool that waits for a lock may never end.
 pub const FILTER_TOOL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes that such a tool may say: tens of thousands of rules, of which nft's JSON has some 400 bytes each.
 pub(crate) const MAX_RULES_BYTES: u64 = 32 << 20;
 
-/// Between two looks whether such a tool has ended.
+/// Polling interval for the end of such a tool.
 pub(crate) const FILTER_TOOL_LOOK: Duration = Duration::from_millis(5);
 
 /// Maximum bytes of a sysfs or procfs attribute: the kernel shows at most one page.

@@ -1,9 +1,9 @@
-//! `cargo xtask discovery`: what it costs to find each other, as the number of endpoints and of participants grows.
+//! `cargo xtask discovery`: the cost of discovery as the number of endpoints and of participants grows.
 //!
-//! - Instructions an endpoint, of both sides, to announce, take in and match it: callgrind counts them inside of the
-//!   example `discovery_cost` of the engine. They are to stay the same, however many endpoints there are.
-//! - Datagrams that participants need until each knows all others: the example `participants` of the simulator. They
-//!   are to stay below [`DATAGRAMS_A_PAIR`] for each ordered pair.
+//! - Instructions per endpoint, of both sides, to announce, receive and match it: callgrind counts them inside the
+//!   engine's example `discovery_cost`. They must not grow with the number of endpoints.
+//! - Datagrams until each participant knows all others: the simulator's example `participants`. They must stay below
+//!   [`DATAGRAMS_A_PAIR`] for each ordered pair.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,21 +20,20 @@ const SCHEMA: &str = "isolane/discovery/1";
 
 /// Endpoints of both sides together.
 const ENDPOINTS: [u32; 3] = [100, 1_000, 10_000];
-/// So many times the instructions of the fewest endpoints may be those of the most.
+/// Upper bound of the ratio of instructions per endpoint, most endpoints to fewest.
 const MAX_GROWTH: f64 = 1.5;
 
 /// Participants of the simulated system.
 const PARTICIPANTS: u32 = 500;
-/// The stated ceiling *a* in *a·n²*: datagrams that come to one participant of another, when all start within five
-/// seconds, until five seconds after the last. Most of them are HEARTBEATs of SEDP: they go to the group of all, at
-/// most every 20 ms, as long as some newcomer has not answered. 50 participants were seen to take 79, 100 take 106,
-/// 200 take 130.
+/// Ceiling *a* in *a·n²*: datagrams that one participant receives from another, from a start of all within five seconds
+/// until five seconds after the last. Most are HEARTBEATs of SEDP, multicast at most every 20 ms while a new
+/// participant has not answered. Measured: 79 with 50 participants, 106 with 100, 130 with 200.
 const DATAGRAMS_A_PAIR: f64 = 200.0;
 
-/// What `cargo xtask discovery` takes.
+/// Arguments of `cargo xtask discovery`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Write the results there as `isolane/discovery/1`; `-` is standard output
+    /// Write the results to this file as `isolane/discovery/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -61,7 +60,7 @@ struct ParticipantsReport {
     ceiling_a_pair: f64,
 }
 
-/// The command; says whether both hold.
+/// Runs the command. Returns true when both bounds hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     for (package, example) in [
@@ -113,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.holds())
 }
 
-/// A line `NAME NUMBER`.
+/// Value of a line `NAME NUMBER`.
 fn number(printed: &str, name: &str) -> Result<u64> {
     let mut lines = printed.lines().filter_map(|line| line.split_once(' '));
     let value = lines.find(|(of, _)| *of == name).map(|(_, value)| value);
@@ -122,7 +121,7 @@ fn number(printed: &str, name: &str) -> Result<u64> {
 }
 
 impl Report {
-    /// Of the most endpoints, by those of the fewest.
+    /// Ratio of instructions per endpoint, most endpoints to fewest.
     fn growth(&self) -> f64 {
         match (self.endpoints.first(), self.endpoints.last()) {
             (Some(fewest), Some(most)) => {

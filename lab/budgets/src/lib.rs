@@ -1,12 +1,11 @@
-//! `cargo xtask budgets`: what a sample costs, counted and held against a limit each.
+//! `cargo xtask budgets`: the cost of a sample, counted and compared with limits.
 //!
-//! The programs are examples of the package `isolane`: `budget` walks one way of a sample in two
-//! halves, writing and receiving (`ways.rs`); `ten_topics` is there to be weighed, like the command
-//! itself. Lanes are compared with the example `bare_ping_pong` of the package
-//! `isolane-datapath-xdp`, which has nothing between AF_XDP and itself; they take root. Tools count:
-//! callgrind instructions, dhat copies, strace system calls and futexes, the example its own
-//! allocator (`tools.rs`). None of them measures time, so a loaded machine counts the same. What each
-//! number may be stands in one table (`report.rs`).
+//! The counted programs are examples of the package `isolane`. `budget` runs one path of a sample in two halves,
+//! writing and receiving (`ways.rs`); the sizes of `ten_topics` and of the command itself are measured. Lanes are
+//! compared with the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which uses AF_XDP directly; lanes
+//! need root. callgrind counts instructions, dhat copies, strace system calls and futexes, the example its allocations
+//! (`tools.rs`). None of them measures time, so load does not change the counts. One table has all limits
+//! (`report.rs`).
 
 pub mod discovery;
 mod report;
@@ -25,15 +24,15 @@ use report::{Kept, PathReport, Report, limits_of};
 use tools::Walk;
 use ways::{HALVES, Half};
 
-/// What `cargo xtask budgets` takes.
+/// Arguments of `cargo xtask budgets`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the results there as `isolane/budgets/1`; `-` is standard output
+    /// Write the results to this file as `isolane/budgets/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The command: builds what is counted, counts, writes the results, says whether all gates hold.
+/// Builds and counts the programs, and writes the results. Returns true when all gates hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     command::run(&mut build_commands())?;
@@ -41,7 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test --system`, which has built the command; each gate counts.
+/// Step of `cargo xtask test --system`, which has built the command; each gate counts.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("budgets/budgets.json");
     let (passed, failed) = count(metadata, Some(&file))?;
@@ -127,7 +126,7 @@ fn report_of(half: &'static Half, walk: &Walk) -> PathReport {
     }
 }
 
-/// What is run, and where files go.
+/// Counted programs, and the folder of their output.
 pub(crate) struct Programs {
     budget: PathBuf,
     ten_topics: PathBuf,

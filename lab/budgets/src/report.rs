@@ -1,5 +1,5 @@
-//! The results as `isolane/budgets/1` and as a table for people; and what each number may be: gates, which fail the
-//! command, and aims, which are printed.
+//! Results as `isolane/budgets/1` and as a table, and the limits: gates, which fail the command, and aims, which are
+//! printed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::ways::{HALVES, Half, ROUND_TRIP};
 /// The name of the schema and its version.
 const SCHEMA: &str = "isolane/budgets/1";
 
-/// One path, all numbers a sample, futex calls apart.
+/// One path; all numbers are per sample, except futex calls.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PathReport {
     pub(super) name: &'static str,
@@ -22,10 +22,10 @@ pub(super) struct PathReport {
     pub(super) allocations: f64,
     /// Futex calls in a hundred thousand samples.
     pub(super) locks: u64,
-    /// Of samples large enough to tell.
+    /// Payload copies, for samples large enough to distinguish them.
     pub(super) payload_copies: Option<f64>,
     pub(super) system_calls: f64,
-    /// The same by name.
+    /// System calls by name.
     pub(super) by_call: BTreeMap<String, f64>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct PathReport {
 pub(super) struct Report {
     schema: &'static str,
     pub(super) paths: Vec<PathReport>,
-    /// Instructions of a round trip over bare AF_XDP, both ends: what a round trip by lane is
-    /// compared with. None where lanes were not counted.
+    /// Instructions of a round trip over bare AF_XDP, both ends, to compare with one by lane. `None` where lanes were
+    /// not counted.
     pub(super) bare_round_trip_instructions: Option<f64>,
-    /// Of a process with ten topics, its pool of frames included.
+    /// Resident memory of a process with ten topics, frame pool included.
     pub(super) resident_bytes: u64,
-    /// Of the command, stripped.
+    /// Size of the stripped command.
     pub(super) binary_bytes: u64,
 }
 
@@ -58,18 +58,17 @@ impl Report {
         }
     }
 
-    /// Writes the JSON to a file, or to standard output if that is `-`.
+    /// Writes the JSON to `file`; `-` is standard output.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         json::write(self, file)
     }
 
-    /// One line a path.
+    /// Table, one line a path.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
             "\n{:37} {:>12} {:>11} {:>6} {:>7} {:>7}\n",
             "a sample", "instructions", "allocations", "locks", "copies", "calls"
         );
-        // Writing to a string cannot fail.
         for path in &self.paths {
             let copies = path.payload_copies.map(|copies| format!("{copies:.2}"));
             let _ = writeln!(
@@ -100,33 +99,32 @@ impl Report {
 
 /// No path allocates after start: the allocator's time has no bound.
 const ALLOCATIONS: f64 = 0.0;
-/// No path calls a futex: whoever waits for a lock waits for another thread's worst case.
+/// No path calls a futex: a thread that waits for a lock inherits another thread's worst case.
 const LOCKS: f64 = 0.0;
-/// Beyond what a path allows: rare events (housekeeping, announcements, the heartbeat of the timer,
-/// which strace's slowness brings forward) are spread over few samples.
+/// Tolerance beyond a path's limit: rare events (housekeeping, announcements, the timed heartbeat, which strace's
+/// slowness brings forward) are spread over few samples.
 const SYSTEM_CALLS_TOLERANCE: f64 = 0.1;
-/// The aim for each path: less than half of what Cyclone DDS takes (4,700 to publish, 6,200 to
-/// receive).
+/// Aim for each path: less than half of Cyclone DDS's instructions (4,700 to publish, 6,200 to receive).
 const INSTRUCTIONS: f64 = 2_000.0;
-/// What DDS may add to a round trip over bare AF_XDP, both ends together.
+/// Instructions that DDS may add to a round trip over bare AF_XDP, both ends together.
 const INSTRUCTIONS_OVER_BARE: f64 = 6_000.0;
-/// What a process with ten bounded topics of 1 KiB, not locked, has resident at most over sockets: pool of frames and
-/// program included.
+/// Upper bound of the resident memory of a process over sockets with ten bounded topics of 1 KiB, not locked, frame
+/// pool and program included.
 const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
 /// The aim for the command, without symbols.
 const BINARY_BYTES: f64 = 8.0 * 1_024.0 * 1_024.0;
 
-/// Whether a number that is not within its limit fails the command, and whether it is.
+/// Kind of a limit, and whether it holds. A gate that does not hold fails the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     Gate(bool),
     Aim(bool),
 }
 
-/// One number and what it may be.
+/// A number and its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limit {
-    /// What was counted of what.
+    /// Counted quantity and its subject.
     what: String,
     is_gate: bool,
     value: f64,
@@ -145,7 +143,7 @@ impl Limit {
         }
     }
 
-    /// For people.
+    /// One line about the limit.
     pub(super) fn sentence(&self) -> String {
         let word = match self.kept() {
             Kept::Gate(true) => "holds",
@@ -163,7 +161,7 @@ impl Limit {
     }
 }
 
-/// Every number of a report beside its limit.
+/// All numbers of a report with their limits.
 pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
     let mut limits = Vec::new();
     let mut add = |what: String, is_gate, value, at_most| {

@@ -1,10 +1,9 @@
-//! The tools that count, and how what they print is read.
+//! Counting tools, and the parsers of their output.
 //!
-//! Instructions: callgrind emulates the program and counts those inside of one function.
+//! Instructions: callgrind emulates the program and counts the instructions inside one function.
 //!
-//! Copies: dhat in its copy mode sees every `memcpy`, `memmove` and the like, with how much they
-//! moved and who called them. What the compiler makes of small copies of a known size it does not
-//! see: a payload of 1 KiB is neither.
+//! Copies: dhat in its copy mode sees every `memcpy`, `memmove` and the like, with size and callers. It does not see
+//! inlined small copies of a constant size; a payload of 1 KiB is neither small nor constant.
 //!
 //! System calls: strace writes a line for each.
 
@@ -20,33 +19,32 @@ use serde::Deserialize;
 use super::Programs;
 use super::ways::{FUNCTIONS, HALVES, Half, Side};
 
-/// Rounds under a tool that emulates or stops the program: the counts of a round are nearly all
-/// the same, so a few tell.
+/// Rounds under a tool that emulates or stops the program: the counts of a round hardly vary, so a few suffice.
 const ROUNDS: u32 = 1_000;
 /// Rounds in which no futex may be called.
 const ROUNDS_WITHOUT_FUTEX: u32 = 100_000;
 
-/// What was counted of one way.
+/// Counts of one path.
 pub(super) struct Walk {
-    /// By [`FUNCTIONS`].
+    /// Counts of each of [`FUNCTIONS`].
     halves: [Counts; 2],
     /// Futex calls in [`ROUNDS_WITHOUT_FUTEX`].
     pub(super) locks: u64,
 }
 
-/// What one half of a round costs.
+/// Costs of one half of a round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) instructions: f64,
     pub(super) allocations: f64,
     pub(super) payload_copies: Option<f64>,
     pub(super) system_calls: f64,
-    /// The same by the name of the call.
+    /// System calls by name.
     pub(super) by_call: BTreeMap<String, f64>,
 }
 
 impl Walk {
-    /// Counts all of it.
+    /// Counts everything on one path.
     pub(super) fn of(programs: &Programs, way: &str) -> Result<Self> {
         eprintln!("{way} ...");
         let (program, folder) = (&programs.budget, &programs.folder);
@@ -58,7 +56,7 @@ impl Walk {
         };
         let mut halves = [Counts::default(), Counts::default()];
         for (side, counts) in halves.iter_mut().enumerate() {
-            // What nobody reports is not counted.
+            // Skip a half that no report uses.
             let is_reported = |half: &&Half| half.way == way && half.side.has(side);
             if !HALVES.iter().any(|half| is_reported(&half)) {
                 continue;
@@ -73,14 +71,14 @@ impl Walk {
             };
         }
         let locks = match way.starts_with("remote") {
-            // With a thread of its own, as `RemoteWriter` is meant.
+            // In a separate thread, as `RemoteWriter` is intended.
             true => futexes_between_marks(&programs.hundred_thousand, folder)?,
             false => futexes(program, way, ROUNDS_WITHOUT_FUTEX, folder)?,
         };
         Ok(Self { halves, locks })
     }
 
-    /// What a side costs.
+    /// Costs of a side.
     pub(super) fn counts(&self, side: Side) -> Counts {
         let sides = self.halves.iter().enumerate();
         let mut sum = Counts::default();
@@ -108,12 +106,11 @@ pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
     valgrind.arg("--toggle-collect=*in_turn*").arg(program);
     valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
     let collected = collected_instructions(&mut valgrind)?;
-    // A tenth of the rounds goes before those that count, and is collected too.
+    // A tenth of the rounds is a warm-up, which is counted too.
     Ok(collected as f64 / (1.1 * f64::from(ROUNDS)))
 }
 
-/// A counter that finds no copy proves nothing until it has found one: the same way with a copy on
-/// purpose must have one more.
+/// Checks the copy counter: the same path with an intentional copy must count one more.
 pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()> {
     let count = |way| copies_by_side(program, way, ROUNDS, folder);
     let (plain, copied) = (count("best-effort-1024")?, count("copied-1024")?);
@@ -128,7 +125,7 @@ pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()
     .into())
 }
 
-/// What the example's own allocator counted, a round, by side.
+/// Allocations per round in the example's counting allocator, by side.
 fn allocations(program: &Path, way: &str) -> Result<[f64; 2]> {
     let rounds = 10 * ROUNDS;
     let mut example = example(program, way, rounds);
@@ -144,15 +141,15 @@ pub(super) fn resident_bytes(program: &Path) -> Result<u64> {
     Ok(number(&printed, "resident_bytes")? as u64)
 }
 
-/// The size of the command without what only debuggers and profilers read.
+/// Size of the command without symbols.
 pub(super) fn stripped_bytes(binary: &Path, folder: &Path) -> Result<u64> {
     let stripped = folder.join("isolane.stripped");
     command::run(Command::new("strip").arg("-o").arg(&stripped).arg(binary))?;
     Ok(fs::metadata(stripped)?.len())
 }
 
-/// Runs it and returns its standard output. What it says beside that is shown only if it fails:
-/// valgrind warns of system calls that it does not know, and the example does without.
+/// Runs it and returns its standard output. Standard error is shown only on failure: valgrind warns of unknown system
+/// calls, which the example can do without.
 fn quietly(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -175,14 +172,14 @@ fn number(printed: &str, name: &str) -> Result<f64> {
     Ok(value.parse()?)
 }
 
-/// The example on a way.
+/// Command of the example on one path.
 fn example(program: &Path, way: &str, rounds: u32) -> Command {
     let mut example = Command::new(program);
     example.args([way, &rounds.to_string()]);
     example
 }
 
-/// A tool that runs the example on a way.
+/// Command of a tool that runs the example on one path.
 fn tool(name: &str, arguments: &[&str], program: &Path, way: &str, rounds: u32) -> Command {
     let mut tool = Command::new(name);
     tool.args(arguments).arg(program);
@@ -190,7 +187,7 @@ fn tool(name: &str, arguments: &[&str], program: &Path, way: &str, rounds: u32) 
     tool
 }
 
-/// Instructions of a round inside of a function, the kernel's not among them.
+/// Instructions per round inside a function, without the kernel's.
 pub(super) fn instructions(
     program: &Path,
     way: &str,
@@ -227,10 +224,10 @@ fn collected(said: &str) -> Option<u64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// A copy of at least so many bytes is one of the payload (definitions of the project: 1 KiB).
+/// Smallest copy that counts as one of the payload (definitions of the project: 1 KiB).
 const PAYLOAD_BYTES: f64 = 1_024.0;
 
-/// What takes in announcements.
+/// Function that receives announcements.
 const DISCOVERY: &str = "take_in_announcement";
 
 /// The parts of dhat's file (version 2) that are used.
@@ -278,8 +275,8 @@ pub(super) fn copies_by_side(
 }
 
 impl Profile {
-    /// Payload copies inside of a function. What discovery copies while it takes in an announcement, which
-    /// falls into some rounds and not into others, is as large and no payload.
+    /// Payload copies inside a function. Discovery's copies while it receives an announcement are excluded: they fall
+    /// into random rounds, and are as large as a payload.
     fn payload_copies(&self, function: &str) -> u64 {
         let is_inside = |point: &&Point| {
             let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
@@ -292,9 +289,9 @@ impl Profile {
     }
 }
 
-/// What the example `budget` calls before each half of a round and behind the second.
+/// System call of the example `budget` before each half of a round and after the second.
 const MARK: &str = "getppid";
-/// What the examples write.
+/// Marker line of the examples.
 const BEGIN: &str = "the samples begin";
 const END: &str = "the samples end";
 
@@ -322,8 +319,8 @@ pub(super) fn calls_by_side(
     }))
 }
 
-/// Counts what lies between the first and the second, and the second and the third of each three
-/// marks; returns how many marks there were.
+/// Counts the calls between the first and second, and the second and third of each three marks; returns the number of
+/// marks.
 fn count_between_marks(
     lines: impl Iterator<Item = String>,
     counts: &mut [BTreeMap<String, u64>; 2],
@@ -339,14 +336,14 @@ fn count_between_marks(
     marks
 }
 
-/// The name of the call that a line begins; `None` where it tells of a signal or an exit.
+/// Name of the call at the beginning of a line; `None` for a signal or an exit.
 fn call(line: &str) -> Option<&str> {
     let (name, _) = line.split_once('(')?;
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.bytes().all(is_name).then_some(name)
 }
 
-/// Futex calls of all rounds together. Only futexes stop the program, so many rounds take no time.
+/// Futex calls of all rounds together. strace stops the program at futexes only, so many rounds take no time.
 pub(super) fn futexes(program: &Path, way: &str, rounds: u32, folder: &Path) -> Result<u64> {
     let mut example = example(program, way, rounds);
     let trace = folder.join(format!("futexes.{way}"));
@@ -359,8 +356,7 @@ pub(super) fn futexes_between_marks(program: &Path, folder: &Path) -> Result<u64
     between_marks(&mut Command::new(program), &trace)
 }
 
-/// Futex calls of a program between its marks: starting and ending may take some, and not always as
-/// many.
+/// Futex calls of a program between its marks: start and exit make a varying number.
 fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
     let mut strace = Command::new("strace");
     strace.args(watching("trace=futex,write", trace));
@@ -373,7 +369,7 @@ fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
     Ok(lines[begin..end].matches("futex(").count() as u64)
 }
 
-/// Arguments by which all threads are stopped at these calls only.
+/// Arguments with which strace stops all threads at these calls only.
 fn watching(calls: &str, trace: &Path) -> [String; 7] {
     [
         "-f",

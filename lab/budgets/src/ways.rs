@@ -1,6 +1,6 @@
-//! What is counted: the halves of the ways of a sample.
+//! Counted halves of a sample's paths.
 
-/// Which half of a round of `crates/dds/examples/budget`.
+/// Half of a round of `crates/dds/examples/budget`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Writing.
@@ -12,7 +12,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Whether it is, or has, this one of [`FUNCTIONS`].
+    /// Returns true when it is, or includes, this one of [`FUNCTIONS`].
     pub(super) const fn has(self, function: usize) -> bool {
         self as usize == function || matches!(self, Side::Both)
     }
@@ -24,16 +24,15 @@ pub(super) const FUNCTIONS: [&str; 2] = ["measured_give", "measured_get"];
 /// One path of the report.
 #[derive(Debug)]
 pub(super) struct Half {
-    /// What carries the sample.
+    /// Datapath of the sample.
     pub(super) datapath: &'static str,
-    /// Its name there.
+    /// Name in the report.
     pub(super) name: &'static str,
     /// The argument of the example.
     pub(super) way: &'static str,
-    /// Which half of that.
+    /// Half of the round.
     pub(super) side: Side,
-    /// Payload copies that are allowed; `None` where the sample is too small for copies to be told
-    /// from other bytes.
+    /// Upper bound of payload copies; `None` where the sample is too small to distinguish them from other copies.
     pub(super) copies: Option<f64>,
     /// System calls a sample that are allowed.
     pub(super) system_calls: f64,
@@ -66,17 +65,16 @@ const fn by_lane(half: Half) -> Half {
 /// The way whose both halves are compared with a round trip over bare AF_XDP.
 pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 
-/// All of them, with what ARCHITECTURE.md says of their copies and system calls, for a sample that comes
-/// alone; several that come together share the receiving calls.
+/// All halves. The comments state copies and system calls of ARCHITECTURE.md for a single sample; several that arrive
+/// together share the receiving calls.
 ///
 /// - Best effort: `sendmmsg`; `epoll_pwait2` and `recvmmsg`.
-/// - Into a cache: one look more, before the callback's job.
-/// - Reliable: the loop looks, sends, and looks again before it would sleep. An acknowledgement takes
-///   about four calls at each end and comes with every 16th to 64th sample, heartbeats of
-///   the timer beside it.
-/// - `RemoteWriter`: the publisher writes the eventfd, the loop looks, reads it, sends, and looks again.
-/// - By lane, spinning: `sendto` has the kernel take what is in the transmit ring. Receiving takes none
-///   but the look at everything else, which is every 64th.
+/// - Into a cache: one more poll before the callback's job.
+/// - Reliable: the loop polls, sends, and polls again before it would sleep. An acknowledgment takes about four calls
+///   at each end, with every 16th to 64th sample; timed heartbeats come on top.
+/// - `RemoteWriter`: the publisher writes the eventfd; the loop polls, reads it, sends, and polls again.
+/// - By lane, spinning: `sendto` makes the kernel process the transmit ring. Receiving takes no call except the poll of
+///   all other sources, at every 64th round.
 pub(super) const HALVES: &[Half] = &[
     half(
         "write best-effort 64 B",

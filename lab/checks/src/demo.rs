@@ -1,4 +1,4 @@
-//! The demo from end to end: a short run of `isolane demo`, whose JSON must be complete and sound.
+//! End-to-end check of `isolane demo`: a short run, whose JSON must be complete and valid.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
 use serde_json::Value;
 
-/// The keys of a run that every reader of `isolane/rtt/1` relies on, and the ledgers.
+/// Keys of a run that readers of `isolane/rtt/1` rely on, with the sample counts.
 const RUN_KEYS: &[&str] = &[
     "/datapath",
     "/stages",
@@ -55,20 +55,18 @@ const RUN_KEYS: &[&str] = &[
     "/invalid",
 ];
 
-/// What disturbs from inside the participants, each in both orders of jobs.
+/// Disturbances from inside the participants, each in both job orders.
 const INSIDE: [&str; 3] = ["joining", "bulk", "repair"];
-/// The orders of jobs.
+/// Job orders.
 const ORDERS: [&str; 2] = ["fifo", "priority"];
-/// Three payloads, from a thread and from a job, undisturbed and with the flood; the flood by a thread
-/// once more through the other arbiter; receive work, one remedy at a time; undisturbed and disturbed
-/// from inside, in both orders.
+/// Three payloads, from a thread and from a job, undisturbed and with the flood; the flood by a thread with the other
+/// arbiter; receive work, one remedy at a time; undisturbed and disturbed from inside, in both orders.
 const RUNS: usize = 12 + 3 + 11 + 2 + INSIDE.len() * ORDERS.len();
-/// Of these, runs that are left out where AF_XDP is not possible.
+/// Runs among these that are skipped without AF_XDP.
 const LANE_RUNS: usize = 7;
 
-/// How often the demo is run. A run in which the machine stood still long enough for the kernel to
-/// drop frames before the cable is invalid, and says so: that is no fault of the code, unless it
-/// happens every time.
+/// Number of attempts. A run is invalid if the machine stalled until the kernel dropped frames before the cable. That
+/// is no fault of the code, unless every attempt is invalid.
 const TRIES: u32 = 3;
 
 /// Runs one second of every part of the demo and checks what it wrote.
@@ -76,7 +74,7 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("demo.json");
     let page = metadata.target_directory.join("demo.html");
     for attempt in 1.. {
-        // A file left by an earlier run must not stand in for this one's.
+        // Remove a file of an earlier run, which must not pass for this one's.
         if file.exists() {
             fs::remove_file(&file)?;
         }
@@ -105,16 +103,16 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
     unreachable!("the last attempt returns")
 }
 
-/// Why a report does not do.
+/// Fault of a report.
 #[derive(Debug, PartialEq)]
 enum Fault {
-    /// The machine was too slow for a moment.
+    /// The machine stalled.
     Stalled(String),
-    /// What was written is not what it should be.
+    /// The report is wrong.
     Wrong(String),
 }
 
-/// What is wrong with a report, if anything.
+/// Returns the fault of a report, if any.
 fn fault(report: &Value) -> Option<Fault> {
     if report["schema"] != "isolane/rtt/1" {
         return Some(Fault::Wrong(format!("schema is {}", report["schema"])));
@@ -144,12 +142,12 @@ fn fault(report: &Value) -> Option<Fault> {
     if let Some(wrong) = comparison_fault(runs) {
         return Some(Fault::Wrong(wrong));
     }
-    // On a machine that stood still, a disturbance may have done too little to be one.
+    // On a stalled machine, a disturbance may have been too small.
     let weak = runs.iter().find(|run| run["disturbed"]["enough"] == false);
     if let Some(weak) = weak {
         return Some(Fault::Stalled(format!("a run says {}", weak["invalid"])));
     }
-    // The cable treats all frames alike only while it keeps up with what arrives.
+    // The cable treats all frames alike only while it keeps up.
     let drops = &report["cable"]["ingress_drops"];
     if *drops != 0 {
         return Some(Fault::Stalled(format!("cable.ingress_drops is {drops}")));
@@ -158,8 +156,7 @@ fn fault(report: &Value) -> Option<Fault> {
     invalid.map(|run| Fault::Wrong(format!("a run is invalid: {}", run["invalid"])))
 }
 
-/// What the rows are there to show: without priorities less urgent work comes before the critical
-/// sample, with them it never does.
+/// Checks the comparison: without priorities less urgent work precedes the critical sample, with priorities never.
 fn comparison_fault(runs: &[Value]) -> Option<String> {
     let count = |run: &Value, name: &str| run["inversions"][name].as_u64();
     for disturbance in INSIDE {
@@ -168,7 +165,7 @@ fn comparison_fault(runs: &[Value]) -> Option<String> {
             let Some(run) = runs.iter().find(is_row) else {
                 return Some(format!("no run with {disturbance} in {order} order"));
             };
-            // One that hardly disturbed cannot be expected to: it is no result.
+            // Too small a disturbance gives no result.
             let disturbed = run["disturbed"]["enough"] != false;
             let suffered = count(run, "total").is_some_and(|count| count > 0);
             if order == "fifo" && disturbed && !suffered {
@@ -192,7 +189,7 @@ fn comparison_fault(runs: &[Value]) -> Option<String> {
     })
 }
 
-/// Every bulk sample that was written reliably was delivered and acknowledged, where there is to be bulk.
+/// Checks that every reliable bulk sample was delivered and acknowledged, where bulk is expected.
 fn bulk_fault(run: &Value) -> Option<String> {
     if run["disturbance"] != "bulk" && run["disturbance"] != "repair" {
         return None;
@@ -205,15 +202,15 @@ fn bulk_fault(run: &Value) -> Option<String> {
     (!is_whole).then(|| format!("bulk samples are missing: {disturbed}"))
 }
 
-/// Both topics have a ledger: what is not there balances always.
+/// Checks that both topics have counts: missing ones would always balance.
 fn topics_fault(flows: &[Value]) -> Option<String> {
     let topics = flows.iter().map(|flow| &flow["topic"]);
     let is_complete = topics.eq(["RTTPing", "RTTPong"]);
     (!is_complete).then(|| format!("the flows are not those of RTTPing and RTTPong: {flows:?}"))
 }
 
-/// Each topic's samples, hop by hop, from the report alone: what a hop took over is what it handed
-/// on and what it dropped by name.
+/// Checks each topic's samples hop by hop, from the report alone: what a hop took equals what it passed on plus its
+/// named drops.
 fn flow_fault(flow: &Value) -> Option<String> {
     let count = |name: &str| flow.pointer(name).and_then(Value::as_u64);
     let hops = [
@@ -273,7 +270,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A sound report: the rows inside the participants in their places, all others alike.
+    /// A valid report: the rows inside the participants in their places, all others alike.
     fn report() -> Value {
         let times = json!({
             "min": 40.0, "median": 80.5, "p99": 100.0, "p99_9": null, "max": 120.0, "mean": 81.0,
@@ -320,7 +317,7 @@ mod tests {
         })
     }
 
-    /// The place of a run that nothing disturbs.
+    /// Index of an undisturbed run.
     const QUIET: usize = RUNS - 1;
 
     fn of<'a>(report: &'a mut Value, disturbance: &str, order: &str) -> &'a mut Value {

@@ -1,11 +1,10 @@
-//! `cargo xtask isolation`: what a flood does to a critical topic, by counters, and what it does
-//! without each mechanism that keeps it away.
+//! `cargo xtask isolation`: the effect of a flood on a critical topic, by counters, with all isolation mechanisms and
+//! without each of them.
 //!
-//! The trials are those of [`isolane_bench::scenario::isolation`], made one after the other between two
-//! hosts in namespaces. A run is made again a few times if the machine stood still for so long that the kernel
-//! dropped frames before the cable, whatever was counted in it, that hardly anything disturbed it, or that it
-//! could not be made at all: that is no fault of the code, unless it happens every time. What was counted in
-//! it is printed. In any other run a counter that is not what it should be is a failure at once.
+//! The trials of [`isolane_bench::scenario::isolation`] run one after the other between two hosts in namespaces. A run
+//! is repeated a few times, and its counts are printed, if the machine stalled until the kernel dropped frames before
+//! the cable, if the disturbance was too small, or if it could not run. That is no fault of the code, unless every
+//! attempt is invalid. In a valid run, a wrong counter is a failure at once.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,18 +23,18 @@ use serde::Serialize;
 /// Seconds of a run that is a step of `cargo xtask test --all`.
 const STEP_SECONDS: u32 = 1;
 
-/// What `cargo xtask isolation` takes.
+/// Arguments of `cargo xtask isolation`.
 #[derive(Args)]
 pub struct Arguments {
-    /// How long each run lasts
+    /// Duration of each run, in seconds
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// Write the results there as `isolane/isolation/1`; `-` is standard output
+    /// Write the results to this file as `isolane/isolation/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The command: runs, prints the table.
+/// Runs the trials and prints the table.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     if !packages::is_root() {
         return Err("isolation needs root: it makes network namespaces".into());
@@ -48,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.failed() == 0)
 }
 
-/// A short version, as a step of `cargo xtask test --all`.
+/// Short version as a step of `cargo xtask test --all`.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = measure(STEP_SECONDS)?;
     eprint!("{report}");
@@ -60,16 +59,16 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// A result, as it is written: `isolane/isolation/1`.
+/// JSON of the result: `isolane/isolation/1`.
 #[derive(Serialize)]
 struct Report {
     /// [`SCHEMA`].
     schema: &'static str,
     /// The machine and the command, as in `isolane/rtt/1`.
     environment: Environment,
-    /// How long each run lasted.
+    /// Duration of each run.
     seconds: u32,
-    /// In the order they were made; of each, what [`Verdict`] says.
+    /// Verdicts in the order of the runs.
     trials: Vec<Verdict>,
 }
 
@@ -94,7 +93,7 @@ fn measure(seconds: u32) -> Result<Report> {
     Ok(report)
 }
 
-/// Says why an attempt does not count, and what was counted in it.
+/// Prints why an attempt does not count, with its counts.
 fn told(attempt: u32, verdict: &Verdict) {
     let why = verdict
         .fault

@@ -1,5 +1,5 @@
-//! `cargo xtask hostile`: a critical topic between two hosts, and somebody who throws everything
-//! there is at the receiving one, as fast as a core can send.
+//! `cargo xtask hostile`: a critical topic between two hosts, while a hostile sender attacks the receiver as fast as
+//! one core can send.
 //!
 //! ```text
 //!   host A                   cable                   host B
@@ -8,14 +8,13 @@
 //!                                              sender.rs, lies.rs
 //! ```
 //!
-//! The sender is on the victim's own host: no link holds it back. What it sends is garbage, captures
-//! of other implementations with bytes changed, endless new participants and endpoints, absurd
-//! sequence numbers, heartbeats, ACKNACKs and fragments of samples that never were. It does not
-//! speak in the name of the other host: whoever can do that can say anything, until there is
-//! authentication.
+//! The sender runs on the victim's own host, so no link limits it. It sends garbage, mutated captures of other
+//! implementations, endless new participants and endpoints, extreme sequence numbers, and HEARTBEATs, ACKNACKs and
+//! fragments of samples that never existed. It does not spoof the other host: without authentication, a spoofer can say
+//! anything.
 //!
-//! The victim is watched from outside (`watch.rs`): its memory, its log, what it receives and when;
-//! and at its end what it counted (`verdict.rs`).
+//! `watch.rs` observes the victim's memory, log and samples from outside; `verdict.rs` judges them and its final
+//! counters.
 
 #[path = "../../../tests/support/captures.rs"]
 mod captures;
@@ -43,31 +42,31 @@ use watch::Watch;
 
 /// The critical topic.
 const TOPIC: &str = "Critical";
-/// Its level: the most critical there is.
+/// Level of the critical topic: the most critical one.
 const LEVEL: &str = "7";
 /// Time between two critical samples.
 const PERIOD: Duration = Duration::from_millis(5);
-/// How long the two may take to find each other, before anybody disturbs.
+/// Timeout of discovery before the attack.
 const LONGEST_START: Duration = Duration::from_secs(10);
-/// Critical samples before anybody disturbs: the flow is known to work.
+/// Critical samples before the attack, which show that the flow works.
 const SAMPLES_BEFORE: usize = 50;
-/// How long a program may take to end after it was told to.
+/// Timeout of a program's exit after its interrupt.
 const LONGEST_END: Duration = Duration::from_secs(10);
-/// Seconds of the version that is a step of `cargo xtask test --all`: longer than a lease of 10 s.
+/// Duration in `cargo xtask test --all`, in seconds: longer than a lease of 10 s.
 const STEP_SECONDS: u64 = 15;
 
-/// What `cargo xtask hostile` takes.
+/// Arguments of `cargo xtask hostile`.
 #[derive(Args)]
 pub struct Arguments {
-    /// How long the hostile sender sends
+    /// Duration of the attack, in seconds
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(4..=3600))]
     seconds: u64,
-    /// Write the results there; `-` is standard output
+    /// Write the results to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The command: builds isolane, runs, prints the verdict.
+/// Builds isolane, runs the attack, and prints the verdict.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     if !packages::is_root() {
         return Err("hostile needs root: it makes network namespaces".into());
@@ -82,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.passed())
 }
 
-/// A few seconds of it, as a step of `cargo xtask test --all`, which has built isolane.
+/// Short attack as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let report = attack(metadata, STEP_SECONDS)?;
     eprint!("{report}");
@@ -98,7 +97,7 @@ fn folder(metadata: &Metadata) -> PathBuf {
     metadata.target_directory.join("hostile")
 }
 
-/// Starts everything, lets the sender send for so long, and judges.
+/// Starts everything, attacks for this time, and judges.
 fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     let folder = folder(metadata);
     fs::create_dir_all(&folder)?;
@@ -133,12 +132,12 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
         thread::sleep(Duration::from_millis(20));
     }
 
-    // What came before anybody disturbed is no part of the verdict.
+    // Events before the attack are not judged.
     let drops_before = backlog_drops()?;
     let begin = Instant::now();
     let sent = send(&testbed, metadata, &folder, seconds, &watch)?;
     let end = Instant::now();
-    // What is still on its way, and what was lost, has time to arrive.
+    // Time for samples in flight and for repairs.
     thread::sleep(Duration::from_secs(1));
     publisher.interrupt()?;
     victim.interrupt()?;
@@ -149,7 +148,7 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     Ok(verdict::judge(&seen, &sent, begin, end))
 }
 
-/// Datagrams that the kernel has dropped at the backlogs of all processors: the second column of softnet_stat.
+/// Datagrams that the kernel dropped at all processors' backlogs: the second column of softnet_stat.
 fn backlog_drops() -> Result<u64> {
     let statistics = fs::read_to_string("/proc/net/softnet_stat")?;
     let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
@@ -160,7 +159,7 @@ fn backlog_drops() -> Result<u64> {
     Ok(drops)
 }
 
-/// Lets the hostile sender send, and looks at the victim's memory meanwhile.
+/// Runs the hostile sender, and samples the victim's memory meanwhile.
 fn send(
     testbed: &Testbed,
     metadata: &Metadata,
@@ -189,7 +188,7 @@ fn send(
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// `isolane` on one of the hosts, on its interface there.
+/// Command `isolane` on a host and its interface.
 fn isolane_on(testbed: &Testbed, host: Host, isolane: &Path) -> Command {
     let mut command = testbed.command(host, Command::new(isolane));
     command
@@ -203,11 +202,11 @@ fn start(mut program: Command) -> Result<Child> {
     started.map_err(|error| command::cannot_start(&program, &error).into())
 }
 
-/// A program that does not outlive this.
+/// A child process, killed when dropped.
 struct Ended(Child);
 
 impl Ended {
-    /// Tells it to stop, and waits.
+    /// Interrupts it, and waits for its end.
     fn interrupt(&mut self) -> Result<()> {
         let process = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(process, rustix::process::Signal::INT)?;
@@ -224,7 +223,7 @@ impl Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

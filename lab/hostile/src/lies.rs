@@ -1,4 +1,4 @@
-//! What the hostile sender sends, one datagram after the other.
+//! Generator of hostile datagrams.
 
 use std::net::SocketAddrV4;
 use std::path::Path;
@@ -20,16 +20,16 @@ use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
 use super::sender::Kind;
 use super::{TOPIC, captures};
 
-/// The type of the victim's topic.
+/// Type of the victim's topic.
 const TYPE: &str = "ShapeType";
-/// Largest datagram: what an Ethernet frame carries.
+/// Largest datagram: one Ethernet frame.
 const DATAGRAM_BYTES: usize = 1472;
-/// Participants that come back with ever more endpoints; all others are never heard again.
+/// Participants that return with ever more endpoints; all others appear once.
 const REGULARS: u8 = 8;
-/// Endpoints whose end may be told.
+/// Number of recent endpoints that may be disposed.
 const RECENT: usize = 16;
 
-/// Numbers at which something ends or comes round.
+/// Boundary values of sequence numbers.
 const EDGES: [i64; 10] = [
     1,
     2,
@@ -43,16 +43,16 @@ const EDGES: [i64; 10] = [
     i64::MAX,
 ];
 
-/// Makes the datagrams.
+/// Generator of hostile datagrams.
 pub(super) struct Liar {
     random: Rng,
-    /// Where it says that its participants are.
+    /// Locator that its participants announce.
     here: Locator,
     captured: Vec<Vec<u8>>,
     buffer: [u8; DATAGRAM_BYTES],
-    /// Announcements of SEDP so far, of all regulars together.
+    /// SEDP announcements so far, of all returning participants together.
     announced: i64,
-    /// Endpoints that were announced lately.
+    /// Recently announced endpoints.
     recent: [EntityId; RECENT],
     count: i32,
 }
@@ -70,7 +70,7 @@ impl Liar {
         })
     }
 
-    /// The next datagram, and what it is.
+    /// Returns the next datagram and its kind.
     pub(super) fn next(&mut self) -> (Kind, &[u8]) {
         let kind = Kind::ALL[self.random.usize(..Kind::ALL.len())];
         let length = match kind {
@@ -99,14 +99,14 @@ impl Liar {
             let place = self.random.usize(..length);
             self.buffer[place] = self.random.u8(..);
         }
-        // Now and then cut.
+        // Sometimes truncated.
         match self.random.u8(..4) {
             0 => self.random.usize(..length),
             _ => length,
         }
     }
 
-    /// One that is as it should be, but for what it says.
+    /// Writes a well-formed message with hostile contents.
     fn message(&mut self, kind: Kind) -> std::result::Result<usize, BufferTooSmall> {
         let prefix = match kind {
             Kind::NewParticipant => {
@@ -151,7 +151,7 @@ impl Liar {
                 message.data(&head(writer, self.announced), &payload[..length])?;
             }
             Kind::End => {
-                // Of one that was announced lately, or of one that never was.
+                // Of a recent endpoint, or of one that never existed.
                 self.announced += 1;
                 let entity = self.recent[self.random.usize(..self.recent.len())];
                 let writer = match entity.is_writer() {
@@ -232,7 +232,7 @@ impl Liar {
         data
     }
 
-    /// One of the victim's topic, or of one nobody has.
+    /// Endpoint of the victim's topic, or of an unknown one.
     fn endpoint(&mut self, prefix: GuidPrefix, is_writer: bool) -> EndpointData {
         let kind = match is_writer {
             true => EntityKind::WRITER_WITH_KEY,
@@ -256,7 +256,7 @@ impl Liar {
         data
     }
 
-    /// A writer of its own: of discovery, or of a user; most have been announced by somebody.
+    /// Remote writer: of discovery, or of a user; most have been announced.
     fn writer(&mut self) -> EntityId {
         match self.random.u8(..8) {
             0 => EntityId::SEDP_PUBLICATIONS_WRITER,
@@ -274,7 +274,7 @@ impl Liar {
         }
     }
 
-    /// A writer that the victim has: discovery's, or perhaps a user's.
+    /// Writer of the victim: of discovery, or possibly of a user.
     fn local_writer(&mut self) -> EntityId {
         match self.random.u8(..3) {
             0 => EntityId::SEDP_PUBLICATIONS_WRITER,
@@ -329,7 +329,7 @@ fn head(writer: EntityId, sequence: i64) -> DataHead {
     }
 }
 
-/// The RTPS messages of all captures in a folder that fit a datagram.
+/// RTPS messages of all captures in a folder that fit a datagram.
 fn captured(folder: &Path) -> Result<Vec<Vec<u8>>> {
     let frames = captures::frames(folder)?;
     let messages = frames
@@ -361,7 +361,7 @@ mod tests {
             seen[kind as usize] += 1;
             let is_broken = matches!(
                 kind,
-                // Numbers at the edges do not always make a valid set or fragment.
+                // Boundary values do not always make a valid set or fragment.
                 Kind::Garbage | Kind::ChangedCapture | Kind::Fragment | Kind::AckNack | Kind::Gap
             );
             assert!(

@@ -1,5 +1,5 @@
-//! The hostile sender: a process of its own on the victim's host, which sends to every UDP port that is open there; and
-//! the kinds of its datagrams.
+//! The hostile sender, a separate process on the victim's host that sends to every UDP port open there, and the kinds
+//! of its datagrams.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -12,36 +12,36 @@ use isolane_support::Result;
 use super::lies::Liar;
 use super::verdict::Sent;
 
-/// How the sender's process is told from a person's commands.
+/// Hidden command of the sender's process.
 pub const SENDER_COMMAND: &str = "hostile-sender";
 
-/// Chosen once: two runs send the same.
+/// Fixed seed: two runs send the same datagrams.
 const SEED: u64 = 20_261_121;
-/// Datagrams between two looks at the clock.
+/// Datagrams between two reads of the clock.
 const RUN: usize = 256;
-/// The lowest port that is looked for: those below are not of DDS.
+/// Lowest port that is attacked: DDS uses none below.
 const FIRST_PORT: u16 = 7400;
 
-/// What the hidden command [`SENDER_COMMAND`] takes.
+/// Arguments of the hidden command [`SENDER_COMMAND`].
 #[derive(Args)]
 pub struct SenderArguments {
-    /// How long to send
+    /// Duration of the attack, in seconds
     #[arg(long)]
     seconds: u64,
-    /// The victim
+    /// Address of the victim
     #[arg(long)]
     to: Ipv4Addr,
-    /// Captures of other implementations, to be changed
+    /// Folder with captures of other implementations to mutate
     #[arg(long)]
     captures: PathBuf,
 }
 
-/// Sends as fast as it can until the time is over, then says what it sent.
+/// Sends as fast as possible for this time, then prints its counts.
 pub fn run(arguments: &SenderArguments) -> Result<bool> {
-    // Its own port is none of those that it sends to.
+    // Bound after the list is read, so that its own port is not in it.
     let places = open_ports(arguments.to)?;
     let socket = UdpSocket::bind((arguments.to, 0))?;
-    // What is sent to the victim's groups stays on its host.
+    // Multicast to the victim's groups stays on its host.
     socket.set_multicast_ttl_v4(0)?;
     if places.is_empty() {
         return Err("the victim has no open port".into());
@@ -80,7 +80,7 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
     Ok(true)
 }
 
-/// Where UDP is received in this namespace: groups as they are, and everything else at `address`.
+/// UDP sockets of this namespace: multicast groups as bound, all others at `address`.
 fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
     let table = fs::read_to_string("/proc/self/net/udp")?;
     let mut places: Vec<SocketAddrV4> = table
@@ -89,7 +89,7 @@ fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
         .filter_map(|line| {
             let (local, port) = line.split_whitespace().nth(1)?.split_once(':')?;
             let port = u16::from_str_radix(port, 16).ok()?;
-            // Printed as a number of this machine's byte order, though it is one of the network's.
+            // Printed in this machine's byte order, although the value is in network byte order.
             let local = Ipv4Addr::from(u32::from_str_radix(local, 16).ok()?.to_ne_bytes());
             let to = if local.is_multicast() { local } else { address };
             Some(SocketAddrV4::new(to, port))
@@ -101,7 +101,7 @@ fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
     Ok(places)
 }
 
-/// What a datagram is.
+/// Kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Garbage,

@@ -1,4 +1,4 @@
-//! What was seen, held against what must hold.
+//! Verdict on the observations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,41 +14,41 @@ use super::watch::{Arrival, Seen};
 /// The schema of the JSON.
 const SCHEMA: &str = "isolane/hostile/1";
 
-/// Of the critical samples written during the attack, so many must arrive. Reliable ones are sent
-/// again; what a KEEP_LAST 1 history has pushed out meanwhile is not.
+/// Share of the critical samples written during the attack that must arrive. Reliable samples are retransmitted, except
+/// those that a KEEP_LAST 1 history has replaced.
 const LEAST_SHARE: f64 = 0.95;
-/// The longest time without a critical sample. Virtual machines stall, and another program's turn
-/// on the core is some milliseconds; a victim that is kept busy by others misses far more.
+/// Longest gap between critical samples. Virtual machines stall, and another program's time slice is some milliseconds;
+/// a victim kept busy by others would have far longer gaps.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
-/// What the victim's memory may grow by in the second half, by the line through the looks at it:
-/// noise of the allocator and pages of frames that a longest datagram touches for the first time.
+/// Largest growth of the victim's memory in the second half, by linear regression: allocator noise, and pages of frames
+/// that a largest datagram touches for the first time.
 const MOST_GROWTH_BYTES: f64 = 512.0 * 1024.0;
-/// Most lines of the log in any second of the attack: one a reason, and with `-v -v` one a match.
+/// Most log lines in any second of the attack: one a reason, and with `-v -v` one a match.
 const MOST_LINES: usize = 50;
-/// Of the hostile datagrams so many must be in the victim's ledger, as received or as dropped, or be counted as dropped at
-/// the backlog of the kernel's receive work, which is beyond the reach of the victim's sockets.
+/// Share of the hostile datagrams that must be accounted for: received or dropped in the victim's counters, or dropped
+/// at the kernel's receive backlog, before the victim's sockets.
 const LEAST_ACCOUNTED: f64 = 0.99;
-/// What the victim must have counted by name.
+/// Counters that the victim must have raised.
 const NAMED: [&str; 3] = [
     "malformed messages",
     "malformed submessages",
     "participants displaced",
 ];
 
-/// What the sender says it sent.
+/// Sender's report.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sent {
     pub(super) seconds: f64,
     pub(super) datagrams: u64,
     pub(super) bytes: u64,
-    /// The kernel did not take them.
+    /// Datagrams that the kernel rejected.
     pub(super) refused: u64,
     pub(super) kinds: BTreeMap<String, u64>,
     /// Addresses and groups.
     pub(super) to: Vec<String>,
 }
 
-/// One thing that must hold.
+/// One criterion.
 #[derive(Debug, Serialize)]
 pub(super) struct Check {
     pub(super) what: String,
@@ -66,18 +66,18 @@ pub(super) struct Report {
     longest_gap_ms: f64,
     resident_first_bytes: Option<u64>,
     resident_last_bytes: Option<u64>,
-    /// In the second half.
+    /// Growth in the second half.
     resident_growth_bytes: Option<f64>,
-    /// In the victim's ledger, critical ones among them.
+    /// Datagrams in the victim's counters, critical ones included.
     datagrams_accounted: u64,
     log_lines: usize,
     most_log_lines_a_second: usize,
-    /// What the victim counted, in its words.
+    /// Victim's counters as printed.
     counted: Vec<String>,
     pub(super) checks: Vec<Check>,
 }
 
-/// Judges what was seen between the first and the last hostile datagram.
+/// Judges the observations between the first and the last hostile datagram.
 pub(super) fn judge(seen: &Seen, sent: &Sent, begin: Instant, end: Instant) -> Report {
     let (written, arrived) = critical(seen, begin, end);
     let (longest_gap, numbers_passed) = longest_gap(seen, begin, end);
@@ -171,7 +171,7 @@ pub(super) fn judge(seen: &Seen, sent: &Sent, begin: Instant, end: Instant) -> R
     }
 }
 
-/// Samples of the publisher, which was there first: written by their numbers, and arrived.
+/// Samples of the legitimate publisher, which was there first: written by their numbers, and arrived.
 fn critical(seen: &Seen, begin: Instant, end: Instant) -> (u64, u64) {
     let Some(publisher) = seen.samples.first().map(|first| &first.writer) else {
         return (0, 0);
@@ -184,7 +184,7 @@ fn critical(seen: &Seen, begin: Instant, end: Instant) -> (u64, u64) {
     let last_before = before.map(|sample| sample.sequence).max().unwrap_or(0);
     let numbers: BTreeSet<i64> = of_publisher()
         .filter(|sample| sample.sequence > last_before)
-        // What was written during the attack may arrive a little later.
+        // Samples written during the attack may arrive a little later.
         .filter(|sample| sample.at < end + Duration::from_secs(1))
         .map(|sample| sample.sequence)
         .collect();
@@ -192,8 +192,8 @@ fn critical(seen: &Seen, begin: Instant, end: Instant) -> (u64, u64) {
     (written as u64, numbers.len() as u64)
 }
 
-/// The longest time without a sample of the publisher, and how far its numbers went meanwhile: few
-/// where it was the publisher that had no turn on its core.
+/// Longest time without a sample of the publisher, and the advance of its numbers meanwhile: small where the publisher
+/// itself was not scheduled.
 fn longest_gap(seen: &Seen, begin: Instant, end: Instant) -> (Duration, i64) {
     let Some(publisher) = seen.samples.first().map(|first| &first.writer) else {
         return (end - begin, 0);
@@ -216,7 +216,7 @@ fn longest_gap(seen: &Seen, begin: Instant, end: Instant) -> (Duration, i64) {
     longest.max((end - previous.0, 0))
 }
 
-/// What the line through the second half of the looks rises by, in bytes.
+/// Rise of the regression line over the second half of the samples, in bytes.
 fn growth(looks: &[(Instant, u64)]) -> Option<f64> {
     let (first, last) = (looks.first()?.0, looks.last()?.0);
     let middle = first + (last - first) / 2;
@@ -240,7 +240,7 @@ fn growth(looks: &[(Instant, u64)]) -> Option<f64> {
     Some(slope * (last - middle).as_secs_f64())
 }
 
-/// The most of these moments that lie within one second.
+/// Largest number of these moments within one second.
 fn most_in_a_second(moments: &[Instant]) -> usize {
     let within = |(place, first): (usize, &Instant)| {
         let later = &moments[place..];
@@ -249,8 +249,8 @@ fn most_in_a_second(moments: &[Instant]) -> usize {
     moments.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
-/// Datagrams that arrived at any lane of the victim, from the last lines of its log:
-/// `level 7: received 12 of 14, 2 kernel_overflow; ...`.
+/// Datagrams received on all of the victim's lanes, from the last lines of its log: `level 7: received 12 of 14, 2
+/// kernel_overflow; ...`.
 fn datagrams(seen: &Seen) -> u64 {
     let of_lane = |line: &str| -> Option<u64> {
         let (_, counts) = line.split_once(": received ")?;
@@ -263,7 +263,7 @@ fn datagrams(seen: &Seen) -> u64 {
     seen.log.iter().filter_map(|(_, line)| of_lane(line)).sum()
 }
 
-/// What the victim counted, from the last line of its log that tells it.
+/// Victim's counters, from the last log line that has them.
 fn counted(seen: &Seen) -> Vec<String> {
     let lines = seen.log.iter().rev();
     let line = lines
@@ -376,8 +376,8 @@ mod tests {
         assert_eq!(growth(&looks(|_| 1)[..4]), None);
     }
 
-    /// What a victim says and is when all goes well: of a writer "p" every 5 ms a sample, the first 20
-    /// of them before the attack, which lasts a second.
+    /// Observations of a healthy victim: a sample of writer "p" every 5 ms, the first 20 before the attack, which lasts
+    /// a second.
     fn sound() -> (Seen, Instant, Instant) {
         let begin = Instant::now() + Duration::from_secs(1);
         let sample = |number: i64| Arrival {

@@ -1,4 +1,4 @@
-//! The victim, watched from outside: its samples, its log, its memory.
+//! External observation of the victim: its samples, its log, its memory.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use isolane_support::Result;
 use serde_json::Value;
 
-/// Time between two looks at the victim's memory.
+/// Sampling interval of the victim's memory.
 const LOOK: Duration = Duration::from_secs(1);
-/// Looks of a short run: enough for a line through half of them.
+/// Sampling interval of a short run: enough points for a regression over half of them.
 const SHORT_LOOK: Duration = Duration::from_millis(250);
 
 /// A critical sample that the victim printed.
@@ -25,29 +25,28 @@ pub(super) struct Arrival {
     pub(super) sequence: i64,
 }
 
-/// What was seen.
+/// Observations.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) samples: Vec<Arrival>,
     /// Lines of the log.
     pub(super) log: Vec<(Instant, String)>,
-    /// Resident bytes, while it was attacked.
+    /// Resident bytes during the attack.
     pub(super) resident: Vec<(Instant, u64)>,
-    /// Datagrams that the kernel dropped meanwhile at the backlog of its receive work, which is before any host's sockets.
+    /// Datagrams that the kernel dropped at its receive backlog, before any host's sockets.
     pub(super) backlog_drops: u64,
 }
 
 impl Seen {
     pub(super) fn log_text(&self) -> String {
         self.log.iter().fold(String::new(), |mut text, (_, line)| {
-            // Writing to a string does not fail.
             let _ = writeln!(text, "{line}");
             text
         })
     }
 }
 
-/// Threads that read what the victim says, until it ends.
+/// Threads that read the victim's output until it ends.
 pub(super) struct Watch {
     seen: Arc<Mutex<Seen>>,
     attacked: Arc<AtomicBool>,
@@ -56,7 +55,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Takes over the victim's streams.
+    /// Takes over the victim's output streams.
     pub(super) fn of(victim: &mut Child) -> Result<Self> {
         let seen = Arc::<Mutex<Seen>>::default();
         let attacked = Arc::<AtomicBool>::default();
@@ -80,7 +79,7 @@ impl Watch {
         })
     }
 
-    /// How many samples have come.
+    /// Number of samples so far.
     pub(super) fn samples(&self) -> usize {
         lock(&self.seen).samples.len()
     }
@@ -97,7 +96,7 @@ impl Watch {
     pub(super) fn finish(self) -> Seen {
         self.ended.store(true, Ordering::Relaxed);
         for thread in self.threads {
-            // A thread that panicked has said so.
+            // A panic has been printed already.
             let _ = thread.join();
         }
         std::mem::take(&mut lock(&self.seen))
@@ -124,7 +123,7 @@ fn read_lines(
     })
 }
 
-/// A line of `isolane sub --json`; the end of an instance is no sample.
+/// Parses a line of `isolane sub --json`; `None` for the end of an instance.
 fn arrival(at: Instant, line: &str) -> Option<Arrival> {
     let line: Value = serde_json::from_str(line).ok()?;
     let info = &line["info"];
@@ -158,7 +157,7 @@ fn look_at_memory(
     })
 }
 
-/// VmRSS, as /proc says; `None` if the process has ended.
+/// VmRSS from /proc; `None` if the process has ended.
 fn resident_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status

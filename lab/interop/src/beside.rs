@@ -1,5 +1,4 @@
-//! What runs besides the cells, since it is no choice of their axes: other questions about a peer, isolane's lanes
-//! and hosts with two interfaces.
+//! Interop runs outside the cells' axes: other questions about a peer, isolane's lanes, and hosts with two interfaces.
 
 use std::path::Path;
 
@@ -11,14 +10,14 @@ use super::report::{BesideReport, Verdict};
 use super::side::{Installed, Peer};
 use super::{coexistence, large, two_interfaces};
 
-/// What is asked.
+/// A run outside the product of axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beside {
-    /// Do datagrams that IP cuts into fragments arrive by the socket beside the lane?
+    /// Datagrams that IP fragments, which must arrive by the kernel socket.
     Large(Peer),
-    /// Does a pair of that peer go on while isolane comes, goes and is killed?
+    /// A pair of that peer that keeps exchanging samples while isolane starts, stops and is killed.
     Coexistence(Peer),
-    /// Do best-effort samples arrive where both hosts have two interfaces?
+    /// Best-effort samples where both hosts have two interfaces.
     TwoInterfaces(Peer),
 }
 
@@ -31,7 +30,7 @@ impl Beside {
         Self::TwoInterfaces(Peer::FastDds),
     ];
 
-    /// Those whose name contains all of these.
+    /// Returns the runs whose name contains every pattern.
     pub(super) fn chosen(patterns: &[String]) -> Vec<Self> {
         let is_wanted = |beside: &Self| {
             let name = beside.name();
@@ -40,7 +39,7 @@ impl Beside {
         Self::ALL.into_iter().filter(is_wanted).collect()
     }
 
-    /// A name for people, for `--only` and for the folder with its output.
+    /// Name in the table, for `--only` and of the output folder.
     pub(super) fn name(self) -> String {
         match self {
             Self::Large(peer) => format!("{}-large-datagrams", peer.word()),
@@ -55,7 +54,7 @@ impl Beside {
         }
     }
 
-    /// Runs it. What its programs print stays in the folder if it fails.
+    /// Runs it. The programs' output stays in `folder` if it fails.
     pub(super) fn run(self, peers: &[Installed], isolane: &Path, folder: &Path) -> BesideReport {
         let installed = peers
             .iter()

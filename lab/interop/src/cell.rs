@@ -1,36 +1,35 @@
-//! What a cell is: one value chosen from every axis.
+//! A cell: one value from every axis.
 //!
-//! A new axis is a type with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in
-//! [`Cell::choose`] and [`Cell::words`]; its effect is an argument in `side.rs`, something the run
-//! does (`run.rs`) or the network is (`network.rs`), and what it changes about success stands in
-//! `verdict.rs`. Which combinations run is decided by `cover.rs`, which knows the axes by their
-//! lengths only.
+//! A new axis is a type with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in [`Cell::choose`] and
+//! [`Cell::words`]. The program's argument for it goes in `side.rs`, an action of the run in `run.rs`, a property of
+//! the network in `network.rs`, and the pass criterion in `verdict.rs`. `cover.rs` chooses the combinations from the
+//! axes' lengths alone.
 
 use super::cover::Choice;
 use super::side::Peer;
 
-/// A question with a few answers.
+/// An axis of the test matrix.
 pub(super) trait Axis: Copy + PartialEq + 'static {
-    /// The answers, the plainest first.
+    /// All values, the plainest first.
     const ALL: &'static [Self];
 
-    /// The answer as it stands in a cell's name.
+    /// The value's word in a cell's name.
     fn word(self) -> &'static str;
 }
 
-/// What the other implementation does; isolane does the opposite.
+/// Role of the other implementation; isolane has the opposite one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Publisher,
     Subscriber,
 }
 
-/// How isolane's frames move.
+/// isolane's datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Datapath {
-    /// By kernel sockets.
+    /// Kernel sockets.
     Udp,
-    /// By AF_XDP lanes, where there is one.
+    /// AF_XDP lanes, where the interface has one.
     Xdp,
 }
 
@@ -41,16 +40,15 @@ pub(super) enum Reliability {
     Reliable,
 }
 
-/// DURABILITY, the same on both sides. A VOLATILE publisher waits for a subscriber before it writes;
-/// a TRANSIENT_LOCAL one writes at once, so that a subscriber that starts later, or is restarted, is
-/// a late joiner.
+/// DURABILITY, the same on both sides. A VOLATILE publisher waits for a subscriber before it writes. A TRANSIENT_LOCAL
+/// one writes at once, so a subscriber that starts later, or is restarted, is a late joiner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
     Volatile,
     TransientLocal,
 }
 
-/// What the publisher does with the instance at its end, well before it leaves.
+/// The publisher's last operation on the instance, well before it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Nothing: the instance stays alive until the publisher leaves.
@@ -59,23 +57,23 @@ pub(super) enum End {
     Unregister,
 }
 
-/// Which side is there first.
+/// Side that starts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     Publisher,
     Subscriber,
 }
 
-/// What becomes of the peer once samples flow.
+/// Fate of the peer once samples flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// It stays to the end.
+    /// The peer runs to the end.
     Whole,
-    /// It is killed (SIGKILL) and started again at once; isolane is not told.
+    /// The peer is killed (SIGKILL) and restarted at once; isolane gets no notice.
     Restarted,
 }
 
-/// What the cable does to frames, both ways and discovery included.
+/// Frame loss of the cable, in both directions and including discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     None,
@@ -97,7 +95,7 @@ pub(super) struct Cell {
     pub(super) loss: Loss,
 }
 
-/// How many values each axis has, in the order in which [`Cell::choose`] takes them.
+/// Number of values of each axis, in the order of [`Cell::choose`].
 pub(super) const AXES: [usize; 9] = [
     Peer::ALL.len(),
     Role::ALL.len(),
@@ -111,7 +109,7 @@ pub(super) const AXES: [usize; 9] = [
 ];
 
 impl Cell {
-    /// The cell of a choice: an index into each axis.
+    /// Returns the cell with these indices, one for each axis.
     pub(super) fn choose(choice: Choice<{ AXES.len() }>) -> Self {
         let [
             peer,
@@ -137,7 +135,7 @@ impl Cell {
         }
     }
 
-    /// The answers to all questions, in the order of [`AXES`].
+    /// The values' words, in the order of [`AXES`].
     pub(super) fn words(self) -> [&'static str; AXES.len()] {
         [
             self.peer.word(),
@@ -152,22 +150,22 @@ impl Cell {
         ]
     }
 
-    /// What distinguishes the cell beside peer, role and datapath; `case` of the JSON.
+    /// Name of the cell without peer, role and datapath; `case` in the JSON.
     pub(super) fn case(self) -> String {
         self.words()[3..].join("-")
     }
 
-    /// A name for people, for `--only` and for the folder with the cell's output.
+    /// Name in the table, for `--only` and of the output folder.
     pub(super) fn name(self) -> String {
         self.words().join("-")
     }
 
-    /// Whether this side is killed and started again in the course of the cell.
+    /// Returns true when this side is killed and restarted during the cell.
     pub(super) fn restarts(self, role: Role) -> bool {
         self.life == Life::Restarted && self.peer_role == role
     }
 
-    /// Who is there first.
+    /// Role of the side that starts first.
     pub(super) fn first_role(self) -> Role {
         match self.first {
             First::Publisher => Role::Publisher,
@@ -277,7 +275,7 @@ impl Axis for Loss {
 }
 
 impl Loss {
-    /// The share of frames lost, 0 to 1.
+    /// Share of frames lost, 0 to 1.
     pub(super) fn probability(self) -> f64 {
         match self {
             Self::None => 0.0,

@@ -1,10 +1,9 @@
-//! A pair of another implementation on the hosts and interfaces on which isolane comes and goes.
+//! Coexistence: a pair of another implementation keeps running while isolane starts and stops on the same interfaces.
 //!
-//! The pair exchanges samples all the time, best effort and reliable, while isolane attaches to both
-//! interfaces, has samples of its own carried by its lanes, and is killed (SIGKILL), again and again; at
-//! last it is told to leave, and says what its lanes carried. Each sample of the pair has a number and
-//! the time at which it was taken, so what is missing is known, and beside which event it was lost. Lost
-//! near none of them would be nobody's fault but the lane's own: it shall be nothing.
+//! The pair exchanges best-effort and reliable samples throughout. Meanwhile isolane attaches to both interfaces,
+//! carries its own samples over its lanes, and is killed (SIGKILL), repeatedly. At the end it is interrupted and
+//! reports what its lanes carried. Each sample of the pair has a number and the time at which it was taken, so each
+//! loss can be attributed to an event. A loss near no event is the lane's fault; none is allowed.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,36 +21,36 @@ use super::printed::{Carried, changes_written, has_begun};
 use super::program::{Ending, LOOK, Program};
 use super::side::{COLOR, TOPIC};
 
-/// How often isolane comes; it is killed each time but the last.
+/// Number of times isolane starts; it is killed each time but the last.
 const ROUNDS: usize = 5;
-/// Between two samples of the pair, in milliseconds.
+/// Time between two samples of the pair, in milliseconds.
 const PAIR_PERIOD_MS: u32 = 1;
-/// What the pair's programs may take at most, in seconds.
+/// Longest run of the pair's programs, in seconds.
 const LONGEST_PAIR: u32 = 60;
-/// How long anything is waited for.
+/// Timeout of every wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Samples of the pair before isolane comes first.
+/// Samples of the pair before isolane starts first.
 const BEFORE: usize = 500;
-/// Samples of isolane's own in each round.
+/// Samples that isolane's own pair exchanges in each round.
 const OWN_SAMPLES: usize = 100;
-/// How long each state lasts in which nothing happens.
+/// Duration of each state without events.
 const CALM: Duration = Duration::from_millis(700);
-/// How long after an event it is not over: the kernel lets go of rings and programs of a process that
-/// died some 60 ms later.
+/// Time after an event during which losses still count to it. The kernel releases rings and programs of a dead process
+/// some 60 ms later.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// What came of it.
+/// Result of the run.
 #[derive(Serialize)]
 pub(super) struct Coexistence {
-    /// Of the pair with best effort, and of the reliable one.
+    /// The best-effort and the reliable pair.
     pub(super) pairs: Vec<PairReport>,
-    /// How often isolane attached; as often but once it was killed.
+    /// Number of times isolane attached; it was killed one time fewer.
     pub(super) attached: usize,
-    /// What the subscriber that was not killed received.
+    /// Traffic of the subscriber that was not killed.
     pub(super) lane: Carried,
 }
 
-/// Runs it. `peer` and `isolane` are programs; what they print is kept in `folder`.
+/// Runs the test with the programs `peer` and `isolane`; their output stays in `folder`.
 pub(super) fn run(peer: &Path, isolane: &Path, folder: &Path) -> Result<Coexistence> {
     fs::create_dir_all(folder)?;
     let network = Network::new(Loss::None)?;
@@ -120,7 +119,7 @@ impl Pair {
             let mut command = Command::new(program);
             command.args([role, "--topic", topic(reliability)]);
             command.args(["--seconds", &LONGEST_PAIR.to_string()]);
-            // A reader's history is to replace nothing: what is missing was lost by the network.
+            // KEEP_ALL: the reader's history replaces nothing, so a missing sample was lost by the network.
             command.args([&format!("--{}", reliability.word()), "--keep-all"]);
             command.args(more);
             let stem = folder.join(format!("pair-{}-{role}", reliability.word()));
@@ -134,7 +133,7 @@ impl Pair {
         })
     }
 
-    /// Ends the exchange, and says what was lost when.
+    /// Stops the pair, and attributes its losses to events.
     fn finish(mut self, events: &Events) -> Result<PairReport> {
         self.publisher.interrupt()?;
         until("the pair's publisher has written all", || {
@@ -185,7 +184,7 @@ impl Own {
         })
     }
 
-    /// Ends it as a person would; what the subscriber's lane carried.
+    /// Interrupts both, and returns what the subscriber's lane carried.
     fn leave(mut self) -> Result<Carried> {
         self.publisher.stop()?;
         self.subscriber.stop()?;
@@ -195,7 +194,7 @@ impl Own {
     }
 }
 
-/// A topic for each pair, and none for isolane.
+/// Returns the topic of a pair; isolane's own pair uses another one.
 fn topic(reliability: Reliability) -> &'static str {
     match reliability {
         Reliability::BestEffort => "Circle",
@@ -207,7 +206,7 @@ fn lines(program: &Program) -> Result<usize> {
     Ok(program.printed()?.lines().count())
 }
 
-/// Waits until it is so; an error when it does not become so.
+/// Waits until the condition holds; an error at the timeout.
 fn until(what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
     let begin = Instant::now();
     while !is_so()? {
@@ -220,7 +219,7 @@ fn until(what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
 }
 
 impl Coexistence {
-    /// What came of it in words; an error when the pair suffered more than it may.
+    /// The result in words; an error when the pair lost more than it may.
     pub(super) fn judge(&self) -> std::result::Result<String, String> {
         for pair in &self.pairs {
             pair.judge()?;
@@ -244,32 +243,32 @@ impl Coexistence {
     }
 }
 
-/// The longest silence that is no interruption: traffic goes on. What a pair writes in that time is the
-/// most that best effort may lose at one event, or a sample now and then would hide any loss.
+/// Longest gap that is no interruption of traffic. The samples that a pair writes in this time bound the best-effort
+/// loss at one event; otherwise an occasional sample would hide any loss.
 const LONGEST_SILENCE_MS: u32 = 500;
 
-/// As a pair that sends lost samples again is called.
+/// Word for a pair that retransmits lost samples.
 const RELIABLE: &str = "reliable";
 
-/// A sample, and when it was taken.
+/// A sample, and the time at which it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) number: u32,
     pub(super) at_ns: u64,
 }
 
-/// What happened.
+/// Kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Programs attached to both interfaces.
     Attach,
-    /// They were killed.
+    /// Programs were killed.
     Kill,
-    /// They were told to leave, and did.
+    /// Programs were interrupted and left.
     Leave,
 }
 
-/// What happened when: from the cause until it is over.
+/// Events with their intervals: from the cause to the end of its aftermath.
 #[derive(Default)]
 pub(super) struct Events(Vec<(Kind, [u64; 2])>);
 
@@ -278,7 +277,7 @@ impl Events {
         self.0.push((kind, [from_ns, to_ns]));
     }
 
-    /// The place of the first event within this time, and what it was.
+    /// Index and kind of the first event that overlaps this interval.
     fn within(&self, [from_ns, to_ns]: [u64; 2]) -> Option<(usize, Kind)> {
         let overlaps = |[from, to]: [u64; 2]| from <= to_ns && from_ns <= to;
         let mut events = self.0.iter().enumerate();
@@ -287,20 +286,20 @@ impl Events {
     }
 }
 
-/// What one pair lost.
+/// Losses of one pair.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct PairReport {
     pub(super) reliability: &'static str,
-    /// From the first sample that was taken on: before, the subscriber may not have been matched.
+    /// Samples from the first one taken on. Earlier ones do not count: the subscriber may not have been matched.
     pub(super) written: u64,
     pub(super) received: u64,
-    /// All of them, so that a reliable pair's must be none.
+    /// All lost samples; a reliable pair must have none.
     pub(super) lost: u64,
     pub(super) lost_at_attach: u64,
     pub(super) lost_at_kill: u64,
     pub(super) lost_at_leave: u64,
     pub(super) lost_elsewhere: u64,
-    /// At the event that cost most, and what one may cost.
+    /// Loss at the worst event, and the bound for one event.
     pub(super) most_lost_at_event: u64,
     pub(super) most_lost_allowed: u64,
     /// The longest time without a sample around an event, and anywhere else.
@@ -309,7 +308,7 @@ pub(super) struct PairReport {
 }
 
 impl PairReport {
-    /// Of a pair that writes a sample each period. An error when samples came twice or out of order.
+    /// Report on a pair that writes a sample each period. An error when samples were duplicated or out of order.
     pub(super) fn new(
         reliability: &'static str,
         period_ms: u32,
@@ -372,8 +371,8 @@ impl PairReport {
         Ok(report)
     }
 
-    /// Whether the pair went on as it may expect: a reliable one loses nothing, best effort only around
-    /// events and so much at each, and neither is ever silent for long.
+    /// Checks the pair: a reliable one loses nothing, best effort loses a bounded number at each event and none
+    /// elsewhere, and no gap is long.
     pub(super) fn judge(&self) -> std::result::Result<(), String> {
         let is_reliable = self.reliability == RELIABLE;
         if (is_reliable && self.lost > 0) || self.lost_elsewhere > 0 {
@@ -414,8 +413,8 @@ impl fmt::Display for PairReport {
     }
 }
 
-/// What a subscriber with `--times` printed: `TOPIC COLOR x y [size] nanoseconds`. What is said at the
-/// end of the instance is no sample.
+/// Parses the output of a subscriber with `--times`: `TOPIC COLOR x y [size] nanoseconds`. Lines about the instance's
+/// state are skipped.
 pub(super) fn samples(printed: &str, topic: &str) -> std::result::Result<Vec<Taken>, String> {
     let mut samples = Vec::new();
     for line in printed.lines() {
@@ -438,7 +437,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A sample a millisecond, but for those.
+    /// A sample each millisecond, without the missing ones.
     fn taken(missing: &[u32]) -> Vec<Taken> {
         let numbers = (0..100).filter(|number| !missing.contains(number));
         let taken = numbers.map(|number| Taken {
@@ -474,13 +473,13 @@ mod tests {
         assert!(report("best-effort", &[21, 64]).judge().is_ok());
         assert!(report("reliable", &[21]).judge().is_err());
         assert!(report("reliable", &[]).judge().is_ok());
-        // The last one is lost, too, if nothing comes behind it.
+        // The last sample is lost, too, if nothing follows it.
         assert!(report("best-effort", &[99]).judge().is_err());
     }
 
     #[test]
     fn a_long_silence_is_an_interruption_though_nothing_is_lost() {
-        // Behind the kill, and where nothing happened.
+        // After the kill, and where nothing happened.
         for from in [61, 81] {
             let mut taken = taken(&[]);
             for sample in &mut taken[from..] {
@@ -496,7 +495,7 @@ mod tests {
 
     #[test]
     fn an_event_costs_best_effort_no_more_than_the_longest_silence_does() {
-        // A sample in ten is taken while the event lasts, so no silence is long.
+        // One sample in ten is taken during the event, so no gap is long.
         let judged = |period_ms: u32, lasts_ms: u64| {
             let is_kill = |number: &u32| (1_901..1_909).contains(number);
             let is_over = |number: &u32| u64::from(*number) >= lasts_ms && !is_kill(number);
@@ -507,7 +506,7 @@ mod tests {
             });
             let mut events = Events::default();
             events.add(Kind::Attach, 0, lasts_ms * MS);
-            // What another event cost is its own.
+            // Each event's loss counts alone.
             events.add(Kind::Kill, 1_900 * MS, 1_910 * MS);
             let taken = taken.collect::<Vec<_>>();
             let report = PairReport::new("best-effort", period_ms, 2_000, &taken, &events);

@@ -1,17 +1,15 @@
-//! Which combinations of the axes run: all of them, or a few in which every combination of values
-//! of any so many axes still occurs.
+//! Choice of combinations: the full product of the axes, or a cover of strength t (every combination of values of any t
+//! axes occurs).
 //!
-//! Most faults need a few conditions at once, not all (Kuhn, Wallace, Gallo 2004): a cover of
-//! strength 2, or 3, finds them in a small part of the runs. The product is small enough here to
-//! look through it for every choice, which keeps this simple and about as small as it gets; no
-//! library is needed for that.
+//! Most faults need a few conditions at once, not all (Kuhn, Wallace, Gallo 2004), so a cover of strength 2 or 3 finds
+//! them in few runs. The product is small enough to search it for every choice, which needs no library.
 
 use std::collections::BTreeSet;
 
 /// An index into each of `N` axes.
 pub(super) type Choice<const N: usize> = [usize; N];
 
-/// Every combination of axes of these lengths, the last axis changing fastest.
+/// All combinations of axes of these lengths, the last axis changing fastest.
 pub(super) fn product<const N: usize>(lengths: [usize; N]) -> Vec<Choice<N>> {
     let mut choices = vec![[0; N]];
     for (axis, length) in lengths.into_iter().enumerate() {
@@ -29,9 +27,8 @@ pub(super) fn product<const N: usize>(lengths: [usize; N]) -> Vec<Choice<N>> {
     choices
 }
 
-/// Choices in which every combination of values of any `strength` axes occurs, and, up to so many
-/// choices, as many as possible of one axis more; the same ones each time. Greedy: the next choice is
-/// the first of those that add most.
+/// Deterministic greedy cover of strength `strength`: each next choice is the first of those that add most. Up to the
+/// maximum number of choices, it also covers as many combinations of `strength + 1` axes as possible.
 pub(super) fn cover<const N: usize>(
     lengths: [usize; N],
     strength: usize,
@@ -52,7 +49,7 @@ pub(super) fn cover<const N: usize>(
             };
             (added(strength, &missing), added(strength + 1, &beyond))
         };
-        // Of equal ones the last is the maximum for the standard library: it is asked in reverse.
+        // `max_by_key` returns the last maximum; reversed, the first.
         let best = candidates.iter().rev().max_by_key(gain);
         let best = *best.expect("what is missing comes from a candidate");
         for (strength, missing) in [(strength, &mut missing), (strength + 1, &mut beyond)] {
@@ -65,10 +62,10 @@ pub(super) fn cover<const N: usize>(
     chosen
 }
 
-/// The values of some axes: four bits an axis, the value plus one; zero where it says nothing.
+/// The values of some axes: four bits an axis, the value plus one; zero for an axis left open.
 type Part = u64;
 
-/// What a choice says about any `strength` axes.
+/// All partial assignments of `strength` axes in this choice.
 fn parts<const N: usize>(choice: &Choice<N>, strength: usize) -> Vec<Part> {
     const { assert!(4 * N <= Part::BITS as usize, "an axis has four bits") };
     let sets = (0_u32..1 << N).filter(|set| set.count_ones() as usize == strength.min(N));
@@ -143,7 +140,7 @@ mod tests {
         assert_eq!(filled[..small.len()], small);
         assert_eq!(filled.len(), small.len() + 2);
         assert_eq!(filled.iter().collect::<BTreeSet<_>>().len(), filled.len());
-        // When all of three axes is covered nothing is added any more.
+        // Once all combinations of three axes are covered, nothing is added.
         assert!(cover(lengths, 2, 1000).len() < product(lengths).len());
     }
 }

@@ -1,4 +1,4 @@
-//! Programs of ours against other DDS implementations, built with the system's compilers.
+//! Builds of the lab's programs against other DDS implementations, with the system's compilers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,12 @@ use std::process::Command;
 
 use isolane_support::{Result, command};
 
-/// The Debian package of Cyclone DDS, whose version is the implementation's.
+/// Debian package of Cyclone DDS, whose version is reported.
 pub(crate) const CYCLONEDDS: &str = "cyclonedds-dev";
-/// The same of Fast DDS.
+/// Debian package of Fast DDS, whose version is reported.
 pub(crate) const FASTDDS: &str = "libfastrtps-dev";
 
-/// Builds a C program against Cyclone DDS in a folder; the type it speaks comes from an IDL file, read
-/// with these options.
+/// Builds a C program against Cyclone DDS in `folder`. `idlc` reads its type from an IDL file with these options.
 pub(crate) fn build_cyclonedds(
     source: &Path,
     idl: &Path,
@@ -28,7 +27,7 @@ pub(crate) fn build_cyclonedds(
     let mut compiler = Command::new("gcc");
     compiler
         .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
-        // What decides how the type is read decides about the program, too.
+        // The program may depend on the options of the type.
         .args(idl_options)
         .arg("-I")
         .arg(folder)
@@ -41,7 +40,7 @@ pub(crate) fn build_cyclonedds(
     Ok(program)
 }
 
-/// Builds a C++ program against Fast DDS in a folder.
+/// Builds a C++ program against Fast DDS in `folder`.
 pub(crate) fn build_fastdds(source: &Path, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let program = program_of(source, folder);
@@ -56,12 +55,12 @@ pub(crate) fn build_fastdds(source: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A program is called as its source.
+/// Path of the program, named after its source.
 fn program_of(source: &Path, folder: &Path) -> PathBuf {
     folder.join(source.file_stem().unwrap_or_default())
 }
 
-/// The version its authors gave it, out of Debian's `[epoch:]version[+repacked][-revision]`.
+/// Upstream version, from Debian's `[epoch:]version[+repacked][-revision]`.
 pub(crate) fn upstream(version: &str) -> &str {
     let version = version.split_once(':').map_or(version, |(_, rest)| rest);
     let version = version.rsplit_once('-').map_or(version, |(rest, _)| rest);

@@ -1,5 +1,5 @@
-//! Samples of a peer that fill the largest datagram there is: IP cuts them into fragments, which no lane
-//! takes, and the kernel puts them together for the socket beside the lane.
+//! Peer samples that fill the largest UDP datagram: IP fragments them, no lane takes fragments, and the kernel
+//! reassembles them for the socket.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,30 +15,30 @@ use super::printed::{Carried, changes_written, events, number};
 use super::program::{LOOK, Program};
 use super::side::{COLOR, Peer, TOPIC};
 
-/// Of additional payload: with all heads a sample is nearly the largest that a description allows.
+/// Additional payload; with all headers, a sample is nearly the largest that a description allows.
 const PAYLOAD_BYTES: u32 = 59_900;
-/// Between two samples: what their 41 fragments take of the cable is less.
+/// Time between two samples, in milliseconds: their 41 fragments take less of the cable.
 const PERIOD_MS: u32 = 30;
-/// Samples that are enough.
+/// Number of samples after which the run may end.
 const WANTED: usize = 40;
-/// How long all of it may take.
+/// Timeout of the run.
 const LONGEST_RUN: Duration = Duration::from_secs(10);
-/// How long each program runs at most, in seconds.
+/// Longest run of each program, in seconds.
 const SECONDS: u32 = 20;
-/// Between the publisher's last sample and the subscriber's end.
+/// Time between the publisher's last sample and the subscriber's end.
 const AFTERWARDS: Duration = Duration::from_millis(300);
 
-/// The subscriber's description of the topic: how large its samples may be.
+/// The subscriber's description of the topic, with its largest sample size.
 const DESCRIPTION: &str = "[host.a]\ninterface = \"host-a\"\n[host.b]\ninterface = \"host-b\"\n\
     [topic.Square]\ntype = \"ShapeType\"\nkeyed = true\nmax_bytes = 60000\nreliability = \"reliable\"\n\
     history = \"all\"\nmax_samples = 64\nfrom = [\"a\"]\nto = [\"b\"]\n";
 
-/// Cyclone DDS cuts samples itself at 1,344 bytes unless it is told to leave that to IP.
+/// Cyclone DDS fragments samples at 1,344 bytes by default; with this it leaves that to IP.
 const WHOLE_DATAGRAMS: &str = "<CycloneDDS><Domain><General>\
     <MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize>\
     </General></Domain></CycloneDDS>";
 
-/// What arrived.
+/// Samples that arrived.
 pub(super) struct Arrived {
     /// Every sample once, in order.
     is_all: bool,
@@ -47,7 +47,7 @@ pub(super) struct Arrived {
     pub(super) carried: Carried,
 }
 
-/// Runs it. What the programs print is kept in `folder`.
+/// Runs the test. The programs' output stays in `folder`.
 pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> Result<Arrived> {
     fs::create_dir_all(folder)?;
     let description = folder.join("isolane.toml");
@@ -101,8 +101,8 @@ pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> 
 }
 
 impl Arrived {
-    /// What arrived in words; an error when not all did, or not as it should: each sample is a datagram of
-    /// fragments, and heartbeats are small and come by the lane.
+    /// The result in words; an error unless every sample came by the socket, as one fragmented datagram, and small
+    /// heartbeats came by the lane.
     pub(super) fn judge(&self) -> std::result::Result<String, String> {
         let is_by_socket = self.by_socket() >= u64::from(self.written);
         let is_lane_in_use = self.carried.received_by_lane > 0;
@@ -135,7 +135,7 @@ impl std::fmt::Display for Arrived {
     }
 }
 
-/// The numbers of the samples that a subscriber printed.
+/// Numbers of the samples that a subscriber printed.
 fn printed(subscriber: &Program) -> Result<Vec<u32>> {
     let events = events(&subscriber.printed()?)?;
     Ok(events.into_iter().filter_map(number).collect())

@@ -1,12 +1,10 @@
-//! `cargo xtask interop`: isolane against other DDS implementations, a cell at a time.
+//! `cargo xtask interop`: isolane against other DDS implementations, one cell at a time.
 //!
-//! A cell is a choice of one value from every axis (`cell.rs`); which are run is decided by
-//! `cover.rs`. Each gets a network of its own (`network.rs`), runs the peer's program on one host and
-//! `isolane pub` or `isolane sub` on the other (`side.rs`, `program.rs`, `run.rs`), and passes or fails
-//! by what the subscriber printed (`printed.rs`, `verdict.rs`). No verdict looks at packets or into
-//! isolane: the commands are the interface. The policies of DDS have axes of their own (`policies`), and
-//! what is no choice of axes runs besides (`beside.rs`). For whoever looks for the reason of a failure, what
-//! crossed the network can be recorded (`recording.rs`).
+//! A cell is one value from every axis (`cell.rs`); `cover.rs` chooses the cells that run. Each cell has its own
+//! network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other (`side.rs`,
+//! `program.rs`, `run.rs`). The subscriber's output decides (`printed.rs`, `verdict.rs`); no verdict reads packets or
+//! isolane's internals. The DDS policies have their own axes (`policies`), and `beside.rs` has the runs outside the
+//! axes. `recording.rs` captures the network's traffic to diagnose a failure.
 
 mod beside;
 mod cell;
@@ -44,46 +42,45 @@ use policies::PolicyCell;
 use report::{CellReport, Report, Verdict};
 use side::{Installed, Peer, Programs};
 
-/// Every combination of values of any so many axes occurs in what CI runs.
+/// Strength of the cover that CI runs: every combination of values of any three axes occurs.
 const CI_STRENGTH: usize = 3;
-/// Cells that CI runs (definitions: at most so many): a few minutes.
+/// Upper bound of the cells that CI runs: a few minutes.
 const CI_CELLS: usize = 48;
-/// Every combination of values of any so many of the policies' axes occurs in what CI runs.
+/// Strength of the cover of the policies' axes in CI.
 const CI_POLICY_STRENGTH: usize = 2;
 /// Cells that run at once: they mostly wait.
 const DEFAULT_JOBS: usize = 2;
-/// The same of the policies' cells, which wait more.
+/// Policy cells that run at once: they wait even more.
 const POLICY_JOBS: usize = 4;
 
-/// What `cargo xtask interop` takes.
+/// Arguments of `cargo xtask interop`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The full product of the axes instead of the cover that CI runs
+    /// Run the full product of the axes instead of the cover that CI runs
     #[arg(long)]
     all: bool,
-    /// Only cells whose name contains this; may be repeated, then all of them. Chooses among all
-    /// cells, also without --all
+    /// Run only the cells whose name contains this, of the full product; repeated: all must match
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Print the names of the cells instead of running them
     #[arg(long)]
     list: bool,
-    /// Cells that run at once
+    /// Number of cells that run at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_JOBS)]
     jobs: usize,
-    /// Write the results there as `isolane/interop/1`; `-` is standard output
+    /// Write the results to this file as `isolane/interop/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Run this `isolane` instead of building it
     #[arg(long, value_name = "FILE")]
     isolane: Option<PathBuf>,
-    /// Record what crosses the network of each cell, as both hosts see it, and keep it of cells that fail,
-    /// as DIR/CELL.pcapng; `isolane spy DIR/CELL.pcapng` shows it
+    /// Capture the traffic of each cell on both hosts, and keep that of failed cells as DIR/CELL.pcapng (read by
+    /// `isolane spy DIR/CELL.pcapng`)
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
 }
 
-/// The command: builds isolane, runs the cells, writes the results, says whether none failed.
+/// Builds isolane, runs the cells and writes the results. Returns true when none failed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let wanted = Wanted::chosen(arguments.all, &arguments.only);
     if arguments.list {
@@ -122,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test --system`, which has built isolane; each cell counts.
+/// Step of `cargo xtask test --system`, which has built isolane; each cell counts.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let wanted = Wanted::chosen(false, &[]);
     let report = run_cells(metadata, &metadata.isolane(), &wanted, DEFAULT_JOBS, None)?;
@@ -133,7 +130,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// What is to run.
+/// Cells and other runs that are selected.
 struct Wanted {
     cells: Vec<Cell>,
     policies: Vec<PolicyCell>,
@@ -141,7 +138,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// What CI runs, everything, or of that what has a name that contains all of the patterns.
+    /// Selects the CI cover, the full product, or the part of the product whose names contain every pattern.
     fn chosen(all: bool, patterns: &[String]) -> Self {
         let is_wanted = |name: String| patterns.iter().all(|pattern| name.contains(pattern));
         let (cells, policies) = match all || !patterns.is_empty() {
@@ -168,7 +165,8 @@ impl Wanted {
     }
 }
 
-/// Runs the cells, some at once, then the policies' cells and what runs besides, and shows each result as it comes, and the table.
+/// Runs the cells, `jobs` at once, then the policy cells and the other runs; prints each result as it arrives, and the
+/// table.
 fn run_cells(
     metadata: &Metadata,
     isolane: &Path,
@@ -182,7 +180,7 @@ fn run_cells(
         .map(|peer| peer.install(metadata))
         .collect::<Vec<_>>();
     let folder = metadata.target_directory.join("interop/cells");
-    // Of an earlier run; that there is none is no fault.
+    // Output of an earlier run, if any.
     let _ = fs::remove_dir_all(&folder);
     let run_one = |cell: &Cell| {
         let installed = peers.iter().find(|installed| installed.peer == cell.peer);
@@ -221,8 +219,7 @@ fn run_cells(
     Ok(report)
 }
 
-/// Runs one cell. What its programs printed stays in its folder if it failed, and what crossed its network
-/// among the captures, if these are wanted.
+/// Runs one cell. If it fails, its output stays in its folder, and its capture, if requested, among the captures.
 fn run_cell(
     cell: Cell,
     peer: &Installed,
@@ -265,7 +262,7 @@ fn run_cell(
     }
 }
 
-/// A result for people.
+/// One line about a result.
 fn line(report: &CellReport) -> String {
     let word = report.result.word();
     let seconds = report.seconds.unwrap_or(0.0);
@@ -276,8 +273,8 @@ fn line(report: &CellReport) -> String {
     )
 }
 
-/// Does the work for each item in `jobs` threads, and returns the results in the order of the items. Each result is shown
-/// as soon as it is there, with the number of those done. A run mostly waits for its programs.
+/// Runs the work for each item in `jobs` threads; returns the results in the items' order. Prints each result as it
+/// arrives, with the number done. A run mostly waits for its programs.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,
@@ -286,7 +283,7 @@ fn at_once<T: Sync, R: Send>(
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
-    // A program dies with the thread that started it, so a thread does its work to the end.
+    // PR_SET_PDEATHSIG kills a program when its thread ends, so a thread finishes its work.
     let work_on = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(item) = items.get(index) else { return };

@@ -1,4 +1,4 @@
-//! The network of one run: two hosts and the cable between them, gone with the run.
+//! Network of one run: two hosts and the cable between them, removed with the run.
 
 use std::process::Command;
 use std::thread;
@@ -13,10 +13,10 @@ use super::cell::Loss;
 use super::program::LOOK;
 use super::recording::Recording;
 
-/// The second interface of both hosts, where they have one.
+/// Name of the second interface of both hosts, where they have one.
 pub(super) const SECOND_INTERFACE: &str = "second";
 
-/// How long a link may take to come up.
+/// Timeout until a link is up.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Two hosts that reach each other and nothing else.
@@ -26,20 +26,20 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// With the cable's usual rate, of which no cell takes much.
+    /// Network with the cable's usual rate, of which no cell uses much.
     pub(super) fn new(loss: Loss) -> Result<Self> {
         Self::with_rate(loss, Config::default().bits_per_s)
     }
 
     pub(super) fn with_rate(loss: Loss, bits_per_s: u64) -> Result<Self> {
-        // The lanes of a device are on one of its queues, and where there are two the kernel chooses for
-        // each frame: half of them would show sockets only.
+        // A lane is bound to one queue, and with two the kernel would spread the frames, so half of them would reach
+        // sockets only.
         let testbed = Testbed::new(&TestbedConfig {
             queues: 1,
             ..TestbedConfig::default()
         })?;
-        // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst,
-        // so that the network loses nothing unless a cell asks it to.
+        // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst, so nothing is lost
+        // unless a cell asks for loss.
         let config = Config {
             queue_frames: 4096,
             bits_per_s,
@@ -53,7 +53,7 @@ impl Network {
         Ok(Self { testbed, cable })
     }
 
-    /// Adds a link between the hosts, with addresses of its own.
+    /// Adds a second link between the hosts, with its own addresses.
     pub(super) fn add_second_link(&self) -> Result<()> {
         let mut there = Command::new("sleep");
         there.arg("60");
@@ -94,17 +94,17 @@ impl Network {
         Ok(())
     }
 
-    /// Makes the command start on a host, and die with us.
+    /// Makes the command run on a host, and die with this process.
     pub(super) fn command(&self, host: Host, command: Command) -> Command {
         self.testbed.command(host, command)
     }
 
-    /// Listens on both hosts from now on.
+    /// Starts a capture on both hosts.
     pub(super) fn record(&self) -> Result<Recording> {
         Recording::start(&self.testbed)
     }
 
-    /// Takes the network down; an error when it lost frames it should not have.
+    /// Removes the network; an error when it lost frames that it should not.
     pub(super) fn finish(self) -> Result<()> {
         Ok(self.cable.finish()?.validate()?)
     }

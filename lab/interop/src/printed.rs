@@ -1,28 +1,27 @@
-//! What the programs of a cell print, read back.
+//! Parsed output of a cell's programs.
 //!
-//! A subscriber prints a line an event: `TOPIC COLOR x y [size]` a sample (what may follow is about its
-//! additional payload), `TOPIC COLOR STATE` the end
-//! of the instance. A publisher says how many samples it has written, and numbers them in x and y: a
-//! peer's both are the number, isolane moves its shape over [`CANVAS`], so both wrap around.
+//! A subscriber prints a line an event: `TOPIC COLOR x y [size]` for a sample (a suffix about its additional payload
+//! may follow), `TOPIC COLOR STATE` for the end of the instance. A publisher reports the number of samples it has
+//! written, and encodes each number in x and y. A peer's x and y both are the number; isolane moves its shape over
+//! [`CANVAS`], where both wrap around.
 
 use serde::Serialize;
 
 use super::side::{COLOR, TOPIC};
 
-/// The width and height that shapes of `isolane pub` move over. A position repeats after 2,160 samples,
-/// which is more than a cell writes.
+/// Width and height of the canvas of `isolane pub`. A position repeats after 2,160 samples, more than a cell writes.
 const CANVAS: [u32; 2] = [240, 270];
 
-/// What a line of a subscriber says.
+/// Event that a subscriber printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A sample of this running number.
+    /// Sample with this running number.
     Sample(u32),
-    /// The instance ended.
+    /// End of the instance.
     Ended(State),
 }
 
-/// How an instance is not alive (DDS 1.4 §2.2.2.5.1.3).
+/// Not-alive instance state (DDS 1.4 §2.2.2.5.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Disposed,
@@ -30,7 +29,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// As the standard calls it.
+    /// Name in the standard.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Disposed => "NOT_ALIVE_DISPOSED",
@@ -39,7 +38,7 @@ impl State {
     }
 }
 
-/// The running number of a sample.
+/// Running number of a sample.
 pub(super) fn number(event: Event) -> Option<u32> {
     match event {
         Event::Sample(number) => Some(number),
@@ -47,8 +46,8 @@ pub(super) fn number(event: Event) -> Option<u32> {
     }
 }
 
-/// The events of a subscriber's output, in the order of their arrival; any other line is an error.
-/// A last line without its end is left for later: the program may be writing it, or was killed.
+/// Events of a subscriber's output in the order of arrival; any other line is an error. An incomplete last line is
+/// ignored: the program may be writing it, or was killed.
 pub(super) fn events(printed: &str) -> Result<Vec<Event>, String> {
     let whole_lines = printed.rfind('\n').map_or("", |end| &printed[..=end]);
     whole_lines.lines().map(event).collect()
@@ -70,7 +69,7 @@ fn event(line: &str) -> Result<Event, String> {
     event.ok_or_else(|| format!("neither a sample of {COLOR} {TOPIC} nor its end: {line:?}"))
 }
 
-/// The running number of the sample at this position.
+/// Running number of the sample at this position.
 fn running_number([x, y]: [u32; 2]) -> Option<u32> {
     if x == y {
         return Some(x);
@@ -81,8 +80,7 @@ fn running_number([x, y]: [u32; 2]) -> Option<u32> {
     candidates.take(height as usize).find(is_there)
 }
 
-/// How many changes a publisher says it has written: its line `N written`, perhaps with more
-/// behind it. The end of an instance is a change, too.
+/// Number of changes a publisher has written, from its line `N written`. The end of an instance is a change, too.
 pub(super) fn changes_written(said: &str) -> Option<u32> {
     said.lines().find_map(|line| {
         let (count, rest) = line.split_once(" written")?;
@@ -90,14 +88,14 @@ pub(super) fn changes_written(said: &str) -> Option<u32> {
     })
 }
 
-/// Whether a publisher says that it has begun: that it waits for a subscriber, or writes.
+/// Returns true once a publisher reports that it waits for a subscriber or writes.
 pub(super) fn has_begun(said: &str) -> bool {
     let is_beginning =
         |line: &str| line.starts_with("waiting for") || line.starts_with("publishing");
     said.lines().any(is_beginning)
 }
 
-/// How datagrams of the topic's level went, of which `isolane -vv` gives an account at its end.
+/// Datagrams of the topic's level by path, from the final report of `isolane -vv`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Carried {
     pub(super) received: u64,
@@ -107,7 +105,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// Read out of `level 0: received 9 of 9; sent 4 of 4; 8 received_by_lane, 4 sent_by_lane`.
+    /// Parses `level 0: received 9 of 9; sent 4 of 4; 8 received_by_lane, 4 sent_by_lane`.
     pub(super) fn of(said: &str) -> Option<Self> {
         let counts = said
             .lines()
@@ -172,7 +170,7 @@ mod tests {
             assert_eq!(running_number([sample % 240, sample % 270]), Some(sample));
         }
         assert_eq!(running_number([100_007, 100_007]), Some(100_007));
-        // No sample is ever here.
+        // No sample has these positions.
         assert_eq!(running_number([0, 1]), None);
         assert_eq!(running_number([240, 0]), None);
     }

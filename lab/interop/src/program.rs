@@ -1,5 +1,4 @@
-//! One side of a run as a process: what it prints goes to files, so that it never waits for us, and
-//! what it said is there afterwards.
+//! One side of a run as a process. Its output goes to files, so it never blocks on a pipe.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -11,21 +10,21 @@ use std::{fmt, thread};
 use isolane_support::{Result, command};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a program gets between SIGINT and SIGKILL.
+/// Grace period between SIGINT and SIGKILL.
 const CLEAN_UP: Duration = Duration::from_secs(2);
-/// How often a program is looked at that shall print or end.
+/// Polling interval while a program should print or exit.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
-/// How much of an output is shown, in lines from its end.
+/// Number of last lines of an output that are shown.
 const SHOWN_LINES: usize = 8;
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself, with this status.
+    /// Exit with this status.
     Exited(i32),
-    /// By a signal that was not ours.
+    /// Death by a signal that this process did not send.
     Crashed(i32),
-    /// By our SIGKILL.
+    /// Death by this process's SIGKILL.
     Killed,
 }
 
@@ -77,7 +76,7 @@ impl Program {
         })
     }
 
-    /// How it ended, if it did.
+    /// Returns its end, or `None` while it runs.
     pub(super) fn ending(&mut self) -> Result<Option<Ending>> {
         if self.ending.is_none() {
             self.ending = self.child.try_wait()?.map(Ending::of);
@@ -85,7 +84,7 @@ impl Program {
         Ok(self.ending)
     }
 
-    /// Asks it to stop (SIGINT), and does not wait until it does.
+    /// Sends SIGINT without waiting.
     pub(super) fn interrupt(&mut self) -> Result<()> {
         if self.ending()?.is_none() {
             kill_process(Pid::from_child(&self.child), Signal::INT)?;
@@ -93,7 +92,7 @@ impl Program {
         Ok(())
     }
 
-    /// Ends it without asking (SIGKILL), if it has not ended by itself.
+    /// Sends SIGKILL if it still runs.
     pub(super) fn kill(&mut self) -> Result<Ending> {
         if let Some(ending) = self.ending()? {
             return Ok(ending);
@@ -103,7 +102,7 @@ impl Program {
         Ok(*self.ending.insert(Ending::Killed))
     }
 
-    /// Asks it to stop, and kills it if it does not for a while.
+    /// Sends SIGINT, and SIGKILL if it does not end in time.
     pub(super) fn stop(&mut self) -> Result<Ending> {
         self.interrupt()?;
         let deadline = Instant::now() + CLEAN_UP;
@@ -113,17 +112,17 @@ impl Program {
         self.kill()
     }
 
-    /// What it printed on standard output so far.
+    /// Standard output so far.
     pub(super) fn printed(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(&self.stdout)?).into_owned())
     }
 
-    /// What it said on standard error so far.
+    /// Standard error so far.
     pub(super) fn said(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&fs::read(&self.stderr)?).into_owned())
     }
 
-    /// How it was called, and the end of what it printed and said.
+    /// Command line, and the last lines of both outputs.
     pub(super) fn account(&self) -> String {
         let mut account = format!("  $ {}\n", self.command);
         for file in [&self.stdout, &self.stderr] {
@@ -145,7 +144,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if self.ending.is_none() {
-            // It may have ended in this moment; either way it is gone afterwards.
+            // It may just have ended; either way it is gone afterwards.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -158,8 +157,8 @@ mod tests {
 
     fn shell(script: &str, name: &str) -> Program {
         let stem = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
-        // Whoever started the tests may ignore SIGINT, as a shell's background jobs do, and a shell
-        // cannot trap what it was started to ignore.
+        // The parent of the tests may ignore SIGINT, as a shell's background jobs do, and a shell cannot trap a signal
+        // that was ignored at its start.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", "sh", "-c", script]);
         Program::start(command, &stem).unwrap()

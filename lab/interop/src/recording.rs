@@ -1,8 +1,8 @@
-//! What crosses a cell's network: every frame that leaves or reaches a host, as the host's device sees it.
+//! Capture of a cell's network: every frame that leaves or reaches a host, as seen by the host's device.
 //!
-//! What one host sent and the other did not get was lost by the cable. Frames are kept in memory, since most recordings are
-//! thrown away with the cell that passed. Those of a failed cell become a pcapng file, which `isolane spy` reads: a section,
-//! an interface for each host, then the frames.
+//! A frame that one host sent and the other did not get was lost by the cable. Frames are kept in memory, since a
+//! passing cell's capture is discarded. That of a failed cell becomes a pcapng file for `isolane spy`: a section, an
+//! interface for each host, then the frames.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -22,37 +22,36 @@ use pcap_parser::pcapng::{
 };
 use pcap_parser::{Linktype, ToVec};
 
-/// How long a listener waits for a frame until it sees whether it shall stop.
+/// Receive timeout of a listener, after which it checks for the end.
 const WAIT: Duration = Duration::from_millis(20);
-/// What is kept of each host, in bytes: what its cable carries both ways in a cell's ten seconds is
-/// less, so that nothing is missing unless somebody else sends, too.
+/// Bytes kept for each host: more than its cable carries in both directions in a cell's ten seconds.
 const KEPT_BYTES: usize = 128 << 20;
 
-/// A recording that goes on. Dropped, it ends, and nothing is kept.
+/// A running capture. Dropping it discards the frames.
 pub(super) struct Recording {
     stop: Arc<AtomicBool>,
     listeners: Vec<JoinHandle<io::Result<Heard>>>,
 }
 
-/// What was heard on one host.
+/// Frames captured on one host.
 #[derive(Default)]
 struct Heard {
     frames: Vec<Frame>,
     bytes: usize,
-    /// Frames there was no room for, here or in the kernel.
+    /// Frames dropped here or in the kernel for lack of space.
     missing: u64,
 }
 
-/// A recording that has ended.
+/// A finished capture.
 pub(super) struct Recorded {
-    /// Of both hosts, by time.
+    /// Frames of both hosts in the order of time.
     frames: Vec<Frame>,
-    /// Frames that should be among them, and are not.
+    /// Frames that were dropped.
     missing: u64,
 }
 
 impl Recording {
-    /// Listens on both hosts from now on.
+    /// Starts the capture on both hosts.
     pub(super) fn start(testbed: &Testbed) -> Result<Self> {
         let mut recording = Self {
             stop: Arc::default(),
@@ -67,7 +66,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Ends it. What has passed before the call is in it.
+    /// Stops the capture. Frames that passed before the call are in it.
     pub(super) fn end(mut self) -> Result<Recorded> {
         self.stop.store(true, Ordering::Release);
         let (mut frames, mut missing) = (Vec::new(), 0);
@@ -82,7 +81,7 @@ impl Recording {
 }
 
 impl Recorded {
-    /// Writes it to a file, whose folder is made if need be.
+    /// Writes it to a file; creates the folder if needed.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -109,7 +108,7 @@ impl Drop for Recording {
     }
 }
 
-/// Takes frames until it shall stop, and then those that are there still.
+/// Receives frames until the stop flag is set, and then those still queued.
 fn listen(mut capture: Capture, interface: u32, stop: &AtomicBool) -> io::Result<Heard> {
     let mut heard = Heard::default();
     loop {
@@ -141,33 +140,33 @@ impl Heard {
     }
 }
 
-/// Of an interface: times are in units of 10^-9 s.
+/// Interface option if_tsresol: units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// Of an interface: frames may be as long as they are.
+/// Interface field SnapLen: no limit.
 const NO_SNAP_LENGTH: u32 = 0;
-/// Of a section: how long it is is not said.
+/// Section field Section Length: unspecified.
 const UNKNOWN_LENGTH: i64 = -1;
 
-/// A frame with its Ethernet header, as the file has it.
+/// Frame with its Ethernet header, as in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Where it was seen: an index into the names of the interfaces.
+    /// Index of the interface.
     pub(super) interface: u32,
-    /// When, in nanoseconds since 1970.
+    /// Capture time, in nanoseconds since 1970.
     pub(super) time_ns: u64,
-    /// As many of its bytes as were copied.
+    /// Captured bytes; may be fewer than the frame had.
     pub(super) bytes: Vec<u8>,
-    /// How many it had.
+    /// Length of the frame on the wire.
     pub(super) original_len: usize,
 }
 
-/// Writes the frames in the order they are in.
+/// Writes the frames in the given order.
 fn write_pcapng(
     file: &mut impl Write,
     interfaces: &[&'static str],
     frames: &[Frame],
 ) -> io::Result<()> {
-    // Types, lengths and ends of options are filled in by the library.
+    // The library fills in types, lengths and ends of options.
     let section = SectionHeaderBlock {
         block_type: 0,
         block_len1: 0,
@@ -249,7 +248,7 @@ mod tests {
             Err(error) => panic!("{error}"),
         };
         let to = SocketAddr::from((Host::B.address(), 7400));
-        // Somebody is there, so that no error with a copy of the datagram comes back.
+        // A bound receiver keeps the kernel from returning an ICMP error with a copy of the datagram.
         let _receiver = testbed
             .run(Host::B, || UdpSocket::bind(to).unwrap())
             .unwrap();
@@ -291,7 +290,7 @@ mod tests {
         assert_eq!((heard.frames.len(), heard.missing), (1, 1));
     }
 
-    /// The names of the interfaces, and the frames, as a reader finds them.
+    /// Interface names and frames of a pcapng file.
     fn read(file: &[u8]) -> (Vec<String>, Vec<Frame>) {
         let mut reader = PcapNGReader::new(1 << 16, file).unwrap();
         let (mut names, mut frames) = (Vec::new(), Vec::new());
@@ -334,7 +333,7 @@ mod tests {
             bytes: (0..len).map(|byte| byte as u8).collect(),
             original_len,
         };
-        // Lengths with every padding, a time of more than 32 bits, a frame that was cut.
+        // Lengths with every padding, a time of more than 32 bits, a truncated frame.
         let frames = [
             frame(0, 1_795_291_423_488_297_001, 60, 60),
             frame(1, 1_795_291_423_488_297_002, 61, 61),

@@ -1,5 +1,5 @@
-//! The results as `isolane/interop/1`, and the table at the end: how many cells of each value of each axis passed, a column
-//! for each peer and role.
+//! Results as `isolane/interop/1`, and the final table: passed cells for each value of each axis, a column for each
+//! peer and role.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -10,18 +10,18 @@ use serde::Serialize;
 use super::cell::{AXES, Axis, Cell, Role};
 use super::side::Peer;
 
-/// What `--json` writes.
+/// JSON of `--json`.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) schema: &'static str,
     pub(super) cells: Vec<CellReport>,
     /// Cells of the policies' axes.
     pub(super) policies: Vec<PolicyReport>,
-    /// What is no choice of axes.
+    /// Runs outside the axes.
     pub(super) besides: Vec<BesideReport>,
 }
 
-/// The result of what runs besides the cells.
+/// Result of a run outside the axes.
 #[derive(Serialize)]
 pub(super) struct BesideReport {
     pub(super) name: String,
@@ -29,16 +29,16 @@ pub(super) struct BesideReport {
     pub(super) peer: String,
     pub(super) datapath: &'static str,
     pub(super) result: Verdict,
-    /// What arrived, or what went wrong.
+    /// Description of what arrived, or of the failure.
     pub(super) detail: String,
-    /// What was counted; `null` when it did not run.
+    /// Counts of samples; `null` when it did not run.
     pub(super) counts: serde_json::Value,
 }
 
-/// One cell's result.
+/// Result of one cell.
 #[derive(Serialize)]
 pub(super) struct CellReport {
-    /// What was tried, for the table.
+    /// The cell, for the table.
     #[serde(skip)]
     pub(super) cell: Cell,
     /// Name and version: "cyclonedds 0.10.2".
@@ -47,32 +47,32 @@ pub(super) struct CellReport {
     pub(super) case: String,
     pub(super) datapath: &'static str,
     pub(super) result: Verdict,
-    /// What arrived, or what went wrong.
+    /// Description of what arrived, or of the failure.
     pub(super) detail: String,
-    /// How long the cell ran, in seconds; `null` when it did not.
+    /// Duration of the cell in seconds; `null` when it did not run.
     pub(super) seconds: Option<f64>,
-    /// What its programs said, for people.
+    /// Last lines of its programs' output.
     #[serde(skip)]
     pub(super) account: String,
 }
 
-/// One cell of the policies' axes.
+/// Result of one cell of the policies' axes.
 #[derive(Serialize)]
 pub(super) struct PolicyReport {
     pub(super) name: String,
     /// Name and version.
     pub(super) peer: String,
     pub(super) peer_role: &'static str,
-    /// As DDS 1.4 calls it.
+    /// Policy name of DDS 1.4.
     pub(super) policy: &'static str,
     pub(super) case: String,
     pub(super) result: Verdict,
-    /// What went wrong, or who lacks what.
+    /// Description of the failure, or of the missing feature and its vendor.
     pub(super) detail: String,
     pub(super) seconds: f64,
 }
 
-/// A line for people.
+/// One line.
 impl fmt::Display for PolicyReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -91,7 +91,7 @@ impl fmt::Display for PolicyReport {
     }
 }
 
-/// A line for people.
+/// One line.
 impl fmt::Display for BesideReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -104,18 +104,18 @@ impl fmt::Display for BesideReport {
     }
 }
 
-/// What came of a cell.
+/// Verdict on a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
     Pass,
     Fail,
-    /// The peer lacks what was asked for, or is known to do it otherwise.
+    /// The peer lacks the feature, or is known to deviate.
     Skip,
 }
 
 impl Verdict {
-    /// As lines for people begin.
+    /// First word of the printed line.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -147,7 +147,7 @@ impl Report {
         all.filter(|result| *result == verdict).count()
     }
 
-    /// Writes it to a file, or to standard output for `-`.
+    /// Writes the JSON to `file`; `-` is standard output.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         json::write(self, file)
     }
@@ -165,7 +165,6 @@ pub(super) fn table(reports: &[CellReport]) -> String {
         .flat_map(|&peer| Role::ALL.iter().map(move |&role| (peer, role)))
         .collect::<Vec<_>>();
     let mut text = String::new();
-    // Writing to a String cannot fail.
     let _ = write!(text, "{:LABEL_WIDTH$}", "");
     for (peer, _) in &columns {
         let _ = write!(text, "{:>WIDTH$}", peer.word());
@@ -190,7 +189,7 @@ pub(super) fn table(reports: &[CellReport]) -> String {
     text
 }
 
-/// The rows: an axis and one of its values that ran; first of all, all cells.
+/// Rows: an axis and one of its values that ran; the first row counts all cells.
 fn rows(reports: &[CellReport]) -> Vec<(Option<usize>, &'static str)> {
     let mut rows = vec![(None, "all")];
     for axis in COLUMN_AXES..AXES.len() {
@@ -204,7 +203,7 @@ fn rows(reports: &[CellReport]) -> Vec<(Option<usize>, &'static str)> {
     rows
 }
 
-/// Passed of run; a dash where none ran.
+/// "passed/run", or a dash where none ran.
 fn share<'a>(cells: impl Iterator<Item = &'a CellReport>) -> String {
     let (mut passed, mut all) = (0, 0);
     for cell in cells {

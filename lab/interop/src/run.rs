@@ -1,10 +1,9 @@
-//! One cell, run: who starts, is killed, is told to stop, and when.
+//! One cell's run: the order and times of starts, kills and interrupts.
 //!
-//! The first side starts, the other one when the first is there. Once the subscriber has had plenty
-//! of samples, a peer that shall be restarted is killed and started again, and plenty are waited for
-//! once more. Then the publisher is told to stop: it ends the instance and leaves, and what the
-//! subscriber printed is judged (`verdict.rs`). A cell waits for events, not for times, and is over
-//! when its verdict is certain; what does not happen in time is the verdict's business.
+//! The first side starts, and the second once the first is up. Once the subscriber has [`PLENTY`] of samples, a peer
+//! with a restart is killed and started again, and the same number is awaited once more. Then the publisher is
+//! interrupted: it ends the instance and leaves, and the subscriber's output is judged (`verdict.rs`). A cell waits for
+//! events, not for times, and ends when its verdict is certain. A timeout is no error here: the verdict decides.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,40 +20,40 @@ use super::recording::Recording;
 use super::side::{self, Programs, RESTARTED_FROM, Start, status_when_stopped};
 use super::verdict::{Observed, Received, judge, judge_lane, unbroken};
 
-/// A cell's time: ten seconds, without making its network.
+/// Time limit of a cell, without the creation of its network.
 const LONGEST_RUN: Duration = Duration::from_secs(10);
-/// When a publisher is told to stop at the latest, so that time is left for the end.
+/// Latest time of the publisher's interrupt, which leaves time for the end.
 const LONGEST_FLOW: Duration = Duration::from_millis(7500);
-/// When a peer is killed at the latest.
+/// Latest time of a peer's kill.
 const LONGEST_FIRST_LIFE: Duration = Duration::from_millis(4000);
-/// How long the first side's program may take until it says what it does.
+/// Timeout until the first side's program reports its state.
 const LONGEST_START: Duration = Duration::from_secs(3);
-/// How long the first side is alone: its announcements are over, and, if it is a TRANSIENT_LOCAL
-/// publisher, a hundred samples are written.
+/// Time for which the first side runs alone: its initial announcements end, and a TRANSIENT_LOCAL publisher writes a
+/// hundred samples.
 const ALONE: Duration = Duration::from_millis(500);
-/// Samples that are plenty, best effort with losses included.
+/// Samples after which the run goes on, also best effort with loss.
 const PLENTY: usize = 100;
-/// How long they go on after that: a late joiner's history may be plenty by itself.
+/// Time for which samples continue after that: a late joiner's history alone may reach [`PLENTY`].
 const LIVE: Duration = Duration::from_millis(100);
-/// What a publisher that was told to stop stays at least, so that what is one too many is seen.
+/// Shortest time between the publisher's interrupt and its departure, in which a superfluous line would be seen.
 const SHORTEST_STAY: Duration = Duration::from_millis(200);
-/// How long an end is waited for that may be lost: a killed publisher's lease is over by then.
+/// Timeout for an end of the instance that may be lost: by then, a killed publisher's lease has expired.
 const LONGEST_STAY: Duration = Duration::from_secs(2);
-/// What the subscriber gets after the publisher's end, until all is there.
+/// Time for the subscriber's last samples after the publisher's end.
 const LAST_SAMPLES: Duration = Duration::from_secs(1);
-/// What it gets when all is there: what is one too many is seen.
+/// Further time once all is there, in which a superfluous line would be seen.
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
-/// How a cell ended.
+/// Result of a cell.
 pub(super) struct Ended {
-    /// What arrived, or what went wrong.
+    /// Description of what arrived, or of the failure.
     pub(super) verdict: std::result::Result<String, String>,
-    /// How the programs were called, and the end of what they printed.
+    /// Command lines and last lines of output of the programs.
     pub(super) account: String,
 }
 
-/// Runs a cell and judges it. What its programs print is kept in `folder`; if it fails, what crossed its
-/// network in the file `capture`.
+/// Runs a cell and judges it. The programs' output stays in `folder`; if it fails, the network's capture goes to the
+/// file `capture`.
 pub(super) fn run(
     cell: Cell,
     programs: Programs<'_>,
@@ -91,12 +90,12 @@ struct Run<'a> {
     begin: Instant,
     publisher: Program,
     subscriber: Program,
-    /// What former lives of the subscriber printed.
+    /// Output of earlier lives of the subscriber.
     former: Vec<String>,
 }
 
 impl<'a> Run<'a> {
-    /// Starts both sides, in their order.
+    /// Starts both sides in their order.
     fn start(
         cell: Cell,
         programs: Programs<'a>,
@@ -106,7 +105,7 @@ impl<'a> Run<'a> {
         let begin = Instant::now();
         let start = |role| start(cell, role, Start::First, programs, folder, network);
         let first = start(cell.first_role())?;
-        // A subscriber does not say that it is there.
+        // A subscriber does not report its start.
         while cell.first == First::Publisher
             && !has_begun(&first.said()?)
             && begin.elapsed() < LONGEST_START
@@ -172,16 +171,15 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// Waits until the subscriber has plenty of samples from this running number on, or so much of the
-    /// cell's time is over, or there is nothing to wait for. A reliable one: plenty without a hole,
-    /// so that it is matched on both sides.
+    /// Waits until the subscriber has [`PLENTY`] of samples from this running number on, the deadline passes, or a
+    /// program ends. Under RELIABLE, the samples must have no gap, which shows that both sides matched.
     fn wait_for_plenty(&mut self, from: u32, until: Duration) -> Result<()> {
         while self.begin.elapsed() < until
             && self.publisher.ending()?.is_none()
             && self.subscriber.ending()?.is_none()
         {
             let Ok(events) = events(&self.subscriber.printed()?) else {
-                return Ok(()); // The verdict will say it.
+                return Ok(()); // The verdict reports it.
             };
             let numbers = events.into_iter().filter_map(number);
             let numbers = numbers.filter(|number| *number >= from).collect::<Vec<_>>();
@@ -219,8 +217,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits until the publisher, told to stop, leaves; how much the subscriber had printed by then. A
-    /// peer stays until it is told to leave: when the verdict is certain.
+    /// Waits until the interrupted publisher leaves; returns the length of the subscriber's output by then. A peer
+    /// stays until it is interrupted again, once the verdict is certain.
     fn wait_for_leaving(&mut self) -> Result<usize> {
         let told = Instant::now();
         let mut printed_bytes = 0;
@@ -240,7 +238,7 @@ impl<'a> Run<'a> {
         Ok(printed_bytes)
     }
 
-    /// Whether the publisher is about to leave, or has left: what isolane says last is its ledger.
+    /// Returns true when the publisher is leaving or has left: isolane prints its final counters last.
     fn leaves(&mut self) -> Result<bool> {
         let said = self.publisher.said()?;
         let last_words = match self.cell.peer_role {
@@ -250,7 +248,7 @@ impl<'a> Run<'a> {
         Ok(last_words || self.publisher.ending()?.is_some())
     }
 
-    /// Whether the publisher, told to stop so long ago, has stayed for long enough.
+    /// Returns true when the interrupted publisher has stayed long enough for a certain verdict.
     fn is_certain(&self, stayed: Duration, printed_bytes: usize) -> Result<bool> {
         if stayed < SHORTEST_STAY {
             return Ok(false);
@@ -261,7 +259,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// The verdict on what there is so far.
+    /// Verdict on the output so far.
     fn verdict(
         &self,
         bytes_before_leaving: usize,
@@ -277,7 +275,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Starts one side, on its host.
+/// Starts one side on its host.
 fn start(
     cell: Cell,
     role: Role,

@@ -1,8 +1,7 @@
-//! The two sides of a cell: which program runs, with which arguments, and how a peer's program is built.
+//! The two sides of a cell: the program of each, its arguments, and the build of a peer's program.
 //!
-//! Every program runs until it is told to stop (SIGINT): the publisher then ends the instance as its cell says, stays a
-//! little, and leaves. The peers' programs are ours, `lab/interop/programs/NAME/shape.*`, and have one command line
-//! (`peer.h` there).
+//! Every program runs until SIGINT. The publisher then ends the instance as its cell says, stays briefly, and leaves.
+//! The peers' programs are in `lab/interop/programs/NAME/shape.*` and have a common command line (`peer.h` there).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,38 +12,37 @@ use isolane_support::workspace::Metadata;
 use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
 use crate::foreign;
 
-/// The topic of all cells; each has a network of its own.
+/// Topic of all cells; each has its own network.
 pub(super) const TOPIC: &str = "Square";
 /// The only instance.
 pub(super) const COLOR: &str = "BLUE";
-/// Between two samples, in milliseconds: what is lost is a small part of many.
+/// Time between two samples, in milliseconds: short, so that losses are a small share.
 const PERIOD_MS: u32 = 5;
-/// What a program may take at most, should nobody stop it.
+/// Longest run of a program without an interrupt, in seconds.
 const SECONDS: u32 = 20;
-/// Samples a publisher keeps for late joiners: all it can write in a cell's ten seconds.
+/// History depth of a publisher for late joiners: all it can write in a cell's ten seconds.
 const HISTORY: u32 = 2000;
-/// The lease a peer announces when it will be killed, in milliseconds. Its own default (10 s, 20 s)
-/// is longer than a cell, and what the dead one leaves behind shall end within.
+/// Lease that a peer announces when it will be killed, in milliseconds. Its default (10 s, 20 s) is longer than a cell,
+/// and the dead participant must expire within it.
 const LEASE_MS: u32 = 1500;
-/// The running number of the first sample of a restarted publisher: its samples are told from those
-/// of the life before, which never come so far.
+/// Running number of a restarted publisher's first sample, beyond all numbers of its earlier life.
 pub(super) const RESTARTED_FROM: u32 = 100_000;
 
-/// Which start of a side this is.
+/// First start of a side, or a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     First,
     Again,
 }
 
-/// What a cell's sides run.
+/// Programs of a cell's sides.
 #[derive(Clone, Copy)]
 pub(super) struct Programs<'a> {
     pub(super) peer: &'a Path,
     pub(super) isolane: &'a Path,
 }
 
-/// The command of the side of a cell that has this role.
+/// Command of a cell's side in this role.
 pub(super) fn command(cell: Cell, role: Role, start: Start, programs: Programs<'_>) -> Command {
     if role == cell.peer_role {
         peer(cell, start, programs.peer)
@@ -53,7 +51,7 @@ pub(super) fn command(cell: Cell, role: Role, start: Start, programs: Programs<'
     }
 }
 
-/// The status a side ends with when it was told to stop and did.
+/// Exit status of a side after SIGINT.
 pub(super) fn status_when_stopped(cell: Cell, role: Role) -> i32 {
     const INTERRUPTED: i32 = 130;
     if role == cell.peer_role {
@@ -63,14 +61,14 @@ pub(super) fn status_when_stopped(cell: Cell, role: Role) -> i32 {
     }
 }
 
-/// Its options: `lab/interop/programs/peer.h`.
+/// Options of a peer's program: `lab/interop/programs/peer.h`.
 fn peer(cell: Cell, start: Start, program: &Path) -> Command {
     let mut command = Command::new(program);
     command.args([role_command(cell.peer_role), "--topic", TOPIC]);
     command.args(["--seconds", &SECONDS.to_string()]);
     match cell.reliability {
         Reliability::BestEffort => command.arg("--best-effort"),
-        // KEEP_LAST may replace what a slow reader has not acknowledged, and what a late one wants.
+        // KEEP_LAST may replace samples that a slow reader has not acknowledged, or that a late joiner needs.
         Reliability::Reliable => command.args(["--reliable", "--keep-all"]),
     };
     if cell.durability == Durability::TransientLocal {
@@ -105,7 +103,7 @@ fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
     command.args(["--durability", cell.durability.word()]);
     command.args(["--datapath", cell.datapath.word()]);
     if cell.datapath == Datapath::Xdp {
-        // At its end it says what went by the lane.
+        // Print the lane's counters at the end.
         command.arg("-vv");
     }
     if let Some(history) = isolane_history(cell, role) {
@@ -126,8 +124,8 @@ fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
     command
 }
 
-/// KEEP_ALL, where nothing may be replaced. Under it a full history gives up what a late joiner
-/// wants, so a TRANSIENT_LOCAL publisher has one that does not become full.
+/// History option of isolane: KEEP_ALL where nothing may be replaced. With it, a full history drops samples that a late
+/// joiner needs, so a TRANSIENT_LOCAL publisher's is large enough.
 fn isolane_history(cell: Cell, role: Role) -> Option<String> {
     match (cell.reliability, cell.durability, role) {
         (Reliability::BestEffort, ..) => None,
@@ -145,19 +143,19 @@ pub(super) fn role_command(role: Role) -> &'static str {
     }
 }
 
-/// An implementation of DDS to meet.
+/// Another implementation of DDS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     CycloneDds,
     FastDds,
 }
 
-/// A peer as this machine has it.
+/// A peer installed on this machine.
 pub(super) struct Installed {
     pub(super) peer: Peer,
-    /// Name and version, as in the JSON: "cyclonedds 0.10.2".
+    /// Name and version as in the JSON: "cyclonedds 0.10.2".
     pub(super) identity: String,
-    /// Its program, or why there is none.
+    /// Path of its program, or the reason for its absence.
     pub(super) program: Result<PathBuf, String>,
 }
 
@@ -173,7 +171,7 @@ impl Axis for Peer {
 }
 
 impl Peer {
-    /// The Debian package whose version is the peer's.
+    /// Debian package of the peer, whose version is reported.
     fn package(self) -> &'static str {
         match self {
             Self::CycloneDds => foreign::CYCLONEDDS,
@@ -181,8 +179,8 @@ impl Peer {
         }
     }
 
-    /// Finds the peer and builds its program under `target/interop/NAME`. That it is absent or
-    /// does not build is a fact about its cells, not an error here.
+    /// Finds the peer and builds its program under `target/interop/NAME`. A missing peer or failed build is recorded in
+    /// its cells, and no error here.
     pub(super) fn install(self, metadata: &Metadata) -> Installed {
         let name = self.word();
         let (identity, program) = match packages::version(self.package()) {

@@ -1,5 +1,5 @@
-//! Hosts with two networks between them, and best effort alone. A peer announces an address on each; which of them it
-//! answers from is known only from the source addresses of its discovery's ACKNACKs.
+//! Best effort between hosts with two networks. A peer announces an address on each; only the source addresses of its
+//! discovery ACKNACKs show from which it sends.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,19 +15,19 @@ use super::printed::{changes_written, events, number};
 use super::program::{Ending, LOOK, Program};
 use super::side::{COLOR, Peer, TOPIC, role_command};
 
-/// Between two samples, in milliseconds.
+/// Time between two samples, in milliseconds.
 const PERIOD_MS: u32 = 10;
-/// Samples that are enough.
+/// Number of samples after which an exchange may end.
 const WANTED: usize = 50;
-/// How long one exchange may take.
+/// Timeout of one exchange.
 const LONGEST_RUN: Duration = Duration::from_secs(10);
-/// How long each program runs at most, in seconds.
+/// Longest run of each program, in seconds.
 const SECONDS: u32 = 20;
 
-/// Numbers of the samples that the subscriber got, by the role of the peer.
+/// Numbers of the received samples, by the peer's role.
 pub(super) struct Arrived(Vec<(Role, Vec<u32>)>);
 
-/// Runs it, the peer once in each role. What the programs print is kept in `folder`.
+/// Runs the test, with the peer once in each role. The programs' output stays in `folder`.
 pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> Result<Arrived> {
     fs::create_dir_all(folder)?;
     let exchange = |role: &Role| {
@@ -90,14 +90,14 @@ fn exchange(
         let accounts = publisher.account() + &subscriber.account();
         return Err(format!("{} of {WANTED} samples arrived\n{accounts}", numbers.len()).into());
     }
-    // A peer stays for a while after SIGINT; once it has written all, it is asked again.
+    // A peer stays for a while after SIGINT; once it has written all, it gets another one.
     publisher.interrupt()?;
     while changes_written(&publisher.said()?).is_none() && begin.elapsed() < LONGEST_RUN {
         thread::sleep(LOOK);
     }
     for program in [&mut publisher, &mut subscriber] {
         let ending = program.stop()?;
-        // isolane says that it was interrupted.
+        // isolane exits with 130 after an interrupt.
         if !matches!(ending, Ending::Exited(0 | 130)) {
             return Err(format!("a program {ending}\n{}", program.account()).into());
         }
@@ -106,7 +106,7 @@ fn exchange(
     Ok(numbers)
 }
 
-/// Cyclone DDS uses one interface unless it is told to use more.
+/// Cyclone DDS uses one interface by default; this configures both.
 fn both_interfaces(host: Host) -> String {
     format!(
         "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"{}\"/>\
@@ -116,7 +116,7 @@ fn both_interfaces(host: Host) -> String {
 }
 
 impl Arrived {
-    /// What arrived in words; an error where a sample came twice or out of order.
+    /// The result in words; an error where a sample was duplicated or out of order.
     pub(super) fn judge(&self) -> std::result::Result<String, String> {
         let told = self.0.iter().map(|(role, numbers)| {
             let told = format!("{} samples with the peer as {}", numbers.len(), role.word());
@@ -129,7 +129,7 @@ impl Arrived {
         Ok(told.join(", "))
     }
 
-    /// Samples by the peer's role.
+    /// Number of samples by the peer's role.
     pub(super) fn counts(&self) -> serde_json::Value {
         let counts = self
             .0

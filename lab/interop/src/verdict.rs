@@ -1,35 +1,30 @@
-//! Whether what the subscriber printed is what its cell asks for. All rules stand here.
+//! Verdict on the subscriber's output of a cell: all pass criteria.
 //!
-//! The publisher counts its samples: 0, 1, 2, ..., and after a restart from [`RESTARTED_FROM`] on. It
-//! writes until the subscriber has had plenty of them, then ends the instance as the cell says, stays
-//! a little, and leaves. So "all" means all it says it has written, and a **stretch** is what one life
-//! of the subscriber got from one life of the publisher: one, or two when the peer was restarted.
+//! The publisher counts its samples from 0, and after a restart from [`RESTARTED_FROM`]. It writes until the subscriber
+//! has plenty, ends the instance as the cell says, stays briefly, and leaves. "All" means all that it reports as
+//! written. A **stretch** is what one life of the subscriber got from one life of the publisher: one, or two when the
+//! peer was restarted.
 //!
-//! *Always*: in each stretch at least one sample, none twice, in order, none that was not written; the
-//! stretch of the earlier publisher first.
+//! *Always*: at least one sample in each stretch, no duplicate, in order, none that was not written; the stretch of the
+//! earlier publisher first.
 //!
-//! *Best effort*: no more than that; a late joiner gets no history, also under TRANSIENT_LOCAL.
+//! *Best effort*: nothing further; a late joiner gets no history, even under TRANSIENT_LOCAL.
 //!
-//! *Reliable*: no sample is missing within a stretch. It begins with sample 0: a VOLATILE publisher
-//! begins only when the subscriber is matched, and under TRANSIENT_LOCAL a late joiner gets the
-//! history. The exception is a VOLATILE subscriber that was restarted: it must get all that is written
-//! after the publisher has matched it. It may hear, at the address of its former life, some of what
-//! was written before; of that it may miss any, since nothing of it is repaired. So it begins
-//! anywhere, and if a sample is missing, [`UNBROKEN`] follow without. The stretch ends with the last
-//! sample written, unless its subscriber or its publisher was killed: then it ends anywhere, since
-//! nobody can repair what a dead publisher has not sent.
+//! *Reliable*: no gap within a stretch, which begins with sample 0: a VOLATILE publisher waits for a match, and a
+//! TRANSIENT_LOCAL late joiner gets the history. The exception is a restarted VOLATILE subscriber, which must get all
+//! samples written after the match. At its earlier life's address it may receive some older samples, which are not
+//! repaired. So its stretch begins anywhere, and [`UNBROKEN`] samples must follow a gap. The stretch ends with the last
+//! sample written, or anywhere if its subscriber or publisher was killed, since a dead publisher repairs nothing.
 //!
-//! *The end of the instance* must be seen while the publisher is still there, once, behind the last
-//! sample, and be the right one: disposed is NOT_ALIVE_DISPOSED, unregistered is
-//! NOT_ALIVE_NO_WRITERS (after a restart of the publisher: once its former life's lease is over,
-//! since two writers are known until then). The end is sent once: of a best-effort publisher on a
-//! cable that loses frames it may be lost, but not be another one. Without an end the instance stays
-//! alive. That the publisher leaves unregisters: then NOT_ALIVE_NO_WRITERS may follow, or, if it was
-//! disposed, NOT_ALIVE_DISPOSED again; never another one. Between the two lives of a publisher the
-//! instance may be without writers; a sample makes it alive again.
+//! *End of the instance*: seen once, before the publisher leaves, after the last sample. Disposed is
+//! NOT_ALIVE_DISPOSED. Unregistered is NOT_ALIVE_NO_WRITERS, after a publisher's restart only once the lease of its
+//! earlier life has expired. The end is sent once, so a best-effort publisher's may be lost where the cable loses
+//! frames, but never differ. Without an end the instance stays alive. The publisher's departure unregisters:
+//! NOT_ALIVE_NO_WRITERS may follow, or NOT_ALIVE_DISPOSED again. Between two lives of a publisher the instance may have
+//! no writers; a sample makes it alive again.
 //!
-//! *The lane*, where isolane has one, carries more than half of the datagrams of the topic's level: what
-//! finds no neighbour yet, or does not fit a frame, goes by a socket.
+//! *Lane*: where isolane has one, it carries more than half of the datagrams of the topic's level. Datagrams without a
+//! resolved neighbour, or too large for a frame, use a socket.
 
 use std::fmt;
 use std::ops::Range;
@@ -38,29 +33,29 @@ use super::cell::{Cell, Durability, End, Life, Loss, Reliability, Role};
 use super::printed::{Carried, Event, State, events, number};
 use super::side::RESTARTED_FROM;
 
-/// Samples without a missing one that show that a subscriber is matched: a quarter of a second's.
+/// Consecutive samples that prove a match: a quarter of a second.
 const UNBROKEN: usize = 50;
 
-/// What a run left behind, or has so far.
+/// Output of a run, final or so far.
 pub(super) struct Observed<'a> {
-    /// What each life of the subscriber printed.
+    /// Output of each life of the subscriber.
     pub(super) printed: &'a [String],
-    /// Changes the publisher (its last life) has written; `None` while it has not said so.
+    /// Changes the publisher (its last life) has written; `None` until it reports them.
     pub(super) changes_written: Option<u32>,
-    /// How much of the last output, in bytes, was there while the publisher was there, too.
+    /// Length of the last output, in bytes, when the publisher left.
     pub(super) bytes_before_leaving: usize,
 }
 
-/// What arrived where a cell passes.
+/// Summary of a passing cell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Received {
-    /// Samples in each stretch.
+    /// Number of samples in each stretch.
     pub(super) samples: Vec<usize>,
-    /// How the instance ended before the publisher left.
+    /// Instance state before the publisher left.
     pub(super) end: Option<State>,
 }
 
-/// What arrived; an error when the cell fails, or is not over yet, with what is wrong.
+/// Returns the summary, or the reason for which the cell fails or is not over yet.
 pub(super) fn judge(cell: Cell, observed: &Observed<'_>) -> Result<Received, String> {
     let written = samples_written(cell, observed)?;
     let (mut samples, mut end) = (Vec::new(), None);
@@ -89,7 +84,7 @@ impl fmt::Display for Received {
     }
 }
 
-/// How many samples the publisher's last life wrote: the end of an instance is a change, no sample.
+/// Number of samples that the publisher's last life wrote: the end of an instance is a change, but no sample.
 fn samples_written(cell: Cell, observed: &Observed<'_>) -> Result<u32, String> {
     let changes = observed
         .changes_written
@@ -97,7 +92,7 @@ fn samples_written(cell: Cell, observed: &Observed<'_>) -> Result<u32, String> {
     Ok(changes.saturating_sub(u32::from(cell.end != End::None)))
 }
 
-/// The samples one life of the subscriber printed; how many there are in each stretch.
+/// Judges the samples of one life of the subscriber; returns the number in each stretch.
 fn judge_samples(
     cell: Cell,
     subscriber_life: usize,
@@ -124,23 +119,23 @@ fn judge_samples(
     }
 }
 
-/// What one life of the subscriber gets from one life of the publisher.
+/// Expected samples of one life of the subscriber from one life of the publisher.
 struct Stretch {
-    /// What was written; of a publisher that was killed, all it may have.
+    /// Written numbers; for a killed publisher, an upper bound.
     numbers: Range<u32>,
-    /// Under reliability the first one must be there.
+    /// Under RELIABLE, the first sample must be there.
     from_start: bool,
-    /// Under reliability the last one must be there.
+    /// Under RELIABLE, the last sample must be there.
     to_end: bool,
 }
 
-/// The samples behind the last one that is missing.
+/// Samples after the last gap.
 pub(super) fn unbroken(numbers: &[u32]) -> &[u32] {
     let broken = numbers.windows(2).rposition(|pair| pair[0] + 1 != pair[1]);
     &numbers[broken.map_or(0, |index| index + 1)..]
 }
 
-/// The stretches of a life of the subscriber.
+/// Stretches of a life of the subscriber.
 fn stretches(cell: Cell, subscriber_life: usize, written: u32) -> Vec<Stretch> {
     let again = RESTARTED_FROM..RESTARTED_FROM.saturating_add(written);
     if cell.restarts(Role::Publisher) {
@@ -165,7 +160,7 @@ fn stretches(cell: Cell, subscriber_life: usize, written: u32) -> Vec<Stretch> {
 }
 
 impl Stretch {
-    /// `part` is in order, and within what was written.
+    /// Checks that `part` is in order and within the written numbers.
     fn judge(&self, reliability: Reliability, part: &[u32]) -> Result<(), String> {
         let Range { start, end } = self.numbers;
         let (Some(&first), Some(&last)) = (part.first(), part.last()) else {
@@ -198,8 +193,8 @@ impl Stretch {
     }
 }
 
-/// The ends of the instance that one life of the subscriber printed, the first `seen` events while
-/// the publisher was still there; the one it ended with before the publisher left.
+/// Judges the instance states that one life of the subscriber printed, of which the first `seen` events came before the
+/// publisher left; returns the last state of those.
 fn judge_ends(
     cell: Cell,
     events: &[Event],
@@ -238,7 +233,7 @@ fn judge_ends(
     }
 }
 
-/// An end of the instance before a sample: only between the lives of a publisher there may be one.
+/// State before a sample: allowed only between two lives of the publisher.
 fn early_end(cell: Cell, early: &[Event]) -> Option<State> {
     let between_lives = |index: usize| {
         let before = early[..index]
@@ -264,7 +259,7 @@ fn state(event: Event) -> Option<State> {
     }
 }
 
-/// How much of what isolane received, or sent, went by its lane, out of what it said.
+/// Share of isolane's datagrams that its lane carried, from its final report.
 pub(super) fn judge_lane(cell: Cell, said: &str) -> Result<String, String> {
     let carried = Carried::of(said).ok_or("isolane has not said what went by its lane")?;
     let (by_lane, all, verb) = match cell.peer_role {
@@ -344,8 +339,7 @@ mod tests {
         events.iter().map(line).collect()
     }
 
-    /// Judges what the lives of a subscriber printed, of four samples written; of the last life, `after`
-    /// came when the publisher had left.
+    /// Judges lives of a subscriber, with four samples written; `after` arrived after the publisher left.
     fn judge_lives(cell: Cell, lives: &[&[Event]], after: &[Event]) -> Result<Received, String> {
         let mut printed = lives.iter().map(|life| text(life)).collect::<Vec<_>>();
         let last = printed.last_mut().expect("a subscriber has a life");
@@ -509,7 +503,7 @@ mod tests {
         let judge = |parts: [Vec<Event>; 3]| judge_life(cell, &parts.concat());
         assert!(judge([samples(0..2), vec![NO_WRITERS], again(0..4)]).is_ok());
         assert!(judge([samples(0..2), vec![DISPOSED], again(0..4)]).is_err());
-        // The former life's lease ends, but the instance has a writer again.
+        // The earlier life's lease expires, but the instance has a writer again.
         let within = [samples(0..2), again(0..1), vec![NO_WRITERS], again(1..4)];
         assert!(judge_life(cell, &within.concat()).is_err());
         assert!(judge([samples(0..2), again(0..4), vec![NO_WRITERS]]).is_err());

@@ -14,7 +14,7 @@ pub fn displayed(command: &Command) -> String {
         .join(" ")
 }
 
-/// Runs it with our standard streams; any exit status but 0 is an error.
+/// Runs it with the inherited standard streams; an exit status other than 0 is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
@@ -26,7 +26,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     }
 }
 
-/// Runs it and returns its standard output; any exit status but 0 is an error.
+/// Runs it and returns its standard output; an exit status other than 0 is an error.
 pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stderr(Stdio::inherit())
@@ -39,7 +39,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     }
 }
 
-/// Why a program could not even be started, most often because it is not installed.
+/// Reason for which a program could not be started, most often because it is not installed.
 pub fn cannot_start(command: &Command, error: &std::io::Error) -> String {
     let hint = match error.kind() {
         std::io::ErrorKind::NotFound => {

@@ -1,9 +1,9 @@
-//! Whether something else used the processor while a repetition ran: steal time, other processes, stalls.
+//! Disturbance of a repetition by other users of the processor: steal time, other processes, stalls.
 //!
-//! Steal and user time come from `/proc/stat` (proc_stat(5)), the user time of the ends from
-//! `/proc/self/stat` (cutime of proc_pid_stat(5): they are children that have ended). The kernel's threads
-//! have no user time, so their work for the ends is not taken for another process's. A thread at SCHED_FIFO
-//! on each core sleeps for [`PERIOD`] again and again: what it oversleeps beyond [`STALL`] is a stall.
+//! Steal and user time come from `/proc/stat` (proc_stat(5)), the user time of the ends from `/proc/self/stat` (cutime
+//! of proc_pid_stat(5): they are children that have ended). Kernel threads have no user time, so their work for the
+//! ends is not counted as another process's. A thread at SCHED_FIFO on each core sleeps repeatedly for [`PERIOD`];
+//! oversleeping by more than [`STALL`] is a stall.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,44 +16,44 @@ use serde::Serialize;
 
 use crate::Result;
 
-/// Sleep of the threads that look for stalls. Short sleeps would disturb what is measured.
+/// Sleep of the threads that detect stalls. Shorter sleeps would disturb the measurement.
 const PERIOD: Duration = Duration::from_millis(10);
-/// A sleep that is longer than asked for by this is a stall: an ordinary timer is late by less than 1 ms.
+/// Oversleep from which on a sleep is a stall: an ordinary timer is late by less than 1 ms.
 const STALL: Duration = Duration::from_millis(2);
 /// Share of the processors' time above which steal or other processes disturb a repetition.
 const MAX_SHARE: f64 = 0.01;
 
-/// What disturbed a repetition of a case.
+/// Disturbance of a repetition of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Disturbance {
     /// Steal time, as a share of the processors' time.
     pub steal: f64,
     /// User time of processes that are not the ends, as a share of the processors' time.
     pub others: f64,
-    /// The longest stall of a core, in microseconds; `None`: it takes the right to real-time scheduling.
+    /// Longest stall of a core, in microseconds; `None` without the right to real-time scheduling.
     pub longest_stall_us: Option<u64>,
     /// Load average of the last minute, at the end.
     pub load: f64,
 }
 
 impl Disturbance {
-    /// Whether the repetition is to be run again.
+    /// Returns true when the repetition must be run again.
     pub fn is_too_much(&self) -> bool {
         self.steal > MAX_SHARE || self.others > MAX_SHARE
     }
 }
 
-/// A watch over one repetition of a case; dropped, its threads end.
+/// Watch over one repetition of a case; dropping it ends its threads.
 pub struct Watch {
     before: Times,
     is_over: Arc<AtomicBool>,
     longest_ns: Arc<AtomicU64>,
-    /// Each says whether it could watch.
+    /// Threads that detect stalls; each returns false if it could not.
     threads: Vec<JoinHandle<bool>>,
 }
 
 impl Watch {
-    /// Begins to watch these cores.
+    /// Starts a watch over these cores.
     pub fn begin(cores: Cores) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let longest_ns = Arc::new(AtomicU64::new(0));
@@ -69,7 +69,7 @@ impl Watch {
         })
     }
 
-    /// Ends, and returns what disturbed.
+    /// Stops the watch, and returns the disturbance.
     pub fn end(mut self) -> Result<Disturbance> {
         let since = Times::now()?.since(self.before);
         let load = fs::read_to_string("/proc/loadavg")?;
@@ -83,10 +83,10 @@ impl Watch {
         })
     }
 
-    /// Ends the threads; whether all could watch.
+    /// Ends the threads; returns true when all could watch.
     fn join(&mut self) -> bool {
         self.is_over.store(true, Ordering::Relaxed);
-        // A thread that panicked has said so.
+        // A panic has been printed already.
         let watched = self.threads.drain(..).map(|thread| thread.join());
         watched.fold(true, |all, watched| all & watched.unwrap_or(false))
     }
@@ -98,9 +98,9 @@ impl Drop for Watch {
     }
 }
 
-/// Returns whether it could watch.
+/// Detects stalls of a core; returns false if it cannot.
 fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) -> bool {
-    // Without these the stalls of an ordinary thread are told, which contain the ends' own use of the core.
+    // An ordinary thread's stalls would include the ends' own use of the core.
     if pin_to_core(core).is_err() || run_first_in_first_out(1).is_err() {
         return false;
     }

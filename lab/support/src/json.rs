@@ -1,4 +1,4 @@
-//! Results for programs: one place that knows where `--json FILE` goes.
+//! JSON output of results to the file of `--json FILE`.
 
 use std::fs::File;
 use std::io::{Write, stdout};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::Result;
 
-/// Writes a result to a file, or to standard output if that is `-`.
+/// Writes a result to `file`; `-` is standard output.
 pub fn write(result: &impl Serialize, file: &Path) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(result)?;
     text.push(b'\n');

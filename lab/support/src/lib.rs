@@ -1,8 +1,8 @@
-//! What the commands of `cargo xtask` share.
+//! Shared parts of the `cargo xtask` commands.
 //!
-//! A command is a function `run` of its crate; what `cargo xtask test` runs of it is its function `step`, which
-//! returns an [`Outcome`](steps::Outcome). Programs are started by [`command`], built as [`workspace`] says, and
-//! results that programs read are written by [`json`].
+//! A command is a function `run` of its crate; its part in `cargo xtask test` is the function `step`, which returns an
+//! [`Outcome`](steps::Outcome). [`command`] starts programs, [`workspace`] builds them, and [`json`] writes results for
+//! programs.
 
 use std::error::Error;
 
@@ -13,8 +13,8 @@ pub mod packages;
 pub mod steps;
 pub mod workspace;
 
-/// The result of a command. Failures end up as text for a person; nobody matches on them.
+/// Result of a command. Failures become text for a person; no code matches on them.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The argument by which the cable's process is told from a person's commands.
+/// Hidden command of the cable's process.
 pub const CABLE_COMMAND: &str = "cable";

@@ -1,4 +1,4 @@
-//! The system packages that the tests need beside Rust, by their Debian names.
+//! System packages that the tests need, by their Debian names.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -35,12 +35,11 @@ const NEEDED: &[(&str, &str)] = &[
     ("valgrind", "tests that count instructions and copies"),
 ];
 
-/// Installs what is missing; without the rights to, says how to and leaves it to the steps that
-/// follow to fail or be left out.
+/// Installs missing packages. Without root it prints the command, and later steps fail or are skipped.
 pub fn install_missing() -> Result<Outcome> {
     let missing = match missing() {
         Ok(missing) => names(&missing),
-        // Not a Debian: whoever looks after the machine knows what the packages are called there.
+        // Other distributions have other names for these packages.
         Err(_) => {
             let needed = names(NEEDED).join(" ");
             return Ok(Outcome::LeftOut(format!("no dpkg here; needed: {needed}")));
@@ -69,7 +68,7 @@ pub fn version(package: &str) -> Result<Option<String>> {
     Ok(query("${Version}", &[package])?.pop())
 }
 
-/// Namespaces and packages both need it.
+/// Returns true as root, which namespaces and packages need.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -89,8 +88,8 @@ fn missing() -> Result<Vec<(&'static str, &'static str)>> {
         .collect())
 }
 
-/// One field of each of these packages that is installed. `dpkg-query` fails when one of them is
-/// unknown and lists the others all the same, so its exit status says nothing.
+/// One field of each of these packages that is installed. `dpkg-query` fails when one is unknown and lists the others
+/// all the same, so its exit status is ignored.
 fn query(field: &str, packages: &[&str]) -> Result<Vec<String>> {
     let mut query = Command::new("dpkg-query");
     query

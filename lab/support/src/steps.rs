@@ -1,33 +1,33 @@
-//! A row of checks: each is announced, timed and remembered; one that fails stops no other.
+//! Steps of a test run: each is announced, timed and recorded; a failure does not stop the others.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// How a step ended.
+/// Outcome of a step.
 pub enum Outcome {
-    /// It is one check, and holds.
+    /// A single check that holds.
     Passed,
-    /// It consists of checks that are counted one by one.
+    /// Checks that are counted one by one.
     Counted {
         /// Checks that hold.
         passed: usize,
         /// Checks that do not.
         failed: usize,
     },
-    /// It consists of tests.
+    /// Tests.
     Tests {
         /// Tests that passed.
         passed: usize,
         /// Tests that failed, and test programs that died.
         failed: usize,
-        /// What failed tests printed.
+        /// Output of failed tests.
         failures: Vec<String>,
     },
-    /// It does not hold; the reason.
+    /// Failure, with its reason.
     Failed(String),
-    /// It could not run here; the reason. Counted neither way.
+    /// Not run here, with the reason. Counted neither as passed nor as failed.
     LeftOut(String),
 }
 
@@ -44,7 +44,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Runs one step, and says whether nothing in it failed, for steps that depend on it.
+    /// Runs one step; returns true when nothing in it failed, for dependent steps.
     pub fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<Outcome>) -> bool {
         eprintln!("\n=== {name}");
         let start = Instant::now();
@@ -59,18 +59,18 @@ impl Steps {
         self.done.last().is_some_and(|step| step.counts().1 == 0)
     }
 
-    /// Remembers a step that does not run, and says why.
+    /// Records a skipped step, and prints the reason.
     pub fn leave_out(&mut self, name: &'static str, reason: &str) {
         self.run(name, || Ok(Outcome::LeftOut(reason.into())));
     }
 
-    /// Whether a step could not run here.
+    /// Returns true when a step could not run here.
     pub fn has_left_out(&self) -> bool {
         let mut outcomes = self.done.iter().map(|step| &step.outcome);
         outcomes.any(|outcome| matches!(outcome, Outcome::LeftOut(_)))
     }
 
-    /// How many checks passed and failed.
+    /// Numbers of checks that passed and failed.
     pub fn counts(&self) -> (usize, usize) {
         self.done
             .iter()
@@ -78,8 +78,8 @@ impl Steps {
             .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1))
     }
 
-    /// What failed tests printed, the table of all steps with the minutes of each, a note and, as its last line,
-    /// `N passed, N failed`, which CI reads.
+    /// Output of failed tests, the table of all steps with the minutes of each, a note and, as its last line, `N
+    /// passed, N failed`, which CI reads.
     pub fn summary(&self, note: &str) -> String {
         let width = self
             .done
@@ -94,7 +94,6 @@ impl Steps {
             }
         }
         for step in &self.done {
-            // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
                 "{:width$}  {:>6} min  {}",

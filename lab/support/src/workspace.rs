@@ -14,8 +14,8 @@ pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Builds `isolane` and `isolane-shape-main` as they are released; in one go, since each alone would have the
-/// libraries built again with features of its own.
+/// Builds `isolane` and `isolane-shape-main` in the release profile, in one call: separate calls would rebuild the
+/// libraries with different features.
 pub fn build_commands() -> Command {
     let mut build = cargo();
     build.args(["build", "--release"]);

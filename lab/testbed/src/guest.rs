@@ -1,9 +1,8 @@
-//! A guest: the emulator's command line, its boot, and what it brings back.
+//! A guest: the emulator's command line, its boot, and its result.
 //!
-//! The guest writes its result, one JSON document, to a port of the emulator, which puts it into a file; its
-//! console goes to another. It leaves by writing its exit code to a second port. Both ports do what they do
-//! within the guest's instruction: devices that work beside the guest, as those of virtio do, take part in no
-//! run that is the same twice.
+//! The guest writes its result, one JSON document, to an I/O port of the emulator, which appends it to a file; its
+//! console goes to another file. It exits by writing its exit code to a second port. Both ports act within the guest's
+//! instruction. Devices with concurrent activity, such as virtio, would make runs irreproducible.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -17,59 +16,57 @@ use serde_json::Value;
 use super::inside;
 use super::packages::Packages;
 
-/// Memory of a guest: its programs, twice while they are unpacked, and what sockets and rings take.
+/// Memory of a guest: its programs, twice while they are unpacked, and its sockets and rings.
 const MEMORY_MIB: u32 = 1_024;
-/// How often a running guest is looked at.
+/// Polling interval of a running guest.
 const LOOK: Duration = Duration::from_millis(100);
-/// The end of the console that a failure shows.
+/// Number of last console lines in a failure.
 const LAST_LINES: usize = 30;
 
-/// How often a guest is started that does not come to its first process.
+/// Number of starts of a guest that does not reach its first process.
 const STARTS: u32 = 3;
-/// What its kernel says when one of its processors gets no timer's interrupts.
+/// Kernel message when a virtual processor gets no timer interrupts.
 const STALLED: &str = "rcu_preempt detected stalls";
 
-/// How time passes in a guest.
+/// Clock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// As outside, as well as an emulator keeps up: nothing about it means anything. The seed is for what is
-    /// random.
+    /// Real time, as well as an emulator keeps up: durations mean nothing. The seed is for random numbers.
     Real { seed: u64 },
-    /// 4 ns for each instruction, and nothing else: what happens depends on the seed alone, and is the same
-    /// to the bit each time.
+    /// Instruction counting, 4 ns each. The run depends on the seed alone, and is the same to the bit each time.
     Counted { seed: u64 },
 }
 
-/// What a guest's network devices, all of the model `igb`, are connected to.
+/// Connection of a guest's network devices, all of the model `igb`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Network {
-    /// So many devices on a hub inside the emulator.
+    /// This number of devices on a hub inside the emulator.
     Hub { devices: u8 },
-    /// One device, joined to another guest's through a socket of the file system.
+    /// One device, connected to another guest's by a Unix socket.
     Peer {
         socket: PathBuf,
-        /// Exactly one of both waits for the other.
+        /// Exactly one of the two listens.
         listens: bool,
-        /// The last byte of its hardware address.
+        /// Last byte of its MAC address.
         number: u8,
     },
 }
 
-/// A guest to be.
+/// Configuration of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guest {
-    /// Names its files.
+    /// Stem of its file names.
     pub(super) name: String,
-    /// What its first process does: words behind the hidden command.
+    /// Arguments of its first process, after the hidden command.
     pub(super) task: Vec<String>,
     pub(super) time: Time,
     pub(super) network: Network,
     pub(super) processors: u8,
-    /// It is ended when it takes longer.
+    /// Timeout of the guest.
     pub(super) patience: Duration,
 }
 
-/// What guests are started from, and where they leave what they tell.
+/// Files that guests start from, and the folder for their output.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) packages: Packages,
@@ -78,7 +75,7 @@ pub(super) struct Machine {
 }
 
 impl Guest {
-    /// The emulator's arguments.
+    /// Arguments of the emulator.
     pub(super) fn arguments(&self, machine: &Machine) -> Vec<String> {
         let share = |name: &str| {
             let folder = machine.packages.emulator().join("usr/share").join(name);
@@ -110,8 +107,8 @@ impl Guest {
         arguments.push(machine.packages.kernel().display().to_string());
         arguments.push("-initrd".into());
         arguments.push(machine.initramfs.display().to_string());
-        // A panic leaves the emulator; a clock that is not watched is not doubted. Words that the kernel does not
-        // know would come before the first process's own.
+        // After a panic the emulator exits; `tsc=reliable` keeps the clock without a watchdog. Parameters unknown to
+        // the kernel would precede the first process's own arguments.
         let kernel = "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off";
         let task = self.task.join(" ");
         arguments.push("-append".into());
@@ -119,7 +116,7 @@ impl Guest {
         arguments
     }
 
-    /// The command that starts it: through its own loader, which finds its own libraries.
+    /// Command that starts it, through the emulator's own loader, which finds its own libraries.
     fn command(&self, machine: &Machine) -> Command {
         let root = machine.packages.emulator();
         let libraries = root.join("usr/lib/x86_64-linux-gnu");
@@ -143,12 +140,12 @@ impl Guest {
         file.display().to_string()
     }
 
-    /// Where its console goes.
+    /// Path of the console's file.
     pub(super) fn console(&self, machine: &Machine) -> String {
         self.file(machine, "console")
     }
 
-    /// Where its result goes.
+    /// Path of the result's file.
     pub(super) fn result(&self, machine: &Machine) -> String {
         self.file(machine, "json")
     }
@@ -172,9 +169,9 @@ impl Guest {
 
     /// Starts it, waits for its end, and returns its result.
     ///
-    /// An emulator with a thread for each processor may die while devices get their addresses, by an assertion of its
-    /// own (`iotlb_to_section`, QEMU's issue 1921); and on a busy machine one of its processors may be left without
-    /// interrupts of its timer from the start on. Nothing of ours has run in the guest then, and it is started again.
+    /// An emulator with a thread for each processor may die while devices get their addresses, by its own assertion
+    /// (`iotlb_to_section`, QEMU's issue 1921). On a busy machine, one of its processors may get no timer interrupts
+    /// from the start. In both cases the first process has not run, and the guest is started again.
     pub(super) fn run(&self, machine: &Machine) -> Result<Value> {
         for _ in 1..STARTS {
             let mut started = self.start(machine)?;
@@ -221,8 +218,7 @@ impl Network {
     }
 }
 
-/// A device behind a port of its own: each takes places on its bus for functions that it could have, and two on
-/// one bus collide.
+/// Device behind its own root port: each reserves bus addresses for possible functions, and two on one bus collide.
 fn device(number: u8) -> Vec<String> {
     words(&format!(
         "-device pcie-root-port,id=p{number},chassis={number},slot={number} \
@@ -234,7 +230,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A guest that runs. Dropped, it is ended.
+/// A running guest; killed when dropped.
 pub(super) struct Started<'a> {
     guest: &'a Guest,
     machine: &'a Machine,
@@ -249,7 +245,7 @@ impl Started<'_> {
         self.judge(status.ok_or("nothing gives it up")?)
     }
 
-    /// Waits for its end; `None`: it was given up.
+    /// Waits for its end; `None` when it will not reach its first process.
     fn wait(
         &mut self,
         is_given_up: impl Fn(&Self, Option<ExitStatus>) -> bool,
@@ -270,7 +266,7 @@ impl Started<'_> {
         }
     }
 
-    /// Whether it will not come to its first process: its emulator has died, or its kernel has stalled.
+    /// Returns true when it cannot reach its first process: its emulator has died, or its kernel has stalled.
     fn is_stillborn(&self, left: Option<ExitStatus>) -> bool {
         let console = self.console();
         let is_fatal = match left {
@@ -280,13 +276,13 @@ impl Started<'_> {
         is_fatal && !console.contains(inside::BEGUN)
     }
 
-    /// What is on its console.
+    /// Console output so far.
     fn console(&self) -> String {
         let file = self.guest.console(self.machine);
         String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned()
     }
 
-    /// What it has told by its end.
+    /// Result of a guest that has ended.
     fn judge(&self, status: ExitStatus) -> Result<Value> {
         let text = fs::read(self.guest.result(self.machine))?;
         match outcome(status, &text) {
@@ -311,13 +307,13 @@ impl Started<'_> {
 
 impl Drop for Started<'_> {
     fn drop(&mut self) {
-        // Both are harmless on one that has ended.
+        // Both are harmless after its end.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a guest has told by its end: its result, or why there is none.
+/// Result of a guest, or the reason for its absence.
 fn outcome(status: ExitStatus, result: &[u8]) -> std::result::Result<Value, String> {
     let told = serde_json::from_slice::<inside::Told>(result);
     match (status.code().map(inside::exit_code), told) {
@@ -410,8 +406,8 @@ mod tests {
         assert!(outcome(status(1), b"{\"done\":").is_err(), "cut off");
     }
 
-    /// Runs a guest whose emulator is a script: at its first start it puts `words` on its console and does `first`, at
-    /// its second it comes to an end. What it comes to, and how often it was started.
+    /// Runs a guest whose emulator is a script: at its first start it writes `words` to its console and does `first`,
+    /// at its second it ends. Returns the result and the number of starts.
     fn run_twice(name: &str, words: &str, first: &str) -> (Result<Value>, usize) {
         let folder = format!("isolane-guest-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
@@ -424,8 +420,8 @@ mod tests {
              printf '{words}' >'{place}/one.console'\n    {first}\nfi\n\
              echo '{{\"done\":{{\"x\":1}}}}' >'{place}/one.json'\nexit 1\n"
         );
-        // Written by another process: one that another test starts meanwhile would have it open as well, and a program
-        // that is open for writing cannot be started.
+        // Another process writes the script: if this one did, a child that another test forks meanwhile would hold it
+        // open for writing, and it could not be executed (ETXTBSY).
         let text = folder.join("script");
         fs::write(&text, script).unwrap();
         let mut install = Command::new("install");

@@ -1,12 +1,12 @@
-//! A guest's file system: our programs, a few of Debian's, the libraries they need, and the kernel modules of its
-//! devices, numbered in the order in which they are loaded.
+//! A guest's root file system: isolane's programs, a few of Debian's, their libraries, and the kernel modules of its
+//! devices, numbered in load order.
 //!
-//! ELF files name the libraries and modules they need. The archive has the `newc` form of cpio, which the kernel unpacks
-//! as its first file system (Documentation/driver-api/early-userspace/buffer-format.rst): an entry is a head of
-//! hexadecimal numbers, a name, and contents, the latter two padded to four bytes.
+//! ELF files name the libraries and modules they need. The archive has the `newc` form of cpio, which the kernel
+//! unpacks as its first file system (Documentation/driver-api/early-userspace/buffer-format.rst). An entry is a header
+//! of hexadecimal numbers, a name and contents, the latter two padded to four bytes.
 //!
-//! The same tree gives the same bytes: entries are sorted, times and owners are 0. A guest's behaviour depends on where
-//! things lie in its memory, and is to be repeated to the bit.
+//! The archive is reproducible: entries are sorted, times and owners are 0. A guest's behaviour depends on its memory
+//! layout, and must be repeatable to the bit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,10 +19,10 @@ use object::{LittleEndian, Object, ObjectSection, elf};
 
 use super::packages::Packages;
 
-/// Modules of what guests have; those that they need come with them.
+/// Modules of a guest's devices; their dependencies are added.
 const MODULES: [&str; 2] = ["igb", "sch_mqprio"];
 
-/// Debian's programs, where its packages have them.
+/// Debian's programs, at their paths in the packages.
 const TOOLS: [&str; 6] = [
     "usr/bin/ip",
     "usr/bin/ss",
@@ -32,18 +32,18 @@ const TOOLS: [&str; 6] = [
     "usr/bin/setpriv",
 ];
 
-/// Where programs are looked for.
+/// Folder of programs.
 const PROGRAMS: &str = "usr/bin";
-/// Where libraries are.
+/// Folder of libraries.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
-/// Where the first process finds modules.
+/// Folder in which the first process finds modules.
 pub(super) const MODULES_FOLDER: &str = "modules";
-/// Folders that something is mounted on.
+/// Mount points.
 const MOUNTED: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
-/// How many modules may need each other; a chain that is longer is a circle.
+/// Upper bound of a dependency chain of modules; a longer one is a cycle.
 const MAX_MODULES: usize = 100;
 
-/// Makes the archive. `first` becomes `/init`, `programs` are found by their names.
+/// Builds the archive. `first` becomes `/init`; `programs` keep their names.
 pub(super) fn make(packages: &Packages, first: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
     let mut image = Image {
         tree: Tree::default(),
@@ -74,17 +74,17 @@ pub(super) fn make(packages: &Packages, first: &Path, programs: &[PathBuf]) -> R
 
 struct Image {
     tree: Tree,
-    /// The root that libraries are taken from.
+    /// Root from which libraries are taken.
     tools: PathBuf,
 }
 
 impl Image {
-    /// A program with its loader and all libraries.
+    /// Adds a program with its loader and all libraries.
     fn program(&mut self, path: &str, bytes: Vec<u8>) -> Result<()> {
         let needs = needs(&bytes).map_err(|error| format!("{path}: {error}"))?;
         self.tree.program(path, bytes);
         if let Some(loader) = &needs.loader {
-            // `/lib64` is a link to where packages have it.
+            // `/lib64` is a link; packages have the loader under `/usr`.
             let place = format!("usr/{}", loader.trim_start_matches('/'));
             if !self.tree.has(&place) {
                 let bytes = read(&self.tools.join(&place))?;
@@ -110,7 +110,7 @@ impl Image {
     }
 }
 
-/// All modules that are wanted, each behind those that it needs.
+/// All required modules, each after its dependencies.
 fn modules(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files = BTreeMap::new();
     list_modules(folder, &mut files)?;
@@ -145,7 +145,7 @@ fn add_module(
     Ok(())
 }
 
-/// `i2c-algo-bit` and `i2c_algo_bit` are one module.
+/// Module name as in file names: `i2c-algo-bit` and `i2c_algo_bit` are one module.
 fn in_file_names(module: &str) -> String {
     module.replace('-', "_")
 }
@@ -164,7 +164,7 @@ fn list_modules(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<
     Ok(())
 }
 
-/// A module as the kernel takes it.
+/// Module bytes, decompressed for the kernel.
 fn unpacked(file: &Path) -> Result<Vec<u8>> {
     if file.extension().is_some_and(|extension| extension == "xz") {
         command::output(
@@ -186,7 +186,7 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What is at a path.
+/// Entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
     Folder,
@@ -194,24 +194,24 @@ enum Node {
     Link { target: String },
 }
 
-/// A tree that becomes an archive.
+/// File tree of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<String, Node>,
 }
 
-/// Types of inodes, as `stat` has them (inode(7)).
+/// Inode types, as in `stat` (inode(7)).
 const FOLDER: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
-/// The part of a mode that is the type.
+/// Mask of the type in a mode.
 const TYPE: u32 = 0o170_000;
 
-/// What ends an archive.
+/// Name of an archive's last entry.
 const TRAILER: &str = "TRAILER!!!";
 
 impl Tree {
-    /// A folder, and those it is in.
+    /// Adds a folder and its parents.
     pub(super) fn folder(&mut self, path: &str) {
         let parents = path.match_indices('/').map(|(end, _)| &path[..end]);
         for folder in parents.chain([path]) {
@@ -219,24 +219,24 @@ impl Tree {
         }
     }
 
-    /// A file that everybody may read, in its folder.
+    /// Adds a world-readable file and its folder.
     pub(super) fn file(&mut self, path: &str, contents: Vec<u8>) {
         self.put(path, contents, 0o644);
     }
 
-    /// A program, in its folder.
+    /// Adds an executable file and its folder.
     pub(super) fn program(&mut self, path: &str, contents: Vec<u8>) {
         self.put(path, contents, 0o755);
     }
 
-    /// A symbolic link, in its folder.
+    /// Adds a symbolic link and its folder.
     pub(super) fn link(&mut self, path: &str, target: &str) {
         self.folder_of(path);
         let target = target.to_owned();
         self.nodes.insert(path.to_owned(), Node::Link { target });
     }
 
-    /// Whether there is something at that path.
+    /// Returns true when the path exists.
     pub(super) fn has(&self, path: &str) -> bool {
         self.nodes.contains_key(path)
     }
@@ -253,7 +253,7 @@ impl Tree {
         }
     }
 
-    /// The archive.
+    /// Serializes the tree as an archive.
     pub(super) fn archive(&self) -> Vec<u8> {
         let mut archive = Vec::new();
         for (inode, (path, node)) in (1..).zip(&self.nodes) {
@@ -269,7 +269,7 @@ impl Tree {
     }
 }
 
-/// One entry.
+/// Appends one entry.
 fn append(archive: &mut Vec<u8>, inode: usize, mode: u32, path: &str, contents: &[u8]) {
     let is_folder = mode & TYPE == FOLDER;
     let links = if is_folder { 2 } else { 1 };
@@ -279,14 +279,14 @@ fn append(archive: &mut Vec<u8>, inode: usize, mode: u32, path: &str, contents: 
         0, // owner
         0, // group
         links,
-        0, // time of change
+        0, // mtime
         contents.len(),
-        0, // the device it is on, major and minor
+        0, // device it is on, major and minor
         0,
-        0, // the device it is, major and minor
+        0, // device it is, major and minor
         0,
         path.len() + 1,
-        0, // checksum, of another form
+        0, // checksum, used by another form only
     ];
     archive.extend_from_slice(b"070701");
     for field in fields {
@@ -303,16 +303,16 @@ fn pad(archive: &mut Vec<u8>) {
     archive.resize(archive.len().next_multiple_of(4), 0);
 }
 
-/// What a program or library takes to run.
+/// Dependencies of a program or library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     /// The path of its loader; libraries have none.
     pub(super) loader: Option<String>,
-    /// Names of libraries, in the order they are searched for.
+    /// Names of libraries in search order.
     pub(super) libraries: Vec<String>,
 }
 
-/// What a program or library needs. A static program needs nothing.
+/// Dependencies from ELF headers. A static program has none.
 pub(super) fn needs(bytes: &[u8]) -> Result<Needs> {
     let file = ElfFile64::<LittleEndian>::parse(bytes)?;
     let (header, endian) = (file.elf_header(), file.endian());
@@ -337,7 +337,7 @@ pub(super) fn needs(bytes: &[u8]) -> Result<Needs> {
     Ok(needs)
 }
 
-/// The modules that a kernel module needs to be loaded before it.
+/// Modules that must be loaded before a kernel module.
 pub(super) fn modules_before(module: &[u8]) -> Result<Vec<String>> {
     let file = ElfFile64::<LittleEndian>::parse(module)?;
     let section = file
@@ -346,7 +346,7 @@ pub(super) fn modules_before(module: &[u8]) -> Result<Vec<String>> {
     Ok(depends(section.data()?))
 }
 
-/// The list behind `depends=` in a module's information, which is made of texts that end with zeros.
+/// The list after `depends=` in a module's `.modinfo`, a sequence of NUL-terminated strings.
 fn depends(information: &[u8]) -> Vec<String> {
     let texts = information.split(|&byte| byte == 0);
     let lists = texts.filter_map(|text| text.strip_prefix(b"depends="));
@@ -375,7 +375,7 @@ mod tests {
         assert!(add_module("igb", &files, &mut Vec::new()).is_err());
     }
 
-    /// What another reader would make of it: mode, name and contents of each entry.
+    /// Mode, name and contents of each entry, parsed independently of the writer.
     fn entries(mut archive: &[u8]) -> Vec<(u32, String, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {

@@ -1,16 +1,16 @@
-//! `cargo xtask testbed SCENARIO`: isolane in machines that are emulated, with a kernel and with network
-//! devices that the machine it is developed on need not have.
+//! `cargo xtask testbed SCENARIO`: isolane in emulated machines, with a kernel and network devices that the development
+//! machine need not have.
 //!
 //! ```text
 //!   packages.rs    Debian's packages, unpacked into a folder
 //!   initramfs.rs   programs, libraries, modules -> a cpio archive
 //!   guest.rs       the emulator's command line, a boot, a result
-//!   inside/        what the guest's first process does
-//!   scenario/      what is shown so, outside and inside
+//!   inside/        the guest's first process
+//!   scenario/      the scenarios, outside and inside the guest
 //! ```
 //!
-//! Guests have no way out: their devices are on a hub inside the emulator, or joined to another guest's
-//! through a socket of the file system. docs/testbed.md says what is shown, and what cannot be.
+//! Guests have no outside network: their devices are on a hub inside the emulator, or connected to another guest's by a
+//! Unix socket. docs/testbed.md says what the testbed shows, and what it cannot.
 
 mod guest;
 mod initramfs;
@@ -31,33 +31,33 @@ use serde::Serialize;
 use guest::Machine;
 use packages::Packages;
 
-/// What `cargo xtask testbed` takes.
+/// Arguments of `cargo xtask testbed`.
 #[derive(Args)]
 pub struct Arguments {
-    /// What to run
+    /// Scenario to run
     #[arg(required_unless_present = "list")]
     scenario: Option<String>,
     /// List the scenarios
     #[arg(long)]
     list: bool,
-    /// How many seeds, where a scenario depends on one
+    /// Number of seeds, where a scenario uses them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
-    /// The first of them
+    /// First seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     first_seed: u64,
-    /// Write what guests told there; `-` is standard output
+    /// Write the guests' results to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keep what guests wrote, and say where
+    /// Keep the guests' files, and print their folder
     #[arg(long)]
     keep: bool,
 }
 
-/// The scenario that is a step of `cargo xtask test --all`.
+/// Scenario that is a step of `cargo xtask test --all`.
 const IN_STEP: &str = "brief";
 
-/// What a scenario has at hand.
+/// Inputs of a scenario: machine and arguments.
 pub(crate) struct Bench {
     machine: Machine,
     seeds: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Writes what guests told where it was asked for.
+    /// Writes the guests' results to the requested file.
     fn report(&self, result: &impl Serialize) -> Result<()> {
         match &self.json {
             Some(file) => json::write(result, file),
@@ -75,11 +75,11 @@ impl Bench {
     }
 }
 
-/// A short version, as a step of `cargo xtask test --all`: the commands are built.
+/// Step of `cargo xtask test --all`: a short scenario, with isolane already built.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let packages = match Packages::fetch(&folder(metadata)) {
         Ok(packages) => packages,
-        // What may not be left out is a failure there.
+        // A caller that forbids skipped steps turns this into a failure.
         Err(error) => return Ok(Outcome::LeftOut(error.to_string())),
     };
     let bench = Bench {
@@ -101,7 +101,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     }
 }
 
-/// The command.
+/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let Some(name) = arguments.scenario.as_deref().filter(|_| !arguments.list) else {
         for scenario in scenario::ALL {
@@ -128,12 +128,12 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     shown
 }
 
-/// What is fetched, and fetched once.
+/// Folder of the downloaded packages, shared by all runs.
 fn folder(metadata: &Metadata) -> PathBuf {
     metadata.target_directory.join("testbed")
 }
 
-/// The initramfs of this version, in a folder of this run.
+/// Builds the initramfs of this version in this run's folder.
 fn machine(metadata: &Metadata, packages: Packages) -> Result<Machine> {
     let run = format!("run-{}", std::process::id());
     let folder = folder(metadata).join(run);
@@ -150,7 +150,7 @@ fn machine(metadata: &Metadata, packages: Packages) -> Result<Machine> {
     })
 }
 
-/// A program without what only debuggers read: most of its size, which a guest would hold in memory.
+/// Strips debug information, most of a program's size, which a guest would hold in memory.
 fn stripped(program: &Path, copy: &Path) -> Result<PathBuf> {
     command::run(Command::new("strip").arg("-o").arg(copy).arg(program))?;
     Ok(copy.to_owned())

@@ -1,10 +1,10 @@
-//! What a guest is made of: an emulator with the NIC model `igb`, a kernel with PREEMPT_RT, and the tools that set up its
-//! network, as Debian 13 packages them.
+//! Debian 13 packages of a guest: an emulator with the NIC model `igb`, a kernel with PREEMPT_RT, and the tools for its
+//! network.
 //!
-//! apt fetches them from the machine's own sources, with the name of that release, and unpacks them into a folder of ours.
-//! The machine's own packages stay as they are: apt is given folders for everything it writes, and an empty list of
-//! installed packages, so that it names all that a program takes. No script of a package runs. apt checks signatures and
-//! sums, with the machine's own keys, and fetches again only what is missing.
+//! apt fetches them from the machine's own sources under that release's name, and unpacks them into a folder of the
+//! testbed. The machine's packages stay untouched: apt writes to separate folders only, and gets an empty list of
+//! installed packages, so it resolves all dependencies. No maintainer script runs. apt checks signatures and sums with
+//! the machine's keys, and fetches only missing packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use std::process::{Command, Stdio};
 
 use isolane_support::{Result, command};
 
-/// The release that everything is from: the first with an emulator that has the model and a kernel with
-/// PREEMPT_RT that has all of what is measured.
+/// Release of all packages: the first whose emulator has the model, and whose PREEMPT_RT kernel has all measured
+/// features.
 pub(super) const RELEASE: &str = "trixie";
 
-/// Packages, with all that they depend on, unpacked into one folder each set.
+/// Packages with all dependencies, each set unpacked into one folder.
 const SETS: [(&str, &[&str]); 2] = [
     ("emulator", &["qemu-system-x86", "libc6"]),
     // `ip` and `tc`, `ethtool`, `chrt` and `setpriv`.
     ("tools", &["iproute2", "ethtool", "util-linux", "libc6"]),
 ];
 
-/// The package that depends on the newest kernel with PREEMPT_RT.
+/// Meta-package that depends on the newest kernel with PREEMPT_RT.
 const KERNEL: &str = "linux-image-rt-amd64";
 
-/// Where the machine says which release it is.
+/// File that names the machine's release.
 const OS_RELEASE: &str = "/etc/os-release";
-/// Where a Debian lists its sources, in its two forms.
+/// Debian's lists of package sources, in both formats.
 const SOURCE_FILES: [&str; 2] = [
     "/etc/apt/sources.list.d/debian.sources",
     "/etc/apt/sources.list",
@@ -38,12 +38,12 @@ const SOURCE_FILES: [&str; 2] = [
 #[derive(Debug)]
 pub(super) struct Packages {
     folder: PathBuf,
-    /// The kernel's release, as its modules' folder is called.
+    /// Kernel release, the name of its modules' folder.
     release: String,
 }
 
 impl Packages {
-    /// Fetches and unpacks what is not there yet.
+    /// Fetches and unpacks missing packages.
     pub(super) fn fetch(folder: &Path) -> Result<Packages> {
         if let Some(packages) = Packages::there(folder) {
             return Ok(packages);
@@ -69,7 +69,7 @@ impl Packages {
         })
     }
 
-    /// What an earlier run left, if it is all that is wanted now.
+    /// Packages of an earlier run, if they are complete for this version.
     fn there(folder: &Path) -> Option<Packages> {
         let is_whole = fs::read_to_string(stamp(folder)).is_ok_and(|text| text == wanted());
         if !is_whole {
@@ -87,7 +87,7 @@ impl Packages {
         parts.iter().all(|part| part.is_file()).then_some(packages)
     }
 
-    /// As if they were unpacked there.
+    /// Packages at these paths, unpacked or not.
     #[cfg(test)]
     pub(super) fn at(folder: &Path, release: &str) -> Packages {
         Packages {
@@ -96,35 +96,35 @@ impl Packages {
         }
     }
 
-    /// The root of the emulator's files.
+    /// Root of the emulator's files.
     pub(super) fn emulator(&self) -> PathBuf {
         self.folder.join("emulator")
     }
 
-    /// The root of the files that tools in the guest are taken from.
+    /// Root of the guest tools' files.
     pub(super) fn tools(&self) -> PathBuf {
         self.folder.join("tools")
     }
 
-    /// The kernel.
+    /// Path of the kernel.
     pub(super) fn kernel(&self) -> PathBuf {
         let name = format!("vmlinuz-{}", self.release);
         self.folder.join("kernel/boot").join(name)
     }
 
-    /// The kernel's modules.
+    /// Folder of the kernel's modules.
     pub(super) fn modules(&self) -> PathBuf {
         let modules = self.folder.join("kernel/usr/lib/modules");
         modules.join(&self.release).join("kernel")
     }
 }
 
-/// Says that a folder is whole, and of what.
+/// Stamp file that marks a complete folder and its contents.
 fn stamp(folder: &Path) -> PathBuf {
     folder.join("packages")
 }
 
-/// The stamp of a folder with what this version wants.
+/// Contents of this version's stamp.
 fn wanted() -> String {
     let sets = SETS.map(|(set, packages)| format!("{set}: {}\n", packages.join(" ")));
     format!("{RELEASE}\n{}kernel: {KERNEL}\n", sets.concat())
@@ -137,7 +137,7 @@ fn unreachable(error: &dyn std::error::Error) -> String {
     )
 }
 
-/// apt with folders of its own.
+/// apt with its own folders.
 struct Apt {
     config: PathBuf,
 }
@@ -179,8 +179,8 @@ impl Apt {
         command
     }
 
-    /// Packages and all that they depend on. Unpacked beside the place where they belong, and moved there
-    /// when all is: what is interrupted is done again.
+    /// Packages and all dependencies. Unpacked into a temporary folder that is renamed when complete, so an interrupted
+    /// run starts over.
     fn unpack(&self, folder: &Path, set: &str, packages: &[&str]) -> Result<()> {
         let archives = folder.join("archives").join(set);
         fs::create_dir_all(archives.join("partial"))?;
@@ -197,7 +197,7 @@ impl Apt {
         replace(&new, &folder.join(set))
     }
 
-    /// The kernel and its modules, without what installing it would take.
+    /// The kernel and its modules, without the installation's dependencies.
     fn unpack_kernel(&self, folder: &Path) -> Result<()> {
         let mut depends = Command::new("apt-cache");
         depends
@@ -221,7 +221,7 @@ impl Apt {
     }
 }
 
-/// An empty root in the form that Debian has: the old folders are links into `/usr`.
+/// Empty root with Debian's merged `/usr`: the old folders are links into it.
 fn fresh(folder: &Path, set: &str) -> Result<PathBuf> {
     let new = folder.join(format!("{set}.new"));
     if new.exists() {
@@ -253,7 +253,7 @@ fn archives_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(archives)
 }
 
-/// A package's files, through links to folders that are there.
+/// Unpacks a package's files, following links to existing folders.
 fn unpack(archive: &Path, root: &Path) -> Result<()> {
     let mut reader = Command::new("dpkg-deb");
     reader.arg("--fsys-tarfile").arg(archive);
@@ -273,23 +273,23 @@ fn unpack(archive: &Path, root: &Path) -> Result<()> {
     if status.success() {
         Ok(())
     } else {
-        // Half of one would be taken for whole the next time.
+        // A truncated archive would pass for complete the next time.
         let _ = fs::remove_file(archive);
         Err(format!("`{}`: {status}", command::displayed(&reader)).into())
     }
 }
 
-/// Sources of a release, in one of apt's two forms.
+/// Sources of a release, in one of apt's two formats.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Sources {
-    /// Paragraphs of fields (`debian.sources`).
+    /// Paragraphs of fields (`debian.sources`, deb822).
     Paragraphs(String),
-    /// A line each (`sources.list`).
+    /// One line each (`sources.list`).
     Lines(String),
 }
 
 impl Sources {
-    /// apt tells the forms by the name.
+    /// File name, by which apt recognizes the format.
     pub(super) fn file_name(&self) -> &'static str {
         match self {
             Sources::Paragraphs(_) => "release.sources",
@@ -304,15 +304,15 @@ impl Sources {
     }
 }
 
-/// The release's name, from what `/etc/os-release` says.
+/// Release codename from `/etc/os-release`.
 pub(super) fn codename(os_release: &str) -> Option<&str> {
     let mut lines = os_release.lines();
     let name = lines.find_map(|line| line.strip_prefix("VERSION_CODENAME="))?;
     Some(name.trim_matches('"')).filter(|name| !name.is_empty())
 }
 
-/// The sources among these whose suites are all of release `own`, as they are for release `wanted`. Those of
-/// others, who may not know the release, are left out.
+/// Sources whose suites are all of release `own`, rewritten for release `wanted`. Other sources may not have the
+/// release, and are dropped.
 pub(super) fn of_release(text: &str, own: &str, wanted: &str) -> Option<Sources> {
     let is_field = |line: &str| line.starts_with("Types:");
     let kept = if text.lines().any(is_field) {
@@ -334,18 +334,18 @@ pub(super) fn of_release(text: &str, own: &str, wanted: &str) -> Option<Sources>
     (!kept.text().is_empty()).then_some(kept)
 }
 
-/// `[signed-by=...]` between the kind and the address; without blanks, as everybody writes it.
+/// Returns true for `[signed-by=...]` between type and address, in the usual form without blanks.
 fn is_option(word: &str) -> bool {
     word.starts_with('[')
 }
 
-/// A suite of a release is called as it is, or by that name and what it adds.
+/// Returns true when the suite is the release's name, or the name with a suffix.
 fn is_of(suite: &str, release: &str) -> bool {
     let rest = suite.strip_prefix(release);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/']))
 }
 
-/// Words that are suites, renamed; the rest, and comments, as they are.
+/// Replaces the suites' names; other words and comments stay.
 fn renamed(text: &str, own: &str, wanted: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let lines = lines.map(|line| {
@@ -360,7 +360,7 @@ fn renamed(text: &str, own: &str, wanted: &str) -> String {
     text
 }
 
-/// The first package that `apt-cache depends` lists.
+/// First package in the output of `apt-cache depends`.
 pub(super) fn first_dependency(listed: &str) -> Option<&str> {
     let mut lines = listed.lines();
     lines.find_map(|line| line.trim().strip_prefix("Depends: "))

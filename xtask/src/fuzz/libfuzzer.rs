@@ -1,8 +1,8 @@
-//! libFuzzer: the targets built so that it sees what code an input reaches, and run for a while.
+//! libFuzzer: instrumented builds of the targets, and their runs.
 //!
-//! The compiler's part is a pass that stable Rust has, so no nightly and no `cargo fuzz` is needed,
-//! only a C++ compiler for libFuzzer itself. (`cargo +nightly fuzz run --features libfuzzer TARGET`
-//! does the same with AddressSanitizer, for the unsafe code below the participant.)
+//! Stable Rust has the compiler pass, so neither nightly nor `cargo fuzz` is needed, only a C++ compiler for libFuzzer
+//! itself. (`cargo +nightly fuzz run --features libfuzzer TARGET` does the same with AddressSanitizer, for the unsafe
+//! code below the participant.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use isolane_support::workspace::cargo;
 use isolane_support::{Result, command};
 
-/// Coverage of edges with counters, and comparisons, which are how it finds numbers.
+/// Edge coverage with counters, and traced comparisons, by which it finds numbers.
 const COVERAGE: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -24,21 +24,21 @@ const COVERAGE: [&str; 6] = [
 
 /// Longest input, as `isolane_fuzz::limits::MAX_INPUT_BYTES`.
 const MAX_INPUT_BYTES: usize = 4096;
-/// An input that takes longer hangs: most take less than a millisecond.
+/// Timeout of an input, after which it counts as a hang: most take less than a millisecond.
 const HANG_SECONDS: u64 = 20;
-/// Memory beyond which an input has taken without bound; a participant has some 60 MiB of frames.
+/// Memory above which an input counts as an unbounded allocation; a participant has some 60 MiB of frames.
 const MEMORY_MIB: u64 = 2048;
 
-/// The targets as programs of libFuzzer.
+/// The targets as libFuzzer programs.
 pub(super) struct Fuzzer {
     /// The package `fuzz`.
     home: PathBuf,
-    /// What was built, and what was found beyond the saved corpus.
+    /// Folder of the built targets, and of inputs found beyond the saved corpus.
     folder: PathBuf,
     programs: PathBuf,
 }
 
-/// What one run did.
+/// Result of one run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
     pub(super) inputs: u64,
@@ -47,9 +47,9 @@ pub(super) struct Ran {
     pub(super) coverage: u64,
     /// Inputs in the corpus.
     pub(super) corpus: u64,
-    /// The file in which the input is that failed.
+    /// File of the failing input.
     pub(super) finding: Option<String>,
-    /// The panic in its own words.
+    /// Panic message.
     pub(super) message: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Fuzzer {
             .arg(home.join("Cargo.toml"))
             .arg("--target-dir")
             .arg(&build_folder)
-            // With a target, what runs while building (macros, scripts) is built without these.
+            // With a target, code that runs during the build (macros, scripts) is built without these.
             .args(["--target", &host])
             .env(
                 "RUSTFLAGS",
@@ -82,7 +82,7 @@ impl Fuzzer {
         })
     }
 
-    /// Runs a target from its corpus for so long, or until something fails.
+    /// Runs a target from its corpus for this time, or until a failure.
     pub(super) fn run(&self, target: &str, time: Duration) -> Result<Ran> {
         let artifacts = self.home.join("artifacts").join(target);
         fs::create_dir_all(&artifacts)?;
@@ -93,7 +93,7 @@ impl Fuzzer {
         let mut fuzz = Command::new(self.programs.join(target));
         fuzz.arg(format!("-max_total_time={}", time.as_secs().max(1)))
             .arg(format!("-timeout={HANG_SECONDS}"))
-            // What is slow and does not hang would be written like a finding.
+            // A slow input that does not hang would be reported like a finding.
             .arg(format!("-report_slow_units={HANG_SECONDS}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
             .arg(format!("-max_len={MAX_INPUT_BYTES}"))
@@ -124,8 +124,8 @@ impl Fuzzer {
         Ok(ran)
     }
 
-    /// libFuzzer counts the time of the machine: on a busy one an input may stand still for as long as
-    /// one that hangs. The targets do the same each time, so a second run tells these apart.
+    /// Repeats a hang. libFuzzer measures wall-clock time, so an input may appear to hang on a busy machine. The
+    /// targets are deterministic, so a second run distinguishes the two.
     fn is_found_again(&self, target: &str, ran: &mut Ran, input: &str) -> Result<bool> {
         let mut again = Command::new(self.programs.join(target));
         again
@@ -150,8 +150,7 @@ impl Fuzzer {
         Ok(is_found)
     }
 
-    /// Takes from what was found, and from the saved corpus, the inputs that together reach all that
-    /// was ever reached, into a folder.
+    /// Writes a minimal set of inputs with the full coverage of the findings and the saved corpus into a folder.
     pub(super) fn minimise(&self, target: &str, into: &Path) -> Result<()> {
         let mut merge = Command::new(self.programs.join(target));
         merge
@@ -165,13 +164,13 @@ impl Fuzzer {
         command::run(&mut merge)
     }
 
-    /// What was found beyond the saved corpus.
+    /// Folder of inputs found beyond the saved corpus.
     pub(super) fn grown(&self, target: &str) -> PathBuf {
         self.folder.join("corpus").join(target)
     }
 }
 
-/// What libFuzzer says of its run on standard error.
+/// Parses libFuzzer's log on standard error.
 fn read_log(text: &str) -> Ran {
     let mut ran = Ran::default();
     for line in text.lines() {
@@ -196,7 +195,7 @@ fn read_log(text: &str) -> Ran {
             ran.message.get_or_insert_with(|| line.trim().into());
         }
     }
-    // A run that ends by a finding has no count of its own where it hangs: the last line with one.
+    // A run that ends by a hang prints no final count: take the last line with one.
     if ran.inputs == 0 {
         let counts = text.lines().filter_map(|line| line.strip_prefix('#'));
         let mut counts = counts.filter_map(|line| line.split_whitespace().next()?.parse().ok());
@@ -205,13 +204,13 @@ fn read_log(text: &str) -> Ran {
     ran
 }
 
-/// Whether libFuzzer kept an input because it took too long.
+/// Returns true when libFuzzer kept an input because it took too long.
 fn is_timeout(input: &str) -> bool {
     let name = Path::new(input).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with("timeout-"))
 }
 
-/// The machine that this is built on, as the compiler names it.
+/// Target triple of this machine.
 fn host() -> Result<String> {
     let version = command::output(Command::new("rustc").arg("-vV"))?;
     let version = String::from_utf8(version)?;

@@ -44,13 +44,13 @@ const MAX_SLICE_SECONDS: u64 = 75;
 /// Findings of one target after which it is left alone: more of the same tell nothing new.
 const MAX_FINDINGS: usize = 3;
 
-/// What `cargo xtask fuzz` takes.
+/// Arguments of `cargo xtask fuzz`.
 #[derive(Args)]
 pub(crate) struct FuzzArguments {
     /// The target [default: all of them, in turn]
     #[arg(value_name = "TARGET", value_parser = TARGETS)]
     target: Option<String>,
-    /// How long to fuzz, all targets together
+    /// Duration of all targets together, in seconds
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
     /// Run the target on this one file instead, as it was saved when it failed
@@ -105,7 +105,7 @@ pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     crate::test_programs::counted(&mut [test])
 }
 
-/// Where everything that is built or found goes.
+/// Folder of builds and findings.
 fn folder(metadata: &Metadata) -> PathBuf {
     metadata.target_directory.join("fuzz")
 }
@@ -263,7 +263,7 @@ impl Report {
         row.map_or(0, |row| row.findings.len())
     }
 
-    /// Whether nothing failed, and everything that was put in was found.
+    /// Returns true when no target failed and every seeded bug was found.
     fn passed(&self) -> bool {
         self.targets.iter().all(|row| row.findings.is_empty())
             && self.seeded.iter().all(|bug| bug.found_by.is_some())

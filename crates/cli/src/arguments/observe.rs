@@ -56,10 +56,10 @@ pub(crate) struct SpyArguments {
         hide_possible_values = true
     )]
     pub(crate) kind: Vec<Kind>,
-    /// Stop after so many datagrams shown
+    /// Stop after showing this number of datagrams
     #[arg(long, value_name = "N", value_parser = count())]
     pub(crate) count: Option<u64>,
-    /// Stop listening after so many seconds
+    /// Stop listening after this number of seconds
     #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
     /// Write JSON too, a line a datagram and one for the summary; `-` is standard output, for

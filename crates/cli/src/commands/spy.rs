@@ -46,7 +46,7 @@ pub(crate) fn run(settings: SpySettings) -> Result<ExitCode, Failure> {
 struct Spy<'a> {
     filter: &'a Filter,
     is_file: bool,
-    /// Whether the text shows INFO submessages and PAD.
+    /// True when the text shows INFO submessages and PAD.
     with_context: bool,
     with_text: bool,
     json: Option<JsonLines>,

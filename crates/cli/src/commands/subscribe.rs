@@ -119,7 +119,7 @@ fn dropped_by_budget(reader: &DataReader<ShapeType>) -> u64 {
 struct Printer {
     topic: String,
     json: Option<JsonLines>,
-    /// Whether samples are printed as text.
+    /// True when samples are printed as text.
     text: bool,
     /// Colours by key hash, because the end of an instance may carry only the hash.
     colors: BTreeMap<[u8; 16], String>,

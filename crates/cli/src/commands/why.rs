@@ -27,7 +27,7 @@ struct Answer<'a> {
     schema: &'static str,
     topic: &'a str,
     domain: u32,
-    /// Whether all endpoints of the topic communicate.
+    /// True when all endpoints of the topic communicate.
     talks: bool,
     participants: usize,
     writers: usize,

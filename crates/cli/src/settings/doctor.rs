@@ -21,9 +21,9 @@ pub(crate) struct DoctorSettings {
     pub(crate) host: Option<String>,
     /// Recorded facts, instead of this machine's.
     pub(crate) from: Option<PathBuf>,
-    /// Whether to print the facts instead of findings.
+    /// Prints the facts instead of findings.
     pub(crate) facts: bool,
-    /// Whether to show findings without a problem.
+    /// Shows findings without a problem, too.
     pub(crate) all: bool,
     pub(crate) json: Option<Destination>,
 }

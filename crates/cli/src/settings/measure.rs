@@ -47,7 +47,7 @@ pub(crate) struct BenchRttSettings {
     pub(crate) arbiters: Sourced<Vec<LinkArbiter>>,
     /// Job orders; runs are made for each.
     pub(crate) orders: Sourced<Vec<JobOrder>>,
-    /// Whether to measure an ablation, instead of datapaths and orders.
+    /// Measures an ablation, instead of datapaths and orders.
     pub(crate) ablation: bool,
     pub(crate) repetitions: Sourced<u32>,
 }

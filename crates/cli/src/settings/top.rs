@@ -14,7 +14,7 @@ pub(crate) struct TopSettings {
     /// Domain of the shown participants; `None`: all.
     pub(crate) domain: Option<u32>,
     pub(crate) domain_source: Source,
-    /// Whether to show a single sample.
+    /// Shows a single sample.
     pub(crate) once: bool,
     /// Run time; `None`: until stopped.
     pub(crate) run_for: Sourced<Option<Duration>>,

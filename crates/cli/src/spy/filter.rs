@@ -20,7 +20,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether the message has a chosen domain and level.
+    /// Returns true when the message has a chosen domain and level.
     pub(crate) fn matches(&self, message: &Message) -> bool {
         let is_of_level = |level: &Level| message.traffic == Some(Traffic::Level(*level));
         self.domain
@@ -28,12 +28,12 @@ impl Filter {
             && (self.levels.is_empty() || self.levels.iter().any(is_of_level))
     }
 
-    /// Whether there are conditions on single submessages.
+    /// Returns true when there are conditions on single submessages.
     pub(crate) fn chooses_items(&self) -> bool {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
-    /// Whether a sample may be of a chosen topic: discovery has not announced its writer.
+    /// Returns true when a sample may be of a chosen topic: discovery has not announced its writer.
     pub(crate) fn is_unannounced(&self, item: &Item) -> bool {
         !self.topics.is_empty()
             && item.kind == Kind::Data
@@ -43,8 +43,8 @@ impl Filter {
             && item.topic.is_none()
     }
 
-    /// Whether a submessage is of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an unannounced
-    /// writer is of any topic.
+    /// Returns true for a submessage of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an
+    /// unannounced writer counts as any topic.
     pub(crate) fn matches_item(&self, item: &Item, shows_unannounced: bool) -> bool {
         let is_topic = |topic: &String| item.topic.as_ref() == Some(topic);
         let is_entity = |pattern: &EntityPattern| {

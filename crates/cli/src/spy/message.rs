@@ -98,7 +98,7 @@ pub(crate) struct Item {
     pub(crate) fields: Fields,
     /// Fields of what a built-in writer announces.
     pub(crate) announcement: Option<Fields>,
-    /// Whether the capture ends within the submessage.
+    /// True when the capture ends within the submessage.
     pub(crate) is_cut: bool,
 }
 

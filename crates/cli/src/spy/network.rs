@@ -30,7 +30,7 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// Whether the capture omits a part of the payload.
+    /// Returns true when the capture omits a part of the payload.
     pub(crate) fn is_cut(&self) -> bool {
         self.payload.len() < self.payload_len
     }

@@ -194,7 +194,7 @@ pub(crate) struct Summary {
     cut_datagrams: u64,
     /// Frames that the kernel dropped; `None` for a file.
     pub(crate) kernel_dropped: Option<u64>,
-    /// Whether the file ends within a frame.
+    /// True when the file ends within a frame.
     pub(crate) broken_off: bool,
 }
 
@@ -279,7 +279,7 @@ fn kind_and_words(fields: &Fields) -> (&str, String) {
     let mut fields = fields.iter();
     let kind = fields.next().and_then(|(_, kind)| kind.as_str());
     let words = fields.filter_map(|(name, value)| match value {
-        // A policy has a name of its own, and a reason needs none.
+        // Policies get their own names; the reason is printed as it is.
         Value::Object(policies) if *name == "qos" => Some(named(policies)),
         Value::String(reason) if *name == "why" => Some(reason.clone()),
         value => word(name, value),

@@ -14,9 +14,9 @@ pub(crate) struct DescribedHere {
     /// File and line of the description.
     pub(crate) said_in: String,
     pub(crate) address: [u8; 4],
-    /// Whether it writes, reads, or both.
+    /// Kinds of the endpoint: writer, reader, or both.
     pub(crate) kinds: Vec<EndpointKind>,
-    /// Whether it announces itself.
+    /// True when it announces itself.
     pub(crate) is_announced: bool,
     /// GUID prefix, except for the last four bytes.
     pub(crate) prefix: GuidPrefix,

@@ -53,7 +53,7 @@ pub(crate) struct Who {
     pub(crate) vendor: String,
     /// Default unicast addresses of its endpoints.
     pub(crate) addresses: Vec<[u8; 4]>,
-    /// Whether the participant answered this command from an announced address, or from this host.
+    /// True when the participant answered this command from an announced address, or from this host.
     pub(crate) is_validated: bool,
     /// Digest of its description, if it follows one.
     pub(crate) digest: Option<u64>,

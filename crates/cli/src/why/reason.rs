@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-/// Whether endpoints communicate.
+/// Verdict on the communication of endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
-    /// They do not, for this reason.
+    /// No communication, for this reason.
     No,
-    /// This may prevent it, or could not be determined.
+    /// Possible obstacle, or undetermined.
     Perhaps,
-    /// They do.
+    /// Communication works.
     Yes,
 }
 

@@ -42,11 +42,9 @@ pub struct ReceiveHash {
     pub key: Option<Vec<u8>>,
     /// Indirection table: the queue of each entry.
     pub table: Vec<u32>,
-    /// Whether both directions of a flow are made equal before they are hashed, so that function and
-    /// key alone do not determine the queue.
+    /// Symmetric hashing: both directions of a flow hash alike, so function and key alone do not determine the queue.
     pub symmetric: bool,
-    /// Whether UDP over IPv4 is hashed over addresses and ports, or over addresses alone; `None`: not
-    /// reported, or neither.
+    /// UDP over IPv4 is hashed over addresses and ports, or over addresses alone; `None`: not reported, or neither.
     pub udp4_hashes_ports: Option<bool>,
 }
 

@@ -150,8 +150,8 @@ pub(super) fn look<'a>(
     }
 }
 
-/// First reliance that does not hold at boot, as text. Nobody can replan then, so steps that do not depend on it are
-/// still carried out.
+/// First reliance that does not hold at boot, as text. A new plan is impossible then, so independent steps are still
+/// carried out.
 fn unfounded(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
     plan.relies_on
         .iter()

@@ -81,8 +81,8 @@ pub struct Applied {
     pub left_out: Vec<Obstacle>,
 }
 
-/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are skipped:
-/// nobody can replan, and the rest still helps. `is_stopped` is polled between steps.
+/// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are skipped: a
+/// new plan is impossible, and the rest still helps. `is_stopped` is polled between steps.
 ///
 /// # Errors
 /// [`ApplyError`]: nothing was changed, or everything was undone, except for what the error lists.

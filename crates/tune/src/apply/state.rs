@@ -77,7 +77,7 @@ impl State {
     }
 
     /// Takes the lock, or fails at once: two concurrent plans would undo each other. The lock file is never removed,
-    /// because a lock on a removed file excludes nobody.
+    /// because a lock on a removed file excludes no other process.
     pub(crate) fn lock(&self) -> Result<Lock, StateError> {
         let path = self.path_of(LOCK);
         let failed = StateError::of(&path);

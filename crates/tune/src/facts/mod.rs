@@ -59,8 +59,8 @@ pub struct Facts {
     pub programs: Vec<String>,
     /// Boot configuration.
     pub boot: Boot,
-    /// What stands in other small files that a plan may change or has to know, by path. Those of which
-    /// there are fields above are not repeated: [`Facts::attribute`] finds both.
+    /// Contents of other small files that a plan may change or must know, by path. Files with a field above are not
+    /// repeated: [`Facts::attribute`] finds both.
     pub attributes: BTreeMap<String, String>,
     /// Files on disk that isolane owns, by path.
     pub documents: BTreeMap<String, String>,
@@ -88,9 +88,9 @@ pub struct Kernel {
     pub virtual_machine: Option<bool>,
     /// Clock source, `tsc`.
     pub clocksource: Option<String>,
-    /// Whether the kernel counts its clock as synchronised (adjtimex: `STA_UNSYNC` is clear).
+    /// Kernel clock is synchronised (adjtimex: `STA_UNSYNC` is clear).
     pub clock_is_synchronised: Option<bool>,
-    /// What it was started with.
+    /// Kernel command line.
     pub command_line: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::limits::{FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_RULES_BYTES};
 pub(super) struct Patience<'a> {
     whole: Duration,
     begin: Instant,
-    /// Whether the answer is not wanted any more.
+    /// Returns true when the caller no longer wants the answer.
     is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn answer(
     // It may print more than a pipe holds, so that it is read while it runs.
     thread::spawn(move || {
         let printed = up_to(MAX_RULES_BYTES + 1, output);
-        // Who has stopped waiting wants it no more.
+        // The receiver may have stopped waiting.
         let _ = sender.send((printed, up_to(MAX_COMPLAINT_BYTES, errors)));
     });
     let mut read = None;
@@ -166,7 +166,7 @@ mod tests {
             let started = std::fs::read_to_string(&file).expect("the shell wrote it");
             let started: i32 = started.trim().parse().expect("a number");
             let started = Pid::from_raw(started).expect("of a process");
-            // Whoever inherits it may take a while to note its end.
+            // The process that inherits it may reap it late.
             let until = Instant::now() + PATIENCE;
             while is_running(started) {
                 assert!(Instant::now() < until, "{script}: it was left behind");

@@ -196,7 +196,7 @@ pub enum When {
     /// Immediately, in this boot only: it uses receive-queue measurements, which become invalid when the device gets a
     /// new hash key at boot.
     ThisBoot,
-    /// From the next boot on.
+    /// Effective at the next boot.
     Reboot,
 }
 

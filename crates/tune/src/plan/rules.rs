@@ -2,8 +2,8 @@
 //! device matches nothing else.
 //!
 //! A device's rules are shared with other programs. A rule that steers non-critical frames to the critical queue
-//! defeats its purpose, whoever set it. A rule that steers a critical port elsewhere contradicts isolane's, and which
-//! of them applies depends on the device.
+//! defeats its purpose, even if another program set it. A rule that steers a critical port elsewhere contradicts
+//! isolane's, and which of them applies depends on the device.
 
 use std::net::Ipv4Addr;
 

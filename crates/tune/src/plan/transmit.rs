@@ -85,8 +85,8 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
                 );
                 return;
             };
-            // A device that separates the classes itself is better, whoever configured it; one that was not told to
-            // serves its queues round-robin.
+            // A device that separates the classes itself is better, whatever configured it; otherwise it serves its
+            // queues round-robin.
             let is_there = matches!(has, RootQdisc::Mqprio(known)
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));

@@ -48,7 +48,7 @@ pub fn probe() -> Facts {
     }
 }
 
-/// Which machine this is, and which run of it.
+/// Identity of this machine and of its current boot.
 pub fn here() -> Here {
     let name = rustix::system::uname();
     Here {

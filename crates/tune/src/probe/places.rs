@@ -18,7 +18,7 @@ const ATTRIBUTES: [&str; 6] = [
     "/sys/fs/cgroup/cgroup.controllers",
     "/sys/fs/cgroup/cpuset/cpuset.cpus",
 ];
-/// Files of each core, besides its idle states.
+/// Files of each core, in addition to its idle states.
 const OF_CORES: [&str; 2] = ["online", "topology/thread_siblings_list"];
 const IDLE_STATES: u32 = 10;
 /// Every document that a plan writes.

@@ -51,7 +51,7 @@ pub struct Reorder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) lost: bool,
-    /// Whether a lost frame is counted as delivered.
+    /// True when a lost frame is counted as delivered.
     pub(super) is_hidden: bool,
     pub(super) extra_delay_ns: u64,
 }

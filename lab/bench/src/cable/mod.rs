@@ -50,8 +50,8 @@ pub struct Config {
     pub queue_frames: u32,
     /// Arbiter that selects the next waiting frame.
     pub arbiter: Arbiter,
-    /// Whether frames leave on a device queue by class, and the host receives them on the queue of the same number: the
-    /// highest class on queue 0, all others on queue 1. Otherwise the kernel chooses the queue.
+    /// True when frames leave on a device queue by class, and the host receives them on the queue of the same number:
+    /// the highest class on queue 0, all others on queue 1. Otherwise the kernel chooses the queue.
     pub steer: bool,
     /// Frame loss.
     pub loss: Loss,

@@ -17,7 +17,7 @@ pub struct Disturbed {
     pub bulk_payload_bytes: Option<u32>,
     /// Bulk samples written.
     pub bulk_written: Option<u64>,
-    /// Whether all bulk samples were acknowledged at the end.
+    /// True when all bulk samples were acknowledged at the end.
     pub bulk_acknowledged: Option<bool>,
     /// Bulk samples passed to the reader's callback.
     pub bulk_delivered: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Disturbed {
     pub achieved_per_s: f64,
     /// Minimum rate per second for a valid run.
     pub least_per_s: f64,
-    /// Whether the minimum was reached and, with losses, samples were retransmitted.
+    /// True when the minimum was reached and, with losses, samples were retransmitted.
     pub enough: bool,
 }
 

@@ -13,13 +13,13 @@ pub struct Environment {
     pub cpu: Option<String>,
     /// Cores this process may use.
     pub cores: u32,
-    /// Whether the kernel is built with PREEMPT_RT.
+    /// True when the kernel is built with PREEMPT_RT.
     pub realtime_kernel: bool,
     /// Commit the program was built from.
     pub commit: Option<String>,
     /// Exact command line.
     pub command: String,
-    /// Whether the program ran as root.
+    /// True when the program ran as root.
     pub root: bool,
     /// State of the kernel's clock at the start of the measurement.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct Environment {
 pub struct Clock {
     /// Kernel clock source, such as `tsc`.
     pub source: Option<String>,
-    /// Whether the kernel counts it as synchronised.
+    /// True when the kernel counts it as synchronised.
     pub is_kept: Option<bool>,
 }
 

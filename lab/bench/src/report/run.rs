@@ -30,7 +30,7 @@ pub struct Run {
     pub order: Order,
     /// Field of [`Scenario`].
     pub disturbance: Option<Disturbance>,
-    /// Whether there was a disturbance.
+    /// True when there was a disturbance.
     pub interference: bool,
     /// Field of [`Scenario`].
     pub payload_bytes: u32,

@@ -14,8 +14,8 @@ use crate::scenario::rtt::Config;
 pub struct Beside {
     /// Disturbing traffic from outside the participants.
     pub disturbance: Option<Disturbance>,
-    /// Whether the traffic is addressed to a bulk reader of the participants: the case that a bulk lane and its budget
-    /// address.
+    /// True when the traffic is addressed to a bulk reader of the participants: the case that a bulk lane and its
+    /// budget address.
     pub is_read: bool,
 }
 

@@ -39,7 +39,7 @@ pub struct EndCounts {
     pub duplicates: u64,
     /// Samples of writers that were not (yet) matched.
     pub unmatched: u64,
-    /// Whether other topics use the lane too.
+    /// True when other topics use the lane too.
     pub is_lane_shared: bool,
     /// Priority inversions of the measured level, and of all levels.
     pub inversions: [u64; 2],

@@ -43,9 +43,9 @@ pub enum Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lanes {
-    /// Whether frames are received in the queue of their class; otherwise all use queue 0.
+    /// True when frames are received in the queue of their class; otherwise all use queue 0.
     pub are_steered: bool,
-    /// Whether the bulk ring exceeds the buffer pool, so that only recycling protects buffers for critical frames.
+    /// True when the bulk ring exceeds the buffer pool, so that only recycling protects buffers for critical frames.
     pub overcommits: bool,
     /// Recycling: when few buffers are free, bulk is dropped before it takes one, and waiting bulk is taken back.
     pub recycles: bool,

@@ -201,7 +201,7 @@ pub struct DirectionReport {
     pub received: u64,
     /// Datagrams that full sockets dropped.
     pub overflowed: u64,
-    /// Whether the same number of frames reached each socket.
+    /// True when the same number of frames reached each socket.
     pub is_even: bool,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Aside {
     pub(crate) interface: u32,
     /// Hardware type of the device (ARPHRD).
     pub(crate) hardware: u16,
-    /// Whether the frame left this host.
+    /// True when the frame left this host.
     pub(crate) is_outgoing: bool,
     /// Kernel timestamp, `CLOCK_REALTIME`.
     pub(crate) time_ns: Option<u64>,

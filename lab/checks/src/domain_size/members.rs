@@ -15,33 +15,33 @@ use serde_json::Value;
 use super::process::Processes;
 use super::{Check, HOSTS};
 
-/// Writers, and readers, of a member; of each, so many of the other side match it. As in the example `domain_member`.
+/// Number of writers, and of readers, of a member, each matched by as many of the other kind (example `domain_member`).
 const ENDS: u64 = 5;
-/// Samples that a writer writes, as there.
+/// Samples of each writer in the example.
 const SAMPLES: u64 = 20;
 /// Time from the last start by which all must have matched.
 const LONGEST_MATCHING: Duration = Duration::from_secs(60);
-/// Time after which nobody is waited for any more, so that a run that is too slow says how slow.
+/// Time limit of the run, longer than the gate, so that a slow run reports its duration.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Time that the critical pair runs alone, before the run with members.
+/// Time for which the critical pair runs alone, before the run with members.
 const ALONE: Duration = Duration::from_secs(10);
-/// Time that it runs before the first member and after the last one.
+/// Time for which it runs before the first member and after the last one.
 const AROUND: Duration = Duration::from_secs(2);
-/// Stall of the machine from which on missed deadlines of the critical pair say nothing: its QoS DEADLINE less a period.
+/// Stall of the machine from which on missed deadlines of the critical pair prove nothing: its DEADLINE less a period.
 const LONG_STALL: Duration = Duration::from_millis(240);
 /// Name of the counter that a stall raises.
 const DEADLINES: &str = "deadlines missed";
 /// Pairs without all of their samples that are printed by name.
 const NAMED: usize = 5;
 
-/// What the critical pair counted.
+/// Counts of the critical pair.
 #[derive(Debug, Default, Serialize)]
 struct Critical {
     written: u64,
     delivered: u64,
     lost: u64,
     out_of_order: u64,
-    /// QoS DEADLINE, of both ends.
+    /// Missed DEADLINEs, of both ends.
     deadlines_missed: u64,
     /// Priority inversions, of both ends.
     inversions: u64,
@@ -49,16 +49,16 @@ struct Critical {
     kernel_late: u64,
     repaired: u64,
     longest_gap_ms: f64,
-    /// What the machine did meanwhile.
+    /// Disturbance by the machine.
     machine: Disturbance,
 }
 
-/// What was counted.
+/// Result of the run.
 #[derive(Debug, Serialize)]
 pub(super) struct MembersReport {
     processes: u32,
     endpoints: u64,
-    /// From the last start to the last match; null where not all have matched.
+    /// From the last start to the last match; null unless all have matched.
     matched_seconds: Option<f64>,
     /// Processes of which all endpoints have matched.
     matched: usize,
@@ -70,7 +70,7 @@ pub(super) struct MembersReport {
     out_of_order: u64,
     refused: u64,
     announcements_dropped: u64,
-    /// Times that a process held another one for gone, which had not ended.
+    /// Number of leases that expired although the process had not ended.
     leases_expired: u64,
     largest_resident_bytes: u64,
     /// CPU time of all members until all had matched, and until the end.
@@ -80,7 +80,7 @@ pub(super) struct MembersReport {
     pub(super) checks: Vec<Check>,
 }
 
-/// Runs the critical pair alone, then with so many processes.
+/// Runs the critical pair alone, then with this number of processes.
 pub(super) fn run(
     hosts: &BridgedHosts,
     program: &Path,
@@ -131,7 +131,7 @@ pub(super) fn run(
         members.tell("write")?;
         let last = members.wait_for("delivered", PATIENCE)?;
         delivered_seconds = last.map(|last| seconds(begin, last));
-        // A sample that comes twice has time to show.
+        // Time in which a duplicate would arrive.
         thread::sleep(AROUND);
     }
     let (cpu, largest_resident_bytes) = (members.cpu_seconds(), members.largest_resident_bytes());
@@ -182,7 +182,7 @@ fn number(result: &Value, path: &str) -> u64 {
 }
 
 impl Critical {
-    /// Of the reader's result and the writer's.
+    /// Sums the reader's and the writer's counts.
     fn of(results: &[Value], machine: Disturbance) -> Self {
         let sum = |path: &str| results.iter().map(|result| number(result, path)).sum();
         let gaps = results
@@ -202,7 +202,7 @@ impl Critical {
         }
     }
 
-    /// Whether the machine stood still for so long that its deadline was missed whatever it did.
+    /// Returns true when the machine stalled for so long that a missed deadline was unavoidable.
     fn is_stalled(&self) -> bool {
         let longest_us = self.machine.longest_stall_us;
         longest_us.is_some_and(|us| u128::from(us) >= LONG_STALL.as_micros())
@@ -278,7 +278,7 @@ impl MembersReport {
         self.checks = checks;
     }
 
-    /// What is reported and not judged.
+    /// Figures that are reported but not judged.
     pub(super) fn text(&self) -> String {
         let [cpu_matched, cpu] = self.cpu_seconds;
         let delivered = self.delivered_seconds.unwrap_or(f64::NAN);

@@ -1,11 +1,11 @@
-//! `cargo xtask domain-size`: many processes of one domain, on hosts that a bridge joins.
+//! `cargo xtask domain-size`: many processes of one domain, on hosts joined by a bridge.
 //!
-//! - Two hundred processes with 2,000 endpoints: how long they take to match, whether each reliable sample is delivered,
-//!   and what a critical pair among them counts, beside what it counts alone (`members.rs`).
-//! - Many `isolane sub` of one `isolane pub`, as the review found them without samples (`readers.rs`).
+//! - Two hundred processes with 2,000 endpoints: time to match, delivery of each reliable sample, and the counts of a
+//!   critical pair among them, compared with its counts alone (`members.rs`).
+//! - Many `isolane sub` of one `isolane pub`, the cases in which a review found readers without samples (`readers.rs`).
 //!
-//! The hosts are namespaces without a name: the kernel removes them with the last process inside, whatever ends this
-//! command. Its processes die with it.
+//! The hosts are unnamed namespaces: the kernel removes them with their last process, however this command ends. Its
+//! processes die with it.
 
 mod members;
 mod process;
@@ -29,25 +29,24 @@ use readers::{
 
 /// The schema of the JSON.
 const SCHEMA: &str = "isolane/domain-size/1";
-/// Hosts that the bridge joins.
+/// Number of hosts on the bridge.
 const HOSTS: u8 = 3;
-/// The example that each member is.
+/// Example program of each member.
 const MEMBER: &str = "domain_member";
 
-/// What `cargo xtask domain-size` takes.
+/// Arguments of `cargo xtask domain-size`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Start so many processes with ten endpoints each
+    /// Number of processes, with ten endpoints each
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=1000))]
     processes: u32,
     /// Run one part only: the processes, or the cases with many readers of one writer [default: both]
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Take `isolane` and `examples/domain_member` from this folder, as cargo leaves them there [default: build
-    /// them]
+    /// Folder with `isolane` and `examples/domain_member`, in cargo's layout [default: build them]
     #[arg(long, value_name = "FOLDER")]
     programs: Option<PathBuf>,
-    /// Write the results there as `isolane/domain-size/1`; `-` is standard output
+    /// Write the results to this file as `isolane/domain-size/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -73,7 +72,7 @@ struct Report {
     readers: Vec<ReadersReport>,
 }
 
-/// The command; says whether all gates hold.
+/// Runs the command. Returns true when all gates hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     if !packages::is_root() {
         return Err("domain-size needs root: it makes network namespaces".into());
@@ -119,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.checks().all(|check| check.holds))
 }
 
-/// The cases with few processes, as a step of `cargo xtask test --all`, which has built isolane.
+/// Cases with few processes, as a step of `cargo xtask test --all`, which has built isolane.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let folder = folder(metadata)?;
     let cases = [FORTY_FIVE, TEN_BY_UNICAST, TWENTY_BY_UNICAST];
@@ -138,7 +137,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// Builds the programs; returns the folder they are in.
+/// Builds the programs; returns their folder.
 fn build(metadata: &Metadata) -> Result<PathBuf> {
     command::run(&mut build_commands())?;
     let mut build = cargo();
@@ -147,7 +146,7 @@ fn build(metadata: &Metadata) -> Result<PathBuf> {
     Ok(metadata.target_directory.join("release"))
 }
 
-/// Each case on hosts of its own: nobody of the case before is remembered.
+/// Runs each case on new hosts, without state of the previous case.
 fn run_readers(isolane: &Path, folder: &Path, cases: &[Readers]) -> Result<Vec<ReadersReport>> {
     let run = |case: &Readers| case.run(&BridgedHosts::new(HOSTS)?, isolane, folder);
     cases.iter().map(run).collect()

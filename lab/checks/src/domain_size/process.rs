@@ -1,4 +1,4 @@
-//! A process of the domain: started on a host, read line by line, killed when it is dropped.
+//! A process of the domain: started on a host, its output read by line, killed when dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use isolane_support::{Result, command};
 use serde_json::Value;
 
-/// What a process prints, or that its output has ended.
+/// A line of a process, or the end of its output.
 struct Said {
     from: usize,
     at: Instant,
@@ -20,12 +20,12 @@ struct Said {
     line: Option<String>,
 }
 
-/// Processes of `domain_member` that are started, and what they have printed.
+/// Running processes of `domain_member`, with their output.
 pub(super) struct Processes {
     processes: Vec<Process>,
     sender: Sender<Said>,
     receiver: Receiver<Said>,
-    /// When processes printed each word.
+    /// Times at which processes printed each word.
     words: BTreeMap<String, Vec<Instant>>,
     /// Result of each process, in the order of the starts.
     results: Vec<Option<Value>>,
@@ -37,18 +37,18 @@ struct Process {
     input: Option<ChildStdin>,
 }
 
-/// A child that does not outlive this.
+/// A child process, killed when dropped.
 pub(super) struct Killed(pub(super) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Time that a process may take from the end of its input to its own.
+/// Time from the end of a process's input until it must have ended.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
 impl Processes {
@@ -63,7 +63,7 @@ impl Processes {
         }
     }
 
-    /// Starts one more, with its log in that folder.
+    /// Starts another process, with its log in that folder.
     pub(super) fn start(&mut self, mut program: Command, name: &str, folder: &Path) -> Result<()> {
         let log = File::create(folder.join(format!("{name}.log")))?;
         program
@@ -85,7 +85,7 @@ impl Processes {
                 line,
             };
             for line in lines.map(Some).chain([None]) {
-                // Whoever listened may have given up.
+                // The receiver may have given up.
                 if sender.send(said(line)).is_err() {
                     return;
                 }
@@ -104,7 +104,7 @@ impl Processes {
         self.processes.len()
     }
 
-    /// Waits until all have printed a word; returns when the last one did, `None` where the time was over first.
+    /// Waits until all have printed a word; returns the time of the last one, or `None` at the timeout.
     ///
     /// # Errors
     /// A process has ended.
@@ -130,12 +130,12 @@ impl Processes {
         }
     }
 
-    /// How many have printed a word.
+    /// Number of processes that have printed a word.
     pub(super) fn count(&self, word: &str) -> usize {
         self.words.get(word).map_or(0, Vec::len)
     }
 
-    /// Gives each a line.
+    /// Writes a line to each process.
     pub(super) fn tell(&mut self, line: &str) -> Result<()> {
         for process in &mut self.processes {
             let input = process.input.as_mut().ok_or("the input is closed")?;
@@ -144,7 +144,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Ends all, and returns the result of each.
+    /// Ends all processes, and returns their results.
     pub(super) fn finish(mut self) -> Result<Vec<Value>> {
         for process in &mut self.processes {
             process.input = None;
@@ -174,23 +174,23 @@ impl Processes {
         results.collect()
     }
 
-    /// Seconds of CPU time of all, so far.
+    /// CPU time of all processes so far, in seconds.
     pub(super) fn cpu_seconds(&self) -> f64 {
         let ids = self.processes.iter().map(|process| process.child.0.id());
         ids.filter_map(cpu_seconds).sum()
     }
 
-    /// Resident bytes of the one that has the most.
+    /// Resident bytes of the largest process.
     pub(super) fn largest_resident_bytes(&self) -> u64 {
         let ids = self.processes.iter().map(|process| process.child.0.id());
         ids.filter_map(resident_bytes).max().unwrap_or(0)
     }
 }
 
-/// USER_HZ, in which `/proc/PID/stat` counts on every architecture (proc_pid_stat(5)).
+/// USER_HZ, the unit of `/proc/PID/stat` on every architecture (proc_pid_stat(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// utime + stime (proc_pid_stat(5)).
+/// CPU time in seconds: utime + stime (proc_pid_stat(5)).
 fn cpu_seconds(process: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may have any character; field 3 follows it.

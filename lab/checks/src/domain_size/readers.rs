@@ -1,4 +1,5 @@
-//! Many `isolane sub` of one `isolane pub`, as a person starts them, and what `isolane ls` and `isolane why` say there.
+//! Many `isolane sub` of one `isolane pub`, started from the command line, and the output of `isolane ls` and `isolane
+//! why` about them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,28 +20,28 @@ const TOPIC: &str = "Many";
 const PERIOD: &str = "50ms";
 /// Samples that each reader must get.
 const SAMPLES: usize = 10;
-/// Time from the writer's start, or the last reader's, by which each reader must have them.
+/// Time limit from the last start until each reader has its samples.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time between two looks at what readers printed.
+/// Polling interval of the readers' output.
 const LOOK: Duration = Duration::from_millis(200);
-/// Seconds that `ls` and `why` listen.
+/// Listening time of `ls` and `why`, in seconds.
 const LISTEN: &str = "5";
 
 /// A case.
 pub(super) struct Readers {
     pub(super) name: &'static str,
     pub(super) readers: usize,
-    /// Hosts that they are spread over.
+    /// Number of hosts.
     pub(super) hosts: usize,
     pub(super) reliable: bool,
-    /// On 127.0.0.1 with `--peer`, without multicast.
+    /// Uses 127.0.0.1 with `--peer`, without multicast.
     pub(super) by_unicast: bool,
     pub(super) writer_first: bool,
-    /// Whether `ls` and `why` must name all.
+    /// `ls` and `why` must name all endpoints.
     pub(super) is_listed: bool,
 }
 
-/// The found cases: D10, D32, D33 of the hostile review, and D9.
+/// Cases D10, D32, D33 of the hostile review, and D9.
 pub(super) const FORTY_FIVE: Readers = Readers {
     name: "45 readers on two hosts",
     readers: 45,
@@ -78,12 +79,12 @@ pub(super) const MORE_THAN_THE_PORTS: Readers = Readers {
     is_listed: true,
 };
 
-/// What was seen.
+/// Result of a case.
 #[derive(Debug, Serialize)]
 pub(super) struct ReadersReport {
     name: &'static str,
     readers: usize,
-    /// From the last start until each reader had its samples; null where not each had them in time.
+    /// From the last start until each reader had its samples; null if one timed out.
     seconds: Option<f64>,
     pub(super) checks: Vec<Check>,
 }
@@ -163,7 +164,7 @@ impl Readers {
                 let started = program.spawn();
                 started.map_err(|error| command::cannot_start(&program, &error).into())
             };
-            // Both at a time. No other domain is looked at, for the machine is busy with this one.
+            // Concurrently, and without other domains, since the machine is busy with this one.
             let (ls, why) = (ask(&["ls"])?, ask(&["why", TOPIC, "--no-other-domains"])?);
             let listing: Value = serde_json::from_slice(&ls.wait_with_output()?.stdout)?;
             let answer: Value = serde_json::from_slice(&why.wait_with_output()?.stdout)?;
@@ -179,7 +180,7 @@ impl Readers {
         })
     }
 
-    /// `ls` names the writer, each reader and their participants.
+    /// Checks that `ls` names the writer, each reader and their participants.
     fn judge_listing(&self, listing: &Value) -> Check {
         let participants = listing["participants"].as_array();
         let participants = participants.map(Vec::as_slice).unwrap_or_default();
@@ -200,7 +201,7 @@ impl Readers {
         }
     }
 
-    /// `why` says that all match.
+    /// Checks that `why` reports a match of all.
     fn judge_answer(&self, answer: &Value) -> Check {
         let first = &answer["reasons"][0]["sentence"];
         Check {
@@ -213,7 +214,7 @@ impl Readers {
 }
 
 impl ReadersReport {
-    /// What is reported and not judged.
+    /// Figures that are reported but not judged.
     pub(super) fn text(&self) -> String {
         match self.seconds {
             Some(seconds) => format!(
@@ -232,7 +233,7 @@ struct Started {
 }
 
 impl Started {
-    /// Lines that it has printed.
+    /// Number of lines printed so far.
     fn lines(&self) -> usize {
         let text = fs::read(&self.output).unwrap_or_default();
         text.iter().filter(|&&byte| byte == b'\n').count()

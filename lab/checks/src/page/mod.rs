@@ -1,10 +1,9 @@
-//! The demo's page, opened as its readers open it: in a browser, on a desk, on a phone and on paper.
+//! Check of the demo's page in a browser, at the widths of a desktop and a phone, and on paper.
 //!
-//! A script that looks at the laid-out page is put into a copy of it; a frame of each width shows that
-//! copy, and what the script found comes back as text in the document that Chromium prints. The browser
-//! runs in a network namespace without interfaces, so a page that wanted something from outside could
-//! not have it; that it did not ask is checked too. Screenshots and the paper version are left beside
-//! the page for people to look at.
+//! A script that inspects the laid-out page is inserted into a copy. A frame of each width shows that copy, and the
+//! script's findings come back as text in the document that Chromium prints. The browser runs in a network namespace
+//! without interfaces, so the page cannot load anything from outside; requests are checked too. Screenshots and the
+//! paper version stay in the page's folder for people.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,33 +14,33 @@ use isolane_support::workspace::Metadata;
 use isolane_support::{Result, command};
 use serde::Deserialize;
 
-/// Put into the copy of the page: what a reader could stumble over, sent to the frame's owner.
+/// Script for the copy: finds layout faults and sends them to the parent of the frame.
 const PROBE: &str = include_str!("probe.html");
-/// Shows the copy in frames and collects what they send.
+/// Document that shows the copy in frames and collects their messages.
 const HARNESS: &str = include_str!("harness.html");
-/// Widths in CSS pixels: a small phone, a tablet upright, a desk.
+/// Widths in CSS pixels: a small phone, a tablet in portrait, a desktop.
 const WIDTHS: [u32; 3] = [360, 768, 1280];
-/// Every comparison is drawn twice: where round trips lie, and the tail.
+/// Number of pictures of a comparison: the distribution of round trips, and the tail.
 const PICTURES_OF_A_COMPARISON: usize = 2;
 
-/// What the script saw in a frame.
+/// Findings in a frame.
 #[derive(Debug, Deserialize)]
 struct Seen {
     width: u32,
-    /// How wide the content is: more than the frame means scrolling sideways.
+    /// Width of the content: more than the frame's means horizontal scrolling.
     scroll_width: u32,
     pictures: usize,
-    /// Pictures too small to be read, and labels that stick out of theirs.
+    /// Pictures too small to read, and labels that exceed theirs.
     unreadable: Vec<String>,
     /// Rows of runs.
     rows: usize,
-    /// What was asked for from outside.
+    /// Requests to the outside.
     requests: Vec<String>,
-    /// Words that come from a value nobody formatted.
+    /// Words that betray an unformatted value.
     slips: Vec<String>,
 }
 
-/// Opens the page that the demo has written beside its report, and looks at it.
+/// Opens the page of the demo's report, and checks it.
 pub fn check(metadata: &Metadata) -> Result<Outcome> {
     let page = metadata.target_directory.join("demo.html");
     let report = fs::read(metadata.target_directory.join("demo.json"))?;
@@ -90,7 +89,7 @@ pub fn check(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// What is wrong with the page at one width, if anything.
+/// Returns the fault of the page at one width, if any.
 fn fault(look: &Seen, runs: usize) -> Option<String> {
     let width = look.width;
     let fault = if look.scroll_width > width {
@@ -133,7 +132,7 @@ fn prepare(page: &str, folder: &Path) -> Result<PathBuf> {
     Ok(harness)
 }
 
-/// What the frames sent, from the document that Chromium printed.
+/// Parses the frames' messages from the document that Chromium printed.
 fn read(document: &str) -> Result<Vec<Seen>> {
     let found = document
         .split_once("<pre id=\"found\">")
@@ -154,7 +153,7 @@ fn read(document: &str) -> Result<Vec<Seen>> {
     }
 }
 
-/// Without a network, without a profile of anybody's, without a sandbox (which root cannot have).
+/// Command without a network, with an empty profile, and without a sandbox (impossible as root).
 fn chromium(folder: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args([

@@ -1,4 +1,4 @@
-//! The cases that two ends measure, and the systems that are compared: their settings and programs.
+//! Measured cases, and the compared systems with their settings and programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::foreign;
 
-/// What is measured.
+/// Kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scenario {
-    /// Pings and pongs, one at a time, best effort.
+    /// Ping and pong, one at a time, best effort.
     RoundTrip,
-    /// A stream as fast as it goes.
+    /// A stream at full speed.
     Throughput,
     /// A stream at [`RATE_HZ`], reliable.
     Load,
@@ -23,21 +23,21 @@ pub(super) enum Scenario {
 
 /// Samples a second under [`Scenario::Load`]: a busy topic that leaves the cores mostly idle.
 const RATE_HZ: u32 = 10_000;
-/// History of reliable topics everywhere: as many samples, or as many bytes if those are fewer.
+/// History depth of reliable topics in every system, in samples, unless a byte limit is lower.
 const MAX_SAMPLES: u32 = 256;
 const MAX_HISTORY_BYTES: u32 = 8 << 20;
 
-/// One kind of run.
+/// Scenario with its payload, cores and other parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) scenario: Scenario,
     pub(super) payload_bytes: u32,
     pub(super) is_reliable: bool,
-    /// On how many cores the two ends are, 1 or 2.
+    /// Number of cores that the two ends share, 1 or 2.
     pub(super) cores: u8,
 }
 
-/// The two ends of a run: which starts first and is written to, and which writes first.
+/// The ends of a run: the answering one starts first and is written to; the beginning one writes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Pong, or reader.
@@ -82,7 +82,7 @@ impl Case {
         ]
     }
 
-    /// One case of each scenario.
+    /// One case of each scenario, for a smoke test.
     pub(super) fn smoke() -> Vec<Self> {
         let mut cases = Self::all();
         cases.retain(|case| {
@@ -94,7 +94,7 @@ impl Case {
         cases
     }
 
-    /// For people.
+    /// Name in the table.
     pub(super) fn name(self) -> String {
         let scenario = match self.scenario {
             Scenario::RoundTrip => "round trips",
@@ -114,7 +114,7 @@ impl Case {
         }
     }
 
-    /// The core of an end.
+    /// Core of an end.
     pub(super) fn core(self, role: Role, cores: Cores) -> usize {
         match (role, self.cores) {
             (Role::Answering, 2) => cores.cable,
@@ -122,7 +122,7 @@ impl Case {
         }
     }
 
-    /// The arguments of an end: `lab/interop/measured/end.h`.
+    /// Arguments of an end (`lab/interop/measured/end.h`).
     pub(super) fn arguments(self, role: Role, seconds: u32, samples_file: &Path) -> Vec<String> {
         let word = match (self.scenario, role) {
             (Scenario::RoundTrip, Role::Beginning) => "ping",
@@ -150,9 +150,9 @@ impl Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Setting {
-    /// As the implementation ships.
+    /// Defaults of the implementation.
     Defaults,
-    /// As its documentation recommends for the scenario.
+    /// Settings that its documentation recommends for the scenario.
     Best,
 }
 
@@ -162,19 +162,19 @@ pub(super) struct System {
     /// Name, version and datapath, as in the JSON: "cyclonedds 0.10.2 udp".
     pub(super) identity: String,
     pub(super) setting: Setting,
-    /// What the setting changes, for people.
+    /// Description of what the setting changes.
     pub(super) setting_is: String,
-    /// One end of a measurement.
+    /// Program of one end.
     pub(super) program: PathBuf,
     /// Arguments of this system and setting, after those of the case.
     pub(super) arguments: &'static [&'static str],
 }
 
-/// Socket buffers that `lab/interop/measured/fastdds/end.cpp` asks for at the best setting: what the documentation of Fast DDS
-/// recommends. The kernel grants as much as `net.core.rmem_max` and `wmem_max` allow.
+/// Socket buffers of `lab/interop/measured/fastdds/end.cpp` at the best setting, as Fast DDS's documentation
+/// recommends. The kernel caps them at `net.core.rmem_max` and `wmem_max`.
 const FASTDDS_BUFFER_BYTES: u64 = 12_582_912;
 
-/// Place of a system in [`System::build_all`].
+/// Index of a system in [`System::build_all`].
 pub(super) type Place = usize;
 
 const ISOLANE_UDP: Place = 0;
@@ -186,11 +186,10 @@ const FASTDDS: Place = 5;
 const FASTDDS_BEST: Place = 6;
 
 impl System {
-    /// Number of systems, each setting counted.
+    /// Number of systems; each setting counts.
     pub(super) const COUNT: usize = 7;
 
-    /// Systems that run in a scenario. Settings for throughput are left out of the others: there the
-    /// defaults are the best.
+    /// Systems that run in a scenario. The throughput settings run in no other: there the defaults are best.
     pub(super) fn in_scenario(scenario: Scenario) -> Vec<Place> {
         match scenario {
             Scenario::Throughput => (0..Self::COUNT).collect(),
@@ -200,7 +199,7 @@ impl System {
         }
     }
 
-    /// Pairs (own, other) of a scenario, the first with an aim.
+    /// Pairs (own, other) of a scenario; the first has an aim.
     pub(super) fn compared(scenario: Scenario) -> &'static [(Place, Place)] {
         match scenario {
             Scenario::Throughput => &[
@@ -224,24 +223,24 @@ impl System {
         }
     }
 
-    /// Whether no better setting of a system runs in a scenario, so that ratios are quoted against this one. Outside of
+    /// Returns true for the best setting of a system in a scenario, against which ratios are quoted. Outside of
     /// throughput these are the defaults.
     pub(super) fn is_best(place: Place, scenario: Scenario) -> bool {
         let has_better = [ISOLANE_UDP, CYCLONEDDS, FASTDDS].contains(&place);
         scenario != Scenario::Throughput || !has_better
     }
 
-    /// Whether the place is Cyclone DDS, which aims are set against.
+    /// Returns true for Cyclone DDS, against which aims are set.
     pub(super) fn is_cyclonedds(place: Place) -> bool {
         [CYCLONEDDS, CYCLONEDDS_BEST].contains(&place)
     }
 
-    /// Whether the place is isolane over lanes.
+    /// Returns true for isolane over lanes.
     pub(super) fn is_by_lane(place: Place) -> bool {
         place == ISOLANE_XDP
     }
 
-    /// Builds all programs that cargo does not. A system that is absent is an error that names it.
+    /// Builds all programs that cargo does not build. A missing system is an error that names it.
     pub(super) fn build_all(metadata: &Metadata) -> Result<[Self; Self::COUNT]> {
         let sources = metadata.workspace_root.join("lab/interop/measured");
         let folder = metadata.target_directory.join("peers");
@@ -326,7 +325,7 @@ impl System {
     }
 }
 
-/// The socket buffers that Fast DDS gets at its best setting, where the machine has these limits (socket(7)).
+/// Socket buffers that Fast DDS gets at its best setting under these limits (socket(7)).
 fn buffers(rmem_max: u64, wmem_max: u64) -> String {
     let granted = |limit: u64| limit.min(FASTDDS_BUFFER_BYTES);
     format!(
@@ -336,13 +335,13 @@ fn buffers(rmem_max: u64, wmem_max: u64) -> String {
     )
 }
 
-/// Identities of the other implementations.
+/// Names and versions of the other implementations.
 struct Identities {
     cyclonedds: String,
     fastdds: String,
 }
 
-/// "NAME VERSION udp", the version being that of the package, without what Debian added.
+/// "NAME VERSION udp", with the package's upstream version.
 fn identity(name: &str, package: &str) -> Result<String> {
     let version = packages::version(package)?.ok_or_else(|| {
         format!(
@@ -422,7 +421,7 @@ mod tests {
         ] {
             let system = &systems[place];
             assert_eq!((system.identity.as_str(), system.setting), (name, setting));
-            // The programs know the setting from this argument, and the rows from its words.
+            // The argument selects the setting in the program, and the words describe it in the rows.
             let is_best = setting == Setting::Best;
             assert_eq!(system.arguments.contains(&"--best"), is_best, "{name}");
             assert_eq!(!system.setting_is.is_empty(), is_best, "{name}");

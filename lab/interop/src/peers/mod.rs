@@ -1,19 +1,17 @@
-//! `cargo xtask peers`: isolane over sockets and over lanes beside Cyclone DDS and Fast DDS, in one run.
+//! `cargo xtask peers`: isolane over sockets and over lanes, compared with Cyclone DDS and Fast DDS in one run.
 //!
-//! Every system has a program with the same command line, messages and output (`lab/interop/measured/end.h`;
-//! isolane's is the example `measured_end`), and one build of it (`case.rs`). A case (`case.rs`) is
-//! what two such ends measure: round trips, a stream as fast as it goes, a stream at a rate. Each
-//! repetition runs every case with every system, one directly after the other, in an order that
-//! moves on (`run.rs`): what disturbs the machine for a while disturbs them all. Ratios are made
-//! within a repetition, and their median and interval over the repetitions are what is reported
-//! (`report.rs`).
+//! Every system has a program with the same command line, messages and output (`lab/interop/measured/end.h`; isolane's
+//! is the example `measured_end`). A case (`case.rs`) is what two such ends measure: round trips, a stream at full
+//! speed, or a stream at a rate. Each repetition runs every case with every system back to back, in a rotating order
+//! (`run.rs`), so a disturbance of the machine affects all. Ratios are formed within a repetition; their median and
+//! interval over the repetitions are reported (`report.rs`).
 //!
-//! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle and have
-//! the same history. Streams run at the defaults of each system and at what its documentation recommends for
-//! throughput (`Setting`; the programs say what that is); ratios are quoted against the latter. A repetition
-//! that other processes or the hypervisor disturbed is run again, three times at most (`disturbance.rs`).
+//! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle and have the same history.
+//! Streams run at each system's defaults and at the settings that its documentation recommends for throughput
+//! (`Setting`); ratios are quoted against the latter. A repetition that other processes or the hypervisor disturbed is
+//! repeated, three runs at most (`disturbance.rs`).
 //!
-//! Beside that, isolane over lanes is compared with bare AF_XDP, both spinning.
+//! A further comparison is isolane over lanes with bare AF_XDP, both spinning.
 
 mod case;
 mod report;
@@ -29,28 +27,27 @@ use case::{Case, System};
 use report::Report;
 use run::{Bare, Plan};
 
-/// How often a repetition of a case is run at most until nothing disturbs it.
+/// Upper bound of runs of one repetition of a case until nothing disturbs it.
 const TRIES: u32 = 3;
 
-/// What the command is told.
+/// Arguments of `cargo xtask peers`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the results there as `isolane/peers/1`; `-` is standard output
+    /// Write the results to this file as `isolane/peers/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Run only the cases whose name contains this, as "throughput 8192 B"
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// How often each case runs with each system; from 6 on there are intervals of 95 %
+    /// Number of runs of each case with each system; from 6 on, intervals of 95 % are reported
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
-    /// How long each run measures
+    /// Duration of each measurement, in seconds
     #[arg(long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
 }
 
-/// The command: builds all ends, runs all cases, writes the results, says whether every run
-/// succeeded.
+/// Builds all ends, runs all cases and writes the results. Returns true when every run succeeded.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     let mut cases = Case::all();
@@ -74,8 +71,8 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failures == 0)
 }
 
-/// A step of `cargo xtask test --all`: some cases once and for a second, so that the programs stay able to
-/// do it. Numbers of so short a run are not looked at.
+/// Step of `cargo xtask test --all`: one case of each scenario, once, for a second, to check that the programs work.
+/// Its numbers mean nothing.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let plan = Plan {
         cases: Case::smoke(),
@@ -86,7 +83,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let (report, failures) = measure(metadata, &plan)?;
     report.write(&metadata.target_directory.join("peers/smoke.json"))?;
     let of_case = |case: &Case| System::in_scenario(case.scenario).len();
-    // And isolane beside bare AF_XDP.
+    // One more for isolane against bare AF_XDP.
     let runs = plan.cases.iter().map(of_case).sum::<usize>() + 1;
     Ok(Outcome::Counted {
         passed: runs - failures,

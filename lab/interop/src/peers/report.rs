@@ -1,4 +1,4 @@
-//! The results as `isolane/peers/1` and as a table for people, with intervals of medians over repetitions.
+//! Results as `isolane/peers/1` and as a table, with intervals of medians over repetitions.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,47 +11,47 @@ use serde::Serialize;
 use super::case::{Case, Place, Scenario, Setting, System};
 use super::run::{BARE_CASE, BARE_IDENTITY, Bare, Measured, Plan, Repetition, Table, median_of};
 
-/// The name of the schema and its version.
+/// Name and version of the schema.
 const SCHEMA: &str = "isolane/peers/1";
 
-/// What is aimed at, of what the first of the others has: round trips at most so long, on one core
-/// and on two, and at least so many samples a second.
+/// Aims as ratios to the first other system: upper bounds of round trips on one core and on two, lower bound of
+/// throughput.
 const ROUND_TRIPS_ONE_CORE: f64 = 0.8;
 const ROUND_TRIPS_TWO_CORES: f64 = 1.0;
-/// Of what bare AF_XDP has, both spinning.
+/// Upper bound of round trips as a ratio to bare AF_XDP, both spinning.
 const ROUND_TRIPS_OVER_BARE: f64 = 1.15;
 const SAMPLES_PER_S: f64 = 1.5;
 const SAMPLES_PER_S_BY_LANE: f64 = 2.0;
 
-/// isolane beside one other system, or its lanes beside its sockets.
+/// isolane against one other system, or its lanes against its sockets.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     measure: &'static str,
     payload_bytes: u32,
     interference: bool,
     reliability: &'static str,
-    /// On how many cores the two ends were.
+    /// Number of cores of the two ends.
     cores: u8,
-    /// "writer" or "reader", where it is that end's own.
+    /// "writer" or "reader" for a measure of that end alone.
     end: Option<&'static str>,
     system: String,
-    /// What isolane's setting changes; empty: its defaults.
+    /// Description of isolane's setting; empty: its defaults.
     system_setting: String,
-    /// Median over the repetitions of isolane's.
+    /// isolane's median over the repetitions.
     value: Option<f64>,
     against: String,
-    /// The other's setting.
+    /// Setting of the other system.
     setting: Setting,
-    /// What that setting changes; empty: the defaults.
+    /// Description of that setting; empty: the defaults.
     setting_is: String,
-    /// Median over the repetitions of the other's.
+    /// The other system's median over the repetitions.
     against_value: Option<f64>,
-    /// Median of isolane's divided by the other's, repetition by repetition; `None` where a better
-    /// setting of the other was measured.
+    /// Median of the ratios of isolane to the other, repetition by repetition; `None` where a better setting of the
+    /// other was measured.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    /// Of the interval.
+    /// Confidence of the interval.
     confidence: Option<f64>,
     repetitions: u32,
     aim: Option<f64>,
@@ -64,7 +64,7 @@ pub(super) struct Report {
     environment: Environment,
     seconds: u32,
     rows: Vec<Row>,
-    /// How each repetition of each case ran.
+    /// Circumstances of each repetition of each case.
     runs: Vec<Run>,
 }
 
@@ -72,15 +72,15 @@ pub(super) struct Report {
 #[derive(Clone, Debug, Serialize)]
 struct Run {
     case: String,
-    /// From 1.
+    /// Number of the repetition, from 1.
     repetition: usize,
-    /// How often it ran; what counts is the last time.
+    /// Number of runs; the last one counts.
     tries: u32,
     #[serde(flatten)]
     disturbance: Disturbance,
 }
 
-/// One number of a run: its name, the end it is of, and where it is found.
+/// Measure of a run: its name, its end, and the accessor of its value.
 type Measure = (
     &'static str,
     Option<&'static str>,
@@ -91,7 +91,7 @@ const OF_ROUND_TRIPS: &[Measure] = &[
     ("rtt_median_us", None, |run| run.rtt_median_us),
     ("rtt_p99_9_us", None, |run| run.rtt_p99_9_us),
 ];
-/// The second is the first in other words: as many bits of payload.
+/// The second restates the first as payload bits.
 const OF_THROUGHPUT: &[Measure] = &[
     ("samples_per_s", None, |run| run.samples_per_s),
     ("mbit_per_s", None, |run| run.mbit_per_s),
@@ -144,12 +144,12 @@ impl Report {
         }
     }
 
-    /// Writes the JSON to a file, or to standard output if that is `-`.
+    /// Writes the JSON to `file`; `-` is standard output.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         json::write(self, file)
     }
 
-    /// A line a row.
+    /// Table, one line a row.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
             "\n{:24} {:>7} {:11} {:>5} {:20} {:>11} {:>11}  {:30} {:>5} {:13} aim\n",
@@ -198,7 +198,6 @@ impl Report {
                 number(row.against_value, digits),
                 number(row.ratio, 2),
             );
-            // Writing to a string cannot fail.
             let _ = writeln!(text, "{}", line.trim_end());
         }
         let disturbed = self.runs.iter().filter(|run| run.disturbance.is_too_much());
@@ -278,7 +277,7 @@ fn row(
     }
 }
 
-/// Round trips by lane beside those of bare AF_XDP.
+/// Row of round trips by lane against bare AF_XDP.
 fn beside_bare(bare: &Bare, table: &Table) -> Row {
     let runs = &table.beside_bare;
     let estimate = Estimate::of(runs.iter().map(|[own, bare]| own / bare).collect());
@@ -307,7 +306,7 @@ fn beside_bare(bare: &Bare, table: &Table) -> Row {
     }
 }
 
-/// What is aimed at, against Cyclone DDS, the first of the others.
+/// Aim against Cyclone DDS, the first of the other systems.
 fn aim(case: Case, measure: &str, (own, other): (Place, Place)) -> Option<f64> {
     if !System::is_cyclonedds(other) || !System::is_best(other, case.scenario) {
         return None;
@@ -321,7 +320,7 @@ fn aim(case: Case, measure: &str, (own, other): (Place, Place)) -> Option<f64> {
     }
 }
 
-/// How sure an interval is to hold, where there are repetitions enough.
+/// Confidence of an interval, given enough repetitions.
 const CONFIDENCE: f64 = 0.95;
 
 /// The median; of an even number, the mean of the middle two.
@@ -335,16 +334,15 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// A median with the order statistics around it between which the true one lies, whatever the
-/// distribution.
+/// Median with the order statistics that enclose the true median, for any distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Estimate {
     pub(super) value: Option<f64>,
-    /// `None` of fewer than two values.
+    /// `None` for fewer than two values.
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
-    /// The probability that the interval holds the true median: at least 0.95, or, of fewer than six
-    /// values, what their whole range has.
+    /// Probability that the interval holds the true median: at least 0.95; for fewer than six values, that of their
+    /// whole range.
     pub(super) confidence: Option<f64>,
 }
 
@@ -369,7 +367,7 @@ impl Estimate {
     }
 }
 
-/// How many values at either end the shortest interval leaves out that is sure enough.
+/// Number of values that the shortest interval of sufficient confidence leaves out at either end.
 fn left_out(count: usize) -> usize {
     let candidates = (1..count / 2).take_while(|&out| coverage(count, out) >= CONFIDENCE);
     candidates.last().unwrap_or(0)
@@ -398,7 +396,7 @@ mod tests {
         }
     }
 
-    /// A report of round trips on one core, of the systems that run there, in their order.
+    /// Report of round trips on one core, of the systems that run there, in their order.
     fn report(repetitions: Vec<[Measured; 4]>) -> Report {
         let case = Case::all()[0];
         let plan = Plan {
@@ -464,7 +462,7 @@ mod tests {
 
     #[test]
     fn ratios_are_made_within_a_repetition() {
-        // The machine is ten times as slow in the second: each ratio says the same.
+        // The machine is ten times as slow in the second repetition; every ratio stays the same.
         let report = report(vec![
             [rtt(7.0), rtt(10.0), rtt(14.0), rtt(5.0)],
             [rtt(70.0), rtt(100.0), rtt(140.0), rtt(50.0)],

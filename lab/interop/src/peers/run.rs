@@ -1,10 +1,9 @@
-//! The run: every repetition has every case with every system, side by side in time. An end is a process, pinned, in a
-//! namespace, with its output in a file.
+//! Run of the comparison: every repetition runs every case with every system back to back. An end is a pinned process
+//! in a namespace, with its output in a file.
 //!
-//! isolane over lanes is compared with bare AF_XDP: round trips where both ends spin, on two cores, under the ordinary
-//! scheduling class. The bare end is the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which makes a veth
-//! pair of its own like the one that isolane runs over. Each repetition runs both, one directly after the other, and who
-//! comes first changes.
+//! The comparison of isolane over lanes with bare AF_XDP measures round trips where both ends spin, on two cores, under
+//! SCHED_OTHER. The bare end is the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which makes its own
+//! veth pair like isolane's. Each repetition runs both back to back and alternates the order.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,33 +21,31 @@ use serde::Deserialize;
 use super::case::{Case, Role, Scenario, Setting, System};
 use super::report::median;
 
-/// What an end may take beside the time that it measures: to find the other one, to be
-/// acknowledged, to see the other one go.
+/// Time that an end may take on top of the measurement: discovery, acknowledgment, and the other end's departure.
 const LONGEST_BESIDE: Duration = Duration::from_secs(40);
 
-/// What is to be run.
+/// Plan of the comparison.
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) repetitions: u32,
     pub(super) seconds: u32,
-    /// How often a repetition of a case is run at most until nothing disturbs it.
+    /// Upper bound of runs of one repetition of a case until nothing disturbs it.
     pub(super) tries: u32,
 }
 
-/// What one run of one case with one system showed; `None` where it failed or the samples do not
-/// carry it.
+/// Result of one run of one case with one system; `None` where it failed or has too few samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Measured {
     pub(super) rtt_median_us: Option<f64>,
     pub(super) rtt_p99_9_us: Option<f64>,
     pub(super) samples_per_s: Option<f64>,
-    /// Of the samples' payload, in 10^6 bits a second.
+    /// Payload throughput, in 10^6 bits a second.
     pub(super) mbit_per_s: Option<f64>,
-    /// Of the writer and of the reader.
+    /// Resource use of the writer and of the reader.
     pub(super) ends: [OfEnd; 2],
 }
 
-/// What one end of a stream took.
+/// Resource use of one end of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OfEnd {
     pub(super) cpu_us_per_sample: Option<f64>,
@@ -56,26 +53,26 @@ pub(super) struct OfEnd {
     pub(super) threads: Option<f64>,
 }
 
-/// What one repetition of one case showed.
+/// Result of one repetition of one case.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repetition {
-    /// By system.
+    /// Indexed by system.
     pub(super) systems: [Measured; System::COUNT],
     pub(super) disturbance: Disturbance,
-    /// How often it ran.
+    /// Number of runs.
     pub(super) tries: u32,
 }
 
-/// What all repetitions showed.
+/// Result of all repetitions.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// By repetition and case.
+    /// Indexed by repetition and case.
     pub(super) repetitions: Vec<Vec<Repetition>>,
-    /// By repetition, isolane's median round trip by lane and that of bare AF_XDP, in microseconds.
+    /// Median round trips by lane and of bare AF_XDP, in microseconds, indexed by repetition.
     pub(super) beside_bare: Vec<[f64; 2]>,
 }
 
-/// Runs the plan. A run that fails is said, counted, and has no values.
+/// Runs the plan. A failed run is reported, counted, and has no values.
 pub(super) fn run(
     plan: &Plan,
     systems: &[System; System::COUNT],
@@ -132,7 +129,7 @@ pub(super) fn run(
     Ok((table, failures))
 }
 
-/// Runs a case once with each system, and returns how many of the runs failed.
+/// Runs a case once with each system, and returns the number of failed runs.
 fn repeat(
     testbed: &Testbed,
     case: Case,
@@ -142,7 +139,7 @@ fn repeat(
     folder: &Path,
 ) -> Result<(Repetition, usize)> {
     let mut places = System::in_scenario(case.scenario);
-    // The order moves on: no system always runs first, or behind the same one.
+    // Rotated order: no system always runs first, or after the same one.
     let first = repetition % places.len();
     places.rotate_left(first);
     let mut of_case = Repetition::default();
@@ -175,7 +172,7 @@ fn repeat(
     Ok((of_case, failures))
 }
 
-/// One run of both ends.
+/// Runs both ends once.
 pub(super) fn run_once(
     testbed: &Testbed,
     case: Case,
@@ -211,7 +208,7 @@ pub(super) fn run_once(
     }
 }
 
-/// What a file of 32-bit numbers holds, in nanoseconds.
+/// Reads a file of 32-bit round trips in nanoseconds.
 fn read_round_trips(file: &Path) -> Result<Vec<u64>> {
     let bytes = fs::read(file)?;
     let (numbers, rest) = bytes.as_chunks();
@@ -272,7 +269,7 @@ impl Measured {
         })
     }
 
-    /// For people, while it runs.
+    /// Progress line.
     fn sentence(&self, scenario: Scenario) -> String {
         let number = |value: Option<f64>, digits: usize| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
@@ -291,7 +288,7 @@ impl Measured {
     }
 }
 
-/// The median over the repetitions of what `of` picks, where any repetition has it.
+/// Median over the repetitions of the values that `of` returns.
 pub(super) fn median_of(
     table: &Table,
     case: usize,
@@ -305,7 +302,7 @@ pub(super) fn median_of(
     median(values.collect())
 }
 
-/// How often a process is looked at that shall end.
+/// Polling interval while a process should end.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A running end; killed when dropped while it runs.
@@ -317,7 +314,7 @@ pub(super) struct End {
     has_ended: bool,
 }
 
-/// The lines `NAME NUMBER` that an end printed.
+/// Lines `NAME NUMBER` that an end printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Printed(Vec<(String, f64)>);
 
@@ -353,8 +350,7 @@ impl End {
         })
     }
 
-    /// Waits for its end and returns what it printed; any exit status but 0, and being late, is
-    /// an error.
+    /// Waits for the process and returns its output; an exit status other than 0 and a timeout are errors.
     pub(super) fn finish(mut self, deadline: Instant) -> Result<Printed> {
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
@@ -377,7 +373,7 @@ impl End {
 impl Drop for End {
     fn drop(&mut self) {
         if !self.has_ended {
-            // It may have ended in this moment; either way it is gone afterwards.
+            // It may just have ended; either way it is gone afterwards.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -395,19 +391,19 @@ impl Printed {
         Ok(Self(lines.collect::<Result<Vec<_>>>()?))
     }
 
-    /// The number of this name.
+    /// Value of this name.
     pub(super) fn get(&self, name: &str) -> Option<f64> {
         let found = self.0.iter().find(|(of, _)| of == name);
         found.map(|(_, number)| *number)
     }
 }
 
-/// Payload of a sample, and of the bare datagram.
+/// Payload of a sample and of the bare datagram.
 const PAYLOAD_BYTES: u32 = 64;
-/// Rounds of the bare program a second: about what it does on an idle machine.
+/// Rounds of the bare program a second: about its rate on an idle machine.
 const ROUNDS_PER_S: u32 = 40_000;
 
-/// What both ends do.
+/// Case of both ends.
 pub(super) const BARE_CASE: Case = Case {
     scenario: Scenario::RoundTrip,
     payload_bytes: PAYLOAD_BYTES,
@@ -423,7 +419,7 @@ pub(super) struct Bare {
     pub(super) by_lane: System,
 }
 
-/// What the bare program says.
+/// Output of the bare program.
 #[derive(Deserialize)]
 struct Said {
     lost: u64,
@@ -446,7 +442,7 @@ fn by_lane(program: PathBuf) -> System {
 }
 
 impl Bare {
-    /// Builds the bare program. The other one is there.
+    /// Builds the bare program; isolane's is built already.
     pub(super) fn build(metadata: &Metadata) -> Result<Self> {
         command::run(cargo().args([
             "build",
@@ -471,7 +467,7 @@ impl Bare {
         }
     }
 
-    /// One repetition: isolane's median round trip, and the bare one.
+    /// Runs one repetition: isolane's median round trip, and the bare one.
     pub(super) fn repeat(
         &self,
         testbed: &Testbed,

@@ -1,13 +1,12 @@
-//! The policies of DDS, an axis against each peer: what both sides are told, how large the samples are, and
-//! what the cable loses.
+//! DDS policies, one axis against each peer: the options of both sides, the size of the samples, and the cable's loss.
 //!
-//! The programs are those of the shapes contract (`shapes`), which has an option for most policies; for the
-//! others ours take some beyond it. A policy's value (`table.rs`) says what each side is told and what both
-//! must print then; the axes are that value, the peer, who publishes, the size of the samples and
-//! the loss. CI runs a cover of all pairs of values, `--all` the product.
+//! The programs are those of the shapes contract (`shapes`), which has an option for most policies; the lab's own take
+//! additional options for the others. A policy's value (`table.rs`) gives the options of each side and the required
+//! output. The axes are that value, the peer, the role, the sample size and the loss. CI runs a cover of all pairs of
+//! values, `--all` the product.
 //!
-//! The publisher prints what it writes, with sizes that count from 1, so that what came is told from what did
-//! not. All samples of a topic have one instance.
+//! The publisher prints what it writes, with sizes that count from 1, so each missing sample is known. All samples of a
+//! topic have one instance.
 
 mod table;
 
@@ -29,7 +28,7 @@ use super::shapes::vendor::{Programs, Vendor};
 use super::side::{Installed, Peer};
 use table::{KNOWN, POLICIES, Pace, Policy};
 
-/// A choice of one value from every axis.
+/// One value from every axis.
 #[derive(Clone, Copy)]
 pub(super) struct PolicyCell {
     policy: &'static Policy,
@@ -38,7 +37,7 @@ pub(super) struct PolicyCell {
     setting: Setting,
 }
 
-/// How many values each axis has.
+/// Number of values of each axis, in the order of [`Cell::choose`].
 pub(super) const AXES: [usize; 5] = [
     POLICIES.len(),
     Peer::ALL.len(),
@@ -48,7 +47,7 @@ pub(super) const AXES: [usize; 5] = [
 ];
 
 impl PolicyCell {
-    /// The cell of a choice: an index into each axis.
+    /// Returns the cell with these indices, one for each axis.
     pub(super) fn choose([policy, peer, role, size, loss]: Choice<{ AXES.len() }>) -> Self {
         Self {
             policy: &POLICIES[policy],
@@ -61,13 +60,13 @@ impl PolicyCell {
         }
     }
 
-    /// A name for people, for `--only` and for the folder with the cell's output.
+    /// Name in the table, for `--only` and of the output folder.
     pub(super) fn name(self) -> String {
         let (peer, role) = (self.peer.word(), self.peer_role.word());
         format!("{peer}-{role}-{}", self.case())
     }
 
-    /// What distinguishes it beside peer and role.
+    /// Name of the cell without peer and role.
     fn case(self) -> String {
         let Setting { size, loss } = self.setting;
         format!("{}-{}-{}", self.policy.name, size.word(), loss.word())
@@ -93,7 +92,7 @@ impl PolicyCell {
         }
     }
 
-    /// What the peer is known to do otherwise.
+    /// Known deviation of the peer, if any.
     fn known(self) -> Option<&'static str> {
         let known = KNOWN.iter().find(|known| {
             let in_role = known.role.is_none_or(|role| role == self.peer_role);
@@ -131,7 +130,7 @@ impl PolicyCell {
     }
 }
 
-/// Runs the cells, some at once, and shows each result as it comes.
+/// Runs the cells, some at once, and prints each result as it arrives.
 pub(super) fn run(
     cells: &[PolicyCell],
     peers: &[Installed],
@@ -144,7 +143,7 @@ pub(super) fn run(
     }
     let programs = Programs::build(metadata)?;
     let folder = metadata.target_directory.join("interop/policies");
-    // Of an earlier run; that there is none is no fault.
+    // Output of an earlier run, if any.
     let _ = fs::remove_dir_all(&folder);
     let run_one = |cell: &PolicyCell| {
         let start = Instant::now();
@@ -167,20 +166,20 @@ pub(super) fn run(
     Ok(at_once(cells, jobs, run_one, show))
 }
 
-/// The cable's rate: a mebibyte takes 21 ms of it, so that what is repaired has its time too.
+/// Rate of the cable: a mebibyte takes 21 ms, which leaves time for repair.
 const BITS_PER_S: u64 = 400_000_000;
 
-/// Bytes of a fragment: each is a frame of its own, so that the loss of one is not the loss of many.
+/// Fragment size in bytes: each fragment is one frame, so that losses are independent.
 const FRAGMENT_BYTES: u32 = 1_300;
 
-/// How large samples are: of additional payload, which all else is small beside.
+/// Additional payload of a sample; the rest is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     /// One small datagram.
     Bytes64,
-    /// Fragments, of which a loss takes one or two.
+    /// Fragments, of which loss takes one or two.
     KiB64,
-    /// Some eight hundred fragments: where a tenth is lost no sample comes whole without repair.
+    /// Some eight hundred fragments: at a loss of a tenth, no sample arrives whole without repair.
     MiB1,
 }
 
@@ -206,7 +205,7 @@ impl Size {
     }
 }
 
-/// What a cell has beside its policy.
+/// Values of a cell's axes except the policy.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     size: Size,
@@ -214,7 +213,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// How long the publisher writes: discovery takes longer where announcements are lost.
+    /// Time for which the publisher writes, in milliseconds: discovery takes longer where announcements are lost.
     fn life_ms(self) -> u32 {
         match self.loss {
             Loss::None | Loss::OnePercent => 4_000,
@@ -222,9 +221,9 @@ impl Setting {
         }
     }
 
-    /// Between two samples: five megabytes a second are little for the cable, and still some samples. Where
-    /// a tenth is lost, of a mebibyte too, peers ask for 256 fragments at a time and wait a tenth of a second
-    /// before they ask again: half a second and more for each sample.
+    /// Time between two samples, in milliseconds: 5 MB/s load the cable little and still give some samples. Where a
+    /// tenth of a mebibyte is lost, peers request 256 fragments at a time and wait a tenth of a second before the next
+    /// request, so each sample takes half a second or more.
     fn period_ms(self) -> u32 {
         match (self.size, self.loss) {
             (Size::Bytes64 | Size::KiB64, _) => 50,
@@ -233,13 +232,13 @@ impl Setting {
         }
     }
 
-    /// What the publisher may take: its life, writes that wait for room, and the last acknowledgments.
+    /// Timeout of the publisher: its writing time, writes that block, and the last acknowledgments.
     fn longest_life(self) -> Duration {
         const LAST_ACKNOWLEDGMENTS_MS: u64 = 10_000;
         Duration::from_millis(u64::from(self.life_ms()) * 2 + LAST_ACKNOWLEDGMENTS_MS)
     }
 
-    /// All the publisher is told.
+    /// Command line of the publisher.
     fn publisher(self, policy: &Policy) -> String {
         let period_ms = match policy.pace {
             Pace::OfSetting => self.period_ms(),
@@ -254,20 +253,20 @@ impl Setting {
         )
     }
 
-    /// All the subscriber is told: the size too, for which ours needs room.
+    /// Command line of the subscriber, with the size, for which isolane allocates.
     fn subscriber(self, policy: &Policy) -> String {
         let bytes = self.size.bytes();
         format!("-S --additional-payload-size {bytes} {}", policy.subscriber)
     }
 
-    /// Whether a sample that is not repaired is one that never comes: of a large one something is always lost.
+    /// Returns true when an unrepaired sample is always lost: part of a large one always is.
     fn needs_repair(self) -> bool {
         self.loss == Loss::TenPercent && self.size != Size::Bytes64
             || self.loss == Loss::OnePercent && self.size == Size::MiB1
     }
 }
 
-/// What of all samples comes at least: discovery takes no more than most of a publisher's life.
+/// At least one in so many samples must arrive: discovery takes less than the rest of a publisher's life.
 const SOME: usize = 3;
 
 fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
@@ -278,7 +277,7 @@ fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
     }
 }
 
-/// Some came, each as it was written, later ones later; both sides tell of each other.
+/// Some samples arrived, unchanged and in order; both sides report the match.
 fn flows(sides: &Sides, _: Setting) -> Judgement {
     let samples = taken(sides)?;
     if samples.len() < SOME {
@@ -301,7 +300,7 @@ fn in_order(samples: &[Sample]) -> Judgement {
     }
 }
 
-/// From the first that came to the last that was written, none is missing.
+/// No sample is missing between the first that arrived and the last that was written.
 fn all_that_was_written(sides: &Sides, setting: Setting) -> Judgement {
     flows(sides, setting)?;
     let (written, taken) = (sides.publisher.samples(), taken(sides)?);
@@ -315,7 +314,7 @@ fn all_that_was_written(sides: &Sides, setting: Setting) -> Judgement {
     }
 }
 
-/// What is not repaired comes or is lost, as a whole.
+/// Without repair, each sample arrives whole or not at all.
 fn whole_or_nothing(sides: &Sides, setting: Setting) -> Judgement {
     if setting.needs_repair() {
         in_order(&taken(sides)?)?;
@@ -324,8 +323,7 @@ fn whole_or_nothing(sides: &Sides, setting: Setting) -> Judgement {
     flows(sides, setting)
 }
 
-/// A reader that looks seldom sees only what is newest then; of large samples a newer one may end the repair
-/// of the one before.
+/// A reader that reads rarely sees only the newest sample. A newer large sample may end the repair of the previous one.
 fn newest_only(sides: &Sides, setting: Setting) -> Judgement {
     whole_or_nothing(sides, setting)?;
     few(&taken(sides)?, &sides.publisher.samples())
@@ -342,7 +340,7 @@ fn few(taken: &[Sample], written: &[Sample]) -> Judgement {
     }
 }
 
-/// Time keeps most of them away; where none is lost on the way some come.
+/// TIME_BASED_FILTER removes most samples; without loss, some arrive.
 fn rarely(sides: &Sides, setting: Setting) -> Judgement {
     let (written, taken) = (sides.publisher.samples(), taken(sides)?);
     in_order(&taken)?;
@@ -353,7 +351,7 @@ fn rarely(sides: &Sides, setting: Setting) -> Judgement {
     matched(sides)
 }
 
-/// A late reader gets what was written before it came, without a hole.
+/// A late reader gets all earlier samples, without a gap.
 fn from_the_first(sides: &Sides, setting: Setting) -> Judgement {
     all_that_was_written(sides, setting)?;
     match taken(sides)?.first() {
@@ -362,7 +360,7 @@ fn from_the_first(sides: &Sides, setting: Setting) -> Judgement {
     }
 }
 
-/// It gets none of that.
+/// A late reader gets no earlier sample.
 fn not_from_the_first(sides: &Sides, setting: Setting) -> Judgement {
     flows(sides, setting)?;
     match taken(sides)?.first() {
@@ -371,7 +369,7 @@ fn not_from_the_first(sides: &Sides, setting: Setting) -> Judgement {
     }
 }
 
-/// Nobody is told, and nothing comes.
+/// Neither side reports anything, and no sample arrives.
 fn apart(sides: &Sides) -> Judgement {
     let matched = [
         sides.publisher.told("on_publication_matched"),
@@ -384,8 +382,8 @@ fn apart(sides: &Sides) -> Judgement {
     }
 }
 
-/// The writer was alive all the time it wrote: who then waits longer than the lease until all is acknowledged says
-/// nothing, and is not alive by its topic.
+/// The writer was alive while it wrote. Under MANUAL_BY_TOPIC, a writer that waits for acknowledgment longer than its
+/// lease asserts nothing and is not alive.
 fn lively(sides: &Sides, setting: Setting) -> Judgement {
     flows(sides, setting)?;
     let lost = sides
@@ -406,7 +404,7 @@ fn came_alive(sides: &Sides) -> Judgement {
     }
 }
 
-/// It was silent for too long, and both sides tell.
+/// The writer asserted nothing for longer than its lease, and both sides report it.
 fn lost_liveliness(sides: &Sides) -> Judgement {
     came_alive(sides)?;
     if sides.publisher.told("on_liveliness_lost").is_empty() {
@@ -420,7 +418,7 @@ fn lost_liveliness(sides: &Sides) -> Judgement {
     }
 }
 
-/// The subscriber saw what the writer says of itself.
+/// The subscriber printed the writer's announced data.
 fn shows_data(sides: &Sides, words: &str) -> Judgement {
     let line = format!("data of a writer of Square: {words}");
     match sides.subscriber.has(&line) {
@@ -446,7 +444,7 @@ mod tests {
     #[test]
     fn all_pairs_of_values_are_few_cells() {
         let cells = cover(AXES, 2, 0);
-        // As many as the longest axis times the next: fewer there cannot be.
+        // Lower bound of a pair cover: the product of the two longest axes.
         assert!(
             cells.len() <= POLICIES.len() * 3 + 3,
             "{} cells",

@@ -1,4 +1,4 @@
-//! The policies: what is told, and what must come of it.
+//! Policies: the options of both sides, and the required result.
 
 use super::super::cell::Role;
 use super::super::shapes::judge::{Judgement, Sides, incompatible, missed, tells_end};
@@ -10,23 +10,23 @@ use super::{
 
 /// A value of the axis.
 pub(super) struct Policy {
-    /// For the cell's name.
+    /// Word in the cell's name.
     pub(super) name: &'static str,
-    /// The policy, as DDS 1.4 calls it.
+    /// Policy name of DDS 1.4.
     pub(super) policy: &'static str,
-    /// What the publisher is told, beside what the setting says, and the subscriber.
+    /// Additional options of the publisher, and of the subscriber.
     pub(super) publisher: &'static str,
     pub(super) subscriber: &'static str,
     pub(super) pace: Pace,
-    /// The subscriber comes when a second of samples was written.
+    /// The subscriber starts after a second of samples.
     pub(super) is_late: bool,
     pub(super) judge: fn(&Sides, Setting) -> Judgement,
 }
 
-/// How often samples are written.
+/// Pace of writing.
 pub(super) enum Pace {
     OfSetting,
-    /// In milliseconds, where the policy is about time.
+    /// Period in milliseconds, for a policy about time.
     Every(u32),
 }
 
@@ -61,7 +61,7 @@ const fn late(policy: Policy) -> Policy {
     }
 }
 
-/// All of them. What is reliable and judged by what came keeps all, and waits for its last acknowledgments.
+/// All policies. A reliable case that is judged by what arrived has KEEP_ALL and waits for its last acknowledgments.
 pub(super) const POLICIES: &[Policy] = &[
     policy(
         "reliable",
@@ -275,17 +275,17 @@ pub(super) const POLICIES: &[Policy] = &[
     ),
 ];
 
-/// What a peer does otherwise, and does not say.
+/// An undocumented deviation of a peer.
 pub(super) struct Known {
     pub(super) policy: &'static str,
     pub(super) peer: Peer,
-    /// As what; `None`: as either.
+    /// Role in which it deviates; `None`: both.
     pub(super) role: Option<Role>,
     pub(super) why: &'static str,
 }
 
-/// All that is known. Each time, two programs of the peer are asked what they do among themselves: it is no
-/// excuse where they do as the policy has it.
+/// Known deviations. Each time, two programs of the peer run the same cell: a deviation that they do not show is no
+/// excuse.
 pub(super) const KNOWN: &[Known] = &[
     Known {
         policy: "instance-access-for-topic",

@@ -1,8 +1,8 @@
-//! What both sides are told, and what they must print then.
+//! Cases: the options of both sides, and the required output.
 //!
-//! Every option of the contract stands in a case. A publisher writes sixty samples in three seconds, long
-//! enough for the slowest discovery; how many of them arrive is not judged where the first are lost by the
-//! contract, only which.
+//! Every option of the contract occurs in a case. A publisher writes sixty samples in three seconds, long enough for
+//! the slowest discovery. Where the contract allows the first samples to be lost, only the order of the arrived ones is
+//! judged, not their number.
 
 use super::judge::{
     Judgement, Sides, all_that_was_printed_arrives, alternates, apart, ends, few_of_many, flows,
@@ -16,9 +16,9 @@ pub(super) struct Case {
     /// Options of the publisher, and of the subscriber.
     pub(super) publisher: &'static str,
     pub(super) subscriber: &'static str,
-    /// The subscriber comes when a second of samples was written.
+    /// The subscriber starts after a second of samples.
     pub(super) is_late: bool,
-    /// What there is to say against what they printed.
+    /// Check of the output.
     pub(super) judge: fn(&Sides) -> Judgement,
 }
 
@@ -49,7 +49,7 @@ const fn late(
     }
 }
 
-/// All of them, by option.
+/// All cases, by option.
 pub(super) const CASES: &[Case] = &[
     case(
         "reliable",
@@ -143,9 +143,9 @@ pub(super) const CASES: &[Case] = &[
         "-S",
         payload,
     ),
-    // Fast DDS acknowledged every sample within 5 ms and once in a while gave the reader none but the last: it seems to
-    // give the place in a history of one away as soon as the next sample's first fragment is there, so that for 11 of
-    // 50 ms there is nothing to read. Who looks each 100 ms, in step with the writer, may look then each time.
+    // Fast DDS acknowledged every sample within 5 ms and sometimes gave the reader only the last. It seems to free the
+    // place in a history of depth 1 at the next sample's first fragment, so for 11 of 50 ms nothing can be read. A
+    // reader that polls each 100 ms in step with the writer may hit that gap every time.
     case(
         "a payload in fragments",
         "-P -c RED --additional-payload-size 50000 --write-period 50 --num-iterations 60",
@@ -179,7 +179,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "a filter in words",
         "-P -c RED -z 0 --size-modulo 9 --write-period 50 --num-iterations 60",
-        // No blanks: options are parted by them.
+        // Options are separated by blanks, so the expression has none.
         "-S --cft shapesize<=3",
         |sides| only(sides, |sample| sample.size <= 3),
     ),

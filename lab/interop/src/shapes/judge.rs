@@ -1,9 +1,9 @@
-//! What the two programs of a run printed, read again, and whether that is what the case demands.
+//! Parsed output of a run's two programs, and the checks of the cases on it.
 
-/// What there is to say against it.
+/// Ok, or the objection.
 pub(crate) type Judgement = Result<(), String>;
 
-/// Samples that are some: discovery takes no more than the rest of three seconds.
+/// Fewest samples that must arrive: discovery takes less than the rest of three seconds.
 const SOME: usize = 5;
 
 pub(crate) fn some(samples: &[Sample]) -> Judgement {
@@ -71,7 +71,7 @@ pub(crate) fn nothing_flows(sides: &Sides) -> Judgement {
     }
 }
 
-/// Not to share a partition is no incompatibility: nobody is told.
+/// Endpoints without a common partition are not incompatible: neither side reports anything.
 pub(crate) fn apart(sides: &Sides) -> Judgement {
     let told = [
         sides.publisher.told("on_publication_matched"),
@@ -89,7 +89,7 @@ pub(crate) fn apart(sides: &Sides) -> Judgement {
 pub(crate) fn all_that_was_printed_arrives(sides: &Sides) -> Judgement {
     let (written, taken) = (sides.publisher.samples(), sides.subscriber.samples());
     some(&taken)?;
-    // What was written before the match is lost.
+    // Samples written before the match are lost.
     match written.ends_with(&taken) {
         true => Ok(()),
         false => Err(format!(
@@ -104,7 +104,7 @@ pub(crate) fn without_gaps(sides: &Sides) -> Judgement {
     all_that_was_printed_arrives(sides)
 }
 
-/// Far fewer than were written, and some.
+/// Far fewer samples than were written, but some.
 pub(crate) fn few_of_many(sides: &Sides) -> Judgement {
     const MOST: usize = 60;
     let samples = sides.subscriber.samples();
@@ -115,7 +115,7 @@ pub(crate) fn few_of_many(sides: &Sides) -> Judgement {
     }
 }
 
-/// A sample that is read stays, and is read again.
+/// A read (not taken) sample stays and is read again.
 pub(crate) fn repeats(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
@@ -126,7 +126,7 @@ pub(crate) fn repeats(sides: &Sides) -> Judgement {
     }
 }
 
-/// Two instances that are written in turns come in turns.
+/// Two instances that are written alternately arrive alternately.
 pub(crate) fn alternates(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
@@ -140,10 +140,10 @@ pub(crate) fn alternates(sides: &Sides) -> Judgement {
     }
 }
 
-/// How often a subscriber that looks at sets says so, and with what.
+/// Line of a subscriber that reads coherent sets, once a read.
 const LOOKS_AT_SETS: &str = "Reading coherent sets";
 
-/// Each look finds whole sets of so many iterations, of each topic.
+/// Each read returns whole sets of `size` iterations, of each topic.
 pub(crate) fn whole_sets(sides: &Sides, size: usize) -> Judgement {
     for line in ["Started Coherent Set", "Finished Coherent Set"] {
         if !sides.publisher.has(line) {
@@ -164,7 +164,7 @@ pub(crate) fn whole_sets(sides: &Sides, size: usize) -> Judgement {
     Ok(())
 }
 
-/// From the first set of the second topic on, both topics come together.
+/// From the first set of the second topic on, both topics arrive together.
 pub(crate) fn sets_of_both_topics(sides: &Sides) -> Judgement {
     let rounds = sides.subscriber.rounds(LOOKS_AT_SETS);
     let of = |round: &[Sample], topic: &str| round.iter().filter(|it| it.topic == topic).count();
@@ -182,7 +182,7 @@ pub(crate) fn sets_of_both_topics(sides: &Sides) -> Judgement {
     }
 }
 
-/// The samples of two topics, written in turns and each larger than the one before, come so.
+/// Samples of two topics, written alternately with growing sizes, arrive in the order of writing.
 pub(crate) fn in_order_of_writing(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     let topics = ["Square", "Square1"].map(|topic| samples.iter().any(|it| it.topic == topic));
@@ -237,7 +237,7 @@ pub(crate) fn ends(sides: &Sides, state: &str) -> Judgement {
     tells_end(sides, state)
 }
 
-/// The subscriber told of an instance's end.
+/// The subscriber reported the end of an instance.
 pub(crate) fn tells_end(sides: &Sides, state: &str) -> Judgement {
     match sides.subscriber.ends(state) {
         0 => Err(format!("no instance became {state}")),
@@ -245,7 +245,7 @@ pub(crate) fn tells_end(sides: &Sides, state: &str) -> Judgement {
     }
 }
 
-/// Whether deadlines were missed: at the publisher, at the subscriber.
+/// Checks whether the publisher and the subscriber reported missed deadlines.
 pub(crate) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
     let told = [
         !sides
@@ -283,7 +283,7 @@ pub(crate) fn not_from_the_first(sides: &Sides) -> Judgement {
     }
 }
 
-/// A sample's line.
+/// Line of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) topic: String,
@@ -291,11 +291,11 @@ pub(crate) struct Sample {
     pub(crate) x: i32,
     pub(crate) y: i32,
     pub(crate) size: i32,
-    /// The last byte of the payload, if there is one.
+    /// Last byte of the payload, if any.
     pub(crate) payload: Option<u8>,
 }
 
-/// All a program printed.
+/// Output of a program.
 pub(crate) struct Printed {
     lines: Vec<String>,
 }
@@ -315,7 +315,7 @@ impl Printed {
         self.lines.iter().any(|there| there == line)
     }
 
-    /// Lines of a listener: behind its name.
+    /// Lines of this listener, without its name.
     pub(crate) fn told(&self, listener: &str) -> Vec<&str> {
         let lines = self.lines.iter();
         lines
@@ -323,7 +323,7 @@ impl Printed {
             .collect()
     }
 
-    /// The same, before its last sample: of what a publisher was told while it wrote.
+    /// Lines of this listener before the last sample: those that a publisher printed while it wrote.
     pub(crate) fn told_before_the_last_sample(&self, listener: &str) -> Vec<&str> {
         let last = self.lines.iter().rposition(|line| sample(line).is_some());
         let before = Self {
@@ -337,7 +337,7 @@ impl Printed {
         self.lines.iter().filter_map(|line| sample(line)).collect()
     }
 
-    /// The samples between lines that begin so.
+    /// Samples between lines with this beginning.
     pub(super) fn rounds(&self, begin: &str) -> Vec<Vec<Sample>> {
         let mut rounds = vec![Vec::new()];
         for line in &self.lines {
@@ -353,7 +353,7 @@ impl Printed {
         rounds
     }
 
-    /// Lines that end instances, by their word.
+    /// Number of lines that report an instance in this state.
     pub(crate) fn ends(&self, state: &str) -> usize {
         let word = format!("NOT_ALIVE_{state}_INSTANCE_STATE");
         self.lines
@@ -383,15 +383,15 @@ fn sample(line: &str) -> Option<Sample> {
     })
 }
 
-/// What both printed.
+/// Output of both programs.
 pub(crate) struct Sides {
     pub(crate) publisher: Printed,
     pub(crate) subscriber: Printed,
 }
 
 impl Sides {
-    /// What holds of every run: both say that they are done, and no writer that left has disposed
-    /// what it was not told to dispose.
+    /// Checks that hold for every run: both sides report success, and no departing writer disposed an instance unless
+    /// instructed to.
     pub(super) fn check_ends(&self) -> Judgement {
         for (side, name) in [
             (&self.publisher, "publisher"),
@@ -490,7 +490,7 @@ mod tests {
                 .collect()
         };
         let judge = |places: &[(&str, i32)]| in_order_of_writing(&sides("", &printed(places)));
-        // Samples of the first topic alone, before the second is matched, may be any.
+        // Samples of the first topic before the second is matched are not judged.
         let begun = [("Square", 7), ("Square1", 7), ("Square", 8), ("Square1", 8)];
         assert_eq!(judge(&begun), Ok(()));
         assert!(judge(&[("Square1", 7), ("Square1", 8), ("Square", 8)]).is_err());

@@ -1,10 +1,10 @@
-//! `cargo xtask shapes`: programs of one command-line contract, made for each implementation, in all pairs.
+//! `cargo xtask shapes`: programs with a common command line, one for each implementation, in all pairs.
 //!
-//! Public interoperability tests start such programs, one a vendor, and read what they print. Ours is
-//! `isolane-shape-main`; those of Cyclone DDS and Fast DDS are in `lab/interop/programs`, from the same contract
-//! (`shape_main.h`). A case (`case.rs`) is what both sides are told and what they must print then; every case
-//! runs with every pair that has isolane on one side (`vendor.rs`), each in a network of its own (`pair.rs`).
-//! What an implementation says it lacks is left out for its pairs, and counted.
+//! Public interoperability tests start such programs, one a vendor, and read their output. isolane's is
+//! `isolane-shape-main`; those of Cyclone DDS and Fast DDS are in `lab/interop/programs` and follow the same contract
+//! (`shape_main.h`). A case (`case.rs`) is the options of both sides and the required output. Every case runs with
+//! every pair that includes isolane (`vendor.rs`), each in its own network (`pair.rs`). A case that a program reports
+//! as unsupported is skipped for its pairs, and counted.
 
 mod case;
 pub(super) mod judge;
@@ -27,32 +27,32 @@ use vendor::{Programs, Vendor};
 
 /// Runs at once: they mostly wait.
 const DEFAULT_JOBS: usize = 5;
-/// What a publisher may take: three seconds of writing, and its end.
+/// Timeout of a publisher: three seconds of writing, and its end.
 const LONGEST_LIFE: Duration = Duration::from_secs(10);
 
-/// What `cargo xtask shapes` takes.
+/// Arguments of `cargo xtask shapes`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only runs whose name contains this; may be repeated, then all of them
+    /// Run only what contains this in its name; repeated: all must match
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// The other implementations among themselves too, which says whose fault a failure is
+    /// Run the pairs of other implementations too, which shows whose fault a failure is
     #[arg(long)]
     all: bool,
     /// Print the names of the runs instead of running them
     #[arg(long)]
     list: bool,
-    /// Runs at once
+    /// Number of runs at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_JOBS)]
     jobs: usize,
 }
 
-/// What came of a run.
+/// Verdict on a run.
 pub(super) enum Verdict {
     Pass,
-    /// A side said that it does not have what was asked for.
+    /// A side reported that it lacks the feature.
     Lacking(Vendor),
-    /// It does not hold, which is known of the other implementation.
+    /// The check fails, which is a known deviation of the other implementation.
     Known(&'static str),
     Fail(String),
 }
@@ -70,7 +70,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// The command: builds the programs, runs the cases, says whether none failed.
+/// Builds the programs and runs the cases. Returns true when none failed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let runs = chosen(arguments.all, &arguments.only);
     if arguments.list {
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test --all`: every case once, with the pairs in turn.
+/// Step of `cargo xtask test --all`: every case once, with the pairs in rotation.
 pub fn step(metadata: &Metadata) -> Result<Outcome> {
     let (passed, _, failed) = run_all(metadata, &in_turn(), DEFAULT_JOBS)?;
     Ok(Outcome::Counted { passed, failed })
@@ -114,7 +114,7 @@ fn chosen(all: bool, patterns: &[String]) -> Vec<Run> {
     runs.filter(is_wanted).collect()
 }
 
-/// Builds the programs and runs all, some at once; how many passed, were left out, and failed.
+/// Builds the programs and runs all, some at once; returns the numbers of passed, skipped and failed runs.
 fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usize, usize)> {
     let programs = Programs::build(metadata)?;
     let folder = metadata.target_directory.join("interop/shapes");

@@ -1,7 +1,7 @@
 //! One run: a publisher of one vendor on one host, a subscriber of another on the other.
 //!
-//! The subscriber starts first, unless the case is about one that comes late. The publisher ends by itself,
-//! by its number of iterations; the subscriber is told to stop when it had time to see that.
+//! The subscriber starts first, except in cases about a late joiner. The publisher ends after its number of iterations;
+//! the subscriber is interrupted after enough time to see that.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,33 +20,33 @@ use super::case::Case;
 use super::judge::{Printed, Sides};
 use super::vendor::{BETWEEN, KNOWN, Known, Programs, Vendor};
 
-/// The topic, but where a case says another.
+/// Default topic.
 const TOPIC: &str = "Square";
-/// How long the first side is alone.
+/// Time for which the first side runs alone.
 const ALONE: Duration = Duration::from_millis(300);
-/// How long a late side comes after that: a second of samples is history then.
+/// Further delay of a late side, in which a second of samples becomes history.
 const LATE: Duration = Duration::from_millis(1_000);
-/// What a subscriber gets to see that the publisher has gone.
+/// Time in which a subscriber notices the publisher's departure.
 const AFTERWARDS: Duration = Duration::from_millis(600);
-/// The status of a program that lacks something, which says so.
+/// Exit status of a program that reports a missing feature.
 const USAGE: i32 = 2;
 
-/// What a pair shall do.
+/// Task of a pair.
 pub(crate) struct Task<'a> {
-    /// Options of the publisher, and of the subscriber, parted by blanks.
+    /// Options of the publisher and of the subscriber, separated by blanks.
     pub(crate) publisher: &'a str,
     pub(crate) subscriber: &'a str,
-    /// The subscriber comes when a second of samples was written.
+    /// The subscriber starts after a second of samples.
     pub(crate) is_late: bool,
-    /// What the cable does.
+    /// Loss of the cable.
     pub(crate) loss: Loss,
-    /// Its rate, if it is not the usual one.
+    /// Rate of the cable; `None`: the usual one.
     pub(crate) bits_per_s: Option<u64>,
-    /// Where what crossed the network is kept if the task fails.
+    /// File for the capture of a failed task's network.
     pub(crate) capture: Option<&'a Path>,
-    /// What the publisher may take.
+    /// Timeout of the publisher.
     pub(crate) longest_life: Duration,
-    /// What there is to say against what both printed.
+    /// Check of the output.
     pub(crate) judge: &'a dyn Fn(&Sides) -> std::result::Result<(), String>,
 }
 
@@ -67,8 +67,7 @@ impl fmt::Display for Pair {
     }
 }
 
-/// How often two programs of a vendor may do as they should before it is held that they do: what loss brings about
-/// comes by chance.
+/// Runs of a vendor's own pair until its deviation counts as gone: effects of loss are random.
 fn tries(task: &Task<'_>) -> usize {
     match task.loss == Loss::None {
         true => 1,
@@ -86,7 +85,7 @@ impl Pair {
         })
     }
 
-    /// Two programs of a vendor.
+    /// Pair of two programs of one vendor.
     pub(crate) fn of(vendor: Vendor) -> Self {
         Self {
             publisher: vendor,
@@ -98,7 +97,7 @@ impl Pair {
         self.publisher == vendor || self.subscriber == vendor
     }
 
-    /// Why the case does not hold of this pair, if that is known of somebody else's program.
+    /// Known reason for which the case fails with this pair through the other vendor's program.
     pub(super) fn known(self, case: &Case) -> Option<&'static Known> {
         KNOWN.iter().find(|known| {
             let is_meant = self.subscriber == known.vendor
@@ -107,7 +106,7 @@ impl Pair {
         })
     }
 
-    /// Why the case does not hold of this pair, if that is known of two others together.
+    /// Known reason for which the case fails between two other vendors.
     pub(super) fn disagrees(self, case: &Case) -> Option<&'static str> {
         let between = BETWEEN.iter().find(|between| {
             let pair = (between.publisher, between.subscriber);
@@ -116,8 +115,8 @@ impl Pair {
         Some(between.why)
     }
 
-    /// Runs a task that somebody else is known to do otherwise. Where it fails, two programs of that vendor get
-    /// the same task: it is known of them only as long as they fail as well.
+    /// Runs a task with a known deviation of another vendor. Where it fails, two programs of that vendor run the same
+    /// task: the failure is excused only as long as they fail as well.
     pub(crate) fn run_known(
         self,
         task: &Task<'_>,
@@ -145,7 +144,7 @@ impl Pair {
         Ok((Verdict::Fail(why), account))
     }
 
-    /// Runs a task; what came of it, and what the programs were called and printed.
+    /// Runs a task; returns the verdict, the command lines and the output.
     pub(crate) fn run(
         self,
         task: &Task<'_>,

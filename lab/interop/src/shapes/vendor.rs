@@ -1,4 +1,4 @@
-//! The vendors of shapes test programs: where each program is built, and the known differences of others.
+//! Vendors of shapes test programs: the build of each program, and the known deviations.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ impl Vendor {
 /// The programs, built.
 pub(crate) struct Programs {
     isolane: PathBuf,
-    /// Of XCDR1 and of XCDR2: see its source.
+    /// Programs for XCDR1 and for XCDR2: see the source.
     cyclonedds: [PathBuf; 2],
     fastdds: PathBuf,
 }
@@ -60,7 +60,7 @@ impl Programs {
         })
     }
 
-    /// The program for these options.
+    /// Returns the program for these options.
     pub(crate) fn of(&self, vendor: Vendor, options: &str) -> &Path {
         let sends_xcdr2 = options.contains("-x 2");
         match vendor {
@@ -71,8 +71,8 @@ impl Programs {
     }
 }
 
-/// What an implementation does not do as the contract has it, and does not say: where it is the subscriber, or on
-/// either side. Two programs of its own are asked each time whether they do the same.
+/// Undocumented deviations of one implementation from the contract, as the subscriber or on either side. Each time, two
+/// programs of that vendor are checked for the same deviation.
 pub(super) const KNOWN: &[Known] = &[
     Known {
         case: "a short life",
@@ -124,8 +124,7 @@ pub(super) const KNOWN: &[Known] = &[
     },
 ];
 
-/// What two others do not agree on, although each does as the contract has it with itself and with isolane. By what
-/// crossed the network.
+/// Cases that fail between two other vendors although each passes with itself and with isolane, according to captures.
 pub(super) const BETWEEN: &[Between] = &[
     Between {
         case: "instances unregistered",
@@ -147,7 +146,7 @@ pub(super) const BETWEEN: &[Between] = &[
     },
 ];
 
-/// What a publisher's and a subscriber's make of a case together.
+/// Known failure between a publisher's and a subscriber's vendor.
 pub(super) struct Between {
     pub(super) case: &'static str,
     pub(super) publisher: Vendor,
@@ -155,7 +154,7 @@ pub(super) struct Between {
     pub(super) why: &'static str,
 }
 
-/// What one implementation does otherwise.
+/// Known deviation of one implementation.
 pub(super) struct Known {
     pub(super) case: &'static str,
     pub(super) vendor: Vendor,

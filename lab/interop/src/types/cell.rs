@@ -1,18 +1,18 @@
-//! The cells of the matrix, the outcome that each must have, and the outcome that both sides printed.
+//! Cells of the type matrix, the required outcome of each, and the outcome in both sides' output.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Peer;
 
-/// How a type may change (XTypes 1.3 §7.2.3).
+/// Extensibility of a type (XTypes 1.3 §7.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extensibility {
     Final,
     Appendable,
 }
 
-/// DATA_REPRESENTATION of an endpoint: what it offers or requests.
+/// DATA_REPRESENTATION of an endpoint: offered or requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Representation {
     Xcdr1,
@@ -21,14 +21,14 @@ pub(super) enum Representation {
     Both,
 }
 
-/// Who writes.
+/// Direction of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     FromIsolane,
     ToIsolane,
 }
 
-/// The type and the representation of an endpoint.
+/// Type and representation of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Side {
     pub(super) extensibility: Extensibility,
@@ -43,29 +43,30 @@ pub(super) struct Cell {
     pub(super) theirs: Side,
 }
 
-/// What comes of a cell.
+/// Outcome of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All samples and the end of the instance.
+    /// All samples and the end of the instance arrive.
     Delivered,
-    /// Both sides say that DATA_REPRESENTATION is incompatible.
+    /// Both sides report DATA_REPRESENTATION as incompatible.
     NotMatched,
-    /// They match, and the reader refuses the samples: the extensibility of a type is not announced.
+    /// The endpoints match and the reader rejects the samples: a type's extensibility is not announced.
     Refused,
-    /// This version of the peer has no such endpoint.
+    /// This version of the peer cannot create such an endpoint.
     Impossible(&'static str),
-    /// Of this version of the peer it is known that something else comes of it.
+    /// This version of the peer has a known deviation.
     Known(Known),
 }
 
-/// How a peer deviates.
+/// Known deviation of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It does not announce its representation and matches any: only isolane says that they do not match.
+    /// The peer does not announce its representation and matches any; only isolane reports the mismatch.
     OneSided,
-    /// It requests a representation that it does not read for such a type: they match and nothing is delivered.
+    /// The peer requests a representation that it cannot read for such a type: the endpoints match and no sample
+    /// arrives.
     Silent,
-    /// It reads the samples, and not the end of the instance.
+    /// The peer reads the samples, but not the end of the instance.
     EndUnread,
 }
 
@@ -81,12 +82,12 @@ impl Extensibility {
 }
 
 impl Representation {
-    /// What a writer can have.
+    /// Representations that a writer can offer.
     const OFFERED: [Self; 2] = [Self::Xcdr1, Self::Xcdr2];
-    /// What a reader can have.
+    /// Representations that a reader can request.
     const REQUESTED: [Self; 3] = [Self::Xcdr1, Self::Xcdr2, Self::Both];
 
-    /// As the programs' arguments say it.
+    /// Argument of the programs.
     fn digits(self) -> &'static str {
         match self {
             Self::Xcdr1 => "1",
@@ -103,7 +104,7 @@ impl Representation {
         }
     }
 
-    /// Whether a reader of it takes what a writer offers.
+    /// Returns true when a reader with this representation accepts what a writer offers.
     fn takes(self, offered: Self) -> bool {
         self == Self::Both || self == offered
     }
@@ -134,7 +135,7 @@ impl Side {
 }
 
 impl Cell {
-    /// Those of a direction, by isolane's side and then by the peer's.
+    /// Cells of a direction, by isolane's side and then by the peer's.
     pub(super) fn of(direction: Direction) -> Vec<Self> {
         let is_ours = direction == Direction::FromIsolane;
         let cells = Side::all(is_ours).into_iter().flat_map(|ours| {
@@ -154,7 +155,7 @@ impl Cell {
         cells
     }
 
-    /// The name of its topic. The programs know the extensibility of isolane's type by the first word.
+    /// Topic name. Its first word selects the extensibility in isolane's program.
     pub(super) fn topic(self) -> String {
         let arrow = match self.direction {
             Direction::FromIsolane => "to",
@@ -169,7 +170,7 @@ impl Cell {
         )
     }
 
-    /// The argument of a program for its endpoint.
+    /// Argument of a program for its endpoint.
     pub(super) fn argument(self, is_isolane: bool) -> String {
         let side = if is_isolane { self.ours } else { self.theirs };
         let is_writer = is_isolane == (self.direction == Direction::FromIsolane);
@@ -184,7 +185,7 @@ impl Cell {
         }
     }
 
-    /// What must come of it with a peer.
+    /// Required outcome with a peer.
     pub(super) fn expected(self, peer: Peer) -> Outcome {
         if let Some(known) = peer.known(self) {
             return known;
@@ -192,13 +193,13 @@ impl Cell {
         self.by_the_standards()
     }
 
-    /// What the standards ask for: representations are matched, and extensibilities are part of the type.
+    /// Outcome by the standards: representations are matched, and extensibility is part of the type.
     pub(super) fn by_the_standards(self) -> Outcome {
         let (writer, reader) = self.writer_and_reader();
         if !reader.representation.takes(writer.representation) {
             return Outcome::NotMatched;
         }
-        // XCDR1 is the same for both extensibilities.
+        // XCDR1 has the same encoding for both extensibilities.
         let is_alike = writer.representation == Representation::Xcdr1
             || writer.extensibility == reader.extensibility;
         match is_alike {
@@ -209,7 +210,7 @@ impl Cell {
 }
 
 impl Outcome {
-    /// As the table has it.
+    /// Word in the table.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -226,14 +227,14 @@ impl Outcome {
 /// Samples that every writer writes (`lab/interop/programs/typed.h`).
 const SAMPLES: usize = 3;
 
-/// The lines of programs, by topic.
+/// Output lines of programs, by topic.
 #[derive(Default)]
 pub(super) struct Lines(BTreeMap<String, Vec<String>>);
 
 impl Lines {
-    /// Adds what a program printed.
+    /// Adds the output of a program.
     pub(super) fn add(&mut self, printed: &str) {
-        // The last line may not have been written to its end.
+        // The last line may be incomplete.
         let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
         for line in whole.lines() {
             if let Some((topic, said)) = line.split_once(' ') {
@@ -247,13 +248,13 @@ impl Lines {
     }
 }
 
-/// Both sides.
+/// Output of both sides.
 pub(super) struct Seen {
     pub(super) ours: Lines,
     pub(super) theirs: Lines,
 }
 
-/// The sample of a number, as every program prints it.
+/// Sample line with this number, the same in every program.
 fn sample(number: usize) -> String {
     let value = number as f64 + 0.125;
     let stamp = 0xffff_ffff_0000_0000_u64 + number as u64;
@@ -264,7 +265,7 @@ fn sample(number: usize) -> String {
 }
 
 impl Seen {
-    /// Whether both sides printed all that this outcome has, and nothing that it has not. An error is what they printed.
+    /// Checks that both sides printed all lines of this outcome and no other. The error quotes them.
     pub(super) fn is(&self, cell: Cell, outcome: Outcome) -> Result<(), String> {
         let topic = cell.topic();
         let (ours, theirs) = (self.ours.of(&topic), self.theirs.of(&topic));
@@ -289,7 +290,7 @@ impl Seen {
         let holds = match outcome {
             Outcome::Delivered => are_read && is_ended,
             Outcome::NotMatched => is_apart(writer) && is_apart(reader),
-            // By the name of the encapsulation where isolane reads.
+            // isolane reads by the encapsulation identifier.
             Outcome::Refused if is_ours => is_silent,
             Outcome::Refused => {
                 let encapsulation = match cell.theirs.extensibility {
@@ -309,7 +310,7 @@ impl Seen {
         }
     }
 
-    /// The outcome that a cell must have, if it has, else the one that it has instead; `None`: none of them.
+    /// Returns the expected outcome if the cell has it, otherwise the one that it has, or `None`.
     pub(super) fn outcome(&self, cell: Cell, expected: Outcome) -> Option<Outcome> {
         let all = [
             expected,

@@ -1,10 +1,11 @@
-//! `cargo xtask types`: one type in each extensibility and representation, with other implementations, both ways.
+//! `cargo xtask types`: one type in each extensibility and representation, exchanged with other implementations in both
+//! directions.
 //!
 //! The type is nested and keyed, with strings, sequences and members of 8 bytes (`lab/interop/programs/Reading.idl`). A
-//! cell (`cell.rs`) is isolane's extensibility and representation, the peer's, and who writes. All cells of a peer run at
-//! once, each with its own topic, in one network (`Network`): isolane's program is the example `typed` of the package
-//! `isolane`, the peers' are `lab/interop/programs/*/typed.*` (`Peer`). Both sides print what happens to each endpoint,
-//! and what came of a cell is decided by that (`Seen`). Where no sample is taken, `isolane why` must say the reason.
+//! cell (`cell.rs`) is isolane's extensibility and representation, the peer's, and the direction. All cells of a peer
+//! run at once, each with its own topic, in one network (`Network`). isolane's program is the example `typed` of the
+//! package `isolane`; the peers' are `lab/interop/programs/*/typed.*` (`Peer`). Both sides print the events of each
+//! endpoint, which decide the outcome (`Seen`). Where no sample is taken, `isolane why` must name the reason.
 //! `docs/types.md` has the results of all peers.
 
 mod cell;
@@ -26,22 +27,22 @@ use super::program::Program;
 use crate::foreign;
 use cell::{Cell, Direction, Extensibility, Known, Lines, Outcome, Representation, Seen, Side};
 
-/// What all cells of a peer may take together.
+/// Timeout of all cells of a peer together.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
-/// How long nothing may come of it where nothing must, once everything else is there.
+/// Time without samples that confirms a cell in which none may arrive, once everything else is there.
 const SILENCE: Duration = Duration::from_millis(1_500);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What `cargo xtask types` takes.
+/// Arguments of `cargo xtask types`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Also the peers that `cargo xtask test --system` does not install: Cyclone DDS 11 (from PyPI) and Dust DDS (from
-    /// crates.io), which are downloaded
+    /// Also run the peers that `cargo xtask test --system` does not install: download Cyclone DDS 11 (from PyPI) and
+    /// Dust DDS (from crates.io)
     #[arg(long)]
     all: bool,
 }
 
-/// The command: builds the programs, runs the cells, prints the tables, says whether none failed.
+/// Builds the programs, runs the cells and prints the tables. Returns true when none failed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     if !packages::is_root() {
         return Err("types needs root: it makes network namespaces".into());
@@ -55,15 +56,15 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// The same as a step of `cargo xtask test --all`; each cell counts.
+/// Step of `cargo xtask test --all`; each cell counts.
 pub fn step(metadata: &Metadata) -> Result<steps::Outcome> {
     let (passed, failed) = run_peers(metadata, &Peer::CI)?;
     Ok(steps::Outcome::Counted { passed, failed })
 }
 
-/// How many cells passed and failed.
+/// Runs the peers; returns the numbers of passed and failed cells.
 fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
-    // The tests have built both, with the same features.
+    // The tests have built both with the same features.
     let mut build = cargo();
     build.args([
         "build",
@@ -100,7 +101,7 @@ fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
     Ok((passed, failed))
 }
 
-/// What there is to say against what came of a cell.
+/// Objection to a cell's outcome, if any.
 fn failure(peer: Peer, cell: Cell, seen: &Seen) -> Option<String> {
     let expected = cell.expected(peer);
     let error = seen.is(cell, expected).err()?;
@@ -108,10 +109,10 @@ fn failure(peer: Peer, cell: Cell, seen: &Seen) -> Option<String> {
     Some(format!("{}: not {word}, but {error}", cell.topic()))
 }
 
-/// What `isolane why` must say of a cell, asked on isolane's host; an error is what it says instead.
+/// Ok when `isolane why`, run on isolane's host, gave the expected reason; the error is its output.
 type Answer = std::result::Result<(), String>;
 
-/// Asks `isolane why` about a topic of which no sample is taken.
+/// Runs `isolane why` for a topic of which no sample is taken.
 fn ask_why(network: &Network, isolane: &Path, cell: Cell) -> Result<Answer> {
     let mut why = Command::new(isolane);
     why.args(["why", &cell.topic(), "--json", "-", "--seconds", "1"]);
@@ -130,8 +131,8 @@ fn ask_why(network: &Network, isolane: &Path, cell: Cell) -> Result<Answer> {
     })
 }
 
-/// Runs all cells of a peer, until all is as it must be, or for as long as that may take; what the programs printed,
-/// what `isolane why` says, and how the programs were called.
+/// Runs all cells of a peer until every outcome is as expected, or until the timeout. Returns the programs' output,
+/// that of `isolane why`, and the command lines.
 fn run_all(
     peer: Peer,
     installed: &Installed,
@@ -177,7 +178,7 @@ fn run_all(
     }
     thread::sleep(SILENCE);
     let seen = look(&ours, &theirs)?;
-    // One of each way to which nothing is delivered: a final type here, an appendable one there.
+    // One undelivered cell of each direction: isolane's type final, the peer's appendable.
     let is_asked = |cell: &Cell| {
         cell.ours.extensibility == Extensibility::Final && cell.expected(peer) == Outcome::Refused
     };
@@ -197,7 +198,7 @@ fn run_all(
     Ok((seen, answers, account))
 }
 
-/// What came of all cells, a table for each direction.
+/// Outcomes of all cells, a table for each direction.
 fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
     let mut text = String::new();
     for direction in [Direction::FromIsolane, Direction::ToIsolane] {
@@ -206,7 +207,6 @@ fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
             Direction::ToIsolane => (false, "the peer writes, isolane reads"),
         };
         let (rows, columns) = (Side::all(is_ours), Side::all(!is_ours));
-        // Writing to a string does not fail.
         let _ = write!(text, "\n{identity}, {way}\n\n| isolane \\ peer |");
         for column in &columns {
             let _ = write!(text, " {column} |");
@@ -231,12 +231,12 @@ fn tables(peer: Peer, identity: &str, seen: &Seen) -> String {
     text
 }
 
-/// Version of Cyclone DDS that is had as a Python package.
+/// Version of Cyclone DDS from its Python package.
 const CYCLONEDDS_PYTHON: &str = "11.0.1";
 /// Version in the manifest of the program for Dust DDS.
 const DUSTDDS: &str = "0.16.0";
 
-/// An implementation of DDS, in one version.
+/// An implementation of DDS in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
     CycloneDds,
@@ -245,7 +245,7 @@ enum Peer {
     DustDds,
 }
 
-/// A peer as this machine has it.
+/// A peer installed on this machine.
 struct Installed {
     /// Name and version.
     identity: String,
@@ -253,7 +253,7 @@ struct Installed {
 }
 
 impl Installed {
-    /// The command of the program whose type has an extensibility, without endpoints.
+    /// Command of the program that has a type of this extensibility, without endpoints.
     fn command(&self, extensibility: Extensibility) -> Command {
         let [program, arguments @ ..] = &self.programs[extensibility as usize][..] else {
             unreachable!("each has a program");
@@ -265,7 +265,7 @@ impl Installed {
 }
 
 impl Peer {
-    /// Those that `cargo xtask test --system` installs for other steps, too.
+    /// Peers that `cargo xtask test --system` installs for other steps, too.
     const CI: [Self; 2] = [Self::CycloneDds, Self::FastDds];
     const ALL: [Self; 4] = [
         Self::CycloneDds,
@@ -274,7 +274,7 @@ impl Peer {
         Self::DustDds,
     ];
 
-    /// What comes of a cell otherwise than by the standards.
+    /// Known deviation of a cell's outcome from the standards.
     fn known(self, cell: Cell) -> Option<Outcome> {
         let theirs = cell.theirs;
         let is_appendable = theirs.extensibility == Extensibility::Appendable;
@@ -297,7 +297,7 @@ impl Peer {
             Self::FastDds if by_the_standards == Outcome::NotMatched => {
                 Some(Outcome::Known(Known::OneSided))
             }
-            // Its endpoints are created and match, and XCDR1 of an appendable type is neither written nor read.
+            // Its endpoints are created and match, but XCDR1 of an appendable type is neither written nor read.
             Self::CycloneDdsPython
                 if is_appendable && has_xcdr1 && by_the_standards == Outcome::Delivered =>
             {
@@ -314,7 +314,7 @@ impl Peer {
         }
     }
 
-    /// Gets it and builds its programs under `target/interop/types`.
+    /// Installs the peer and builds its programs under `target/interop/types`.
     fn install(self, metadata: &Metadata) -> Result<Installed> {
         let sources = metadata.workspace_root.join("lab/interop/programs");
         let folder = metadata.target_directory.join("interop/types");
@@ -372,7 +372,7 @@ impl Peer {
     }
 }
 
-/// The name and the version of a Debian package.
+/// Name and version of a Debian package.
 fn identity(name: &str, package: &str) -> Result<String> {
     match packages::version(package)? {
         Some(version) => Ok(format!("{name} {}", foreign::upstream(&version))),
@@ -383,7 +383,7 @@ fn identity(name: &str, package: &str) -> Result<String> {
     }
 }
 
-/// Makes a Python environment with Cyclone DDS in it, once; returns its interpreter.
+/// Creates a Python environment with Cyclone DDS, unless it exists; returns its interpreter.
 fn virtual_environment(folder: &Path) -> Result<PathBuf> {
     let python = folder.join("bin/python");
     let requirement = format!("cyclonedds=={CYCLONEDDS_PYTHON}");

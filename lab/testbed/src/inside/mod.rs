@@ -1,8 +1,7 @@
-//! What runs inside a guest: this program, as the first and only process that the kernel starts.
+//! First and only process of a guest: this program, started by the guest's kernel.
 //!
-//! It mounts what programs expect, loads the modules, does its task, writes what came of it to a port, and
-//! leaves the emulator with an exit code. There is no shell and no init system: what a guest does is what is
-//! written here.
+//! It mounts the file systems that programs expect, loads the modules, performs its task, writes the result to a port,
+//! and exits the emulator with a code. A guest has no shell and no init system.
 
 pub(super) mod tools;
 
@@ -21,39 +20,40 @@ use serde_json::Value;
 use super::initramfs::MODULES_FOLDER;
 use super::scenario;
 
-/// The hidden command that a guest's kernel starts this program with.
+/// Hidden command with which a guest's kernel starts this program.
 pub const COMMAND: &str = "testbed-guest";
 
-/// The port of the emulator's device `isa-debug-exit`, as the guest's command line places it.
+/// I/O port of the emulator's device `isa-debug-exit`, as set on the guest's command line.
 const EXIT_PORT: u64 = 0xf4;
-/// The port of its device `isa-debugcon`, which appends each byte to a file. (At 0x402 the firmware would too.)
+/// I/O port of the emulator's device `isa-debugcon`, which appends each byte to a file. (The firmware writes to 0x402,
+/// too.)
 pub(super) const RESULT_PORT: u64 = 0xe9;
-/// All of a machine's ports, as a file in which each is a byte.
+/// All I/O ports as a file, one byte each.
 const PORTS: &str = "/dev/port";
 
-/// What the first process says on the console before anything else.
+/// First console line of the first process.
 pub(super) const BEGUN: &str = "the first process begins";
 
-/// How long devices may take to appear after their driver is there.
+/// Timeout for a device's appearance after its driver is loaded.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a guest tells, as JSON.
+/// Result of a guest, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Told {
-    /// It did its task, and this came of it.
+    /// Result of a completed task.
     Done(Value),
-    /// It did not, because ...
+    /// Error of a failed task.
     Failed(String),
 }
 
-/// The exit code that a guest left with, by the emulator's: twice that and one. `None`: it did not leave so.
+/// Guest's exit code from the emulator's, which is twice the code plus one. `None`: the guest did not exit this way.
 pub(super) fn exit_code(of_emulator: i32) -> Option<i32> {
     (of_emulator & 1 == 1).then_some(of_emulator >> 1)
 }
 
-/// The first process: `task` is a scenario's name and what it wants to know. It does not return.
+/// Runs the first process: `task` is a scenario's name and its arguments. Does not return.
 pub fn run(task: &[String]) -> Result<bool> {
     if std::process::id() != 1 {
         return Err("this is what a guest of the testbed starts: see `cargo xtask testbed`".into());
@@ -71,7 +71,7 @@ pub fn run(task: &[String]) -> Result<bool> {
     leave(u8::from(!(is_done && handed_over.is_ok())))
 }
 
-/// Mounts and modules.
+/// Mounts the file systems and loads the modules.
 fn prepare() -> Result<()> {
     let mounts = [
         ("proc", "/proc"),
@@ -91,7 +91,7 @@ fn prepare() -> Result<()> {
     let mut modules: Vec<PathBuf> = fs::read_dir(&folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<_>>()?;
-    // Numbered in the order in which they need each other.
+    // Numbered in load order.
     modules.sort();
     for module in modules {
         rustix::system::finit_module(File::open(&module)?, c"", 0)
@@ -101,14 +101,13 @@ fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Gives the processor something to do whenever nobody else has, so that it never rests: below the ordinary
-/// priority, until the guest ends. An emulator that counts instructions moves its clock when the processor rests, and
-/// may do so a moment before the last instructions were counted: a few nanoseconds that depend on the machine
-/// outside, after which nothing is the same. And processors that wake up are not what is measured.
+/// Keeps the processor busy until the guest ends, below the ordinary priority. An emulator that counts instructions
+/// advances its clock when the processor idles, possibly before the last instructions are counted. That difference of a
+/// few nanoseconds depends on the host, and makes the run irreproducible. Wake-ups from idle are not measured either.
 pub(super) fn never_rest() -> Result<()> {
     let (told, tell) = mpsc::channel();
     thread::Builder::new().name("awake".into()).spawn(move || {
-        // Who waits for it is there.
+        // The receiver waits for it.
         let _ = told.send(rustix::thread::gettid());
         loop {
             std::hint::black_box(());
@@ -122,7 +121,7 @@ pub(super) fn never_rest() -> Result<()> {
     Ok(())
 }
 
-/// Waits until something has appeared.
+/// Waits until a path exists.
 pub(super) fn appeared(path: &Path) -> Result<()> {
     let since = Instant::now();
     while !path.exists() {
@@ -134,7 +133,7 @@ pub(super) fn appeared(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes it to the result's port, byte by byte: the next byte of the file would be the next port.
+/// Writes it to the result's port byte by byte: the file's next byte would be the next port.
 fn hand_over(told: &Told) -> Result<()> {
     let ports = OpenOptions::new().write(true).open(PORTS)?;
     for byte in serde_json::to_vec(told)? {
@@ -143,11 +142,11 @@ fn hand_over(told: &Told) -> Result<()> {
     Ok(())
 }
 
-/// Leaves the emulator.
+/// Exits the emulator.
 fn leave(code: u8) -> Result<bool> {
     let ports = OpenOptions::new().write(true).open(PORTS)?;
     ports.write_all_at(&[code], EXIT_PORT)?;
-    // The emulator is gone before this is reached.
+    // Unreachable once the emulator has exited.
     Err("the emulator goes on".into())
 }
 

@@ -1,28 +1,28 @@
-//! Debian's programs in a guest, and ours; the counters that a network device's driver prints.
+//! Programs in a guest, Debian's and isolane's, and the counters of a network device's driver.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use isolane_support::{Result, command};
 
-/// Where programs are in a guest; nobody has set a path for the first process.
+/// Folder of programs in a guest; the first process has no PATH.
 const PROGRAMS: &str = "/usr/bin";
 
-/// A program of the guest.
+/// Command of a guest's program.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(format!("{PROGRAMS}/{name}"));
     command.env("PATH", PROGRAMS);
     command
 }
 
-/// Runs a program with these words and returns what it printed; what fails is an error with its own words.
+/// Runs a program with these blank-separated arguments and returns its output; the error has its message.
 pub(crate) fn run(name: &str, arguments: &str) -> Result<String> {
     let mut command = program(name);
     command.args(arguments.split_whitespace());
     output(command)
 }
 
-/// The same with a command that is made already.
+/// Runs a command and returns its output; the error has its message.
 pub(crate) fn output(mut command: Command) -> Result<String> {
     let Output {
         status,
@@ -39,10 +39,10 @@ pub(crate) fn output(mut command: Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&stdout).into_owned())
 }
 
-/// Frames of a device's queues, by the names that its driver gives them, and what it dropped.
+/// Frames of a device's queues, by the driver's names, and its drops.
 pub(crate) type Counters = BTreeMap<String, u64>;
 
-/// The counters of queues, of drops and of errors in what `ethtool --statistics` prints.
+/// Counters of queues, drops and errors in the output of `ethtool --statistics`.
 pub(crate) fn counters(printed: &str) -> Counters {
     let lines = printed.lines().filter_map(|line| line.split_once(':'));
     let counters = lines.filter_map(|(name, value)| {
@@ -59,7 +59,7 @@ pub(crate) fn counters(printed: &str) -> Counters {
     counters.collect()
 }
 
-/// What was counted between two looks; what did not change is left out.
+/// Differences of two readings, without unchanged counters.
 pub(crate) fn between(before: &Counters, after: &Counters) -> Counters {
     let grown = after.iter().filter_map(|(name, value)| {
         let before = before.get(name).copied().unwrap_or(0);

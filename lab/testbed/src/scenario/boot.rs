@@ -1,5 +1,4 @@
-//! `boot`: a guest comes up, has the kernel and the devices that the other scenarios need, and isolane's
-//! doctor runs there.
+//! `boot`: a guest boots with the kernel and devices that the other scenarios need, and isolane's doctor runs there.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +20,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// The driver of the devices.
+/// Driver of the devices.
 const DRIVER: &str = "igb";
 
 fn run(bench: &Bench) -> Result<bool> {
@@ -57,7 +56,7 @@ fn run(bench: &Bench) -> Result<bool> {
     Ok(faults.is_empty())
 }
 
-/// What is not as the other scenarios need it.
+/// Missing prerequisites of the other scenarios.
 fn faults(told: &Value) -> Vec<&'static str> {
     let mut faults = Vec::new();
     if told["is_realtime"] != true {
@@ -91,7 +90,7 @@ fn inside(_: &[String]) -> Result<Value> {
             .trim();
         devices.push(format!("{device}, {driver}, up to {most} channels"));
     }
-    // Its exit code says whether topics would flow as things are: here it is what it found that counts.
+    // The exit code says whether topics would flow; here the findings count.
     let mut doctor = tools::program("isolane");
     doctor.args(["doctor", "--json", "-"]);
     let doctor = doctor.output()?;
@@ -100,7 +99,7 @@ fn inside(_: &[String]) -> Result<Value> {
         "kernel": fs::read_to_string("/proc/version")?.trim(),
         "is_realtime": fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1"),
         "devices": devices,
-        // Why the kernel does not take it.
+        // Reason for which the kernel rejects it.
         "classifier": Classifier::load(&ClassifierConfig::default()).err().map(|error| error.to_string()),
         "up_s": uptime.split(' ').next(),
         "doctor": serde_json::from_slice::<Value>(&doctor.stdout)?,

@@ -1,4 +1,4 @@
-//! `facts`: what isolane knows of a guest, as a recording that plans are tested with.
+//! `facts`: host facts of a guest, recorded as an input for tests of plans.
 
 use std::path::Path;
 use std::thread;
@@ -19,13 +19,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// Where a recording says what it is: it stands in the head of every plan of it.
+/// Origin in the recording, which appears in the head of every plan made from it.
 const ORIGIN: &str = "recorded: an emulated machine of the testbed (cargo xtask testbed facts), an Intel 82576 as QEMU models \
                       it, and PREEMPT_RT";
 const INTERFACE: &str = "eth0";
-/// Interrupts of each way of each queue, and the device's own.
+/// Interrupts of each direction of each queue, and the device's own.
 const INTERRUPTS: usize = 5;
-/// How long the link may take to come up.
+/// Timeout until the link is up.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -36,7 +36,7 @@ fn run(bench: &Bench) -> Result<bool> {
         time: Time::Real {
             seed: bench.first_seed,
         },
-        // The other one is at the far end of the link.
+        // The other device is at the far end of the link.
         network: Network::Hub { devices: 2 },
         processors: 2,
         patience: Duration::from_secs(240),
@@ -50,16 +50,16 @@ fn run(bench: &Bench) -> Result<bool> {
     Ok(faults.is_empty())
 }
 
-/// The facts, with what they are of.
+/// The facts with their origin.
 fn recorded(mut facts: Value) -> Value {
     facts["origin"] = json!(ORIGIN);
     facts["hostname"] = json!("left");
-    // Of this one boot: what is planned with them is for any.
+    // Valid for this boot only, while the plans are for any.
     facts["boot_id"] = Value::Null;
     facts
 }
 
-/// What a recording lacks of what plans are to be tested with.
+/// Facts that a recording lacks for tests of plans.
 fn faults(facts: &Value) -> Vec<&'static str> {
     let mut faults = Vec::new();
     let devices = facts["devices"].as_array().map_or(&[][..], Vec::as_slice);

@@ -1,5 +1,5 @@
-//! Scenarios: what guests do, and how what they bring back is judged. Each has a part outside, which starts
-//! guests, and one inside, which a guest's first process calls.
+//! Scenarios: the guests' tasks, and the judgement of their results. Each has a part outside, which starts guests, and
+//! one inside, which a guest's first process calls.
 
 mod boot;
 mod facts;
@@ -15,15 +15,15 @@ use super::Bench;
 /// A scenario.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    /// What it shows, in a line.
+    /// Description in one line.
     pub(super) shows: &'static str,
-    /// Outside: whether it showed that. Prints its table.
+    /// Part outside: prints the table, and returns true on success.
     pub(super) run: fn(&Bench) -> Result<bool>,
-    /// Inside a guest, with the words behind its name.
+    /// Part inside a guest, with its arguments.
     inside: fn(&[String]) -> Result<Value>,
 }
 
-/// All.
+/// All scenarios.
 pub(super) const ALL: &[Scenario] = &[
     boot::SCENARIO,
     facts::SCENARIO,
@@ -35,7 +35,7 @@ pub(super) const ALL: &[Scenario] = &[
     tune::SCENARIO,
 ];
 
-/// The one of that name.
+/// Scenario with this name.
 pub(super) fn named(name: &str) -> Result<&'static Scenario> {
     let found = ALL.iter().find(|scenario| scenario.name == name);
     found.ok_or_else(|| {
@@ -48,7 +48,7 @@ pub(super) fn named(name: &str) -> Result<&'static Scenario> {
     })
 }
 
-/// A guest's task.
+/// Runs a guest's task.
 pub(super) fn inside(task: &[String]) -> Result<Value> {
     let (name, rest) = task.split_first().ok_or("a guest without a task")?;
     (named(name)?.inside)(rest)

@@ -1,8 +1,7 @@
-//! `pair`: two guests back to back, each with a device, as two machines with a cable between them. isolane
-//! publishes on one and subscribes on the other, reliably: by sockets, and by lanes.
+//! `pair`: two guests with one device each, connected like two machines by a cable. isolane publishes on one and
+//! subscribes on the other, reliably: by sockets, and by lanes.
 //!
-//! Guests run in real time here, slowed down by as much as an emulator takes: what is asserted is what was
-//! counted, never how long it took.
+//! Guests run in real time here, slowed down by the emulation. The checks use counts, never durations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,14 +25,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// What each half moves: topic, datapath, level. A lane takes its level's frames and leaves the others to sockets.
+/// Topic, datapath and level of each half. A lane receives its level's frames and leaves the others to sockets.
 const HALVES: [[&str; 3]; 2] = [["Square", "udp", "0"], ["Circle", "xdp", "7"]];
-/// Samples of each that the subscriber waits for.
+/// Samples of each topic that the subscriber waits for.
 const SAMPLES: u64 = 300;
-/// How long it waits, and how long there is something to wait for, in seconds of the guest's.
+/// Timeout of the subscriber and run time of the publisher, in seconds of the guest's clock.
 const SUBSCRIBES: u32 = 60;
 const PUBLISHES: u32 = 75;
-/// The time between two samples.
+/// Time between two samples.
 const PERIOD: &str = "20ms";
 
 /// The one device of a guest.
@@ -41,21 +40,21 @@ const DEVICE: &str = "eth0";
 const PUBLISHER: &str = "publisher";
 const SUBSCRIBER: &str = "subscriber";
 
-/// What a guest tells.
+/// Result of a guest.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Report {
-    /// By topic.
+    /// Results by topic.
     halves: BTreeMap<String, Half>,
     /// Frames of the device's queues.
     frames: Counters,
 }
 
-/// What came of a topic.
+/// Result of a topic.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Half {
-    /// Sequence numbers in the order in which samples came; the publisher has none.
+    /// Sequence numbers in the order of arrival; empty for the publisher.
     sequences: Vec<u64>,
-    /// What isolane said at its end.
+    /// Final report of isolane.
     told: String,
     exit_code: Option<i32>,
 }
@@ -96,7 +95,7 @@ fn run(bench: &Bench) -> Result<bool> {
     Ok(faults.is_empty())
 }
 
-/// What did not arrive, or not as it should.
+/// Missing or wrong results.
 fn faults(received: &Report, sent: &Report) -> Vec<String> {
     let mut faults = Vec::new();
     for [topic, datapath, _] in HALVES {
@@ -147,7 +146,7 @@ fn inside(task: &[String]) -> Result<Value> {
     appeared(&Path::new("/sys/class/net").join(DEVICE))?;
     let number = if is_publisher { 1 } else { 2 };
     for line in [
-        // One queue: whatever a frame's hash, it comes where the lanes are.
+        // One queue: every frame reaches the lanes, whatever its hash.
         format!("ethtool --set-channels {DEVICE} combined 1"),
         format!("ip address add 10.79.0.{number}/24 dev {DEVICE}"),
         format!("ip link set {DEVICE} up"),
@@ -166,7 +165,7 @@ fn inside(task: &[String]) -> Result<Value> {
     Ok(serde_json::to_value(report)?)
 }
 
-/// Both topics at once, for as long as somebody may want them.
+/// Publishes both topics at once, for as long as a subscriber may need them.
 fn publish(report: &mut Report) -> Result<()> {
     let start = |[topic, datapath, level]: [&str; 3]| -> Result<(String, Child)> {
         let mut publisher = isolane(&format!(
@@ -192,7 +191,7 @@ fn publish(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One topic after the other.
+/// Subscribes to one topic after the other.
 fn subscribe(report: &mut Report) -> Result<()> {
     for [topic, datapath, level] in HALVES {
         let mut subscriber = isolane(&format!(
@@ -222,7 +221,7 @@ fn isolane(arguments: &str) -> Command {
     command
 }
 
-/// The sequence numbers of samples with a value, a line of JSON each.
+/// Sequence numbers of samples with a value, from JSON lines.
 fn sequences(lines: &str) -> Vec<u64> {
     let samples = lines.lines().filter_map(|line| {
         let sample: Value = serde_json::from_str(line).ok()?;

@@ -50,7 +50,7 @@ struct Report {
     departures: Option<Vec<Departure>>,
     /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
     landings: Option<Vec<FlowLanding>>,
-    /// Whether anything was checked: a setting, a wake-up by `--at-most`, a queue.
+    /// True when anything was checked: a setting, a wake-up by `--at-most`, a queue.
     judged: bool,
     /// Failed checks, as sentences.
     failed: Vec<String>,

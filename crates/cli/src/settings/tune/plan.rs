@@ -34,7 +34,7 @@ pub(crate) struct TunePlanSettings {
     /// Journal folder of earlier plans.
     pub(crate) state: TuneState,
     pub(crate) file: Option<PathBuf>,
-    /// Whether to print only the difference.
+    /// Prints only the difference.
     pub(crate) diff: bool,
     pub(crate) json: Option<Destination>,
 }

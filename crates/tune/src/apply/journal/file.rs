@@ -101,7 +101,7 @@ impl<'a> Journal<'a> {
     fn put(&self, text: &[u8]) -> io::Result<()> {
         (&self.file).write_all(text)?;
         self.file.sync_all()?;
-        // A deleted file accepts writes that nobody can read back.
+        // A deleted file still accepts writes, which are lost.
         match self.state.is_named(&self.file, self.name)? {
             true => Ok(()),
             false => Err(io::ErrorKind::NotFound.into()),

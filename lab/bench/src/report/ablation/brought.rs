@@ -37,7 +37,7 @@ pub struct Brought {
     pub payload_bytes: u32,
     /// Disturbance of the runs.
     pub disturbance: Option<Disturbance>,
-    /// Whether the disturbance addressed a bulk reader of the participants.
+    /// True when the disturbance addressed a bulk reader of the participants.
     pub is_read: bool,
     /// Arbiter of the link.
     pub arbiter: Option<Arbiter>,

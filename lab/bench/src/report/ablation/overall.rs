@@ -21,7 +21,7 @@ pub struct Overall {
     pub payload_bytes: Vec<u32>,
     /// Disturbance of the runs.
     pub disturbance: Option<Disturbance>,
-    /// Whether the disturbance addressed a bulk reader of the participants.
+    /// True when the disturbance addressed a bulk reader of the participants.
     pub is_read: bool,
     /// Arbiter of the link.
     pub arbiter: Option<Arbiter>,

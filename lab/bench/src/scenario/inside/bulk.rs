@@ -122,7 +122,7 @@ pub(in crate::scenario) struct Bulk {
     writer: Rc<DataWriter<RttMessage>>,
     /// Reader whose callback decodes every sample as an application would, if samples are taken.
     _reader: DataReader<RttMessage>,
-    /// Whether readers take samples, at both ends.
+    /// True when readers take samples, at both ends.
     is_taken: bool,
     jobs: RefCell<Vec<Timer>>,
     /// Reason why writing ended early.

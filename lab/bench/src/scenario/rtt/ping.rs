@@ -39,7 +39,7 @@ pub struct PingReport {
     pub refused: u64,
     /// Counts of the participant.
     pub counts: EndCounts,
-    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
+    /// True when all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
     pub bulk_acknowledged: Option<bool>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Ping {
     shared_lane: Option<Level>,
     strangers: Option<Level>,
     bulk: Option<Bulk>,
-    /// Whether the other end may still have bulk to receive after the last pong.
+    /// True when the other end may still have bulk to receive after the last pong.
     outlasts_pongs: bool,
     // The callback of this reader fills the recorder.
     _pongs: DataReader<RttMessage>,

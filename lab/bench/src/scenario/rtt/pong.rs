@@ -34,7 +34,7 @@ pub struct PongReport {
     pub refused: u64,
     /// Counts of the participant.
     pub counts: EndCounts,
-    /// Whether all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
+    /// True when all written bulk samples were acknowledged; `None` without bulk, or if no reader took any.
     pub bulk_acknowledged: Option<bool>,
 }
 

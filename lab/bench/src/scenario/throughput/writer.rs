@@ -30,7 +30,7 @@ pub struct WriterReport {
     pub refused: u64,
     /// Number of times a full history blocked the writer.
     pub waits: u64,
-    /// Whether the reader has received all samples, as far as the writer knows.
+    /// True when the reader has received all samples, as far as the writer knows.
     pub acknowledged: bool,
     /// Nanoseconds from the first write to the last.
     pub elapsed_ns: u64,

@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub(super) offload_header: [u8; OFFLOAD_HEADER_BYTES],
     pub(super) control: [u64; CONTROL_WORDS],
     arrived_realtime_ns: Option<u64>,
-    /// Whether the frame exceeds a slot or holds several segments: invalid on a link with this MTU.
+    /// True when the frame exceeds a slot or holds several segments: invalid on a link with this MTU.
     oversize: bool,
 }
 

@@ -1,7 +1,7 @@
-//! `ablation`: round trips by a lane beside the flood, with all that a host is set up with, and without one
-//! thing at a time; and with other ways of receiving in its place, without and beside the flood. One boot a seed.
+//! `ablation`: round trips by a lane under the flood, with the full host set-up, without one measure at a time, and
+//! with other receive modes without and under the flood. One boot for each seed.
 //!
-//! The guest sets up its hosts itself (`apply`); the scenario `tune` shows the same by `isolane tune`.
+//! The guest configures its hosts itself (`apply`); the scenario `tune` shows the same through `isolane tune`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,31 +30,31 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// How the lane of the set-up is changed.
+/// Change to the lane's set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Variant {
-    /// Nothing is.
+    /// Unchanged.
     Full,
-    /// Without a measure of [`Measure`].
+    /// Without one [`Measure`].
     Without(Measure),
-    /// Without budgets for what strangers send.
+    /// Without rate limits for unvalidated senders.
     WithoutBudgets,
     /// One AF_XDP socket for all levels.
     WithoutLanes,
-    /// Kernel sockets: no demultiplexing before the kernel's own.
+    /// Kernel sockets: no demultiplexing before the kernel's stack.
     WithoutXdp,
-    /// What is sent at the ordinary priority leaves by a queue of its own.
+    /// A separate transmit queue for ordinary-priority frames.
     TransmitQueues,
-    /// Receive work is begun by a timer, and by interrupts only when there was none twice.
+    /// NAPI deferred by a timer (`napi_defer_hard_irqs`, `gro_flush_timeout`): interrupts only after two empty polls.
     DeferredInterrupts,
-    /// Who waits for frames polls the device.
+    /// Busy polling by the threads that wait for frames.
     BusyPoll,
-    /// Threads of NAPI's own.
+    /// Threaded NAPI.
     NapiThreads,
 }
 
-/// A device's files below its folder, and what is written there when it is used and afterwards.
+/// Device attributes in sysfs, each with its value during the variant and afterwards.
 type Files = &'static [[&'static str; 3]];
 
 impl Variant {
@@ -69,7 +69,7 @@ impl Variant {
             Variant::DeferredInterrupts,
             Variant::BusyPoll,
             Variant::NapiThreads,
-            // Last: the device has other queues then.
+            // Last: it changes the device's queues.
             Variant::TransmitQueues,
         ]);
         all
@@ -89,7 +89,7 @@ impl Variant {
         }
     }
 
-    /// Another way to receive is compared with and without load.
+    /// Loads under which it runs: another receive mode is compared with and without load.
     fn loads(self) -> &'static [bool] {
         match self {
             Variant::Full
@@ -124,12 +124,12 @@ impl Variant {
         }
     }
 
-    /// Lines for each device, before the lane is attached.
+    /// Command lines for each device, before the lane is attached.
     fn lines(self) -> &'static [&'static str] {
         match self {
             Variant::TransmitQueues => &[
                 "ethtool --set-channels {} combined 2",
-                // All is received where the lane is.
+                // All frames are received on the lane's queue.
                 "ethtool --set-rxfh-indir {} equal 1",
                 "tc qdisc replace dev {} root mqprio num_tc 2 map 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
                  queues 1@0 1@1 hw 0",
@@ -151,21 +151,21 @@ impl Variant {
     }
 }
 
-/// The kernel's settings for polling by those who wait, for so many microseconds at most.
+/// Kernel settings (sysctl) for busy polling, in microseconds.
 const BUSY_POLL: [&str; 2] = [
     "/proc/sys/net/core/busy_poll",
     "/proc/sys/net/core/busy_read",
 ];
 const BUSY_POLL_US: &str = "50";
 
-/// What came of a variant.
+/// Result of a variant.
 #[derive(Debug, Serialize, Deserialize)]
 struct Row {
     variant: Variant,
     result: cell::Result,
 }
 
-/// What came of a seed.
+/// Result of a seed.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,
@@ -224,7 +224,7 @@ fn inside(_: &[String]) -> Result<Value> {
     Ok(serde_json::to_value(rows)?)
 }
 
-/// What is set when the lanes are there.
+/// Settings that are applied after the lanes are attached.
 fn set_up(variant: Variant) -> Result<()> {
     for host in Host::BOTH {
         for [file, value, _] in variant.files() {
@@ -243,7 +243,7 @@ fn set_up(variant: Variant) -> Result<()> {
     Ok(())
 }
 
-/// As it was.
+/// Restores the settings.
 fn undo(variant: Variant) -> Result<()> {
     for host in Host::BOTH {
         for [file, _, value] in variant.files() {
@@ -260,7 +260,7 @@ fn set_busy_poll(us: &str) -> Result<()> {
     BUSY_POLL.iter().try_for_each(|file| write(file, us))
 }
 
-/// Where a host's devices have their files: sysfs shows those of the namespace that it was mounted from.
+/// Folder of a host's devices: sysfs shows those of the namespace in which it was mounted.
 fn settings(host: Host) -> String {
     format!("/run/{}", host.interface())
 }
@@ -287,7 +287,7 @@ fn write(file: impl AsRef<Path>, value: &str) -> Result<()> {
     fs::write(file, value).map_err(|error| format!("{}: {error}", file.display()).into())
 }
 
-/// A seed's rows, beside the full set-up under the same load.
+/// Table of a seed, relative to the full set-up under the same load.
 fn table(seed: &Seed) -> String {
     let mut text = format!(
         "seed {}, microseconds\n{:52} {:>5} {:>8} {:>8} {:>8} {:>12} {:>8}\n",
@@ -301,7 +301,6 @@ fn table(seed: &Seed) -> String {
         let over = |of: fn(&cell::Result) -> f64| {
             full.map_or(f64::NAN, |full| of(result) / of(&full.result))
         };
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{:52} {:>5} {:>8.1} {:>8.1} {:>8.1} {:>12.2} {:>8.2}{}",
@@ -322,20 +321,19 @@ fn table(seed: &Seed) -> String {
     text
 }
 
-/// A setting of a host, and why it is made.
+/// Measure of the host set-up, with its reason.
 ///
-/// With one processor the driver has one queue, which everything lands on in both directions: there is nothing
-/// to steer.
+/// With one processor the driver has one queue for all frames in both directions, so there is nothing to steer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Measure {
-    /// An interrupt for each frame: none waits for others.
+    /// An interrupt for each frame, without coalescing.
     PromptInterrupts,
-    /// No frame waits to be merged with others.
+    /// Without GRO: no frame waits to be merged with others.
     NoMerging,
-    /// What is sent waits in one queue, without work for fairness between flows: as in paper 000.
+    /// One FIFO queueing discipline, without fairness between flows, as in paper 000.
     PlainQueue,
-    /// Threads that receive come before those that look after what was sent ([`RECEIVE_PRIORITY`]).
+    /// Receive threads above transmit-completion threads ([`RECEIVE_PRIORITY`]).
     ThreadOrder,
 }
 
@@ -347,7 +345,7 @@ impl Measure {
         Measure::ThreadOrder,
     ];
 
-    /// For tables.
+    /// Name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Measure::PromptInterrupts => "interrupts at once (rx-usecs 0, not 3)",
@@ -357,7 +355,7 @@ impl Measure {
         }
     }
 
-    /// The line that makes it on a device, `{}`, and the one after which the device is as it was found.
+    /// Command line that applies it to a device, `{}`, and the one that restores the device.
     fn lines(self) -> Option<[&'static str; 2]> {
         match self {
             Measure::PromptInterrupts => Some([
@@ -377,13 +375,13 @@ impl Measure {
     }
 }
 
-/// The priority of threads that receive: above those that look after what was sent (50, as all interrupt
-/// threads have it), for which nobody waits, and below the applications (70). In a trace each round trip
-/// waited for such threads of both hosts before its reply was received, and beside a flood for more of them.
-/// There is one queue: no thread serves bulk alone, so none that is raised or passed by is the wrong one.
+/// Priority of receive threads: above transmit-completion threads (50, as all interrupt threads), which no one waits
+/// for, and below the applications (70). In a trace, each round trip waited for such threads of both hosts before its
+/// reply was received, and under a flood for more of them. With one queue, no thread serves bulk traffic alone, so none
+/// is raised wrongly.
 const RECEIVE_PRIORITY: u8 = 60;
 
-/// Sets a host's device up, without one of the measures if it is about that one.
+/// Configures a host's device, without one of the measures if the variant omits it.
 pub(super) fn apply(hosts: &Testbed, host: Host, without: Option<Measure>) -> Result<()> {
     for measure in Measure::ALL {
         if let Some([with, as_found]) = measure.lines() {
@@ -398,13 +396,13 @@ pub(super) fn apply(hosts: &Testbed, host: Host, without: Option<Measure>) -> Re
     Ok(())
 }
 
-/// Runs a line of the guest's programs, in which `{}` is the device, in a host's namespace.
+/// Runs a command line of the guest's programs in a host's namespace; `{}` is the device.
 pub(super) fn on_device(hosts: &Testbed, host: Host, line: &str) -> Result<String> {
     in_host(hosts, host, &line.replace("{}", host.interface()))
 }
 
-/// Orders a host's threads. The driver requests its interrupts anew for a lane that is attached, and for one that
-/// goes, and their threads begin with the priority that all have: this is for when the ends are there.
+/// Sets the priorities of a host's interrupt threads, once the ends run: the driver requests its interrupts anew when a
+/// lane is attached or detached, and their threads start with the default priority.
 pub(super) fn order_threads(host: Host) -> Result<()> {
     let name = format!("{}-rx-", host.interface());
     let interrupts = fs::read_to_string("/proc/interrupts")?;
@@ -424,8 +422,7 @@ pub(super) fn order_threads(host: Host) -> Result<()> {
     Ok(())
 }
 
-/// The same for the threads that NAPI has where its work is done in threads of its own: those that receive
-/// come first in the driver's order.
+/// Sets the priorities of NAPI threads, under threaded NAPI; the receiving ones come first in the driver's order.
 pub(super) fn order_napi_threads(host: Host) -> Result<()> {
     let threads = threads_of(&format!("napi/{}-", host.interface()))?;
     let receive = threads.len() / 2;
@@ -439,7 +436,7 @@ fn order(thread: u32) -> Result<()> {
     Ok(())
 }
 
-/// The numbers of interrupts whose names begin so, in `/proc/interrupts`.
+/// Interrupt numbers in `/proc/interrupts` whose names have this prefix.
 fn interrupts_of(name: &str, interrupts: &str) -> Vec<u32> {
     let of_name = interrupts.lines().filter(|line| {
         let last = line.split_whitespace().next_back();
@@ -449,7 +446,7 @@ fn interrupts_of(name: &str, interrupts: &str) -> Vec<u32> {
     numbers.collect()
 }
 
-/// The threads of the kernel's whose names begin so, in the order in which they were made.
+/// Kernel threads whose names have this prefix, in the order of creation.
 fn threads_of(name: &str) -> Result<Vec<u32>> {
     let mut threads = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -469,7 +466,7 @@ fn threads_of(name: &str) -> Result<Vec<u32>> {
     Ok(threads)
 }
 
-/// Runs a line of the guest's programs in a host's namespace.
+/// Runs a command line of the guest's programs in a host's namespace.
 pub(super) fn in_host(hosts: &Testbed, host: Host, line: &str) -> Result<String> {
     let mut words = line.split_whitespace();
     let mut command: Command = tools::program(words.next().unwrap_or_default());

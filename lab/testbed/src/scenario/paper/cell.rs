@@ -1,4 +1,4 @@
-//! The cells of the scenario, the result of each, and the tables: the cells of a seed, and the worst seed.
+//! Cells of the scenario, the result of each, and the tables: the cells of a seed, and the worst seed.
 
 use std::fmt::{self, Write as _};
 
@@ -11,28 +11,29 @@ use super::Seed;
 use super::trace::Traced;
 use crate::inside::tools::Counters;
 
-/// Round trips of each cell: at that rate, for so long.
+/// Rate of the round trips of each cell, and their duration.
 const RATE_HZ: u32 = 1_000;
 const SECONDS: u32 = 4;
 const SECONDS_IN_BRIEF: u32 = 1;
-/// The critical message, as elsewhere.
+/// Payload of the critical message, as in the other benchmarks.
 const PAYLOAD_BYTES: u32 = 64;
-/// The flood: what the usual link of 40 Mbit/s carries, each way. With the round trips that is more than the
-/// one processor does, for both hosts.
+/// Flood factor: the load of the usual link of 40 Mbit/s, in each direction. With the round trips that exceeds the
+/// capacity of the one processor for both hosts.
 const FLOOD_FACTOR: f64 = 1.0;
 const FLOOD_PAYLOAD_BYTES: u32 = 512;
 
-/// What critical samples pass through, and whether the machine is set up for it.
+/// Datapath of critical samples, with the host set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Path {
-    /// Kernel sockets, the machine as its distribution leaves it: the applications too have the ordinary priority.
+    /// Kernel sockets with the distribution's defaults; the applications have the ordinary priority.
     SocketsUntuned,
-    /// The same with applications at a real-time priority: the baseline of paper 000.
+    /// Kernel sockets with the distribution's defaults; the applications have a real-time priority. The baseline of
+    /// paper 000.
     SocketsRealTime,
-    /// The same, set up ([`apply`](super::ablation::apply)).
+    /// Kernel sockets with the host set-up ([`apply`](super::ablation::apply)).
     SocketsTuned,
-    /// AF_XDP lanes, with budgets for what strangers send, set up in the same way.
+    /// AF_XDP lanes with the same host set-up, and rate limits for unvalidated senders.
     LaneTuned,
 }
 
@@ -40,21 +41,21 @@ pub(super) enum Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) path: Path,
-    /// Beside a flood each way and a busy loop.
+    /// Under a flood in each direction and a busy loop.
     pub(super) is_disturbed: bool,
 }
 
-/// How much is measured in a boot.
+/// Extent of the measurement in a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// All cells.
     Whole,
-    /// What is compared in the end, for as long as it takes to see that it works.
+    /// Only the compared cells, briefly, to check that the scenario works.
     Brief,
 }
 
 impl Extent {
-    /// Its word in a guest's task.
+    /// Word in a guest's task.
     pub(super) fn word(self) -> &'static str {
         match self {
             Extent::Whole => "whole",
@@ -62,14 +63,14 @@ impl Extent {
         }
     }
 
-    /// The extent of that word.
+    /// Extent of a word.
     pub(super) fn of(word: Option<&str>) -> Option<Extent> {
         [Extent::Whole, Extent::Brief]
             .into_iter()
             .find(|extent| Some(extent.word()) == word)
     }
 
-    /// Its cells, in the order in which they are measured: the machine is set up once.
+    /// Cells in the order of measurement: the host set-up is applied once.
     pub(super) fn cells(self) -> Vec<Cell> {
         let of_path = |path| [false, true].map(|is_disturbed| Cell { path, is_disturbed });
         let mut cells: Vec<Cell> = Path::ALL.into_iter().flat_map(of_path).collect();
@@ -103,7 +104,7 @@ impl Path {
         matches!(self, Path::SocketsTuned | Path::LaneTuned)
     }
 
-    /// Whether the applications have a real-time priority.
+    /// Returns true when the applications have a real-time priority.
     pub(super) fn is_real_time(self) -> bool {
         self != Path::SocketsUntuned
     }
@@ -121,7 +122,7 @@ impl fmt::Display for Path {
 }
 
 impl Cell {
-    /// How it is measured. The middleware is the same in all, as in paper 000.
+    /// Configuration of its measurement. The middleware is the same in all cells, as in paper 000.
     pub(super) fn config(self, extent: Extent) -> Config {
         let datapath = match self.path {
             Path::SocketsUntuned | Path::SocketsRealTime | Path::SocketsTuned => "udp",
@@ -146,20 +147,20 @@ impl Cell {
     }
 }
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Result {
     pub(super) cell: Cell,
-    /// Of all round trips in nanoseconds, in their order.
+    /// Hash of all round trips in nanoseconds, in their order.
     pub(super) samples_hash: String,
     pub(super) median_us: f64,
     pub(super) p99_us: f64,
-    /// With 4,000 samples four lie beyond it.
+    /// Of 4,000 samples, four lie beyond it.
     pub(super) p99_9_us: f64,
     pub(super) max_us: f64,
     /// Frames of both hosts' queues, and drops.
     pub(super) frames: [Counters; 2],
-    /// The product's own result.
+    /// Result of isolane's benchmark.
     pub(super) run: Run,
 }
 
@@ -180,14 +181,14 @@ impl Result {
     }
 }
 
-/// The smallest sample that at least so many of a thousand do not exceed; 0 without samples.
+/// Smallest sample that at least `per_mille` of a thousand do not exceed; 0 without samples.
 fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> f64 {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let sample = rank.checked_sub(1).and_then(|index| sorted_ns.get(index));
     sample.map_or(0.0, |&ns| ns as f64 / 1e3)
 }
 
-/// FNV-1a over the samples' bytes: for telling whether two runs are the same, against no adversary.
+/// FNV-1a over the samples' bytes: compares two runs, with no adversary.
 fn hash(samples_ns: &[u64]) -> u64 {
     let bytes = samples_ns.iter().flat_map(|sample| sample.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -195,13 +196,13 @@ fn hash(samples_ns: &[u64]) -> u64 {
     })
 }
 
-/// Aims of lanes beside the flood over lanes without, at p99.9 and at the maximum.
+/// Aims for lanes under the flood relative to lanes without, at p99.9 and at the maximum.
 const AIM_P99_9: f64 = 1.2;
 const AIM_MAX: f64 = 1.5;
-/// The aim of untuned sockets' maximum over the lane's, both beside the flood.
+/// Aim for the maximum of untuned sockets relative to the lane's, both under the flood.
 const AIM_SOCKETS: f64 = 10.0;
 
-/// A seed's cells.
+/// Table of a seed's cells.
 pub(super) fn of_seed(cells: &[Result]) -> String {
     let mut text = format!(
         "{:16} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6}  hash of the samples\n",
@@ -213,7 +214,6 @@ pub(super) fn of_seed(cells: &[Result]) -> String {
         } else {
             "no"
         };
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{:16} {disturbed:>9} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>6}  {}",
@@ -232,7 +232,7 @@ pub(super) fn of_seed(cells: &[Result]) -> String {
     text
 }
 
-/// Whose time round trips took: on average, and the slowest ones', without and beside the flood.
+/// Table of processor time in round trips: mean and slowest, without and under the flood.
 pub(super) fn of_traced(cells: &[Traced]) -> String {
     let mut text = String::new();
     for traced in cells {
@@ -265,10 +265,10 @@ pub(super) fn of_traced(cells: &[Traced]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ratios {
     seed: u64,
-    /// Lanes beside the flood over lanes without.
+    /// Lanes under the flood relative to lanes without.
     p99_9: f64,
     max: f64,
-    /// Untuned sockets over lanes, both beside the flood.
+    /// Untuned sockets relative to lanes, both under the flood.
     sockets_max: f64,
 }
 
@@ -290,11 +290,11 @@ impl Ratios {
     }
 }
 
-/// What all seeds say.
+/// Summary over all seeds.
 #[derive(Debug)]
 pub(super) struct Summary {
     ratios: Vec<Ratios>,
-    /// What makes the whole no result.
+    /// Faults that invalidate the result.
     faults: Vec<String>,
 }
 
@@ -323,7 +323,7 @@ impl Summary {
         }
     }
 
-    /// Whether the numbers are what they say: aims may be missed, but not told wrongly.
+    /// Returns true when the numbers are valid: aims may be missed, but reproducibility may not.
     pub(super) fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }

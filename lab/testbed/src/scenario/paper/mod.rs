@@ -1,8 +1,8 @@
-//! `paper`: the scenario of paper 000 in a machine whose every instruction takes the same time. Two hosts,
-//! each with a device on one hub, share the guest's one processor; round trips of critical samples are measured by
-//! sockets and by lanes, without and beside a flood each way and a busy loop, all in one boot.
+//! `paper`: the scenario of paper 000 in a machine in which every instruction takes the same time. Two hosts, each with
+//! a device on one hub, share the guest's one processor. One boot measures round trips of critical samples by sockets
+//! and by lanes, without and under a flood in each direction and a busy loop.
 //!
-//! The same seed gives the same samples, to the bit: each is run twice, and both are compared whole.
+//! A seed determines the samples to the bit: each seed runs twice, and both results are compared in full.
 
 mod ablation;
 mod cell;
@@ -37,7 +37,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// The same, as short as a check of all checks may be.
+/// Short form of the scenario for `cargo xtask test --all`.
 pub(super) const IN_BRIEF: Scenario = Scenario {
     name: "brief",
     shows: "the same, a second of the three cells that are compared in the end",
@@ -45,19 +45,19 @@ pub(super) const IN_BRIEF: Scenario = Scenario {
     inside,
 };
 
-/// A boot takes two to four minutes of a processor: on a machine that does much else, many times that.
+/// Timeout of a boot. It takes two to four minutes on an idle machine, and many times that on a busy one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What came of a seed.
+/// Result of a seed.
 #[derive(Debug, Serialize)]
 struct Seed {
     seed: u64,
-    /// Whether a second boot told exactly the same.
+    /// True when a second boot gave the same result.
     is_repeatable: bool,
     cells: Vec<cell::Result>,
 }
 
-/// What a guest tells.
+/// Result of a guest.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Boot {
     cells: Vec<cell::Result>,
@@ -67,7 +67,7 @@ fn run(bench: &Bench) -> Result<bool> {
     measured(bench, Extent::Whole)
 }
 
-/// A few seconds of the cells that are compared in the end.
+/// Runs the compared cells for a few seconds.
 fn run_in_brief(bench: &Bench) -> Result<bool> {
     measured(bench, Extent::Brief)
 }
@@ -77,7 +77,7 @@ fn measured(bench: &Bench, extent: Extent) -> Result<bool> {
     let machine = &bench.machine;
     for seed in bench.first_seed..bench.first_seed + bench.seeds {
         let start = Instant::now();
-        // At the same time: what a boot does, does not depend on what else the machine does.
+        // Concurrently: a boot's result does not depend on the machine's load.
         let guests =
             ["once", "again"].map(|which| guest(seed, which, &[SCENARIO.name, extent.word()]));
         let [first, second] = [guests[0].start(machine)?, guests[1].start(machine)?];
@@ -104,7 +104,7 @@ fn measured(bench: &Bench, extent: Extent) -> Result<bool> {
     Ok(summary.is_sound())
 }
 
-/// A guest with the two devices, whose time is counted.
+/// A guest with the two devices and instruction counting.
 fn guest(seed: u64, which: &str, task: &[&str]) -> Guest {
     Guest {
         name: format!("paper-{seed}-{which}"),
@@ -145,19 +145,19 @@ fn inside(task: &[String]) -> Result<Value> {
     Ok(serde_json::to_value(Boot { cells })?)
 }
 
-/// The ends of round trips are children of the product's own command.
+/// Program whose child processes are the ends of the round trips.
 const PRODUCT: &str = "/usr/bin/isolane";
-/// Its hidden command for them.
+/// Hidden command of those processes.
 const CHILD: &str = "child";
-/// The same without the right to a real-time priority: an application for which nobody has set up anything.
+/// Wrapper that drops the right to a real-time priority, for an application without any set-up.
 const ORDINARY: &str = "/usr/bin/setpriv";
 const WITHOUT_RIGHT: [&str; 2] = ["--bounding-set", "-sys_nice"];
-/// How often the busy loop turns before it looks whether it is over.
+/// Iterations of the busy loop between two checks for the end.
 const TURNS_A_LOOK: u32 = 10_000;
-/// The guest's devices, of host A and of host B.
+/// Devices of host A and of host B.
 const DEVICES: [&str; 2] = ["eth0", "eth1"];
 
-/// The two hosts, ready to talk to each other, on a processor that never rests.
+/// Both hosts, configured to reach each other, on a processor that never idles.
 fn hosts() -> Result<Testbed> {
     never_rest()?;
     for device in DEVICES {
@@ -168,7 +168,7 @@ fn hosts() -> Result<Testbed> {
     Ok(hosts)
 }
 
-/// Devices that were just set up have no carrier for a while.
+/// Waits for the carrier, which newly configured devices lack for a while.
 fn wait_for_link(hosts: &Testbed) -> Result<()> {
     for host in Host::BOTH {
         let line = format!("ip link show {}", host.interface());
@@ -183,7 +183,7 @@ fn wait_for_link(hosts: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// What came of a cell, and its round trips in their order.
+/// Measures a cell; returns its result, and its round trips in their order.
 fn measure_cell(hosts: &Testbed, cell: Cell, extent: Extent) -> Result<(cell::Result, Vec<u64>)> {
     measure(hosts, cell, &cell.config(extent), || {
         let mut tuned = Host::BOTH.iter().filter(|_| cell.path.is_tuned());
@@ -191,7 +191,7 @@ fn measure_cell(hosts: &Testbed, cell: Cell, extent: Extent) -> Result<(cell::Re
     })
 }
 
-/// The same with another configuration; `set_up` when the ends are there.
+/// Measures a cell with another configuration; `set_up` runs once the ends have started.
 fn measure(
     hosts: &Testbed,
     cell: Cell,
@@ -216,8 +216,8 @@ fn measure(
     Ok((cell::Result::of(cell, outcome, frames), rtt_ns))
 }
 
-/// Takes what time there is, at the ordinary priority, on the one processor that there is. A processor's hint
-/// that it waits would make an emulator wait, and an emulated second last a minute.
+/// Consumes all remaining processor time at the ordinary priority. No spin-loop hint: it would make the emulator wait,
+/// and an emulated second take a minute.
 fn busy_loop(is_over: &AtomicBool) {
     let mut turns = 0_u64;
     while !is_over.load(Ordering::Relaxed) {

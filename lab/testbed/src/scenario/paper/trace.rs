@@ -1,5 +1,5 @@
-//! Why round trips took as long as they did: what the kernel's trace shows meanwhile, for all round trips of a cell and
-//! for its slowest. The trace is cut into round trips, and each says whose time it was.
+//! `trace`: processor time in round trips, from the kernel's trace, for all round trips of a cell and for its slowest.
+//! The trace is cut into round trips, and the time of each is attributed to threads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::{ablation, guest, hosts, measure_cell};
 use crate::Bench;
 use crate::scenario::Scenario;
 
-/// Whose time it was.
+/// Scenario that attributes round trips' time to threads.
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "trace",
     shows: "whose time round trips by a lane take, without and beside the flood: where a miss comes from",
@@ -23,46 +23,46 @@ pub(crate) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// The kernel's tracing, as the first process mounts it.
+/// tracefs, as the first process mounts it.
 const FOLDER: &str = "/sys/kernel/tracing";
-/// What is recorded: who runs, interrupts, receive work, and when a round trip begins. Each event takes
-/// instructions, so there are no more than it takes to tell whose time it was.
+/// Recorded events: context switches, interrupts, receive polls, and the start of a round trip. Each event costs
+/// instructions, so only the necessary ones are recorded.
 const EVENTS: [&str; 4] = [
     "sched/sched_waking",
     "sched/sched_switch",
     "irq/irq_handler_entry",
     "napi/napi_poll",
 ];
-/// Recorded in a cell of its own, with who waits: stacks take more instructions than everything else.
+/// Lock contention, recorded in its own cell with stacks, which cost more instructions than all other events.
 const LOCKS: &str = "lock/contention_begin";
 const FILTERS: [(&str, &str); 1] = [("sched/sched_waking", "comm == \"publisher\"")];
-/// Memory for a cell beside the flood.
+/// Trace buffer for a cell under the flood.
 const BUFFER_KIB: u32 = 196_608;
-/// What the slowest are, of a thousand: as many as lie beyond the p99.9 of a cell, and a few more to judge by.
+/// Share of the slowest round trips, per mille: those beyond p99.9, and a few more for comparison.
 const SLOWEST_PER_MILLE: usize = 5;
 
-/// What a cell's trace says.
+/// Analysis of a cell's trace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Account {
-    /// On average in a round trip: all, and the slowest.
+    /// Mean shares in a round trip: all, and the slowest.
     pub(super) all: Vec<Share>,
     pub(super) slow: Vec<Share>,
-    /// What happened in the slowest of all.
+    /// Trace of the slowest round trip.
     pub(super) slowest: Vec<String>,
 }
 
-/// A cell by a lane, with what the kernel did in it.
+/// A lane's cell with the analysis of its trace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Traced {
     pub(super) is_disturbed: bool,
-    /// With the locks that were waited for.
+    /// Lock contention is recorded.
     pub(super) with_locks: bool,
     pub(super) p99_9_us: f64,
     pub(super) max_us: f64,
     pub(super) account: Account,
 }
 
-/// Boots once: recording takes instructions too, so nothing here is compared.
+/// Boots once: tracing costs instructions, so these results are compared with nothing.
 fn run(bench: &Bench) -> Result<bool> {
     let told = guest(bench.first_seed, "traced", &[SCENARIO.name]).run(&bench.machine)?;
     let cells: Vec<Traced> = serde_json::from_value(told)?;
@@ -95,10 +95,10 @@ fn inside(_: &[String]) -> Result<Value> {
     Ok(serde_json::to_value(cells)?)
 }
 
-/// Begins to record.
+/// Starts tracing.
 fn start(with_locks: bool) -> Result<()> {
     write("buffer_size_kb", &BUFFER_KIB.to_string())?;
-    // As the round trips are measured.
+    // Clock of the round trips.
     write("trace_clock", "mono")?;
     for event in EVENTS {
         write(&format!("events/{event}/enable"), "1")?;
@@ -114,7 +114,7 @@ fn start(with_locks: bool) -> Result<()> {
     write("tracing_on", "1")
 }
 
-/// Ends it, and says where these round trips' time went.
+/// Stops tracing, and attributes the time of these round trips.
 fn account(rtt_ns: &[u64]) -> Result<Account> {
     write("tracing_on", "0")?;
     let text = fs::read_to_string(Path::new(FOLDER).join("trace"))?;
@@ -140,39 +140,39 @@ fn write(file: &str, text: &str) -> Result<()> {
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// What a line says, as far as it is wanted.
+/// Event of a trace line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
     /// A thread of that name becomes ready.
     Woken(&'a str),
-    /// The processor is given to another thread.
+    /// The processor switches to another thread.
     Switched(Thread<'a>),
-    /// Receive work of a device ended: so many frames.
+    /// A device's NAPI poll ended, with its number of frames.
     Polled(u64),
-    /// A lock is waited for.
+    /// A thread waits for a lock.
     Contended,
     /// A device's interrupt.
     Interrupted,
     Other,
 }
 
-/// A thread that gets the processor.
+/// Thread that gets the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Thread<'a> {
     pub(super) name: &'a str,
     pub(super) id: u32,
-    /// The kernel's number: 120 is the ordinary one, 99 less the priority is a real-time one.
+    /// The kernel's priority number: 120 is the ordinary one; a real-time priority is 99 minus the number.
     pub(super) priority: u32,
 }
 
-/// A function of a stack, the innermost first, in a line of its own.
+/// Function of a stack line; the innermost comes first.
 pub(super) fn function(line: &str) -> Option<&str> {
     line.trim().strip_prefix("=> ")
 }
 
-/// The time in nanoseconds and the event; `None`: it is none (a stack, an empty line).
+/// Time in nanoseconds and event; `None` for other lines (a stack, an empty line).
 pub(super) fn parse(line: &str) -> Option<(u64, Event<'_>)> {
-    // Names hold blanks at times, never a flag's column between brackets and dots.
+    // Thread names may hold blanks, but never "] ".
     let (_, behind) = line.split_once("] ")?;
     let mut parts = behind.splitn(3, ": ");
     let time_ns = time_ns(parts.next()?.split_whitespace().next_back()?)?;
@@ -200,7 +200,7 @@ fn next(text: &str) -> Option<Thread<'_>> {
     })
 }
 
-/// What stands behind the key, up to the next blank.
+/// Value after the key, up to the next blank.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let (_, behind) = text.split_once(key)?;
     behind.split(' ').next()
@@ -212,7 +212,7 @@ fn word_after(text: &str, word: &str) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-/// `12.345678`, to the microsecond, as the kernel prints it.
+/// Parses `12.345678`, the kernel's seconds with microseconds.
 fn time_ns(seconds: &str) -> Option<u64> {
     let (whole, fraction) = seconds.split_once('.')?;
     if fraction.len() != 6 {
@@ -222,29 +222,29 @@ fn time_ns(seconds: &str) -> Option<u64> {
     Some(whole.parse::<u64>().ok()? * 1_000_000_000 + us * 1_000)
 }
 
-/// The thread that begins a round trip (`PublisherThread` of the benchmark): a trip begins when it is woken.
+/// Thread that begins a round trip (`PublisherThread` of the benchmark); the trip begins at its wake-up.
 const BEGINS: &str = "publisher";
 /// The kernel's number of the ordinary priority.
 const ORDINARY: u32 = 120;
-/// What our own processes' threads are called.
+/// Name of the threads of isolane's processes.
 const OURS: &str = "isolane";
 
 /// One round trip.
 #[derive(Debug)]
 pub(super) struct Round<'a> {
     pub(super) took_ns: u64,
-    /// Who ran for how long.
+    /// Processor time by thread.
     of_threads: BTreeMap<String, u64>,
-    /// Times that something else got the processor, frames that were received, interrupts, locks waited for.
+    /// Counts of context switches, received frames, interrupts and lock waits.
     counts: BTreeMap<String, u64>,
     lines: Vec<&'a str>,
 }
 
-/// Whose time, or what, on average in a round trip.
+/// Mean share of a thread, or of an event, in a round trip.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Share {
     pub(crate) what: String,
-    /// Microseconds of a thread; how often, of what happens.
+    /// Microseconds of a thread, or number of events.
     pub(crate) mean: f64,
 }
 
@@ -254,7 +254,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// The round trips that took so long, in the order in which they began: the last ones of the trace.
+/// Round trips of these durations, in the order of their beginnings: the last ones of the trace.
 pub(super) fn rounds<'a>(lines: &[&'a str], rtt_ns: &[u64]) -> Vec<Round<'a>> {
     let parsed = lines.iter().enumerate().filter_map(|(index, line)| {
         let (time_ns, event) = parse(line)?;
@@ -269,7 +269,7 @@ pub(super) fn rounds<'a>(lines: &[&'a str], rtt_ns: &[u64]) -> Vec<Round<'a>> {
     let begins: Vec<usize> = (0..events.len())
         .filter(|&index| events[index].1 == Event::Woken(BEGINS))
         .collect();
-    // Whoever waits for the word to go, or for the end, is woken too.
+    // Threads that wait for the start or the end are woken, too.
     let skipped = begins.len().saturating_sub(rtt_ns.len());
     let mut rounds = Vec::new();
     for (&begin, &took_ns) in begins[skipped..].iter().zip(rtt_ns) {
@@ -282,9 +282,9 @@ pub(super) fn rounds<'a>(lines: &[&'a str], rtt_ns: &[u64]) -> Vec<Round<'a>> {
     rounds
 }
 
-/// The function that wants a lock, in the stack that follows: the first that is not the lock's own or tracing's.
+/// Function that wants a lock, from the stack that follows: the first that belongs neither to locking nor to tracing.
 fn waits_in<'a>(lines: &[&'a str]) -> Option<&'a str> {
-    // The stack's own head is the first line.
+    // The first line is the stack's head.
     let functions = lines.iter().skip(1).map_while(|line| function(line));
     let is_own = |name: &str| {
         ["lock", "trace", "contention"]
@@ -347,14 +347,14 @@ fn round<'a>(
     round
 }
 
-/// What each thread is, by its number. Ours have one name: both ends run at a real-time priority, and the one
-/// that answers was started first; a flood's threads do not.
+/// Role of each thread by its number. isolane's threads have one name: both ends run at a real-time priority, and the
+/// answering one was started first; a flood's threads do not.
 fn names(events: &[(u64, Event<'_>, &str)]) -> BTreeMap<u32, String> {
     let mut threads: BTreeMap<u32, (&str, BTreeMap<u32, u64>)> = BTreeMap::new();
     for event in events {
         if let Some(thread) = running(event.1) {
             let known = threads.entry(thread.id).or_default();
-            // A thread has another's name until it has one of its own, and priorities that are lent to it.
+            // A thread keeps its parent's name until it sets its own, and inherits priorities temporarily.
             known.0 = thread.name;
             *known.1.entry(thread.priority).or_default() += 1;
         }
@@ -380,7 +380,7 @@ fn names(events: &[(u64, Event<'_>, &str)]) -> BTreeMap<u32, String> {
     named.collect()
 }
 
-/// The means over these, threads by their time first.
+/// Means over these round trips; threads come first, by descending time.
 pub(super) fn shares(rounds: &[Round<'_>]) -> Vec<Share> {
     let mean = |sum: f64| sum / rounds.len().max(1) as f64;
     let sum = |of: fn(&Round<'_>) -> Vec<(String, f64)>| {
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn a_round_trips_time_is_of_those_who_ran() {
         let lines = [
-            // It waits for the word to go.
+            // It waits for the start.
             woken("0.000100"),
             switch("0.000200", "isolane", 8, 120),
             woken("1.000000"),
@@ -501,7 +501,7 @@ mod tests {
         assert_eq!(rounds.len(), 2);
         let us = |name: &str| rounds[0].of_threads[name] / 1_000;
         assert_eq!((us("publisher"), us("pong"), us("ping")), (20, 50, 10));
-        // Before the first switch as well; a lent priority makes no end of it.
+        // Before the first switch as well; an inherited priority does not end it.
         assert_eq!(us("flood"), 20);
         assert_eq!(rounds[0].counts["frames received"], 2);
         assert_eq!(rounds[1].of_threads["ping"], 20_000);

@@ -1,4 +1,4 @@
-//! What a guest told, judged.
+//! Judgement of a guest's result.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::{BY_LANE, CRITICAL_LEVEL, CRITICAL_QUEUE, Crossing, SAMPLES, Told};
 use crate::inside::tools::Counters;
 
-/// The queue of everything else.
+/// Queue of ordinary frames.
 const ORDINARY_QUEUE: u32 = 0;
-/// Frames of the kernel's own that leave with the highest priority beside a topic: reports of the multicast groups that
-/// a participant enters and leaves. They are for nobody at the other end, so they are not received.
+/// Upper bound of the kernel's own frames at the highest priority: IGMP reports of the multicast groups that a
+/// participant joins and leaves. The other end is no member, so it does not receive them.
 const MOST_OF_KERNEL: u64 = 10;
 
-/// Fields of a host's facts.
+/// Number of fields of a host's facts.
 pub(super) fn fields(facts: &Value) -> usize {
     match facts {
         Value::Object(members) => members.values().map(fields).sum(),
@@ -22,7 +22,7 @@ pub(super) fn fields(facts: &Value) -> usize {
     }
 }
 
-/// Fields that are not the same in both, with what they are.
+/// Fields that differ, with both values.
 pub(super) fn differences(before: &Value, after: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", before, after, &mut found);
@@ -50,7 +50,7 @@ fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// What is not as it should be.
+/// Objections to the result.
 pub(super) fn faults(told: &Told) -> Vec<String> {
     let mut faults = Vec::new();
     for ran in &told.commands {
@@ -73,7 +73,7 @@ pub(super) fn faults(told: &Told) -> Vec<String> {
     faults
 }
 
-/// Frames that came by a queue that is not theirs, or left so, and samples that came by no lane.
+/// Frames that crossed a queue of another class, and samples that did not use a lane.
 fn landed_elsewhere(crossing: &Crossing) -> Vec<String> {
     let is_critical = crossing.level == CRITICAL_LEVEL;
     let mut faults = Vec::new();
@@ -109,7 +109,7 @@ fn frames(counters: &Counters, way: &str, number: u32) -> u64 {
     counters.get(&queue(way, number)).copied().unwrap_or(0)
 }
 
-/// The number before the lane's name in what a subscriber tells at its end.
+/// The number before the lane's name in a subscriber's final report.
 pub(super) fn by_lane(said: &str) -> Option<u64> {
     let (before, _) = said.split_once(" received_by_lane")?;
     before.split_whitespace().next_back()?.parse().ok()
@@ -119,7 +119,7 @@ fn queue(way: &str, number: u32) -> String {
     format!("{way}_queue_{number}_packets")
 }
 
-/// A seed's crossings.
+/// Table of a seed's crossings.
 pub(super) fn table(seed: u64, told: &Told) -> String {
     let mut text = format!(
         "seed {seed}: {} fields of facts, {} not as before\n{:10} {:>5} {:>9} {:>18} {:>18}\n",
@@ -137,7 +137,6 @@ pub(super) fn table(seed: u64, told: &Told) -> String {
                 .map(|number| format!("{number}: {}", frames(counters, way, number)));
             queues.join("  ")
         };
-        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{:10} {:>5} {:>9} {:>18} {:>18}",

@@ -1,4 +1,4 @@
-//! A host in the guest: a network namespace with a device of several queues, and isolane's commands there.
+//! A host in the guest: a network namespace with a multi-queue device, and isolane's commands there.
 
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
@@ -12,36 +12,36 @@ use serde::{Deserialize, Serialize};
 use crate::inside::tools;
 use crate::inside::tools::Counters;
 
-/// What both hosts are described with.
+/// Description of both hosts.
 pub(super) const DESCRIPTION: &str = include_str!("isolane.toml");
-/// Where it is in the guest, with what else commands leave.
+/// Folder of the description and of the commands' files in the guest.
 const FOLDER: &str = "/tmp";
 const FILE: &str = "/tmp/isolane.toml";
 
-/// How long a command may take to be ready for others.
+/// Timeout until a command is ready.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long one may take.
+/// Timeout of a command.
 const LONGEST: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// One of both.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Host {
-    /// In the description; the namespace's too.
+    /// Name in the description and of the namespace.
     pub(super) name: &'static str,
     pub(super) interface: &'static str,
     pub(super) address: &'static str,
     hardware: &'static str,
 }
 
-/// Asks.
+/// Host that sends requests.
 pub(super) const A: Host = Host {
     name: "a",
     interface: "eth0",
     address: "10.79.0.1",
     hardware: "02:00:00:00:00:01",
 };
-/// Answers.
+/// Host that answers.
 pub(super) const B: Host = Host {
     name: "b",
     interface: "eth1",
@@ -49,28 +49,29 @@ pub(super) const B: Host = Host {
     hardware: "02:00:00:00:00:02",
 };
 
-/// A command that has ended.
+/// A finished command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ran {
     pub(super) host: String,
     pub(super) line: String,
     pub(super) exit_code: Option<i32>,
-    /// The exit code that it is to end with.
+    /// Expected exit code.
     pub(super) expected: i32,
-    /// Standard output, and what was said beside it.
+    /// Standard output and standard error.
     pub(super) printed: String,
     pub(super) said: String,
 }
 
 impl Ran {
-    /// It is to end with that exit code.
+    /// Sets the expected exit code.
     pub(super) fn expecting(self, expected: i32) -> Ran {
         Ran { expected, ..self }
     }
 }
 
 impl Host {
-    /// Makes it, and tells it who the other one is: nobody has to ask, so that all that the devices count is known.
+    /// Creates the namespace with a static neighbour entry for the other host: without ARP, all counted frames are
+    /// known.
     pub(super) fn make(self, other: Host) -> Result<()> {
         let Host {
             name, interface, ..
@@ -105,7 +106,7 @@ impl Host {
         wait_until(PATIENCE, || Ok(self.tool(&line)?.contains("prog/xdp")))
     }
 
-    /// Waits until somebody has a UDP port: one, or any.
+    /// Waits until a socket is bound to this UDP port, or to any.
     pub(super) fn wait_for_port(self, port: Option<u16>) -> Result<()> {
         let wanted = port.map(|port| format!(":{port} "));
         wait_until(PATIENCE, || {
@@ -115,7 +116,7 @@ impl Host {
         })
     }
 
-    /// Runs a program of the guest there: what fails is an error.
+    /// Runs a program of the guest there; its failure is an error.
     pub(super) fn tool(self, line: &str) -> Result<String> {
         tools::run("ip", &format!("netns exec {} {line}", self.name))
     }
@@ -136,7 +137,7 @@ impl Host {
         self.start(line)?.finish()
     }
 
-    /// The same beside others. What it prints goes to files, which nobody has to read meanwhile.
+    /// Starts isolane there. Its output goes to files, so it never blocks on a pipe.
     pub(super) fn start(self, line: &str) -> Result<Running> {
         let mut command = self.isolane(line);
         let file = |what: &str| {
@@ -157,19 +158,19 @@ impl Host {
         })
     }
 
-    /// What its device has counted.
+    /// Counters of its device.
     pub(super) fn counters(self) -> Result<Counters> {
         let printed = self.tool(&format!("ethtool --statistics {}", self.interface))?;
         Ok(tools::counters(&printed))
     }
 
-    /// Where a file of a command is.
+    /// Path of a command's file.
     pub(super) fn file(self, name: &str) -> String {
         format!("{FOLDER}/{}-{name}", self.name)
     }
 }
 
-/// A command of isolane's that runs.
+/// A running command of isolane.
 pub(super) struct Running {
     host: Host,
     line: String,
@@ -178,7 +179,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits for its end, and ends it when that takes longer than anything should.
+    /// Waits for its end; kills it at the timeout.
     pub(super) fn finish(mut self) -> Result<Ran> {
         let ended = wait_until(LONGEST, || Ok(self.child.try_wait()?.is_some()));
         if ended.is_err() {
@@ -198,7 +199,7 @@ impl Running {
         })
     }
 
-    /// Ends it, as with Ctrl-C.
+    /// Interrupts it, as Ctrl-C does.
     pub(super) fn interrupt(self) -> Result<Ran> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {

@@ -1,10 +1,10 @@
-//! `tune`: two hosts of one guest, each with a device of two queues, set up by the product's own commands: where
-//! datagrams land is learnt, planned, applied, measured, and planned again; then critical samples and ordinary
-//! ones cross, both ways, by sockets and by a lane, and the devices count the queues that they come by. At the end
-//! all is rolled back, and each host is what it was, field by field.
+//! `tune`: two hosts of one guest, each with a device of two queues, configured by isolane's own commands. They learn
+//! the receive queues of datagrams, plan, apply, verify, and plan again. Then critical and ordinary samples cross in
+//! both directions, by sockets and by a lane, and the devices count the frames of each queue. At the end a rollback
+//! must restore each host's facts, field by field.
 //!
-//! Time passes as the emulator keeps up: what is told is what was counted. The seed gives the devices the keys of
-//! their hashes. (With counted time and two processors that rest, the emulator stood still once for good.)
+//! The clock is the emulator's real time, so only counts are judged. The seed gives the devices their hash keys. (With
+//! instruction counting and two idle processors, the emulator once hung for good.)
 
 mod faults;
 mod host;
@@ -32,7 +32,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     inside,
 };
 
-/// The queue that the description gives to critical samples, to receive by.
+/// Receive queue of critical samples in the description.
 const CRITICAL_QUEUE: u32 = 1;
 /// The level of critical samples, and the ports of the description's participants.
 const CRITICAL_LEVEL: u8 = 7;
@@ -42,10 +42,10 @@ const INTERRUPTED: i32 = 130;
 /// Samples of each crossing.
 const SAMPLES: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What was sent last is counted by then: drivers add up what their devices count every two seconds.
+/// Delay until the last frames are counted: drivers read their devices' counters every two seconds.
 const COUNTED: Duration = Duration::from_millis(2_500);
 
-/// What crosses: topic, from, to, level, datapath of the receiver.
+/// Crossings: topic, sender, receiver, level, and datapath of the receiver.
 const BY_SOCKET: &str = "udp";
 const BY_LANE: &str = "xdp";
 const CROSSINGS: [(&str, Host, Host, u8, &str); 6] = [
@@ -57,15 +57,15 @@ const CROSSINGS: [(&str, Host, Host, u8, &str); 6] = [
     ("Reply", B, A, CRITICAL_LEVEL, BY_LANE),
 ];
 
-/// What a guest tells.
+/// Result of a guest.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Told {
-    /// In their order.
+    /// Commands in their order.
     commands: Vec<Ran>,
     crossings: Vec<Crossing>,
-    /// Of hosts a and b: fields of their facts before and afterwards that are not the same.
+    /// Facts of hosts a and b that differ before and afterwards.
     differences: Vec<String>,
-    /// How many fields there are.
+    /// Number of fields.
     fields: usize,
 }
 
@@ -77,10 +77,10 @@ struct Crossing {
     datapath: String,
     from: String,
     to: String,
-    /// What the receiver's device counted meanwhile, and the sender's.
+    /// Counts of the receiver's device during the crossing.
     received: Counters,
     sent: Counters,
-    /// Datagrams that came by a lane.
+    /// Datagrams that used a lane.
     by_lane: Option<u64>,
 }
 
@@ -131,7 +131,7 @@ fn inside(_: &[String]) -> Result<Value> {
     ];
     set_up(&mut told)?;
     for (host, other) in [(A, B), (B, A)] {
-        // At the ports of the participants that the description has there.
+        // The ports of the participants in the description.
         let answer = other.start(&format!(
             "tune answer --host {} -i {} --seconds 300",
             other.name, other.interface
@@ -149,7 +149,7 @@ fn inside(_: &[String]) -> Result<Value> {
         let crossing = cross(&mut told, topic, (from, to), level, datapath)?;
         told.crossings.push(crossing);
     }
-    // The other way round: what both set on the machine that they share was found by the first.
+    // In reverse order: the first found the settings of the shared machine as they were.
     for host in [B, A] {
         told.commands
             .push(host.run(&with_state(host, "tune rollback"))?);
@@ -167,7 +167,7 @@ fn inside(_: &[String]) -> Result<Value> {
     Ok(serde_json::to_value(told)?)
 }
 
-/// A command of `tune` with the journal of its host.
+/// Command line of `tune` with its host's journal.
 fn with_state(host: Host, line: &str) -> String {
     format!("{line} --state {}", host.file("state"))
 }
@@ -180,7 +180,7 @@ fn facts(told: &mut Told, host: Host, when: &str) -> Result<Value> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Learns, plans and applies on both hosts, then measures, plans and applies again.
+/// Learns, plans and applies on both hosts, then verifies, plans and applies again.
 fn set_up(told: &mut Told) -> Result<()> {
     for (host, other) in [(A, B), (B, A)] {
         let answer = other.start(&format!(
@@ -246,8 +246,8 @@ fn apply(told: &mut Told, host: Host, which: &str) -> Result<()> {
     Ok(())
 }
 
-/// The driver requests its interrupts anew for a lane, so their threads begin with the priority that all have: that
-/// is noticed, and the plan applied again.
+/// Applies the plan again while a lane is attached: the driver requests its interrupts anew for a lane, so their
+/// threads start with the default priority, which `verify` must notice.
 fn apply_beside_lane(told: &mut Told, host: Host) -> Result<()> {
     let status = with_state(host, "tune status");
     told.commands.push(host.run(&status)?.expecting(1));
@@ -256,7 +256,7 @@ fn apply_beside_lane(told: &mut Told, host: Host) -> Result<()> {
     Ok(())
 }
 
-/// Moves a topic's samples, and looks what the devices count meanwhile.
+/// Sends a topic's samples, and reads the devices' counters before and after.
 fn cross(
     told: &mut Told,
     topic: &str,
