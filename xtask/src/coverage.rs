@@ -167,7 +167,7 @@ impl Table {
         percent(run, lines)
     }
 
-    /// Returns false if no line was measured.
+    /// Returns true when enough lines were run; false if none was measured.
     fn is_enough(&self) -> bool {
         self.percent() >= NEEDED_PERCENT
     }

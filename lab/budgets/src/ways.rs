@@ -65,8 +65,8 @@ const fn by_lane(half: Half) -> Half {
 /// The way whose both halves are compared with a round trip over bare AF_XDP.
 pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 
-/// All halves. The comments state copies and system calls of ARCHITECTURE.md for a single sample; several that arrive
-/// together share the receiving calls.
+/// All halves, with the copies and system calls that ARCHITECTURE.md states for a sample that arrives alone; several
+/// that arrive together share the receiving calls.
 ///
 /// - Best effort: `sendmmsg`; `epoll_pwait2` and `recvmmsg`.
 /// - Into a cache: one more poll before the callback's job.

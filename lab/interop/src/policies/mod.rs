@@ -37,7 +37,7 @@ pub(super) struct PolicyCell {
     setting: Setting,
 }
 
-/// Number of values of each axis, in the order of [`Cell::choose`].
+/// Number of values of each axis, in the order of [`PolicyCell::choose`].
 pub(super) const AXES: [usize; 5] = [
     POLICIES.len(),
     Peer::ALL.len(),
@@ -266,7 +266,7 @@ impl Setting {
     }
 }
 
-/// At least one in so many samples must arrive: discovery takes less than the rest of a publisher's life.
+/// Fewest samples that must arrive: discovery takes less than the rest of a publisher's life.
 const SOME: usize = 3;
 
 fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
@@ -340,7 +340,7 @@ fn few(taken: &[Sample], written: &[Sample]) -> Judgement {
     }
 }
 
-/// TIME_BASED_FILTER removes most samples; without loss, some arrive.
+/// TIME_BASED_FILTER or LIFESPAN removes most samples; without loss, some arrive.
 fn rarely(sides: &Sides, setting: Setting) -> Judgement {
     let (written, taken) = (sides.publisher.samples(), taken(sides)?);
     in_order(&taken)?;
