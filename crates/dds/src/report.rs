@@ -199,7 +199,8 @@ impl Report {
         }
     }
 
-    /// Returns the priority inversions of all levels, 0 with [`Order::Priority`](crate::Order). See [`LevelReport`].
+    /// Returns the priority inversions of all levels, 0 with the default mappings of levels and priorities. See
+    /// [`LevelReport`].
     #[must_use]
     pub fn inversions(&self) -> u64 {
         self.levels.iter().map(|level| level.inversions).sum()

@@ -23,8 +23,8 @@ pub struct LevelReport {
     ///
     /// A datagram waits from its arrival (the kernel's stamp, or the time at which the loop saw the socket readable)
     /// until it is read. A cached sample waits until the callback takes it. The activation counts if the previous poll
-    /// saw the socket readable, or if there was no poll. It counts once for each waiting sample. The value is 0 with
-    /// [`Order::Priority`](crate::Order); FIFO order is the baseline.
+    /// saw the socket readable, or if there was no poll. It counts once for each waiting sample. The value is 0 unless
+    /// levels share a lane or priorities share a ready list.
     pub inversions: u64,
     /// Activations of lower priority after a poll that did not see the socket readable, although the stamp is earlier
     /// than the clock read after the poll: the kernel was still between the two.

@@ -3,7 +3,7 @@
 //! - Instructions per endpoint, of both sides, to announce, receive and match it: callgrind counts them inside the
 //!   engine's example `discovery_cost`. They must not grow with the number of endpoints.
 //! - Datagrams until each participant knows all others: the simulator's example `participants`. They must stay below
-//!   [`DATAGRAMS_A_PAIR`] for each ordered pair.
+//!   `DATAGRAMS_A_PAIR` for each ordered pair.
 
 use std::path::PathBuf;
 use std::process::Command;

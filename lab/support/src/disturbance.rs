@@ -2,8 +2,8 @@
 //!
 //! Steal and user time come from `/proc/stat` (proc_stat(5)), the user time of the ends from `/proc/self/stat` (cutime
 //! of proc_pid_stat(5): they are children that have ended). Kernel threads have no user time, so their work for the
-//! ends is not counted as another process's. A thread at SCHED_FIFO on each core sleeps repeatedly for [`PERIOD`];
-//! oversleeping by more than [`STALL`] is a stall.
+//! ends is not counted as another process's. A thread at SCHED_FIFO on each core sleeps repeatedly for `PERIOD`;
+//! oversleeping by more than `STALL` is a stall.
 
 use std::fs;
 use std::sync::Arc;

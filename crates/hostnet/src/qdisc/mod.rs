@@ -1,6 +1,6 @@
 //! Queueing disciplines of a device: the root, and those of its transmit queues.
 //!
-//! Options are structures for some kinds and attributes for others (`linux/pkt_sched.h`); [`options`] encodes and
+//! Options are structures for some kinds and attributes for others (`linux/pkt_sched.h`); `options` encodes and
 //! decodes them.
 
 mod kinds;
