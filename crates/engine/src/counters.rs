@@ -1,7 +1,7 @@
 //! Counters of a participant, a writer and a reader.
 //!
 //! A reader's counters account for its samples: each finished sequence number is in exactly one count. A writer's
-//! account for its samples in the same way.
+//! ledger accounts for the sequence numbers that it assigned.
 
 use crate::status::RejectReason;
 
@@ -108,9 +108,10 @@ impl Counters {
 /// Sample counts of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterLedger {
-    /// Accepted from the user: the last sequence number.
+    /// Last sequence number, including the numbers in `set_ends`.
     pub written: u64,
-    /// Numbers of `written` that are ends of coherent sets, not samples; not in the balance.
+    /// Numbers of `written` that are no samples: ends of coherent sets, and the number skipped before the end of an
+    /// incomplete set. Not a term of the balance.
     pub set_ends: u64,
     /// Sent for the first time.
     pub sent: u64,
@@ -212,7 +213,7 @@ pub struct ReaderLedger {
 }
 
 impl ReaderLedger {
-    /// Returns whether every sample is in exactly one count.
+    /// Returns whether each finished sequence number is in exactly one count.
     #[must_use]
     pub fn balances(&self) -> bool {
         // `lost` depends on sequence numbers that writers claim, so it can have any value.

@@ -1,4 +1,5 @@
-//! Prerequisites of AF_XDP and native XDP: facts about kernel, process and interface. Unknown facts are `None`.
+//! Prerequisites of AF_XDP and native XDP: facts about kernel, process and interface. Unknown facts of
+//! type `Option` are `None`, except where noted.
 
 use std::fs;
 use std::io;
@@ -20,9 +21,9 @@ pub enum Sockets {
     /// Permitted to the process.
     #[default]
     Granted,
-    /// Present in the kernel, but not permitted to the process.
+    /// socket(2) failed with an error other than EAFNOSUPPORT, usually EPERM.
     Refused,
-    /// Absent from the kernel, or the family is forbidden.
+    /// socket(2) returned EAFNOSUPPORT: not in the kernel, or forbidden (RestrictAddressFamilies= of systemd).
     Absent,
 }
 
@@ -105,7 +106,7 @@ pub struct XdpFacts {
     pub kernel_release: String,
     /// Capabilities for loading and attaching XDP programs that the process lacks.
     pub missing_capabilities: Vec<String>,
-    /// True if the process is in a user namespace, whose capabilities do not count.
+    /// True if the process is outside the initial user namespace; its capabilities there do not permit bpf(2).
     pub is_in_user_namespace: bool,
     /// `kernel.unprivileged_bpf_disabled`: 0 allows bpf(2) to all users.
     pub unprivileged_bpf_disabled: Option<u8>,

@@ -1,4 +1,4 @@
-//! Ledgers as text: every count that is not zero.
+//! Ledgers as text: the first count, and all others that are not zero.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::output::{count_of, tell};
 
 pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
     let ReaderLedger {
-        // Sum of the following counts.
+        // Sum of the others except `waiting`, `duplicates`, `deferred` and `skipped`.
         accounted: _,
         delivered,
         available,

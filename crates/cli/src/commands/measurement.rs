@@ -55,7 +55,7 @@ enum Event<R> {
 /// result.
 ///
 /// # Errors
-/// The first run's error, if no run has a result.
+/// The error of the first run that failed, if no run has a result and nothing interrupted.
 pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     laboratory: Laboratory,
     what: &str,
@@ -190,7 +190,8 @@ impl<R> Measured<R> {
     }
 }
 
-/// Reports SIGINT, SIGTERM and SIGHUP from a thread, and ends the process if it is still running after a while.
+/// Reports SIGINT, SIGTERM and SIGHUP from a thread. Ends the process `LAST_WORDS` later, or at once if the receiver of
+/// events is gone.
 fn forward_signals<R: Send + 'static>(laboratory: &Laboratory, events: Sender<Event<R>>) {
     let stop = laboratory.stop.clone();
     thread::spawn(move || {

@@ -44,7 +44,7 @@ impl HeartbeatRequest {
         asks_now: bool,
     ) -> bool {
         if known.next() >= self.number {
-            // The last request was answered.
+            // The number waited for is reached, or none was waited for.
             *self = Self::NONE;
         }
         self.number = self.number.max(number);
@@ -61,15 +61,15 @@ impl HeartbeatRequest {
         asks
     }
 
-    /// Returns whether the writer answers without its group progress.
+    /// Returns whether `UNANSWERED_QUESTIONS` requests brought no group sequence number.
     pub(super) fn retries_exhausted(&self) -> bool {
         self.unanswered >= UNANSWERED_QUESTIONS
     }
 }
 
 impl Engine {
-    /// Waits until the progress of all peers has reached `number`. Requests are sent now, or when nothing has arrived
-    /// for a while.
+    /// Schedules HEARTBEAT requests to each writer of the group that has not reported all group sequence numbers below
+    /// `number`: now, or when `ASK_AGAIN` passes without an answer.
     pub(super) fn wait_for(
         &mut self,
         circle: &CoherentGroup,

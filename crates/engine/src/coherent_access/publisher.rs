@@ -161,7 +161,7 @@ impl Engine {
     /// Ends a coherent set (DDS 1.4 §2.2.2.4.1.11).
     ///
     /// # Errors
-    /// [`CoherentError`]; the set is still open then.
+    /// [`CoherentError`]; after `HistoryFull` the set stays open.
     pub fn end_coherent_changes(
         &mut self,
         id: PublisherId,
@@ -305,8 +305,8 @@ impl Engine {
 }
 
 impl Writer {
-    /// Returns the number below which a full history may drop ends of sets: any under KEEP_LAST, otherwise those
-    /// acknowledged by all readers, which only late joiners would request.
+    /// Returns the number below which a full history may drop ends of sets: all under KEEP_LAST; under
+    /// KEEP_ALL those that all readers acknowledged, and none of a VOLATILE writer.
     fn set_ends_may_go_below(&self) -> SequenceNumber {
         let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
         match (keeps_all, self.volatile) {

@@ -63,7 +63,7 @@ impl Family {
     }
 }
 
-/// Generic header and attributes. All families used here have version 1.
+/// Generic header of version 1, and attributes.
 fn payload(command: u8, attributes: &Attributes) -> Vec<u8> {
     let header = GenlHeader {
         cmd: command,

@@ -18,7 +18,7 @@ use crate::{
     insider,
 };
 
-/// Values of the byte that selects an operation.
+/// Operation codes.
 const ARRIVAL: u8 = 0;
 const LIE: u8 = 1;
 const TIME: u8 = 2;
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// Makes a participant announce its departure and leave.
+    /// Disposes and restarts a participant, once in four times.
     fn say_farewell(&mut self, input: &mut Input<'_>) {
         let index = input.index(self.nodes.len());
         if input.byte() >= 64 {

@@ -54,7 +54,7 @@ struct Report {
 struct Half {
     /// Sequence numbers in the order of arrival; empty for the publisher.
     sequences: Vec<u64>,
-    /// Final report of isolane.
+    /// Standard error of isolane.
     told: String,
     exit_code: Option<i32>,
 }

@@ -26,7 +26,7 @@ pub(crate) struct TuneVerifyArguments {
     /// Set the SCHED_FIFO priority of the measuring thread, as that of the applications [default: 70]
     #[arg(long, value_name = "1..99", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(crate) priority: Option<u8>,
-    /// Limit the wake-up latency, as `100us`; a later wake-up is a failure [default: any]
+    /// Fail if a wake-up is later than this, as `100us` [default: report only]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) at_most: Option<Duration>,
     /// Send datagrams of each level to this neighbour and count the transmit queues they use. Ask it (with `tune

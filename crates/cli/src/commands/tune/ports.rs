@@ -30,7 +30,7 @@ struct Report<'a> {
     pairs: &'a [Pair],
     /// Pairs with the requested queues.
     fitting: Vec<(u16, u16)>,
-    /// The fitting pairs as flows, for `tune plan --placement`.
+    /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --placement`.
     flows: Vec<PlacedFlow>,
 }
 

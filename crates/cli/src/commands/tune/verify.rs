@@ -56,8 +56,7 @@ struct Report {
     failed: Vec<String>,
 }
 
-/// Verifies the machine. Exit code 1 if a setting is not in effect, a wake-up is too late, or a level uses another
-/// one's transmit queue; 2 if there was nothing to check.
+/// Verifies the machine. Exit code 1 if any check failed; 2 if there was nothing to check.
 pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
     check_state(&settings.state)?;
     let until = Until::new(None)?;
