@@ -9,6 +9,12 @@ use isolane_support::workspace::{cargo, cargo_metadata};
 use isolane_support::{Result, command};
 use serde::Deserialize;
 
+/// Test targets of which some tests need root and others do not: both tiers run them.
+const PARTLY_AS_ROOT: &[&str] = &["broken_input", "observe", "spy", "top"];
+
+/// Environment variables that reduce the seeds of simulations.
+const SEED_CHOICES: [&str; 3] = ["ISOLANE_SEED", "ISOLANE_SEED_COUNT", "ISOLANE_SEED_LIMIT"];
+
 /// Test targets that need root, to attach to AF_XDP, to change devices or to use real-time priorities, and those that
 /// without root have nothing to try.
 const AS_ROOT: &[&str] = &[
@@ -58,7 +64,8 @@ pub(crate) fn run_default() -> Result<Outcome> {
 /// Runs the tests that need root.
 pub(crate) fn run_as_root() -> Result<Outcome> {
     let mut programs = tests();
-    programs.args(AS_ROOT.iter().flat_map(|name| ["--test", name]));
+    let targets = AS_ROOT.iter().chain(PARTLY_AS_ROOT);
+    programs.args(targets.flat_map(|name| ["--test", name]));
     let (package, module) = MODULE_AS_ROOT;
     let mut library = cargo();
     library.args(["test", "--package", package, "--lib", module]);
@@ -73,6 +80,9 @@ pub(crate) fn run_all() -> Result<Outcome> {
 fn tests() -> Command {
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]);
+    for variable in SEED_CHOICES {
+        tests.env_remove(variable);
+    }
     tests
 }
 

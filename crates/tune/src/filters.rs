@@ -237,7 +237,13 @@ pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
 fn nftables(text: &str) -> Option<Chains> {
     let value: Value = serde_json::from_str(text).ok()?;
     let mut chains = Chains::new();
-    for entry in value["nftables"].as_array()? {
+    let entries = value["nftables"].as_array()?;
+    // Chains of a dormant table are not hooked.
+    let has_flags = |family: &Value, name: &Value| {
+        let mut tables = entries.iter().filter_map(|entry| entry.get("table"));
+        tables.any(|it| it["family"] == *family && it["name"] == *name && !it["flags"].is_null())
+    };
+    for entry in entries {
         // Packets of IPv4 pass no chain of the families ip6 and arp.
         let sees_ipv4 = |it: &&Value| it["family"] != "ip6" && it["family"] != "arp";
         if let Some(chain) = entry.get("chain").filter(sees_ipv4) {
@@ -250,7 +256,8 @@ fn nftables(text: &str) -> Option<Chains> {
             };
             of.is_partial = !matches!(chain["family"].as_str(), Some("ip" | "inet"))
                 || matches!(hook, Some("ingress" | "egress"))
-                || chain["type"] == "nat";
+                || chain["type"] == "nat"
+                || has_flags(&chain["family"], &chain["table"]);
             of.drops_rest = chain["policy"] == "drop";
         } else if let Some(rule) = entry.get("rule").filter(sees_ipv4) {
             let of = chains.entry(nft_name(rule, &rule["chain"])).or_default();
@@ -272,6 +279,7 @@ fn nft_rule(entry: &Value) -> Rule {
         ..Rule::default()
     };
     let statements = entry["expr"].as_array().into_iter().flatten();
+    rule.has_more = statements.clone().any(|statement| !statement.is_object());
     for (verb, what) in statements.filter_map(Value::as_object).flatten() {
         let target = what["name"].as_str().unwrap_or_default();
         let action = match verb.as_str() {
@@ -378,6 +386,10 @@ fn iptables_rule(line: &str, options: &[&str], name: impl Fn(&str) -> String) ->
     };
     // The last one: a quoted comment before it may hold anything.
     let target = options.iter().rposition(|option| *option == "-j");
+    if target.is_none() && !options.contains(&"-g") {
+        rule.action = Action::Nothing;
+        return rule;
+    }
     let Some((conditions, [_, target, ..])) = target.map(|at| options.split_at(at)) else {
         return rule;
     };
@@ -500,6 +512,7 @@ mod tests {
             json!([{"limit": {"rate": 1}}, drop]),
             json!([{"xt": {"type": "match", "name": "u32"}}, drop]),
             json!([{"xt": null}, drop]),
+            json!(["a statement of tomorrow", drop]),
             json!([{"xt": null}]),
             json!([{"xt": {"type": "target", "name": "TARPIT"}}]),
             json!([{"vmap": {"key": {"meta": {"key": "iifname"}}}}]),
@@ -587,6 +600,7 @@ mod tests {
             ("-A INPUT -p udp -j LOG --log-prefix x", "passes"),
             ("-A INPUT -p udp -j A_TARGET_OF_TOMORROW", "perhaps"),
             ("-A INPUT -g mine", "perhaps"),
+            ("-A INPUT -p udp", "passes"),
             ("-A INPUT -j mine", "passes"),
             ("-A INPUT -j mine\n-A mine -p udp -j DROP", "perhaps"),
         ] {
@@ -603,5 +617,23 @@ mod tests {
         assert_eq!(nftables("table inet filter {"), None);
         assert_eq!(nftables("[]"), None);
         assert_eq!(iptables("no tables"), None);
+    }
+
+    #[test]
+    fn a_dormant_table_drops_nothing_for_certain() {
+        let name = json!({"family": "inet", "name": "filter", "flags": "dormant"});
+        let chain = json!({"family": "inet", "table": "filter", "name": "input", "hook": "input", "policy": "drop"});
+        let text = |entries: &[Value]| json!({"nftables": entries}).to_string();
+        let verdict = |entries: &[Value]| {
+            let chains = nftables(&text(entries)).expect("a list");
+            let filters = PacketFilters {
+                chains,
+                ..PacketFilters::default()
+            };
+            word(&filters.verdict(Direction::In, 7_400))
+        };
+        let chain = json!({"chain": chain});
+        assert_eq!(verdict(std::slice::from_ref(&chain)), "dropped");
+        assert_eq!(verdict(&[json!({"table": name}), chain]), "perhaps");
     }
 }

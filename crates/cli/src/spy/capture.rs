@@ -66,7 +66,14 @@ impl CaptureFile {
                  on the interfaces of this host",
             )
         })?;
-        let reader = create_reader(CAPTURE_BLOCK_BYTES, Input(file)).map_err(|_| {
+        let reader = create_reader(
+            CAPTURE_BLOCK_BYTES,
+            Input {
+                file,
+                has_header: false,
+            },
+        )
+        .map_err(|_| {
             failed(
                 String::from("it is neither pcap nor pcapng"),
                 "capture with: tcpdump -i INTERFACE -w FILE.pcap udp",
@@ -110,33 +117,57 @@ impl CaptureFile {
 }
 
 /// File or standard input. A signal ends it.
-struct Input(File);
+struct Input {
+    file: File,
+    has_header: bool,
+}
+
+/// Returns the bytes that the first read must have, because the parser does not read on: a pcap header, or a whole
+/// Section Header Block of pcapng.
+fn header_bytes(begin: &[u8]) -> usize {
+    const PCAP_HEADER_BYTES: usize = 24;
+    const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+    match begin.split_first_chunk() {
+        Some((&SECTION_HEADER, [a, b, c, d, magic, ..])) => {
+            let length = match magic {
+                0x1a => u32::from_be_bytes([*a, *b, *c, *d]),
+                _ => u32::from_le_bytes([*a, *b, *c, *d]),
+            };
+            usize::try_from(length).unwrap_or(usize::MAX)
+        }
+        _ => PCAP_HEADER_BYTES,
+    }
+}
 
 impl Read for Input {
-    /// Waits for a few bytes and returns those that are there then: frames of a running capture are shown as they come.
+    /// Waits for some bytes and returns those that are there then: frames of a running capture are shown as they come.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        /// Bytes of a pcap header. The parser refuses a first read that is shorter.
-        const LEAST_BYTES: usize = 24;
         const SIGNAL_POLL_NS: i64 = 100_000_000;
         let mut length = 0;
         while length < buffer.len() && !stop::is_wished() {
-            let is_enough = length >= LEAST_BYTES;
+            let least = if self.has_header {
+                1
+            } else {
+                header_bytes(&buffer[..length])
+            };
+            let is_enough = length >= least;
             let timeout = Timespec {
                 tv_sec: 0,
                 tv_nsec: if is_enough { 0 } else { SIGNAL_POLL_NS },
             };
-            let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+            let mut polled = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut polled, Some(&timeout)) {
                 Ok(0) if is_enough => break,
                 Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
-            match self.0.read(&mut buffer[length..])? {
+            match self.file.read(&mut buffer[length..])? {
                 0 => break,
                 read => length += read,
             }
         }
+        self.has_header = true;
         Ok(length)
     }
 }

@@ -192,6 +192,30 @@ fn frames_of_a_capture_that_goes_on_are_shown_as_they_come() {
 }
 
 #[test]
+fn the_header_of_a_capture_may_come_in_pieces() {
+    let frames = &frames("fast-cyc")[..1];
+    for (file, cut) in [
+        (pcap(ETHERNET, frames), 3),
+        (pcapng(1, frames), 6),
+        (pcapng(1, frames), 25),
+    ] {
+        let mut child = spy(&["-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(&file[..cut]).expect("room");
+        // Long enough for the command to read the first piece alone, as long as the machine is not busy.
+        thread::sleep(Duration::from_millis(300));
+        input.write_all(&file[cut..]).expect("room");
+        drop(input);
+        assert!(child.wait().expect("it ends").success(), "cut at {cut}");
+    }
+}
+
+#[test]
 fn what_is_no_capture_is_refused_with_what_to_do() {
     let text = Scratch::new(b"just a text that is long enough to hold a header of a capture\n");
     let empty = Scratch::new(b"");

@@ -133,7 +133,11 @@ impl Connection {
         let (mut answers, mut dump) = (Vec::new(), Dump::Whole);
         for _ in 0..MAX_NETLINK_DATAGRAMS {
             buffer.clear();
-            self.socket.recv(&mut buffer, 0).map_err(receive_error)?;
+            match self.socket.recv(&mut buffer, 0) {
+                // A handled signal; counted as a datagram, so that the loop stays bounded.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                received => received.map_err(receive_error)?,
+            };
             if take(&buffer, self.sequence, &mut dump, &mut answers)? {
                 return Ok((answers, dump));
             }
