@@ -81,7 +81,7 @@ impl fmt::Display for Failure {
 
 /// Formats the first problems of a description with their source lines, and counts the rest.
 ///
-/// Without colours, because their escape sequences do not pass `output`.
+/// The text has no colours, because `output` escapes their sequences.
 pub(crate) fn draw(problems: &[Problem]) -> String {
     // An error means that the hook is already installed.
     let _ = miette::set_hook(Box::new(|_| {

@@ -68,10 +68,11 @@ pub trait Datapath {
     /// Name in configurations: "udp", "memory".
     fn name(&self) -> &'static str;
 
-    /// Abilities on this machine.
+    /// Abilities on this machine. Opening a lane may change them, except `max_frame_bytes`, `head_room_bytes` and
+    /// `wakeup`.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Pool of the frames.
+    /// Pool of the frames, always the same.
     fn pool(&self) -> &Pool;
 
     /// Opens a lane: sockets or rings, and frames. Allocates all memory of the lane. No effect on an open lane.

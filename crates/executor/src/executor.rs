@@ -17,8 +17,8 @@ use crate::table::Table;
 pub struct ExecutorConfig {
     /// Ready list of each priority, at most [`MAX_PRIORITY`]. Higher lists are served first; jobs of one list run in the
     /// order in which they became ready. [`Executor::new`] calls it once for each priority. Default: the priority itself.
-    /// Priorities mapped to one list are served first in, first out, and [shares](Executor::grant_share) between them
-    /// have no effect.
+    /// Priorities mapped to one list are served first in, first out. A mapping other than the identity disables
+    /// [shares](Executor::grant_share).
     pub priority_mapping: fn(u8) -> u8,
     /// Size of the job table, allocated at once; at most [`MAX_JOBS`].
     pub max_jobs: usize,
@@ -109,9 +109,12 @@ impl Executor {
 
     /// Grants a priority a share of the next higher one. After every `items` items that jobs of the higher priority
     /// handle while a job of the lower one is ready, one activation of the lower one runs first. Still higher
-    /// priorities are unaffected.
+    /// priorities are unaffected. No effect unless each priority has its own ready list.
     pub fn grant_share(&mut self, lower: u8, items: u16) {
-        self.shares.grant(lower, items);
+        // Shares compare neighbouring priorities, and therefore need a list for each.
+        if self.queues.ready.has_list_per_priority() {
+            self.shares.grant(lower, items);
+        }
     }
 
     /// Activates a job for an event at `at`: the event's own stamp if known (that of a frame), otherwise now. A ready

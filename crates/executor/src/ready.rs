@@ -52,6 +52,13 @@ impl ReadyQueue {
         }
     }
 
+    /// Returns whether the mapping of priorities to lists is the identity.
+    pub(crate) fn has_list_per_priority(&self) -> bool {
+        (0..)
+            .zip(&self.list_of)
+            .all(|(priority, list)| priority == *list)
+    }
+
     #[inline]
     fn list_of(&self, priority: u8) -> usize {
         // Priorities are below PRIORITIES: the remainder only spares a bounds check.

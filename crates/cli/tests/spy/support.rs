@@ -207,7 +207,7 @@ pub(crate) fn pcapng(link: u16, frames: &[Frame]) -> Vec<u8> {
     file
 }
 
-/// The same of frames without time stamps (Simple Packet Blocks), of which `snaplen` bytes were captured; 0: all.
+/// Capture in pcapng of frames without time stamps (Simple Packet Blocks), cut at `snaplen` bytes; 0: not cut.
 pub(crate) fn pcapng_without_times(link: u16, snaplen: u32, frames: &[Frame]) -> Vec<u8> {
     let mut file = section(link, snaplen);
     for frame in frames {

@@ -1,6 +1,6 @@
 //! BPF link that attaches the program to the interface and detaches it with its owner.
 //!
-//! It is created by `bpf(2)` directly. Where the kernel refuses a link, the loader's library would
+//! `bpf(2)` creates the link directly. Where the kernel refuses a link, the loader's library would
 //! fall back to an attachment without an owner. Such a program would outlive a killed process and
 //! drop frames by budgets that are no longer replenished.
 
@@ -10,11 +10,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// XDP attach mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AttachMode {
-    /// In the driver, before the kernel allocates an skb.
+    /// Driver mode: runs before the kernel allocates an skb.
     #[default]
     Native,
-    /// On skbs, after the driver (`XDP_FLAGS_SKB_MODE`). Works on every device and saves nothing;
-    /// used only on request.
+    /// Generic mode (`XDP_FLAGS_SKB_MODE`): runs on skbs, after the driver. Works on every device and saves nothing; used
+    /// only on request.
     Generic,
 }
 

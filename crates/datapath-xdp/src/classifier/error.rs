@@ -91,7 +91,7 @@ pub enum ClassifierError {
         /// Name of the interface.
         interface: String,
     },
-    /// At this MTU a frame may exceed one buffer.
+    /// The MTU is so large that a frame may exceed one buffer.
     #[error(
         "the driver of {interface} runs no program at this MTU: lower it, on a veth pair the peer's \
          too: ip link set dev {interface} mtu 1500"

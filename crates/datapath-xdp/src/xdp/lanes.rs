@@ -418,6 +418,7 @@ impl Xdp {
         for lane in Lane::ALL {
             *self.udp.lane_ledger_mut(lane) += before.lane(lane);
         }
+        self.describe();
     }
 }
 

@@ -33,7 +33,7 @@ impl DatapathFactory for UdpOptions {
     }
 }
 
-/// Configuration of [`Udp`].
+/// Network configuration of a datapath: domain, interfaces, ports and frames. [`Udp`] uses all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
     /// Domain, which determines ports and groups.

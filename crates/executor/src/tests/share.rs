@@ -129,3 +129,23 @@ fn between_priorities_of_one_list_a_share_changes_nothing() {
     let in_turn = [data, protocol, data, protocol].map(|id| (id, false));
     assert_eq!(order, in_turn);
 }
+
+#[test]
+fn where_pairs_of_priorities_have_a_list_a_share_lets_no_lower_list_go_first() {
+    let mut executor = Executor::new(ExecutorConfig {
+        priority_mapping: |priority| priority / 2,
+        max_jobs: 4,
+    });
+    executor.grant_share(PROTOCOL, 1);
+    let [data, low, high] =
+        [DATA, 25, 26].map(|priority| event_job(&mut executor, "job", priority));
+    executor.activate(data, at(0));
+    assert_eq!(executor.next(), Some(data));
+    executor.begin(data, at(10));
+    // List 12, whose number is that of the priority with the share.
+    executor.activate(low, at(10));
+    executor.handled(4);
+    executor.finish(data, at(11), false);
+    executor.activate(high, at(12));
+    assert_eq!(run_next(&mut executor, 4), (high, false));
+}

@@ -234,7 +234,7 @@ pub(crate) fn request_bytes(kind: u16, flags: u16, sequence: u32, payload: &[u8]
 }
 
 /// Result of a dump: a number, negative for an error, then attributes. Old kernels omit both.
-fn end_of_dump(payload: &[u8]) -> Result<(), NetlinkError> {
+pub(crate) fn end_of_dump(payload: &[u8]) -> Result<(), NetlinkError> {
     let Some((code, attributes)) = payload.split_first_chunk::<4>() else {
         return Ok(());
     };

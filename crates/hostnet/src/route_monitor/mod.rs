@@ -29,7 +29,7 @@ pub use self::device::{Address, DeviceState};
 use crate::limits::NETLINK_DATAGRAM_BYTES;
 use crate::neighbour::Neighbours;
 use crate::netlink::{
-    DONE, ERROR, FIRST_OF_FAMILY, Message, Messages, outcome, payload, request_bytes,
+    DONE, ERROR, FIRST_OF_FAMILY, Message, Messages, end_of_dump, outcome, payload, request_bytes,
 };
 use crate::route::Routes;
 
@@ -361,7 +361,10 @@ impl RouteMonitor {
             running.is_spoilt = true;
         }
         match message.kind {
-            DONE if is_answer => self.end_dump(None, followed),
+            DONE if is_answer => {
+                let error = end_of_dump(message.payload).err();
+                self.end_dump(error.map(|error| error.error), followed);
+            }
             ERROR => match outcome(message.payload, message.flags) {
                 result if is_answer => {
                     self.end_dump(result.err().map(|error| error.error), followed);

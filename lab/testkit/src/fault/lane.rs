@@ -290,12 +290,12 @@ impl FaultyLane {
     pub(super) fn exhaust(&mut self, plan: &FaultPlan, pool: &Pool) {
         let is_due = plan.covers(self.lane) && self.held_frames.is_empty();
         if is_due && happens(&mut self.sending, plan.exhaustion_per_million) {
-            self.injected.exhausted += 1;
             self.exhausted_before = pool.exhausted(self.lane);
             self.recycles_left = HELD_RECYCLES;
             while pool.free(self.lane) > 0 {
                 self.held_frames.extend(pool.take(self.lane));
             }
+            self.injected.exhausted += u64::from(!self.held_frames.is_empty());
         }
     }
 
