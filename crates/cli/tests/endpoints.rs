@@ -548,7 +548,7 @@ fn said_twice_verbose_tells_what_happens_inside() {
     publisher.tells("1 reader matched");
     sub.prints("BLUE");
     for ended in [sub.interrupt(), publisher.interrupt()] {
-        for said in ["receive discovery", " Square: ", "datagrams:", "engine: "] {
+        for said in ["receive discovery", " Square: ", "datagrams:", "protocol: "] {
             assert!(ended.err.contains(said), "no {said} in {}", ended.err);
         }
     }

@@ -1,12 +1,12 @@
 //! Contract of datapaths, frame pools, and the datapaths over memory and UDP sockets.
 //!
 //! A *datapath* moves datagrams between this host's memory and other participants. It knows lanes and bytes, but no
-//! RTPS: the engine interprets datagrams, and the executor decides when to move them.
+//! RTPS: the protocol interprets datagrams, and the executor decides when to move them.
 //!
 //! # Path of a frame
 //!
 //! ```text
-//!  receive:  pool ─> armed in the datapath ─> ReceiveBurst ─> read by the engine ─> pool
+//!  receive:  pool ─> armed in the datapath ─> ReceiveBurst ─> read by the protocol ─> pool
 //!  send:     pool ─> filled by a writer ─> TransmitBurst ─> datapath ─> pool
 //! ```
 //!

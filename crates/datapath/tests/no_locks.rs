@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 4] = ["wire", "engine", "executor", "datapath"];
+const CRATES: [&str; 4] = ["wire", "rtps", "executor", "datapath"];
 
 /// Names of types and functions that lock or wait. A spinning reader waits as well. The types of the
 /// standard library are also disallowed by each crate's `clippy.toml`, which sees through renaming; this

@@ -94,7 +94,7 @@ impl Qos {
     }
 
     /// DURABILITY_SERVICE KEEP_ALL: keeps as many samples of each instance as its limits allow, or
-    /// [`DEFAULT_SAMPLES`](isolane_engine::limits::DEFAULT_SAMPLES) without limits.
+    /// [`DEFAULT_SAMPLES`](isolane_rtps::limits::DEFAULT_SAMPLES) without limits.
     #[must_use]
     pub fn service_keep_all(mut self) -> Self {
         self.policies.durability_service.history.kind = HistoryKind::KeepAll;
@@ -158,9 +158,9 @@ impl<T: TopicType> DataWriter<T> {
     #[must_use]
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
-        let engine = &state.engine;
-        let policies = engine.writer_data(self.id).map(|data| &data.qos);
-        let max_bytes = engine.writer_max_payload_bytes(self.id);
+        let protocol = &state.protocol;
+        let policies = protocol.writer_data(self.id).map(|data| &data.qos);
+        let max_bytes = protocol.writer_max_payload_bytes(self.id);
         let qos = policies
             .zip(max_bytes)
             .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
@@ -186,9 +186,9 @@ impl<T: TopicType> DataWriter<T> {
         let shared = self.publisher.as_ref().map(|group| group.shared(qos));
         let qos = shared.as_ref().unwrap_or(qos);
         let mut state = self.core.state.borrow_mut();
-        let engine = &mut state.engine;
-        same_size(engine.writer_max_payload_bytes(self.id), qos.max_bytes)?;
-        engine.set_writer_qos(monotonic_now(), self.id, &qos.offered(T::EXTENSIBILITY))?;
+        let protocol = &mut state.protocol;
+        same_size(protocol.writer_max_payload_bytes(self.id), qos.max_bytes)?;
+        protocol.set_writer_qos(monotonic_now(), self.id, &qos.offered(T::EXTENSIBILITY))?;
         self.autodispose.set(qos.autodispose);
         Ok(())
     }
@@ -199,9 +199,9 @@ impl<T: TopicType> DataReader<T> {
     #[must_use]
     pub fn qos(&self) -> Qos {
         let state = self.core.state.borrow();
-        let engine = &state.engine;
-        let policies = engine.reader_data(self.id).map(|data| &data.qos);
-        let max_bytes = engine.reader_max_payload_bytes(self.id);
+        let protocol = &state.protocol;
+        let policies = protocol.reader_data(self.id).map(|data| &data.qos);
+        let max_bytes = protocol.reader_max_payload_bytes(self.id);
         let qos = policies
             .zip(max_bytes)
             .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
@@ -222,9 +222,9 @@ impl<T: TopicType> DataReader<T> {
         let shared = self.subscriber.as_ref().map(|group| group.shared(qos));
         let qos = shared.as_ref().unwrap_or(qos);
         let mut state = self.core.state.borrow_mut();
-        let engine = &mut state.engine;
-        same_size(engine.reader_max_payload_bytes(self.id), qos.max_bytes)?;
-        engine.set_reader_qos(monotonic_now(), self.id, &qos.requested())?;
+        let protocol = &mut state.protocol;
+        same_size(protocol.reader_max_payload_bytes(self.id), qos.max_bytes)?;
+        protocol.set_reader_qos(monotonic_now(), self.id, &qos.requested())?;
         let response = &mut state.readers[self.id.index()].response;
         if response.as_ref().map(|response| response.deadline) != qos.response_deadline {
             *response = qos.response_deadline.map(ResponseDeadline::new);

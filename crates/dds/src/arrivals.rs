@@ -1,8 +1,8 @@
 //! Effects of received datagrams: jobs become ready as of the arrival, and their waiting times are recorded.
 
 use isolane_datapath::{Lane, clock::monotonic_now};
-use isolane_engine::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_executor::Waited;
+use isolane_rtps::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
@@ -17,7 +17,7 @@ impl State {
     #[inline]
     pub(crate) fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
         // This runs after every datagram, and usually nothing has changed.
-        match self.engine.has_status() {
+        match self.protocol.has_status() {
             true => self.take_all_notes(now, arrived),
             false => None,
         }
@@ -31,7 +31,7 @@ impl State {
 
     fn take_all_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
         let mut most_critical = None;
-        while let Some(change) = self.engine.next_status() {
+        while let Some(change) = self.protocol.next_status() {
             most_critical = most_critical.max(self.take_note(now, arrived, change));
         }
         most_critical
@@ -78,7 +78,7 @@ impl State {
         arrived: Instant,
         viewed: Option<Level>,
     ) {
-        self.trouble.note_datagram(self.engine.counters(), from);
+        self.trouble.note_datagram(self.protocol.counters(), from);
         let brought = self.take_notes(now, arrived);
         let level = match self.lanes.is_per_level() {
             true => lane.level(),

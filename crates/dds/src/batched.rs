@@ -1,7 +1,7 @@
 //! Batched samples (LATENCY_BUDGET): when a best-effort writer sends its batch, and how the application flushes it.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::Priority;
+use isolane_rtps::Priority;
 use isolane_wire::cdr::TopicType;
 
 use crate::{limits::FLUSHED_DATAGRAMS, state::State, writer::DataWriter};
@@ -37,7 +37,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     pub(crate) fn let_go(&self, state: &mut State) {
-        state.engine.flush(self.id);
+        state.protocol.flush(self.id);
         self.send_full(state);
     }
 
@@ -50,7 +50,7 @@ impl<T: TopicType> DataWriter<T> {
         for _ in 0..FLUSHED_DATAGRAMS {
             // Work of other writers of the level may be queued before it; it is as urgent.
             let is_under_way = state.rests_ready & (1 << priority.get()) != 0;
-            if !(is_under_way || state.engine.is_filed(self.id))
+            if !(is_under_way || state.protocol.is_filed(self.id))
                 || state.work(monotonic_now(), priority, 1) == 0
             {
                 return;
@@ -60,6 +60,6 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Returns whether samples may be fragmented. The loop sends those, at a priority below the level's samples.
     fn max_bytes_are_cut(&self, state: &State) -> bool {
-        !state.engine.sends_whole(self.id)
+        !state.protocol.sends_whole(self.id)
     }
 }

@@ -8,15 +8,15 @@ use isolane_datapath::{
     memory::Network,
     udp::{Interfaces, UdpConfig, UdpOptions},
 };
-use isolane_engine::{Engine, EngineConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
 use isolane_executor::{Executor, ExecutorConfig};
+use isolane_rtps::{LocalParticipant, ParticipantConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
 use isolane_wire::{
-    discovery::LocatorList,
+    builtin_data::LocatorList,
     guid::GuidPrefix,
     level::Level,
     locator::Locator,
+    message::VENDOR_ID,
     qos::{Octets, PolicyId},
-    rtps::VENDOR_ID,
 };
 use rustix::mm::{MlockAllFlags, mlockall};
 
@@ -73,7 +73,7 @@ pub struct Builder {
     peers: Vec<Ipv4Addr>,
     peers_at: Vec<SocketAddrV4>,
     timing: Timing,
-    limits: isolane_engine::Limits,
+    limits: isolane_rtps::Limits,
     discovery_bytes_per_s: Option<u64>,
     sample_memory: Option<usize>,
     level_mapping: fn(Level) -> Level,
@@ -105,7 +105,7 @@ impl Builder {
             peers: Vec::new(),
             peers_at: Vec::new(),
             timing: Timing::default(),
-            limits: isolane_engine::Limits::default(),
+            limits: isolane_rtps::Limits::default(),
             discovery_bytes_per_s: None,
             sample_memory: None,
             level_mapping: |level| level,
@@ -224,9 +224,9 @@ impl Builder {
         self
     }
 
-    /// Limits of the engine, in addition to the memory for [described peers](Self::described_peer).
+    /// Limits of the protocol, in addition to the memory for [described peers](Self::described_peer).
     #[must_use]
-    pub fn limits(mut self, limits: isolane_engine::Limits) -> Self {
+    pub fn limits(mut self, limits: isolane_rtps::Limits) -> Self {
         self.limits = limits;
         self
     }
@@ -244,7 +244,7 @@ impl Builder {
     /// Sample memory of all endpoints in bytes: histories, caches, and reassembly slots. Default: 16 MiB.
     ///
     /// Each endpoint reserves its share at creation, which fails if too little is left
-    /// ([`CreateError::SampleMemory`](isolane_engine::CreateError::SampleMemory)). Samples never allocate later. Pages
+    /// ([`CreateError::SampleMemory`](isolane_rtps::CreateError::SampleMemory)). Samples never allocate later. Pages
     /// are touched when samples fill them, or at once with [`prefault`](Self::prefault) and
     /// [`lock_memory`](Self::lock_memory).
     ///
@@ -255,7 +255,7 @@ impl Builder {
     /// for the largest samples.
     ///
     /// When long samples have used up the shared area, KEEP_LAST removes the oldest. Under KEEP_ALL a writer returns
-    /// [`HistoryFull`](isolane_engine::WriteError::HistoryFull), a reliable reader requests the sample again later,
+    /// [`HistoryFull`](isolane_rtps::WriteError::HistoryFull), a reliable reader requests the sample again later,
     /// and a best-effort reader rejects it.
     #[must_use]
     pub fn sample_memory(mut self, bytes: usize) -> Self {
@@ -470,7 +470,7 @@ impl Builder {
         }
         let (prefix, seed) = identity(&random);
         let now = monotonic_now();
-        let mut config = EngineConfig::new(self.domain, prefix, seed);
+        let mut config = ParticipantConfig::new(self.domain, prefix, seed);
         config.name = bounded_name(&self.name);
         config.user_data = user_data;
         (config.is_enabled, config.autoenable) = (self.enabled, self.autoenable);
@@ -491,9 +491,9 @@ impl Builder {
         }
         let described = self.described.as_ref().map(Described::participant);
         config.described = described.transpose()?;
-        let mut engine = Engine::try_new(config, now)?;
+        let mut protocol = LocalParticipant::try_new(config, now)?;
         for peer in &self.described_peers {
-            engine.add_static_peer(now, peer.participant()?)?;
+            protocol.add_static_peer(now, peer.participant()?)?;
         }
 
         let max_jobs = max_jobs(&self.limits);
@@ -503,7 +503,7 @@ impl Builder {
         });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
         let mut state = State::new(Parts {
-            engine,
+            protocol,
             executor,
             datapath,
             not_used,
@@ -552,8 +552,8 @@ impl Builder {
 }
 
 /// Returns the capacity for jobs, which grows with the endpoint limit.
-fn max_jobs(limits: &isolane_engine::Limits) -> usize {
-    let usual = isolane_engine::Limits::default().local_endpoints;
+fn max_jobs(limits: &isolane_rtps::Limits) -> usize {
+    let usual = isolane_rtps::Limits::default().local_endpoints;
     let more = limits.local_endpoints.saturating_sub(usual);
     MAX_JOBS + JOBS_PER_PAIR * usize::from(more)
 }
@@ -612,8 +612,8 @@ fn announce_to(
     Ok(places)
 }
 
-pub(crate) fn networks(datapath: &dyn Datapath) -> Vec<isolane_engine::Network> {
-    let network = |(address, prefix_bits)| isolane_engine::Network {
+pub(crate) fn networks(datapath: &dyn Datapath) -> Vec<isolane_rtps::Network> {
+    let network = |(address, prefix_bits)| isolane_rtps::Network {
         address,
         prefix_bits,
     };

@@ -17,7 +17,7 @@ use std::{
     },
 };
 
-use isolane_engine::{Query, ReaderId, Selection, StateMask};
+use isolane_rtps::{Query, ReaderId, Selection, StateMask};
 use isolane_wire::cdr::TopicType;
 
 use crate::{
@@ -93,7 +93,7 @@ impl ReadCondition {
             query: self.query(),
             ..Selection::default()
         };
-        state.engine.has_any(asked.reader, &selection)
+        state.protocol.has_any(asked.reader, &selection)
     }
 
     /// Returns the states that it selects.

@@ -1,11 +1,11 @@
 //! All reasons why two endpoints do not match, for diagnosis.
 //!
-//! The engine makes the same checks when it matches endpoints, and stops at the first failure.
+//! The protocol makes the same checks when it matches endpoints, and stops at the first failure.
 
 use std::fmt;
 
-use isolane_engine::{incompatible_policies, partitions_match};
-use isolane_wire::{discovery::EndpointData, qos::PolicyId};
+use isolane_rtps::{incompatible_policies, partitions_match};
+use isolane_wire::{builtin_data::EndpointData, qos::PolicyId};
 
 /// Reason why a writer and a reader do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

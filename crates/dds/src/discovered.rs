@@ -10,10 +10,10 @@
 use std::rc::Rc;
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{
+use isolane_executor::{JobConfig, JobId};
+use isolane_rtps::{
     DiscoveryEvent, EndpointKind, IgnoreError, Priority, RemoteEndpoint, RemoteParticipant,
 };
-use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
     guid::Guid,
     qos::{Octets, PolicyId},
@@ -57,7 +57,7 @@ impl State {
     /// Activates the callback's job if there are discovery events.
     pub(crate) fn note_discovery(&mut self, now: Instant) {
         if let Some(job) = self.discovery_listening.job
-            && self.engine.has_discovery_event()
+            && self.protocol.has_discovery_event()
         {
             self.executor.activate(job, now);
         }
@@ -77,7 +77,7 @@ impl Core {
     pub(crate) fn tell_discovery(&self) -> bool {
         let (event, mut callback) = {
             let mut state = self.state.borrow_mut();
-            let event = state.engine.next_discovery_event();
+            let event = state.protocol.next_discovery_event();
             (event, state.discovery_listening.callback.take())
         };
         if let (Some(event), Some(callback)) = (event, &mut callback) {
@@ -89,7 +89,7 @@ impl Core {
         if listening.job.is_some() && listening.callback.is_none() {
             listening.callback = callback.take();
         }
-        state.engine.has_discovery_event()
+        state.protocol.has_discovery_event()
     }
 }
 
@@ -98,14 +98,14 @@ impl Participant {
     #[must_use]
     pub fn participants(&self) -> Vec<RemoteParticipant> {
         let state = self.core().state.borrow();
-        state.engine.remote_participants().cloned().collect()
+        state.protocol.remote_participants().cloned().collect()
     }
 
     /// Returns the remote endpoints known now.
     #[must_use]
     pub fn endpoints(&self) -> Vec<RemoteEndpoint> {
         let state = self.core().state.borrow();
-        state.engine.remote_endpoints().collect()
+        state.protocol.remote_endpoints().collect()
     }
 
     /// Returns the remote writers known now (*DCPSPublication*).
@@ -122,7 +122,7 @@ impl Participant {
 
     fn endpoints_of(&self, kind: EndpointKind) -> Vec<RemoteEndpoint> {
         let state = self.core().state.borrow();
-        let all = state.engine.remote_endpoints();
+        let all = state.protocol.remote_endpoints();
         all.filter(|endpoint| endpoint.kind == kind).collect()
     }
 
@@ -131,7 +131,7 @@ impl Participant {
     pub fn topics(&self) -> Vec<DiscoveredTopic> {
         let state = self.core().state.borrow();
         let mut topics = Vec::<DiscoveredTopic>::new();
-        for endpoint in state.engine.remote_endpoints() {
+        for endpoint in state.protocol.remote_endpoints() {
             let data = &endpoint.data;
             let key = (data.topic_name.as_str(), data.type_name.as_str());
             let place = topics.binary_search_by(|it| (&*it.name, &*it.type_name).cmp(&key));
@@ -178,7 +178,7 @@ impl Participant {
     /// # Errors
     /// [`BuildError::TooManyJobs`].
     ///
-    /// [`MAX_DISCOVERY_EVENTS`]: isolane_engine::limits::MAX_DISCOVERY_EVENTS
+    /// [`MAX_DISCOVERY_EVENTS`]: isolane_rtps::limits::MAX_DISCOVERY_EVENTS
     pub fn on_discovery(
         &self,
         callback: impl FnMut(DiscoveryEvent) + 'static,
@@ -189,7 +189,7 @@ impl Participant {
                 let config = JobConfig::event("tell of discovery", Priority::DISCOVERY.get());
                 let job = state.add_job(config, Task::TellDiscovery)?;
                 state.discovery_listening.job = Some(job);
-                state.engine.watch_discovery();
+                state.protocol.watch_discovery();
             }
             let listening = &mut state.discovery_listening;
             listening.callback.replace(Box::new(callback))
@@ -206,7 +206,11 @@ impl Participant {
     pub fn set_user_data(&self, octets: &[u8]) -> Result<(), BuildError> {
         let policy = PolicyId::USER_DATA;
         let octets = Octets::of(octets).ok_or(BuildError::Octets { policy })?;
-        self.core().state.borrow_mut().engine.set_user_data(octets);
+        self.core()
+            .state
+            .borrow_mut()
+            .protocol
+            .set_user_data(octets);
         Ok(())
     }
 
@@ -219,7 +223,7 @@ impl Participant {
     /// # Errors
     /// [`IgnoreError::ListFull`].
     pub fn ignore_participant(&self, participant: Guid) -> Result<(), IgnoreError> {
-        self.ignore(|state, now| state.engine.ignore_participant(now, participant.prefix))
+        self.ignore(|state, now| state.protocol.ignore_participant(now, participant.prefix))
     }
 
     /// Ignores a remote or local writer (§2.2.2.2.1.16) permanently, like
@@ -228,7 +232,7 @@ impl Participant {
     /// # Errors
     /// [`IgnoreError::ListFull`].
     pub fn ignore_publication(&self, writer: Guid) -> Result<(), IgnoreError> {
-        self.ignore(|state, now| state.engine.ignore_endpoint(now, writer))
+        self.ignore(|state, now| state.protocol.ignore_endpoint(now, writer))
     }
 
     /// Ignores a remote or local reader (§2.2.2.2.1.17) permanently, like
@@ -237,7 +241,7 @@ impl Participant {
     /// # Errors
     /// [`IgnoreError::ListFull`].
     pub fn ignore_subscription(&self, reader: Guid) -> Result<(), IgnoreError> {
-        self.ignore(|state, now| state.engine.ignore_endpoint(now, reader))
+        self.ignore(|state, now| state.protocol.ignore_endpoint(now, reader))
     }
 
     /// Ignores all remote and local endpoints of a topic (§2.2.2.2.1.15).
@@ -245,7 +249,7 @@ impl Participant {
     /// # Errors
     /// [`IgnoreError`].
     pub fn ignore_topic(&self, name: &str) -> Result<(), IgnoreError> {
-        self.ignore(|state, now| state.engine.ignore_topic(now, name))
+        self.ignore(|state, now| state.protocol.ignore_topic(now, name))
     }
 
     fn ignore(

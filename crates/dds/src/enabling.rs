@@ -5,7 +5,7 @@
 //! and policies can be set up before.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{EnableError, WriterId};
+use isolane_rtps::{EnableError, WriterId};
 use isolane_wire::cdr::TopicType;
 
 use crate::{
@@ -41,13 +41,13 @@ impl Participant {
     /// [`EnableError::AnnouncementFull`]: an endpoint could not be enabled yet; call it again.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core().state.borrow_mut();
-        state.engine.enable(monotonic_now())
+        state.protocol.enable(monotonic_now())
     }
 
     /// Returns whether the participant is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
-        self.core().state.borrow().engine.is_enabled()
+        self.core().state.borrow().protocol.is_enabled()
     }
 }
 
@@ -58,13 +58,13 @@ impl<T: TopicType> DataWriter<T> {
     /// [`EnableError`]; nothing was changed then.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core.state.borrow_mut();
-        state.engine.enable_writer(monotonic_now(), self.id)
+        state.protocol.enable_writer(monotonic_now(), self.id)
     }
 
     /// Returns whether the writer is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
-        self.core.state.borrow().engine.is_writer_enabled(self.id)
+        self.core.state.borrow().protocol.is_writer_enabled(self.id)
     }
 }
 
@@ -75,13 +75,13 @@ impl<T: TopicType> DataReader<T> {
     /// [`EnableError`]; nothing was changed then.
     pub fn enable(&self) -> Result<(), EnableError> {
         let mut state = self.core.state.borrow_mut();
-        state.engine.enable_reader(monotonic_now(), self.id)
+        state.protocol.enable_reader(monotonic_now(), self.id)
     }
 
     /// Returns whether the reader is enabled. A disabled reader has no samples.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
-        self.core.state.borrow().engine.is_reader_enabled(self.id)
+        self.core.state.borrow().protocol.is_reader_enabled(self.id)
     }
 }
 
@@ -89,8 +89,8 @@ impl State {
     /// Enables a remote writer, which has no method for it. Deletes the writer on an error.
     pub(crate) fn enable_remote(&mut self, writer: WriterId) -> Result<(), BuildError> {
         let now = monotonic_now();
-        self.engine.enable_writer(now, writer).map_err(|error| {
-            self.engine.delete_writer(now, writer);
+        self.protocol.enable_writer(now, writer).map_err(|error| {
+            self.protocol.delete_writer(now, writer);
             error.into()
         })
     }

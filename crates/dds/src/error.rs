@@ -2,7 +2,7 @@
 
 use isolane_datapath::{OpenError, ProtectError};
 use isolane_datapath_xdp::xdp::XdpError;
-use isolane_engine::{CreateError, EnableError, SetQosError, StaticError};
+use isolane_rtps::{CreateError, EnableError, SetQosError, StaticError};
 use isolane_wire::{
     cdr::{CdrError, CdrType, MemberLength},
     qos::PolicyId,
@@ -16,7 +16,7 @@ pub enum BuildError {
     /// Error of the datapath: sockets, interfaces, permissions.
     #[error(transparent)]
     Datapath(#[from] OpenError),
-    /// Error of the engine: its tables and the QoS.
+    /// Error of the protocol: its tables and the QoS.
     #[error(transparent)]
     Endpoint(#[from] CreateError),
     /// The budget is invalid.
@@ -211,9 +211,9 @@ pub enum WriteError {
     /// be retried later.
     #[error("no frame of this level is free; run the loop, or write less")]
     NoFrame,
-    /// Error of the engine.
+    /// Error of the protocol.
     #[error(transparent)]
-    Engine(#[from] isolane_engine::WriteError),
+    LocalParticipant(#[from] isolane_rtps::WriteError),
     /// The serialised sample exceeds the writer's `max_bytes`.
     #[error(
         "the sample is larger than the {limit} bytes that this writer takes{}: raise Qos::max_bytes (of a described topic: max_bytes in isolane.toml), or shorten the sample",
@@ -256,7 +256,9 @@ impl WriteError {
     pub(crate) fn of<T: CdrType>(self, value: &T) -> Self {
         let (limit, is_bound) = match self {
             Self::TooLarge { limit, .. }
-            | Self::Engine(isolane_engine::WriteError::TooLarge { limit }) => (limit, false),
+            | Self::LocalParticipant(isolane_rtps::WriteError::TooLarge { limit }) => {
+                (limit, false)
+            }
             Self::Serialise(CdrError::BoundExceeded) => (0, true),
             other => return other,
         };

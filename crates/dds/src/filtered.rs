@@ -36,10 +36,10 @@ impl<T: TopicType> DataReader<T> {
     /// # Errors
     /// [`QosError`] if the filter cannot be announced now; the former filter stays then.
     pub fn set_filter(&self, filter: Option<Filter<T>>) -> Result<(), QosError> {
-        let filter = filter.map(|filter| filter.into_engine(&self.topic));
+        let filter = filter.map(|filter| filter.into_protocol(&self.topic));
         let mut state = self.core.state.borrow_mut();
-        let engine = &mut state.engine;
-        engine.set_reader_filter(monotonic_now(), self.id, filter)?;
+        let protocol = &mut state.protocol;
+        protocol.set_reader_filter(monotonic_now(), self.id, filter)?;
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
-//! Activation of jobs by time, by work of the engine, by other threads, and by the datapath's sources; and the time of
+//! Activation of jobs by time, by work of the protocol, by other threads, and by the datapath's sources; and the time of
 //! the next activation.
 
 use std::time::Duration;
 
 use isolane_datapath::{Lane, Wakeup, clock::monotonic_now};
-use isolane_engine::Priority;
+use isolane_rtps::Priority;
 use isolane_wire::time::Instant;
 
 use crate::{remote::Inlet, state::State, wait::Readable};
@@ -18,7 +18,7 @@ impl State {
     /// Returns the next time at which something is due without an event.
     fn next_due(&self) -> Option<Instant> {
         let times = [
-            self.engine.next_time(),
+            self.protocol.next_time(),
             self.executor.next_release(),
             self.starved.as_ref().map(|starved| starved.until),
             self.recycle_at,
@@ -51,18 +51,19 @@ impl State {
         }
     }
 
-    /// Returns the priorities at which the engine has work that may be tried now.
+    /// Returns the priorities at which the protocol has work that may be tried now.
     fn work_ready(&self) -> u16 {
         let starved = self.starved.as_ref();
-        (self.engine.ready() | self.rests_ready) & !starved.map_or(0, |starved| starved.priorities)
+        (self.protocol.ready() | self.rests_ready)
+            & !starved.map_or(0, |starved| starved.priorities)
     }
 
-    /// Makes jobs ready for due times, the engine's work and other threads.
+    /// Makes jobs ready for due times, the protocol's work and other threads.
     #[inline]
     pub(crate) fn gather(&mut self, now: Instant) {
         // This runs in every iteration, and usually nothing is pending.
-        if self.engine.ready() | self.rests_ready != 0
-            || self.engine.has_status()
+        if self.protocol.ready() | self.rests_ready != 0
+            || self.protocol.has_status()
             || self.may_be_due(now)
         {
             self.gather_all(now);
@@ -81,7 +82,7 @@ impl State {
     #[inline]
     fn may_be_due(&self, now: Instant) -> bool {
         let is_due = |time: Option<Instant>| time.is_some_and(|at| at <= now);
-        is_due(self.engine.next_time())
+        is_due(self.protocol.next_time())
             || is_due(self.executor.next_release())
             || self.starved.is_some()
             || !self.inlets.is_empty()
@@ -90,8 +91,8 @@ impl State {
     // Never inlined, so that the check before it stays short and is inlined into the loop.
     #[inline(never)]
     fn gather_all(&mut self, now: Instant) {
-        if self.engine.next_time().is_some_and(|at| at <= now) {
-            self.engine.advance(now);
+        if self.protocol.next_time().is_some_and(|at| at <= now) {
+            self.protocol.advance(now);
         }
         if self.executor.next_release().is_some_and(|at| at <= now) {
             self.executor.release(now);

@@ -7,7 +7,7 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{CoherentError, DeliveryMode, Priority, PublisherId, ReaderId, SubscriberId};
+use isolane_rtps::{CoherentError, DeliveryMode, Priority, PublisherId, ReaderId, SubscriberId};
 use isolane_wire::{cdr::TopicType, level::Level, qos::QosPolicies};
 
 use crate::{
@@ -65,7 +65,7 @@ impl Drop for PublisherGroup {
     fn drop(&mut self) {
         // The state may be borrowed if a panic inside a step unwinds.
         if let Ok(mut state) = self.core.state.try_borrow_mut() {
-            state.engine.delete_publisher(self.id);
+            state.protocol.delete_publisher(self.id);
         }
     }
 }
@@ -85,7 +85,7 @@ struct SubscriberGroup {
 impl Drop for SubscriberGroup {
     fn drop(&mut self) {
         if let Ok(mut state) = self.core.state.try_borrow_mut() {
-            state.engine.delete_subscriber(self.id);
+            state.protocol.delete_subscriber(self.id);
         }
     }
 }
@@ -103,7 +103,7 @@ impl Participant {
         let id = core
             .state
             .borrow_mut()
-            .engine
+            .protocol
             .create_publisher(presentation)?;
         let qos = RefCell::new(qos.clone());
         Ok(Publisher {
@@ -122,7 +122,7 @@ impl Participant {
         let id = core
             .state
             .borrow_mut()
-            .engine
+            .protocol
             .create_subscriber(presentation)?;
         let qos = RefCell::new(qos.clone());
         Ok(Subscriber {
@@ -194,7 +194,7 @@ impl Publisher {
     /// [`CoherentError::TooDeep`].
     pub fn begin_coherent_changes(&self) -> Result<(), CoherentError> {
         let mut state = self.group.core.state.borrow_mut();
-        state.engine.begin_coherent_changes(self.group.id)
+        state.protocol.begin_coherent_changes(self.group.id)
     }
 
     /// Ends a coherent set (§2.2.2.4.1.11).
@@ -223,7 +223,7 @@ impl Publisher {
         let mut state = self.group.core.state.borrow_mut();
         let timestamp = now(&mut state);
         state
-            .engine
+            .protocol
             .end_coherent_changes(self.group.id, timestamp)?;
         self.send_ends(&mut state);
         Ok(())
@@ -235,10 +235,10 @@ impl Publisher {
     fn send_ends(&self, state: &mut State) {
         let mut levels = 0_u8;
         for nth in 0.. {
-            let Some(writer) = state.engine.writer_in(self.group.id, nth) else {
+            let Some(writer) = state.protocol.writer_in(self.group.id, nth) else {
                 break;
             };
-            if let Some(data) = state.engine.writer_data(writer) {
+            if let Some(data) = state.protocol.writer_data(writer) {
                 levels |= 1 << Level::clamp(data.qos.transport_priority).get();
             }
         }
@@ -256,16 +256,16 @@ impl Publisher {
     pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
         qos.check()?;
         let mut state = self.group.core.state.borrow_mut();
-        let engine = &mut state.engine;
+        let protocol = &mut state.protocol;
         for nth in 0.. {
-            let Some(writer) = engine.writer_in(self.group.id, nth) else {
+            let Some(writer) = protocol.writer_in(self.group.id, nth) else {
                 break;
             };
-            let Some(data) = engine.writer_data(writer) else {
+            let Some(data) = protocol.writer_data(writer) else {
                 continue;
             };
             let policies = shared(&data.qos, &qos.policies);
-            engine.set_writer_qos(monotonic_now(), writer, &policies)?;
+            protocol.set_writer_qos(monotonic_now(), writer, &policies)?;
         }
         *self.group.qos.borrow_mut() = qos.clone();
         Ok(())
@@ -297,14 +297,14 @@ impl Subscriber {
         qos: &Qos,
         filter: Filter<T>,
     ) -> Result<DataReader<T>, BuildError> {
-        self.reader_with(topic, qos, Some(filter.into_engine(topic)))
+        self.reader_with(topic, qos, Some(filter.into_protocol(topic)))
     }
 
     fn reader_with<T: TopicType>(
         &self,
         topic: &str,
         qos: &Qos,
-        filter: Option<isolane_engine::ContentFilter>,
+        filter: Option<isolane_rtps::ContentFilter>,
     ) -> Result<DataReader<T>, BuildError> {
         let group = Some(self.group.id);
         let qos = self.shared(qos);
@@ -325,16 +325,16 @@ impl Subscriber {
     pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
         qos.check()?;
         let mut state = self.group.core.state.borrow_mut();
-        let engine = &mut state.engine;
+        let protocol = &mut state.protocol;
         for nth in 0.. {
-            let Some(reader) = engine.reader_in(self.group.id, nth) else {
+            let Some(reader) = protocol.reader_in(self.group.id, nth) else {
                 break;
             };
-            let Some(data) = engine.reader_data(reader) else {
+            let Some(data) = protocol.reader_data(reader) else {
                 continue;
             };
             let policies = shared(&data.qos, &qos.policies);
-            engine.set_reader_qos(monotonic_now(), reader, &policies)?;
+            protocol.set_reader_qos(monotonic_now(), reader, &policies)?;
         }
         *self.group.qos.borrow_mut() = qos.clone();
         Ok(())
@@ -389,7 +389,7 @@ impl Subscriber {
             .core
             .state
             .borrow_mut()
-            .engine
+            .protocol
             .begin_access(self.group.id);
         Access {
             group: Rc::clone(&self.group),
@@ -416,7 +416,7 @@ impl Access {
 
     fn next(&self) -> Option<ReaderId> {
         let state = self.group.core.state.borrow();
-        state.engine.next_in_order(self.group.id)
+        state.protocol.next_in_order(self.group.id)
     }
 }
 
@@ -425,7 +425,7 @@ impl Drop for Access {
         if self.has_begun
             && let Ok(mut state) = self.group.core.state.try_borrow_mut()
         {
-            state.engine.end_access(self.group.id);
+            state.protocol.end_access(self.group.id);
         }
     }
 }

@@ -59,13 +59,13 @@ impl<T: TopicType> DataReader<T> {
     /// samples of the instance were taken.
     pub fn get_key_value(&self, handle: InstanceHandle) -> Result<T, KeyError> {
         let state = self.core.state.borrow();
-        if !state.engine.knows_instance(self.id, handle) {
+        if !state.protocol.knows_instance(self.id, handle) {
             return Err(KeyError::UnknownInstance);
         }
         if let Some(key) = of_handle(&handle) {
             return key;
         }
-        let found = state.engine.find_in_instance(self.id, handle, |sample| {
+        let found = state.protocol.find_in_instance(self.id, handle, |sample| {
             read_key(sample.payload, !sample.info.valid_data()).ok()
         });
         found.ok_or(KeyError::NotKept)
@@ -90,7 +90,7 @@ impl<T: TopicType> DataWriter<T> {
             return key;
         }
         let state = self.core.state.borrow();
-        let kept = state.engine.kept_change(self.id, handle);
+        let kept = state.protocol.kept_change(self.id, handle);
         let key = kept.and_then(|(is_value, payload)| read_key(payload, !is_value).ok());
         key.ok_or(KeyError::NotKept)
     }

@@ -1,6 +1,6 @@
 //! DDS for Linux that bounds the latency of critical topics.
 //!
-//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS engine and its executor, and runs them
+//! A [`Participant`] belongs to one thread: it owns its sockets, its RTPS protocol and its executor, and runs them
 //! without a lock. Writers, readers and timers are handles to it.
 //!
 //! ```
@@ -192,13 +192,13 @@ pub use isolane_datapath_xdp::{
     xdp::{OnFailure, XdpOptions},
 };
 pub use isolane_derive::TopicType;
-pub use isolane_engine::{
+pub use isolane_executor::Observed;
+pub use isolane_rtps::{
     Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,
     LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
     SampleState, SetQosError, StateMask, Timing, ViewState, WriterLedger,
 };
-pub use isolane_executor::Observed;
 /// Serialisation of topic types: the code behind `#[derive(TopicType)]`, and bounded strings and sequences.
 pub use isolane_wire::cdr as types;
 pub use isolane_wire::{

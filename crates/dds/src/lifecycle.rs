@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{Lane, clock::monotonic_now};
-use isolane_engine::{ChangeKind, WriterId, limits::BATCH_BYTES};
+use isolane_rtps::{ChangeKind, WriterId, limits::BATCH_BYTES};
 use isolane_wire::{
     cdr::{TopicType, key_hash, max_key_payload_bytes, write_key_of_payload},
     time::Timestamp,
@@ -76,7 +76,7 @@ pub(crate) fn key_payload_bytes<T: TopicType>() -> usize {
 
 impl State {
     /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
-    /// may have (`REGISTERED_INSTANCES` of the engine). Without a free frame it stops; readers then notice the end of
+    /// may have (`REGISTERED_INSTANCES` of the protocol). Without a free frame it stops; readers then notice the end of
     /// the writer.
     pub(crate) fn unregister_instances(&mut self, id: WriterId, lane: Lane) {
         loop {
@@ -86,7 +86,7 @@ impl State {
             };
             let head = frame.head_room();
             let buffer = &mut frame.buffer_mut()[head..];
-            let Some(bytes) = self.engine.next_unregister(monotonic_now(), id, buffer) else {
+            let Some(bytes) = self.protocol.next_unregister(monotonic_now(), id, buffer) else {
                 return;
             };
             frame.set_range(head..head + bytes);
@@ -132,10 +132,10 @@ impl<T: TopicType> DataWriter<T> {
     }
 }
 
-/// Returns a function for the given time stamp that also advances the engine's time.
+/// Returns a function for the given time stamp that also advances the protocol's time.
 fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut State) -> Timestamp {
     move |state| {
-        state.engine.note_time(monotonic_now());
+        state.protocol.note_time(monotonic_now());
         timestamp
     }
 }
@@ -148,7 +148,7 @@ impl<T: TopicType> DataReader<T> {
     /// # Panics
     /// Inside a callback of the participant.
     pub fn wait_for_historical_data(&self, timeout: Duration) -> bool {
-        let has_history = || self.core.state.borrow().engine.has_history(self.id);
+        let has_history = || self.core.state.borrow().protocol.has_history(self.id);
         self.core.run_until(timeout, has_history)
     }
 }

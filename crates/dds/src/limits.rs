@@ -18,14 +18,14 @@ pub const LEAST_BYTES: usize = 64;
 pub(crate) const ANNOUNCEMENT_BYTES: usize = 1_400;
 
 /// Maximum serialised sample size.
-pub const MAX_SAMPLE_BYTES: usize = isolane_engine::limits::MAX_SAMPLE_BYTES;
+pub const MAX_SAMPLE_BYTES: usize = isolane_rtps::limits::MAX_SAMPLE_BYTES;
 
 /// Maximum serialised sample size in one datagram: that of UDP without headers. A datapath with smaller frames has a
 /// smaller bound.
 pub const MAX_DATAGRAM_SAMPLE_BYTES: usize = 65_000;
 
 /// Minimum fragment size for sending and reassembly.
-pub const MIN_FRAGMENT_BYTES: u16 = isolane_engine::limits::MIN_FRAGMENT_BYTES;
+pub const MIN_FRAGMENT_BYTES: u16 = isolane_rtps::limits::MIN_FRAGMENT_BYTES;
 
 /// Minimum payload of a dispose or unregister.
 ///
@@ -142,7 +142,7 @@ pub const PEER_COMPARISONS: usize = 16;
 pub const PEER_PATTERN_BYTES: usize = 16;
 
 /// Steps of one comparison of such a filter, in the unit of
-/// [`MAX_FILTER_STEPS`](isolane_engine::limits::MAX_FILTER_STEPS): the member is looked up by its name and compared.
+/// [`MAX_FILTER_STEPS`](isolane_rtps::limits::MAX_FILTER_STEPS): the member is looked up by its name and compared.
 pub(crate) const COMPARISON_STEPS: usize = 64;
 
 /// Steps of a pattern byte, which is compared with each byte of a sample.
@@ -150,7 +150,7 @@ pub(crate) const PATTERN_BYTE_STEPS: usize = 1_400;
 
 const _: () = assert!(
     PEER_COMPARISONS * COMPARISON_STEPS + PEER_PATTERN_BYTES * PATTERN_BYTE_STEPS
-        <= isolane_engine::limits::MAX_FILTER_STEPS as usize / 4,
+        <= isolane_rtps::limits::MAX_FILTER_STEPS as usize / 4,
     "a writer can ask four of the dearest"
 );
 

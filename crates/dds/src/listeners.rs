@@ -2,8 +2,8 @@
 //! listener per activation, while the participant's state is not borrowed.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus};
 use isolane_executor::{JobConfig, JobId};
+use isolane_rtps::{Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus};
 use isolane_wire::{guid::Guid, level::Level, time::Instant};
 
 use crate::{
@@ -93,7 +93,7 @@ impl Kind {
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
 pub(crate) type Listeners = [Option<Listener>; Kind::COUNT];
 
-/// Listeners and pending changes of an endpoint, in a table with the engine's indexes.
+/// Listeners and pending changes of an endpoint, in a table with the protocol's indexes.
 #[derive(Default)]
 pub(crate) struct Listening {
     /// Number of endpoints that have used this slot, so that a listener that outlives its endpoint does not pass to
@@ -203,7 +203,7 @@ impl State {
         writer: Guid,
         reason: RejectReason,
     ) {
-        self.engine.reject_delivered(reader, writer, reason);
+        self.protocol.reject_delivered(reader, writer, reason);
         let of = Endpoint::Reader(reader);
         self.note_statuses(monotonic_now(), of, Kind::SampleRejected.bit());
     }
@@ -232,42 +232,42 @@ impl State {
         Ok(former)
     }
 
-    /// Takes the change of one kind out of the engine. Returns false if there is none.
+    /// Takes the change of one kind out of the protocol. Returns false if there is none.
     fn take_status(&mut self, of: Endpoint, kind: Kind) -> bool {
-        let engine = &mut self.engine;
+        let protocol = &mut self.protocol;
         let mut told = match of {
             Endpoint::Writer(writer) => self.writer_listening[writer.index()].told,
             Endpoint::Reader(reader) => self.reader_listening[reader.index()].told,
         };
         let taken = match (of, kind) {
-            (Endpoint::Writer(id), Kind::PublicationMatched) => engine
+            (Endpoint::Writer(id), Kind::PublicationMatched) => protocol
                 .take_publication_matched(id)
                 .map(|taken| told.publication_matched = taken.into()),
-            (Endpoint::Writer(id), Kind::OfferedIncompatibleQos) => engine
+            (Endpoint::Writer(id), Kind::OfferedIncompatibleQos) => protocol
                 .take_offered_incompatible(id)
                 .map(|taken| told.offered_incompatible_qos = taken.into()),
-            (Endpoint::Reader(id), Kind::SubscriptionMatched) => engine
+            (Endpoint::Reader(id), Kind::SubscriptionMatched) => protocol
                 .take_subscription_matched(id)
                 .map(|taken| told.subscription_matched = taken.into()),
-            (Endpoint::Reader(id), Kind::RequestedIncompatibleQos) => engine
+            (Endpoint::Reader(id), Kind::RequestedIncompatibleQos) => protocol
                 .take_requested_incompatible(id)
                 .map(|taken| told.requested_incompatible_qos = taken.into()),
-            (Endpoint::Reader(id), Kind::SampleLost) => engine
+            (Endpoint::Reader(id), Kind::SampleLost) => protocol
                 .take_sample_lost(id)
                 .map(|taken| told.sample_lost = taken.into()),
-            (Endpoint::Reader(id), Kind::SampleRejected) => engine
+            (Endpoint::Reader(id), Kind::SampleRejected) => protocol
                 .take_sample_rejected(id)
                 .map(|taken| told.sample_rejected = taken.into()),
-            (Endpoint::Writer(id), Kind::OfferedDeadlineMissed) => engine
+            (Endpoint::Writer(id), Kind::OfferedDeadlineMissed) => protocol
                 .take_offered_deadline_missed(id)
                 .map(|taken| told.offered_deadline_missed = taken.into()),
-            (Endpoint::Reader(id), Kind::RequestedDeadlineMissed) => engine
+            (Endpoint::Reader(id), Kind::RequestedDeadlineMissed) => protocol
                 .take_requested_deadline_missed(id)
                 .map(|taken| told.requested_deadline_missed = taken.into()),
-            (Endpoint::Writer(id), Kind::LivelinessLost) => engine
+            (Endpoint::Writer(id), Kind::LivelinessLost) => protocol
                 .take_liveliness_lost(id)
                 .map(|taken| told.liveliness_lost = taken.into()),
-            (Endpoint::Reader(id), Kind::LivelinessChanged) => engine
+            (Endpoint::Reader(id), Kind::LivelinessChanged) => protocol
                 .take_liveliness_changed(id)
                 .map(|taken| told.liveliness_changed = taken.into()),
             _ => None,

@@ -9,15 +9,15 @@ use std::{
 };
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{
+use isolane_executor::{JobConfig, JobId};
+use isolane_rtps::{
     ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, PublisherId, SubscriberId,
     WriterId,
     limits::{BATCH_BYTES, WORK_HEAD_BYTES},
 };
-use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
+    builtin_data::LocatorList,
     cdr::{TopicType, key_hash_of_payload, max_payload_bytes},
-    discovery::LocatorList,
     guid::{EntityId, Guid},
     level::Level,
     time::Instant,
@@ -160,7 +160,7 @@ impl Participant {
         qos: &Qos,
         filter: Filter<T>,
     ) -> Result<DataReader<T>, BuildError> {
-        let filter = Some(filter.into_engine(topic));
+        let filter = Some(filter.into_protocol(topic));
         self.reader_with(topic, qos, DeliveryMode::Cache, filter)
     }
 
@@ -330,23 +330,23 @@ impl Participant {
     /// Asserts the [liveliness](Qos::liveliness) of all MANUAL_BY_PARTICIPANT writers (DDS 1.4 §2.2.2.2.1.21).
     pub fn assert_liveliness(&self) {
         let mut state = self.core().state.borrow_mut();
-        state.engine.assert_participant(monotonic_now());
+        state.protocol.assert_participant(monotonic_now());
     }
 
     /// Returns the participant's GUID.
     #[must_use]
     pub fn guid(&self) -> Guid {
-        let prefix = self.core().state.borrow().engine.guid_prefix();
+        let prefix = self.core().state.borrow().protocol.guid_prefix();
         Guid {
             prefix,
             entity: EntityId::PARTICIPANT,
         }
     }
 
-    /// Returns the counters of the engine.
+    /// Returns the counters of the protocol.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        *self.core().state.borrow().engine.counters()
+        *self.core().state.borrow().protocol.counters()
     }
 
     /// Returns, as sentences, the features that the datapath lacks on this machine and the budgets that it does not
@@ -397,11 +397,11 @@ pub(crate) fn create_reader_of<T: TopicType>(
         unicast,
         multicast,
     };
-    let (now, engine) = (monotonic_now(), &mut state.engine);
+    let (now, protocol) = (monotonic_now(), &mut state.protocol);
     let created = match (group, filter) {
-        (Some(group), filter) => engine.create_reader_in(now, group, &config, filter),
-        (None, None) => engine.create_reader(now, &config, delivery),
-        (None, Some(filter)) => engine.create_filtered_reader(now, &config, delivery, filter),
+        (Some(group), filter) => protocol.create_reader_in(now, group, &config, filter),
+        (None, None) => protocol.create_reader(now, &config, delivery),
+        (None, Some(filter)) => protocol.create_filtered_reader(now, &config, delivery, filter),
     };
     let id = match created {
         Ok(id) => id,
@@ -428,7 +428,7 @@ pub(crate) fn create_writer<T: TopicType>(
     create_writer_of::<T>(state, topic, qos, None)
 }
 
-/// Creates a writer in the engine, in a publisher or without one.
+/// Creates a writer in the protocol, in a publisher or without one.
 pub(crate) fn create_writer_of<T: TopicType>(
     state: &mut State,
     topic: &str,
@@ -449,14 +449,14 @@ pub(crate) fn create_writer_of<T: TopicType>(
         unicast,
         multicast: LocatorList::new(),
     };
-    let (now, engine) = (monotonic_now(), &mut state.engine);
+    let (now, protocol) = (monotonic_now(), &mut state.protocol);
     let id = match group {
-        None => engine.create_writer(now, &config)?,
-        Some(group) => engine.create_writer_in(now, group, &config)?,
+        None => protocol.create_writer(now, &config)?,
+        Some(group) => protocol.create_writer_in(now, group, &config)?,
     };
-    engine.evaluate_filters(id, of_peer::<T>);
+    protocol.evaluate_filters(id, of_peer::<T>);
     if T::KEYED {
-        engine.keep_keys(id, key_payload::<T>, key_payload_bytes::<T>());
+        protocol.keep_keys(id, key_payload::<T>, key_payload_bytes::<T>());
     }
     state.make_listening(Endpoint::Writer(id));
     log_durability(topic, qos, "writer");
@@ -513,13 +513,13 @@ fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
 
 /// Returns the type name under which this participant already uses the topic, if it differs.
 fn other_type_of(state: &State, topic: &str, type_name: &str) -> Option<String> {
-    let engine = &state.engine;
-    let writers = engine
+    let protocol = &state.protocol;
+    let writers = protocol
         .local_writers()
-        .filter_map(|id| engine.writer_data(id));
-    let readers = engine
+        .filter_map(|id| protocol.writer_data(id));
+    let readers = protocol
         .local_readers()
-        .filter_map(|id| engine.reader_data(id));
+        .filter_map(|id| protocol.reader_data(id));
     let mut of_topic = writers
         .chain(readers)
         .filter(|data| data.topic_name == topic);

@@ -24,7 +24,7 @@ use isolane_datapath::{
     Budget, FlowId, FlowObservation, InterfaceProtection, Observation, OpenError, Over,
     ProtectError, Protected, Protection,
 };
-use isolane_wire::{cdr::TopicType, discovery::LocatorList, level::Level};
+use isolane_wire::{builtin_data::LocatorList, cdr::TopicType, level::Level};
 
 use crate::{
     builder::locators,
@@ -127,9 +127,15 @@ impl State {
 
     /// Returns the topic of the reader that owns a flow.
     pub(crate) fn topic_of_flow(&self, flow: FlowId) -> Option<String> {
-        let mut readers = self.engine.local_readers();
+        let mut readers = self.protocol.local_readers();
         let reader = readers.find(|id| self.readers[id.index()].flow.own() == Some(flow))?;
-        Some(self.engine.reader_data(reader)?.topic_name.as_str().into())
+        Some(
+            self.protocol
+                .reader_data(reader)?
+                .topic_name
+                .as_str()
+                .into(),
+        )
     }
 
     /// Returns notes on readers whose budgets are not enforced.

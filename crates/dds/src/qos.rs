@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{Budget, Over, Protection};
-use isolane_engine::CreateError;
+use isolane_rtps::CreateError;
 use isolane_wire::{
     cdr::{Extensibility, Representation, TopicType, max_payload_bytes},
     level::Level,
@@ -61,7 +61,7 @@ impl Qos {
             representation: None,
             takes_only: false,
             max_bytes: None,
-            max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
+            max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
             max_blocking: Duration::ZERO,
             response_deadline: None,
             autodispose: true,
@@ -133,7 +133,7 @@ impl Qos {
     /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES).
     ///
     /// A writer refuses a larger sample. A reader acknowledges it, counts it
-    /// ([`too_large`](isolane_engine::ReaderLedger::too_large)) and reports SAMPLE_LOST. Matching does not compare
+    /// ([`too_large`](isolane_rtps::ReaderLedger::too_large)) and reports SAMPLE_LOST. Matching does not compare
     /// sizes.
     ///
     /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) are sent in fragments that fit an Ethernet
@@ -147,9 +147,9 @@ impl Qos {
 
     /// Maximum serialised sample size in bytes that a writer sends as a single datagram.
     ///
-    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet frame. A smaller
+    /// Default: [`MAX_DATA_PAYLOAD_BYTES`](isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES), the capacity of an Ethernet frame. A smaller
     /// value also shortens fragments, to [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least. Otherwise
-    /// fragments have [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
+    /// fragments have [`FRAGMENT_BYTES`](isolane_rtps::limits::FRAGMENT_BYTES).
     ///
     /// With a larger value, samples up to that size cost one system call instead of one per fragment. A best-effort
     /// writer then does not store them until they are sent. The price is IP fragmentation: all parts occupy the link
@@ -265,10 +265,10 @@ impl Qos {
     /// requires that the offer does not exceed the request.
     ///
     /// A writer with a budget batches small samples. It sends them when a datagram is full
-    /// ([`BATCH_BYTES`](isolane_engine::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
+    /// ([`BATCH_BYTES`](isolane_rtps::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes) if
     /// that is larger), and after half of the budget, at most a second. This saves datagrams and system calls.
     /// [`DataWriter::flush`](crate::DataWriter::flush) sends the batch at once. A best-effort writer created with a
-    /// budget stores up to [`BATCHED_SAMPLES`](isolane_engine::limits::BATCHED_SAMPLES) unsent samples.
+    /// budget stores up to [`BATCHED_SAMPLES`](isolane_rtps::limits::BATCHED_SAMPLES) unsent samples.
     ///
     /// Default: 0, which sends each sample at once, as critical topics need. A budget below 0.1 ms counts as 0.
     #[must_use]

@@ -3,11 +3,11 @@
 use std::{marker::PhantomData, rc::Rc};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{
+use isolane_executor::JobConfig;
+use isolane_rtps::{
     CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, RejectReason, SampleInfo,
     SampleState,
 };
-use isolane_executor::JobConfig;
 use isolane_wire::{
     cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload},
     level::Level,
@@ -186,7 +186,7 @@ impl<T: TopicType> DataReader<T> {
                     }),
                     false => Ok(()),
                 };
-                state.engine.remove_oldest(id);
+                state.protocol.remove_oldest(id);
                 if let Err((_, reason)) = decoded {
                     state.reject_delivered(id, info.writer, reason);
                     return;
@@ -219,7 +219,7 @@ impl<T: TopicType> DataReader<T> {
             let slot = &mut state.readers[id.index()];
             slot.job = Some(job);
             let former = slot.cached.replace(Box::new(callback));
-            if state.engine.available(id) > 0 {
+            if state.protocol.available(id) > 0 {
                 state.executor.activate(job, monotonic_now());
             }
             former
@@ -234,7 +234,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn available(&self) -> usize {
         let mut state = self.core.state.borrow_mut();
         state.drop_expired(self.id);
-        state.engine.available(self.id)
+        state.protocol.available(self.id)
     }
 
     /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
@@ -251,7 +251,7 @@ impl<T: TopicType> DataReader<T> {
             .valid_data()
             .then(|| decode(sample.payload, read_payload))
             .transpose();
-        state.engine.remove_oldest(self.id);
+        state.protocol.remove_oldest(self.id);
         match value {
             Ok(Some(_)) => state.note_response(self.id, info.received, monotonic_now),
             Ok(None) => {}
@@ -276,7 +276,7 @@ impl<T: TopicType> DataReader<T> {
             true => decode(sample.payload, |payload| read_payload_into(payload, value)),
             false => Ok(()),
         };
-        state.engine.remove_oldest(self.id);
+        state.protocol.remove_oldest(self.id);
         match decoded {
             Ok(()) if info.valid_data() => {
                 state.note_response(self.id, info.received, monotonic_now);
@@ -303,28 +303,28 @@ impl<T: TopicType> DataReader<T> {
             .valid_data()
             .then(|| read_payload(sample.payload))
             .transpose()?;
-        state.engine.mark_read(self.id, nth);
+        state.protocol.mark_read(self.id, nth);
         Ok(Some((Sample { value, info }, was_read)))
     }
 
     /// Returns the number of matched writers.
     #[must_use]
     pub fn matched_writers(&self) -> usize {
-        self.core.state.borrow().engine.matched_writers(self.id)
+        self.core.state.borrow().protocol.matched_writers(self.id)
     }
 
     /// Returns the last writer whose offered QoS is incompatible with this reader's request.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
         let state = self.core.state.borrow();
-        state.engine.requested_incompatible(self.id)
+        state.protocol.requested_incompatible(self.id)
     }
 
     /// Returns the account of all received samples.
     #[must_use]
     pub fn ledger(&self) -> ReaderLedger {
         let state = self.core.state.borrow();
-        state.engine.reader_ledger(self.id).unwrap_or_default()
+        state.protocol.reader_ledger(self.id).unwrap_or_default()
     }
 }
 
@@ -340,8 +340,8 @@ pub(crate) fn decode<'a, V>(
 impl State {
     /// Removes samples whose LIFESPAN has expired.
     pub(crate) fn drop_expired(&mut self, reader: ReaderId) {
-        if self.engine.may_expire(reader) {
-            self.engine.drop_expired(monotonic_now(), reader);
+        if self.protocol.may_expire(reader) {
+            self.protocol.drop_expired(monotonic_now(), reader);
         }
     }
 
@@ -349,7 +349,7 @@ impl State {
     fn look_at(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         self.drop_expired(reader);
         self.note_look(reader);
-        self.engine.sample(reader, nth)
+        self.protocol.sample(reader, nth)
     }
 }
 
@@ -359,7 +359,7 @@ impl<T: TopicType> Drop for DataReader<T> {
         let Ok(mut state) = self.core.state.try_borrow_mut() else {
             return;
         };
-        state.engine.delete_reader(monotonic_now(), self.id);
+        state.protocol.delete_reader(monotonic_now(), self.id);
         let flow = std::mem::take(&mut state.readers[self.id.index()].flow);
         state.close_reader_flow(&flow);
         let callbacks = (

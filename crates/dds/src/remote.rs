@@ -26,8 +26,8 @@ use isolane_datapath::{
     Class, Frame, Lane, LeasedFrame, Pool,
     clock::{monotonic_now, wall_now_ns},
 };
-use isolane_engine::{ChangeKind, Priority, WriteSample, WriterId};
 use isolane_executor::{JobConfig, JobId};
+use isolane_rtps::{ChangeKind, Priority, WriteSample, WriterId};
 use isolane_wire::{
     cdr::{CdrError, TopicType, key_hash},
     qos::HistoryKind,
@@ -222,7 +222,7 @@ pub(crate) fn create<T: TopicType>(
     let leased = state.pool.lease(class, REMOTE_QUEUE);
     let frames = leased.map_err(|error| {
         state.remove_job(job);
-        state.engine.delete_writer(monotonic_now(), writer);
+        state.protocol.delete_writer(monotonic_now(), writer);
         BuildError::Datapath(error.into())
     })?;
     let owed = REMOTE_QUEUE - frames.len();
@@ -363,10 +363,10 @@ fn take_one(state: &mut State, place: usize) -> bool {
     };
     if let Some(written) = &next.written
         && inlet.keeps_all
-        && (!state.engine.has_room(writer, written.sample.key_hash)
-            || !state.engine.has_memory(writer, written.payload.len()))
+        && (!state.protocol.has_room(writer, written.sample.key_hash)
+            || !state.protocol.has_memory(writer, written.payload.len()))
     {
-        state.engine.request_room_notice(writer);
+        state.protocol.request_room_notice(writer);
         inlet.parked = true;
         return false;
     }
@@ -382,7 +382,7 @@ fn take_one(state: &mut State, place: usize) -> bool {
     true
 }
 
-/// Writes a serialised sample. The engine counts a sample that cannot be written.
+/// Writes a serialised sample. The protocol counts a sample that cannot be written.
 fn write(
     state: &mut State,
     writer: WriterId,
@@ -391,19 +391,19 @@ fn write(
     written: Written,
 ) {
     let Written { payload, sample } = written;
-    let waits = encoding.staged && !state.engine.sends_at_once(writer, payload.len());
+    let waits = encoding.staged && !state.protocol.sends_at_once(writer, payload.len());
     if encoding.reliable || waits {
         let bytes = &frame.buffer()[payload];
-        if let Ok(slot) = state.engine.reserve(writer, sample.key_hash, bytes.len()) {
+        if let Ok(slot) = state.protocol.reserve(writer, sample.key_hash, bytes.len()) {
             slot[..bytes.len()].copy_from_slice(bytes);
             // The slot was just reserved with this size.
-            let _ = state.engine.commit(writer, &sample, bytes.len());
+            let _ = state.protocol.commit(writer, &sample, bytes.len());
         }
         return;
     }
     let buffer = frame.buffer_mut();
     let datagram = state
-        .engine
+        .protocol
         .write_best_effort(writer, &sample, buffer, payload);
     if let Ok(datagram) = datagram {
         frame.set_range(datagram);
@@ -415,7 +415,7 @@ fn write(
 fn end(state: &mut State, now: Instant, place: usize) {
     let inlet = &mut state.inlets[place];
     let ended = *inlet.ended.get_or_insert(now);
-    let is_awaited = !state.engine.all_acknowledged(inlet.writer) && now < ended + REMOTE_LINGER;
+    let is_awaited = !state.protocol.all_acknowledged(inlet.writer) && now < ended + REMOTE_LINGER;
     if is_awaited || now < ended + REMOTE_GRACE {
         // Housekeeping wakes it at the latest.
         inlet.parked = true;
@@ -423,7 +423,7 @@ fn end(state: &mut State, now: Instant, place: usize) {
     }
     let inlet = state.inlets.swap_remove(place);
     state.unregister_instances(inlet.writer, inlet.encoding.lane);
-    state.engine.delete_writer(now, inlet.writer);
+    state.protocol.delete_writer(now, inlet.writer);
     // A remote writer has no listeners.
     let _ = state.clear_listening(Endpoint::Writer(inlet.writer));
     state.remove_job(inlet.job);

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use isolane_datapath::{Imbalance, Lane, Ledger, Note};
-use isolane_engine::{
+use isolane_executor::Observed;
+use isolane_rtps::{
     Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,
 };
-use isolane_executor::Observed;
 use isolane_wire::level::Level;
 
 use crate::{remote::Inlet, response::ResponseDeadline, state::State, waits::LevelReport};
@@ -99,7 +99,7 @@ pub struct Report {
     pub datagrams: Ledger,
     /// Lanes with sockets.
     pub sockets: Vec<SocketReport>,
-    /// Counters of the engine.
+    /// Counters of the protocol.
     pub counters: Counters,
     /// Number of times that protocol work found no free frame and had to wait.
     pub no_frame: u64,
@@ -120,7 +120,7 @@ impl State {
         };
         let notes = self.datapath.notes().iter().filter(is_news);
         let notes = self.not_used.iter().chain(notes);
-        let lonely = self.engine.announce_to().is_empty().then(|| {
+        let lonely = self.protocol.announce_to().is_empty().then(|| {
             "this participant announces itself to nobody, for no interface in use takes part in \
              multicast and no peer is named: only participants that name this host find it. Name \
              peers (Builder::peer), or use an interface with multicast"
@@ -154,27 +154,27 @@ impl Report {
                 }
             })
         });
-        let engine = &state.engine;
-        let writers = engine.local_writers().filter_map(|id| {
+        let protocol = &state.protocol;
+        let writers = protocol.local_writers().filter_map(|id| {
             Some(EndpointReport {
-                topic: engine.writer_data(id)?.topic_name.as_str().into(),
-                level: Level::clamp(engine.writer_data(id)?.qos.transport_priority),
-                matched: engine.matched_readers(id),
-                silent: engine.silent_readers(id),
-                ledger: engine.writer_ledger(id)?,
+                topic: protocol.writer_data(id)?.topic_name.as_str().into(),
+                level: Level::clamp(protocol.writer_data(id)?.qos.transport_priority),
+                matched: protocol.matched_readers(id),
+                silent: protocol.silent_readers(id),
+                ledger: protocol.writer_ledger(id)?,
                 response: None,
                 refused: None,
             })
         });
-        let readers = engine.local_readers().filter_map(|id| {
+        let readers = protocol.local_readers().filter_map(|id| {
             Some(EndpointReport {
-                topic: engine.reader_data(id)?.topic_name.as_str().into(),
-                level: Level::clamp(engine.reader_data(id)?.qos.transport_priority),
-                matched: engine.matched_writers(id),
+                topic: protocol.reader_data(id)?.topic_name.as_str().into(),
+                level: Level::clamp(protocol.reader_data(id)?.qos.transport_priority),
+                matched: protocol.matched_writers(id),
                 silent: 0,
-                ledger: engine.reader_ledger(id)?,
+                ledger: protocol.reader_ledger(id)?,
                 response: state.readers[id.index()].response.clone(),
-                refused: engine.encapsulations_refused(id),
+                refused: protocol.encapsulations_refused(id),
             })
         });
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {
@@ -191,7 +191,7 @@ impl Report {
             work: work.filter(|work| work.steps > 0).collect(),
             datagrams: state.datapath.ledger(),
             sockets: sockets.collect(),
-            counters: *state.engine.counters(),
+            counters: *state.protocol.counters(),
             no_frame: state.no_frame,
             frames_out: state.pool.outstanding(),
             frames_armed: state.frames_armed(),

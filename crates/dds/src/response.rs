@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use isolane_engine::ReaderId;
 use isolane_executor::Name;
+use isolane_rtps::ReaderId;
 use isolane_wire::{cdr::TopicType, time::Instant};
 
 use crate::{reader::DataReader, state::State};

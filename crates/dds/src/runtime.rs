@@ -6,7 +6,7 @@
 //! reader or timer was deleted or got another one meanwhile.
 //!
 //! An iteration of the loop:
-//! 1. Makes the jobs ready that time, the engine and other threads' rings release.
+//! 1. Makes the jobs ready that time, the protocol and other threads' rings release.
 //! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
 //!    skipped if nothing it finds could precede the next job (`State::is_settled`).
 //! 3. Runs one activation of the most urgent job.
@@ -24,8 +24,8 @@ use std::{
 use isolane_datapath::{
     Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
 };
-use isolane_engine::{Delivery, MessageReceiver, ReaderId, RejectReason};
 use isolane_executor::JobId;
+use isolane_rtps::{Delivery, MessageReceiver, ReaderId, RejectReason};
 use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
@@ -73,7 +73,7 @@ impl Drop for Activation<'_> {
     }
 }
 
-/// Memory of a reassembled sample, lent by the engine during a callback. Dropping this returns it, even if the
+/// Memory of a reassembled sample, lent by the protocol during a callback. Dropping this returns it, even if the
 /// callback panics.
 struct Lent<'a> {
     core: &'a Core,
@@ -87,7 +87,7 @@ impl<'a> Lent<'a> {
         if !delivery.is_assembled {
             return None;
         }
-        let memory = state.engine.lend(delivery)?;
+        let memory = state.protocol.lend(delivery)?;
         Some(Self {
             core,
             delivery,
@@ -104,7 +104,7 @@ impl Drop for Lent<'_> {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
         let mut state = self.core.state.borrow_mut();
-        state.engine.give_back(self.delivery, memory);
+        state.protocol.give_back(self.delivery, memory);
     }
 }
 
@@ -315,7 +315,7 @@ impl Core {
         let mut viewed = None;
         loop {
             // By reference, because moving it would cost more than processing it.
-            let Some(delivery) = &state.engine.receive(now, &mut message, bytes) else {
+            let Some(delivery) = &state.protocol.receive(now, &mut message, bytes) else {
                 return (state, viewed);
             };
             let level;
@@ -391,7 +391,7 @@ impl Core {
                 return false;
             }
             let is_replaced = slot.cached.is_some();
-            let is_empty = state.engine.available(reader) == 0;
+            let is_empty = state.protocol.available(reader) == 0;
             if is_empty || is_replaced || handled == limit {
                 state.note_handled(handled);
                 state.readers[place].cached.get_or_insert(callback);

@@ -6,7 +6,7 @@
 //! ([`Qos::presentation`](crate::Qos::presentation)), it keeps the order of all samples.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{InstanceSelector, Query, Selection, StateMask};
+use isolane_rtps::{InstanceSelector, Query, Selection, StateMask};
 use isolane_wire::cdr::{KeyHash, TopicType, key_hash, read_payload};
 use thiserror::Error;
 
@@ -221,7 +221,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn lookup_instance(&self, key: &T) -> Option<InstanceHandle> {
         let handle = key_hash(key).ok()?;
         let state = self.core.state.borrow();
-        let is_known = state.engine.knows_instance(self.id, handle);
+        let is_known = state.protocol.knows_instance(self.id, handle);
         is_known.then_some(handle)
     }
 
@@ -248,11 +248,11 @@ impl<T: TopicType> DataReader<T> {
         access: Access,
     ) -> Result<Vec<Sample<T>>, ReadError> {
         let mut state = self.core.state.borrow_mut();
-        if !state.engine.is_reader_enabled(self.id) {
+        if !state.protocol.is_reader_enabled(self.id) {
             return Err(ReadError::NotEnabled);
         }
         if let InstanceSelector::Instance(handle) = which
-            && !state.engine.knows_instance(self.id, handle)
+            && !state.protocol.knows_instance(self.id, handle)
         {
             return Err(ReadError::UnknownInstance);
         }
@@ -264,9 +264,9 @@ impl<T: TopicType> DataReader<T> {
             query,
             max_samples,
         };
-        let count = state.engine.select(self.id, &selection);
+        let count = state.protocol.select(self.id, &selection);
         let (mut samples, mut unreadable) = (Vec::with_capacity(count), Vec::new());
-        let selected = (0..count).map_while(|nth| state.engine.selected(self.id, nth));
+        let selected = (0..count).map_while(|nth| state.protocol.selected(self.id, nth));
         for sample in selected {
             let value = match sample.info.valid_data() {
                 true => decode(sample.payload, read_payload).map(Some),
@@ -279,9 +279,9 @@ impl<T: TopicType> DataReader<T> {
             }
         }
         match access {
-            Access::Read => state.engine.read_selected(self.id),
+            Access::Read => state.protocol.read_selected(self.id),
             Access::Take => {
-                state.engine.take_selected(self.id);
+                state.protocol.take_selected(self.id);
                 for (writer, reason) in unreadable {
                     state.reject_delivered(self.id, writer, reason);
                 }

@@ -1,7 +1,7 @@
-//! Transmission: frames of writers, steps of the engine's work, and the final announcement.
+//! Transmission: frames of writers, steps of the protocol's work, and the final announcement.
 
 use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
-use isolane_engine::{Announces, Destinations, Engine, Priority, WriterId};
+use isolane_rtps::{Announces, Destinations, LocalParticipant, Priority, WriterId};
 use isolane_wire::{locator::Locator, time::Instant};
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 impl State {
     /// Sends a frame to these destinations. A frame without destinations returns to the pool at once.
     pub(crate) fn send(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
-        if to.of(&self.engine).len() > MAX_MESSAGES {
+        if to.of(&self.protocol).len() > MAX_MESSAGES {
             self.send_in_parts(lane, frame, to);
             return;
         }
@@ -26,7 +26,7 @@ impl State {
         let mut first = 0;
         let mut frame = Some(frame);
         while let Some(held) = frame.take() {
-            let places = to.of(&self.engine).get(first..).unwrap_or_default();
+            let places = to.of(&self.protocol).get(first..).unwrap_or_default();
             let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
             if places.len() > MAX_MESSAGES {
                 frame = self.copy(lane, &held);
@@ -55,7 +55,7 @@ impl State {
             return true;
         };
         let rest = self.rests.swap_remove(at);
-        let places = rest.to.places(&self.engine);
+        let places = rest.to.places(&self.protocol);
         // The list is sorted, so destinations added or removed meanwhile do not change the order of the others.
         let first = places.partition_point(|place| rest.after.is_some_and(|after| *place <= after));
         let places = &places[first..];
@@ -84,7 +84,7 @@ impl State {
     // Inlined always, so that a written frame moves directly into the burst.
     #[inline(always)]
     fn collect(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
-        let places = to.of(&self.engine);
+        let places = to.of(&self.protocol);
         if places.is_empty() {
             return;
         }
@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// Executes at most `limit` steps of the engine's work at a priority, and sends their datagrams together. Returns
+    /// Executes at most `limit` steps of the protocol's work at a priority, and sends their datagrams together. Returns
     /// the number of steps: 0 if there was no work, or no frame for it; that work is retried a little later.
     pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
         let mut steps = 0;
@@ -129,7 +129,7 @@ impl State {
             if *burst.get_or_insert(lane) != lane {
                 break;
             }
-            let class = self.class_for(lane, self.engine.next_bytes(priority));
+            let class = self.class_for(lane, self.protocol.next_bytes(priority));
             let Some(mut frame) = self.take_frame(class) else {
                 if steps == 0 {
                     self.starve(now, priority);
@@ -139,15 +139,16 @@ impl State {
             let head = frame.head_room();
             let buffer = &mut frame.buffer_mut()[head..];
             let work = match self.executor.runs_by_share() {
-                true => self.engine.poll_transmit_between(now, priority, buffer),
-                false => self.engine.poll_transmit(now, priority, buffer),
+                true => self.protocol.poll_transmit_between(now, priority, buffer),
+                false => self.protocol.poll_transmit(now, priority, buffer),
             };
             let Some(work) = work else { break };
             if work.bytes > 0 {
                 frame.set_range(head..head + work.bytes);
                 let subset;
                 let whole = WholeList::of(&work.to);
-                if let Some(to) = whole.filter(|to| to.places(&self.engine).len() > MAX_MESSAGES) {
+                if let Some(to) = whole.filter(|to| to.places(&self.protocol).len() > MAX_MESSAGES)
+                {
                     self.rests_ready |= 1 << priority.get();
                     self.rests.push(Rest {
                         priority,
@@ -164,7 +165,7 @@ impl State {
                     Destinations::Writer(writer) => Addresses::Writer(*writer),
                     Destinations::Announce => Addresses::Announce,
                     Destinations::Subset(writer, places) => {
-                        subset = self.engine.some_destinations(*writer, *places);
+                        subset = self.protocol.some_destinations(*writer, *places);
                         Addresses::Listed(&subset)
                     }
                     Destinations::Listed(list) => Addresses::Listed(list),
@@ -192,7 +193,7 @@ impl State {
 
     /// Returns the lane of the next work at a priority.
     fn next_lane(&self, priority: Priority) -> Option<Lane> {
-        let level = self.engine.next_level(priority)?;
+        let level = self.protocol.next_level(priority)?;
         Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
     }
 
@@ -213,13 +214,13 @@ impl State {
             let inlet = &self.inlets[at];
             self.unregister_instances(inlet.writer, inlet.lane());
         }
-        if !self.engine.is_enabled() || self.engine.announces() == Announces::Nothing {
+        if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
             // Peers have not received any announcement, or must not.
             return;
         }
         let now = monotonic_now();
         for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
-            let ready = self.engine.ready() | self.rests_ready;
+            let ready = self.protocol.ready() | self.rests_ready;
             let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
             if most_urgent.is_none_or(|priority| self.work(now, priority, 1) == 0) {
                 break;
@@ -230,9 +231,9 @@ impl State {
             return;
         };
         let head = frame.head_room();
-        let bytes = self.engine.farewell(&mut frame.buffer_mut()[head..]);
+        let bytes = self.protocol.farewell(&mut frame.buffer_mut()[head..]);
         frame.set_range(head..head + bytes);
-        let everybody: Vec<Locator> = self.engine.farewell_to().collect();
+        let everybody: Vec<Locator> = self.protocol.farewell_to().collect();
         self.send(Lane::Discovery, frame, Addresses::Listed(&everybody));
     }
 }
@@ -267,10 +268,10 @@ impl WholeList {
         }
     }
 
-    fn places<'a>(&self, engine: &'a Engine) -> &'a [Locator] {
+    fn places<'a>(&self, protocol: &'a LocalParticipant) -> &'a [Locator] {
         match self {
-            Self::Writer(writer) => engine.destinations(*writer),
-            Self::Announce => engine.announce_to(),
+            Self::Writer(writer) => protocol.destinations(*writer),
+            Self::Announce => protocol.announce_to(),
         }
     }
 }
@@ -283,13 +284,13 @@ pub(crate) enum Addresses<'a> {
 }
 
 impl<'a> Addresses<'a> {
-    fn of<'b>(&'b self, engine: &'b Engine) -> &'b [Locator]
+    fn of<'b>(&'b self, protocol: &'b LocalParticipant) -> &'b [Locator]
     where
         'a: 'b,
     {
         match self {
-            Self::Writer(writer) => engine.destinations(*writer),
-            Self::Announce => engine.announce_to(),
+            Self::Writer(writer) => protocol.destinations(*writer),
+            Self::Announce => protocol.announce_to(),
             Self::Listed(list) => list,
         }
     }

@@ -1,8 +1,8 @@
-//! State of a participant: engine, executor, datapath, and their connections.
+//! State of a participant: protocol, executor, datapath, and their connections.
 //!
 //! One [`State`] holds everything, on one thread. Its methods are single steps, none of which calls the application.
 //! Timers and sources make jobs ready ([`gather`](crate::gather); [`arrivals`](crate::arrivals) processes datagrams),
-//! and a step of the engine's work becomes a datagram ([`sending`](crate::sending)). The event loop in
+//! and a step of the protocol's work becomes a datagram ([`sending`](crate::sending)). The event loop in
 //! [`runtime`](crate::runtime) determines the order of steps.
 
 use std::net::Ipv4Addr;
@@ -13,8 +13,8 @@ use isolane_datapath::{
     clock::{monotonic_now, wall_offset_ns},
     pool::Class,
 };
-use isolane_engine::{Engine, Priority, ReaderId, RejectReason, SampleInfo, WorkKind};
 use isolane_executor::{Executor, JobConfig, JobId};
+use isolane_rtps::{LocalParticipant, Priority, ReaderId, RejectReason, SampleInfo, WorkKind};
 use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
@@ -39,7 +39,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Receive(Lane),
-    /// Executes queued work of the engine.
+    /// Executes queued work of the protocol.
     Work(Priority),
     /// Passes cached samples of a reader to its callback.
     Callback(ReaderId),
@@ -63,7 +63,7 @@ pub(crate) type CacheCallback = Box<dyn FnMut()>;
 /// Application's callback of a timer: the planned release.
 pub(crate) type TimerCallback = Box<dyn FnMut(Instant)>;
 
-/// State of a reader outside the engine, in a table with the engine's indexes.
+/// State of a reader outside the protocol, in a table with the protocol's indexes.
 #[derive(Default)]
 pub(crate) struct ReaderSlot {
     pub(crate) level: Level,
@@ -105,7 +105,7 @@ pub(crate) struct Starved {
 }
 
 pub(crate) struct State {
-    pub(crate) engine: Engine,
+    pub(crate) protocol: LocalParticipant,
     pub(crate) executor: Executor,
     pub(crate) datapath: Box<dyn Datapath>,
     pub(crate) capabilities: Capabilities,
@@ -169,7 +169,7 @@ pub(crate) struct State {
 
 /// Initial parts of a state.
 pub(crate) struct Parts {
-    pub(crate) engine: Engine,
+    pub(crate) protocol: LocalParticipant,
     pub(crate) executor: Executor,
     pub(crate) datapath: Box<dyn Datapath>,
     pub(crate) not_used: Vec<Note>,
@@ -210,7 +210,7 @@ impl State {
             Task::Housekeeping,
         )?;
         Ok(Self {
-            engine: parts.engine,
+            protocol: parts.protocol,
             executor,
             capabilities: *parts.datapath.capabilities(),
             pool: parts.datapath.pool().clone(),
@@ -340,7 +340,7 @@ impl State {
         if !self.prefault {
             return;
         }
-        self.engine.touch_slots();
+        self.protocol.touch_slots();
         let bytes = crate::writer::payload_begin(self) + payload_bytes;
         for class in [Class::Receive(lane), Class::Transmit(lane)] {
             self.pool.prefault(class, bytes);
@@ -445,7 +445,7 @@ impl State {
 
     /// Performs the periodic checks; called once a second.
     pub(crate) fn keep_house(&mut self) {
-        self.engine.set_wall_offset(wall_offset_ns());
+        self.protocol.set_wall_offset(wall_offset_ns());
         for inlet in &mut self.inlets {
             inlet.repay(&self.pool);
             inlet.wake();
@@ -466,12 +466,12 @@ impl State {
         let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
         log::info!(target: "isolane",
             "this host's addresses have changed: they are {} now, and announced", addresses.join(", "));
-        if self.engine.has_description() {
+        if self.protocol.has_description() {
             log::warn!(target: "isolane",
                 "this participant is described at another address: peers that know it by the description do not \
                  follow. Change the description on all sides, and start again");
         }
-        self.engine.set_networks(monotonic_now(), networks);
+        self.protocol.set_networks(monotonic_now(), networks);
     }
 
     /// Creates the slot of a new reader.

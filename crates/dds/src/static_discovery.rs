@@ -1,12 +1,12 @@
-//! Static discovery: descriptions of participants and endpoints, and their conversion for the engine.
+//! Static discovery: descriptions of participants and endpoints, and their conversion for the protocol.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{Datapath, Lane};
-use isolane_engine::{Announces, EndpointConfig, EndpointKind, Limits, StaticParticipant};
+use isolane_rtps::{Announces, EndpointConfig, EndpointKind, Limits, StaticParticipant};
 use isolane_wire::{
+    builtin_data::LocatorList,
     cdr::{Extensibility, TopicType},
-    discovery::LocatorList,
     guid::GuidPrefix,
     level::Level,
     locator::Locator,
@@ -146,7 +146,7 @@ impl Described {
     }
 
     /// Returns the digest of all endpoints
-    /// ([`static_digest`](isolane_wire::discovery::ParticipantData::static_digest)). The participant announces it, and
+    /// ([`static_digest`](isolane_wire::builtin_data::ParticipantData::static_digest)). The participant announces it, and
     /// peers compare it with theirs.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Described {
         Ok(Locator::udpv4(self.address().octets(), port))
     }
 
-    /// Converts the description for the engine.
+    /// Converts the description for the protocol.
     pub(crate) fn participant(&self) -> Result<StaticParticipant, BuildError> {
         let address = self.address().octets();
         let mut participant = StaticParticipant::new(&self.name, address, self.announces);
@@ -254,7 +254,7 @@ impl Participant {
     #[must_use]
     pub fn described_peers(&self) -> Vec<DescribedPeer> {
         let state = self.core().state.borrow();
-        let peers = state.engine.static_peers();
+        let peers = state.protocol.static_peers();
         let described = peers.map(|peer| DescribedPeer {
             name: peer.name.into(),
             prefix: peer.prefix,

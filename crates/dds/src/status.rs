@@ -4,7 +4,7 @@
 //! priority of the topic's protocol work, one listener per activation. A getter returns the current status. Either
 //! reads the change, which then does not appear in the other.
 
-use isolane_engine::{
+use isolane_rtps::{
     DeadlineMissed, Incompatible, LivelinessChanged, LivelinessLost, LostReason, Matched,
     RejectReason,
 };
@@ -228,8 +228,8 @@ impl From<Incompatible> for RequestedIncompatibleQosStatus {
     }
 }
 
-impl From<isolane_engine::SampleLost> for SampleLostStatus {
-    fn from(lost: isolane_engine::SampleLost) -> Self {
+impl From<isolane_rtps::SampleLost> for SampleLostStatus {
+    fn from(lost: isolane_rtps::SampleLost) -> Self {
         Self {
             total_count: lost.total,
             total_count_change: lost.change,
@@ -239,8 +239,8 @@ impl From<isolane_engine::SampleLost> for SampleLostStatus {
     }
 }
 
-impl From<isolane_engine::SampleRejected> for SampleRejectedStatus {
-    fn from(rejected: isolane_engine::SampleRejected) -> Self {
+impl From<isolane_rtps::SampleRejected> for SampleRejectedStatus {
+    fn from(rejected: isolane_rtps::SampleRejected) -> Self {
         Self {
             total_count: rejected.total,
             total_count_change: rejected.change,

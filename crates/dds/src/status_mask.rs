@@ -11,7 +11,7 @@ use crate::{
     state::State,
     writer::DataWriter,
 };
-use isolane_engine::ReaderId;
+use isolane_rtps::ReaderId;
 use isolane_wire::cdr::TopicType;
 
 bitflags! {

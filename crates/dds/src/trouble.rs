@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{LaneLedger, ReceiveDrop};
-use isolane_engine::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
+use isolane_rtps::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
 use crate::{
@@ -267,12 +267,12 @@ impl State {
             return;
         }
         let seen = Seen {
-            counters: *self.engine.counters(),
+            counters: *self.protocol.counters(),
             lanes: self.datapath.ledger().total(),
             no_frame: self.no_frame,
             malformed_from: self.trouble.malformed_from,
-            silent: self.engine.last_silent_reader(),
-            too_large: self.engine.last_too_large(),
+            silent: self.protocol.last_silent_reader(),
+            too_large: self.protocol.last_too_large(),
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
@@ -298,9 +298,9 @@ impl State {
     /// Logs samples refused for their encapsulation, with a reader and a writer; pairs not logged before come first.
     fn log_refused(&mut self, more: u64) {
         let mut named = None;
-        for id in self.engine.local_readers() {
-            let refused = self.engine.encapsulations_refused(id);
-            let Some((data, refused)) = self.engine.reader_data(id).zip(refused) else {
+        for id in self.protocol.local_readers() {
+            let refused = self.protocol.encapsulations_refused(id);
+            let Some((data, refused)) = self.protocol.reader_data(id).zip(refused) else {
                 continue;
             };
             named = Some((data, refused));
@@ -330,21 +330,21 @@ impl State {
 
     /// Logs one incompatible pair that was not logged before. Returns true if there may be others.
     fn log_incompatible(&mut self, now: Instant) -> bool {
-        let engine = &self.engine;
-        let writers = engine.local_writers().filter_map(|id| {
-            let data = engine.writer_data(id)?;
+        let protocol = &self.protocol;
+        let writers = protocol.local_writers().filter_map(|id| {
+            let data = protocol.writer_data(id)?;
             Some((
                 data,
-                engine.offered_incompatible(id)?,
+                protocol.offered_incompatible(id)?,
                 "offers less than",
                 "reader",
             ))
         });
-        let readers = engine.local_readers().filter_map(|id| {
-            let data = engine.reader_data(id)?;
+        let readers = protocol.local_readers().filter_map(|id| {
+            let data = protocol.reader_data(id)?;
             Some((
                 data,
-                engine.requested_incompatible(id)?,
+                protocol.requested_incompatible(id)?,
                 "requests more than",
                 "writer",
             ))

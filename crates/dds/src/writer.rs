@@ -3,7 +3,7 @@
 use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
 use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now};
-use isolane_engine::{
+use isolane_rtps::{
     ChangeKind, Incompatible, WriteSample, WriterId, WriterLedger, limits::MAX_HEAD_BYTES,
 };
 use isolane_wire::{
@@ -41,7 +41,7 @@ use crate::{
 /// writer.dispose(&Position { robot: 1, x: 0.0, y: 0.0 })?; // only the key counts
 /// // Full is an error with a reason: nothing was acknowledged yet.
 /// let refused = writer.write(&Position { robot: 2, x: 0.0, y: 0.0 });
-/// assert!(matches!(refused, Err(WriteError::Engine(_))));
+/// assert!(matches!(refused, Err(WriteError::LocalParticipant(_))));
 ///
 /// assert!(writer.wait_for_acknowledgments(Duration::from_secs(5)));
 /// assert_eq!(reader.available(), 2);
@@ -104,13 +104,13 @@ impl Encoding {
     }
 }
 
-/// Returns the source time stamp of a write now. The engine's time may be old, because the loop may not have run
+/// Returns the source time stamp of a write now. The protocol's time may be old, because the loop may not have run
 /// recently.
 #[inline]
 pub(crate) fn now(state: &mut State) -> Timestamp {
     let now = monotonic_now();
-    state.engine.note_time(now);
-    state.engine.timestamp(now)
+    state.protocol.note_time(now);
+    state.protocol.timestamp(now)
 }
 
 /// Returns the payload length of a dispose or unregister, after padding a short key with zeros if there is room.
@@ -185,7 +185,7 @@ impl<T: TopicType> DataWriter<T> {
             let now = monotonic_now();
             let until = now + self.max_blocking;
             self.core.run_from(now, until, || {
-                self.core.state.borrow().engine.has_room(self.id, key)
+                self.core.state.borrow().protocol.has_room(self.id, key)
             });
             until
         });
@@ -198,7 +198,7 @@ impl<T: TopicType> DataWriter<T> {
         let mut bytes = 0;
         let written = if self.encoding.reliable {
             self.keep(&mut state, value, &sample, &mut bytes)
-        } else if self.encoding.staged && state.engine.keeps_history(self.id) {
+        } else if self.encoding.staged && state.protocol.keeps_history(self.id) {
             self.stage(&mut state, value, &sample)
         } else {
             self.send(&mut state, value, &sample)
@@ -227,17 +227,17 @@ impl<T: TopicType> DataWriter<T> {
         mut bytes: usize,
         until: Instant,
     ) -> Result<(), WriteError> {
-        while error == WriteError::Engine(isolane_engine::WriteError::HistoryFull) {
+        while error == WriteError::LocalParticipant(isolane_rtps::WriteError::HistoryFull) {
             let now = monotonic_now();
             let has_memory = || {
-                let engine = &mut self.core.state.borrow_mut().engine;
-                engine.has_room(self.id, sample.key_hash) && engine.has_memory(self.id, bytes)
+                let protocol = &mut self.core.state.borrow_mut().protocol;
+                protocol.has_room(self.id, sample.key_hash) && protocol.has_memory(self.id, bytes)
             };
             if now >= until || !self.core.run_from(now, until, has_memory) {
                 return Err(error);
             }
             let mut state = self.core.state.borrow_mut();
-            state.engine.forget_refused(self.id);
+            state.protocol.forget_refused(self.id);
             match self.keep(&mut state, value, sample, &mut bytes) {
                 Ok(()) => return Ok(()),
                 Err(again) => error = again,
@@ -256,7 +256,7 @@ impl<T: TopicType> DataWriter<T> {
         bytes: &mut usize,
     ) -> Result<(), WriteError> {
         let length = self.fill_slot(state, value, sample, bytes)?;
-        state.engine.commit(self.id, sample, length)?;
+        state.protocol.commit(self.id, sample, length)?;
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl<T: TopicType> DataWriter<T> {
     /// frame, unless a long one is being sent or no frame is free. Any other sample is stored in a slot, and the loop
     /// sends it.
     fn stage(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
-        if state.engine.sends_at_once(self.id, 0)
+        if state.protocol.sends_at_once(self.id, 0)
             && let Some(mut frame) = state.take_frame(self.class_of(state, self.whole_bytes))
         {
             let begin = self.payload_begin;
@@ -278,7 +278,7 @@ impl<T: TopicType> DataWriter<T> {
             }
         }
         let length = self.fill_slot(state, value, sample, &mut 0)?;
-        state.engine.commit(self.id, sample, length)?;
+        state.protocol.commit(self.id, sample, length)?;
         self.send_full(state);
         Ok(())
     }
@@ -299,13 +299,13 @@ impl<T: TopicType> DataWriter<T> {
         bytes: &mut usize,
     ) -> Result<usize, WriteError> {
         loop {
-            let slot = state.engine.reserve(self.id, sample.key_hash, *bytes)?;
+            let slot = state.protocol.reserve(self.id, sample.key_hash, *bytes)?;
             let room = slot.len();
             let error = match self.encoding.serialise(value, sample.kind, slot) {
                 Ok(length) => return Ok(length),
                 Err(error) => error,
             };
-            let limit = state.engine.max_payload_bytes(self.id);
+            let limit = state.protocol.max_payload_bytes(self.id);
             if error == CdrError::NoRoom && room < limit {
                 // Each element takes at least a byte. Reserving for a sample that can never fit would evict older
                 // samples in vain.
@@ -316,7 +316,7 @@ impl<T: TopicType> DataWriter<T> {
                     continue;
                 }
             }
-            state.engine.note_refused(self.id);
+            state.protocol.note_refused(self.id);
             return Err(match error {
                 CdrError::NoRoom => WriteError::too_large(limit),
                 error => error.into(),
@@ -337,7 +337,7 @@ impl<T: TopicType> DataWriter<T> {
             match self.fill(&mut frame, value, sample.kind) {
                 Ok(payload) => break payload,
                 // A device's frames are small. A sample that does not fit is serialised again into a large frame,
-                // which is sent through a socket. A sample larger than `max_bytes` fits there, and the engine refuses
+                // which is sent through a socket. A sample larger than `max_bytes` fits there, and the protocol refuses
                 // it with that error.
                 Err(CdrError::NoRoom)
                     if class != Class::Oversize(lane)
@@ -361,7 +361,7 @@ impl<T: TopicType> DataWriter<T> {
     ) -> Result<(), WriteError> {
         let buffer = frame.buffer_mut();
         let datagram = state
-            .engine
+            .protocol
             .write_best_effort(self.id, sample, buffer, payload)?;
         frame.set_range(datagram);
         state.send(self.encoding.lane, frame, Addresses::Writer(self.id));
@@ -382,11 +382,11 @@ impl<T: TopicType> DataWriter<T> {
         Ok(begin..begin + length)
     }
 
-    /// Counts a sample that was refused before it reached the engine.
+    /// Counts a sample that was refused before it reached the protocol.
     #[cold]
     #[inline(never)]
     fn refuse(&self, state: &mut State, error: WriteError) -> WriteError {
-        state.engine.note_refused(self.id);
+        state.protocol.note_refused(self.id);
         error
     }
 
@@ -394,7 +394,7 @@ impl<T: TopicType> DataWriter<T> {
     /// MANUAL_BY_PARTICIPANT asserts that of all such writers of the participant.
     pub fn assert_liveliness(&self) {
         let mut state = self.core.state.borrow_mut();
-        state.engine.assert_liveliness(monotonic_now(), self.id);
+        state.protocol.assert_liveliness(monotonic_now(), self.id);
     }
 
     /// Returns the number of matched readers that are confirmed to receive all samples written from now on.
@@ -403,27 +403,27 @@ impl<T: TopicType> DataWriter<T> {
     /// participant. The status `PUBLICATION_MATCHED` counts readers from the match on.
     #[must_use]
     pub fn matched_readers(&self) -> usize {
-        self.core.state.borrow().engine.matched_readers(self.id)
+        self.core.state.borrow().protocol.matched_readers(self.id)
     }
 
     /// Returns the last reader whose requested QoS is incompatible with this writer's offer.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
         let state = self.core.state.borrow();
-        state.engine.offered_incompatible(self.id)
+        state.protocol.offered_incompatible(self.id)
     }
 
     /// Returns the account of all samples on the writer's side.
     #[must_use]
     pub fn ledger(&self) -> WriterLedger {
         let state = self.core.state.borrow();
-        state.engine.writer_ledger(self.id).unwrap_or_default()
+        state.protocol.writer_ledger(self.id).unwrap_or_default()
     }
 
     /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
-        self.core.state.borrow().engine.all_acknowledged(self.id)
+        self.core.state.borrow().protocol.all_acknowledged(self.id)
     }
 
     /// Runs the loop until all samples are acknowledged (DDS 1.4 §2.2.2.4.1.12), and returns false on a timeout.
@@ -432,7 +432,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Panics
     /// Inside a callback of the participant.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
-        self.core.state.borrow_mut().engine.flush(self.id);
+        self.core.state.borrow_mut().protocol.flush(self.id);
         self.core.run_until(timeout, || self.all_acknowledged())
     }
 }
@@ -445,7 +445,7 @@ impl<T: TopicType> Drop for DataWriter<T> {
         };
         self.let_go(&mut state);
         state.unregister_instances(self.id, self.encoding.lane);
-        state.engine.delete_writer(monotonic_now(), self.id);
+        state.protocol.delete_writer(monotonic_now(), self.id);
         let listeners = state.clear_listening(Endpoint::Writer(self.id));
         drop(state);
         // The listeners may own writers, whose deletion borrows the state.

@@ -20,7 +20,7 @@
 //!
 //! Preemption needs threads with locks, whose blocking is the sum of all critical sections a job may meet, or data
 //! that is consistent at every instruction. Activations are short, a few microseconds, because their items are
-//! limited. Running one to its end delays the most critical job by one such activation. In return no engine data is
+//! limited. Running one to its end delays the most critical job by one such activation. In return no protocol data is
 //! shared: no locks, no priority inversion by locks, warm caches, and a reproducible order.
 //!
 //! # Bounds

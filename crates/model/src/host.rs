@@ -58,7 +58,7 @@ impl Word for Scheduling {
         &[("auto", Self::Auto), ("required", Self::Required)];
 }
 
-/// Datapath between the network and the engine. Its availability on the machine is checked when it is opened.
+/// Datapath between the network and the protocol. Its availability on the machine is checked when it is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Datapath {
     /// AF_XDP if available, otherwise kernel sockets.

@@ -1,11 +1,11 @@
 //! Wire formats that isolane reads and writes.
 //!
 //! This crate converts between bytes and checked values. It has no state, allocation, clock or socket. It is
-//! the only decoder in isolane: the engine, `spy` and the classifier's software twin use it.
+//! the only decoder in isolane: the protocol, `spy` and the classifier's software twin use it.
 //!
 //! Layers of a frame, from the outside in:
-//! [`ethernet`] (with up to two [`vlan`] tags) → [`ipv4`] → [`udp`] → [`rtps`] message → submessages →
-//! [`cdr`] payloads of users, or [`parameter`] lists of [`discovery`] with the [`qos`] in them.
+//! [`ethernet`] (with up to two [`vlan`] tags) → [`ipv4`] → [`udp`] → [`message`] → submessages →
+//! [`cdr`] payloads of users, or [`parameter`] lists of [`builtin_data`] with the [`qos`] in them.
 //!
 //! Frame headers have a *view* (`Frame`, `Packet`, `Datagram`), checked once and then read by accessors, and a
 //! plain *Repr* with `parse`, `emit` and `buffer_len`. RTPS submessages are parsed to plain values; payloads,
@@ -19,11 +19,11 @@
 #![forbid(unsafe_code)]
 
 mod bitmap;
+pub mod builtin_data;
 mod bytes;
 pub mod cdr;
 pub mod checksum;
 pub mod cooked;
-pub mod discovery;
 pub mod error;
 pub mod ethernet;
 pub mod guid;
@@ -31,9 +31,9 @@ pub mod ipv4;
 pub mod level;
 pub mod limits;
 pub mod locator;
+pub mod message;
 pub mod parameter;
 pub mod qos;
-pub mod rtps;
 pub mod sequence;
 pub mod time;
 pub mod udp;

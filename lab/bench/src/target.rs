@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_wire::guid::{EntityId, GuidPrefix};
 use isolane_wire::level::Level;
-use isolane_wire::rtps::{DataHead, HEADER_BYTES, Header, PayloadKind};
+use isolane_wire::message::{DataHead, HEADER_BYTES, Header, PayloadKind};
 use isolane_wire::sequence::SequenceNumber;
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ const HEAD: DataHead = DataHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolane_wire::rtps::Submessages;
+    use isolane_wire::message::Submessages;
 
     #[test]
     fn bulk_for_a_level_is_a_message_as_long_as_asked_for() {

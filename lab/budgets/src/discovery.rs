@@ -1,7 +1,7 @@
 //! `cargo xtask discovery`: the cost of discovery as the number of endpoints and of participants grows.
 //!
 //! - Instructions per endpoint, of both sides, to announce, receive and match it: callgrind counts them inside the
-//!   engine's example `discovery_cost`. They must not grow with the number of endpoints.
+//!   protocol's example `discovery_cost`. They must not grow with the number of endpoints.
 //! - Datagrams until each participant knows all others: the simulator's example `participants`. They must stay below
 //!   `DATAGRAMS_A_PAIR` for each ordered pair.
 
@@ -64,7 +64,7 @@ struct ParticipantsReport {
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
     for (package, example) in [
-        ("isolane-engine", "discovery_cost"),
+        ("isolane-rtps", "discovery_cost"),
         ("isolane-sim", "participants"),
     ] {
         command::run(

@@ -5,17 +5,17 @@
 
 use isolane_wire::{
     BufferTooSmall,
-    discovery::{
+    builtin_data::{
         BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
     },
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
-    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
-    rtps::{
+    message::{
         AckNack, ChecksumKind, DataFragHead, DataHead, Gap, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, InfoSource, MessageChecksum, MessageWriter, NackFrag, PayloadKind,
         StatusInfo,
     },
+    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::{Duration, Timestamp},
 };

@@ -5,7 +5,7 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::Guid,
-    rtps::{
+    message::{
         AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, HeartbeatFrag, MessageWriter,
         NackFrag, PayloadKind, StatusInfo,
     },

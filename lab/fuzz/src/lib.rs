@@ -7,13 +7,13 @@
 //! ```text
 //!   corpus/TARGET ──► target::TARGET(bytes)
 //!                       rtps, discovery, cdr, frames   bytes, read as they are
-//!                       engine                         operations on engines in virtual time
+//!                       protocol                         operations on local participants in virtual time
 //!                       datapath, participant          operations on frames and participants
 //!                       model                          text of a system description
 //! ```
 //!
 //! Operations are read with [`input::Input`], which accepts any bytes. `compose` builds adversarial messages from valid
-//! submessages, `insider` those of an eavesdropper. The target `engine` records which protocol states its inputs have
+//! submessages, `insider` those of an eavesdropper. The target `protocol` records which protocol states its inputs have
 //! reached ([`reached`]).
 //!
 //! No target opens a socket: participants use an in-memory network.
@@ -27,14 +27,14 @@ mod compose;
     reason = "the file is shared with the tests of other crates"
 )]
 mod counting_allocator;
-mod engine;
 pub mod input;
 mod insider;
 pub mod limits;
 pub mod mutate;
 mod policies;
+mod protocol;
 pub mod runner;
 pub mod seeds;
 pub mod target;
 
-pub use engine::{Reached, reached};
+pub use protocol::{Reached, reached};

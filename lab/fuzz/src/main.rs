@@ -1,5 +1,5 @@
 //! Fuzz inputs without libFuzzer. `replay` runs files, and `seeds` writes the initial corpus. `states` lists the
-//! protocol states that the engine's saved corpus reaches; with a time it searches for inputs that reach others, and
+//! protocol states that the protocol's saved corpus reaches; with a time it searches for inputs that reach others, and
 //! saves them. `cargo xtask fuzz` is the usual interface.
 
 use std::{
@@ -58,9 +58,9 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Runs the engine's saved corpus, then searches for `time` for inputs that reach further states.
+/// Runs the protocol's saved corpus, then searches for `time` for inputs that reach further states.
 fn states(time: Duration) -> Result<ExitCode, Box<dyn Error>> {
-    let target = target::named("engine").ok_or("there is no target engine")?;
+    let target = target::named("protocol").ok_or("there is no target protocol")?;
     let mut corpus: Vec<_> = corpus(target)?
         .into_iter()
         .map(|(_, bytes)| bytes)
@@ -91,7 +91,7 @@ fn look_for_more(
         let before = reached();
         let input = match random.bool() {
             true => mutated(&mut random, corpus),
-            false => seeds::engine_script(random.u64(..)),
+            false => seeds::protocol_script(random.u64(..)),
         };
         runner.run(&input).map_err(|_| "an input fails")?;
         let now = reached();

@@ -1,9 +1,9 @@
 //! Time-based policies, ownership, partitions and filters of endpoints, selected by one choice. Endpoints with equal
 //! choices match, and others often do as well.
 
-use isolane_engine::ContentFilter;
+use isolane_rtps::ContentFilter;
 use isolane_wire::{
-    discovery::ContentFilterProperty,
+    builtin_data::ContentFilterProperty,
     qos::{LivelinessKind, OwnershipKind, QosPolicies},
     time::Duration,
 };

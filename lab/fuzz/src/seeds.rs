@@ -1,4 +1,4 @@
-//! Initial corpus: captures of other implementations, samples of every type, and conversations of engines. libFuzzer
+//! Initial corpus: captures of other implementations, samples of every type, and conversations of local participants. libFuzzer
 //! extended the corpus from these.
 
 use std::{fs, io, path::Path};
@@ -7,7 +7,7 @@ use isolane_wire::{
     BufferTooSmall,
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    rtps::{
+    message::{
         ChecksumKind, Gap, GapGroup, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
         HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter, Submessage, Submessages,
     },
@@ -15,7 +15,7 @@ use isolane_wire::{
     time::Timestamp,
 };
 
-use crate::{captures, engine, input::Script, limits::MAX_INPUT_BYTES, target};
+use crate::{captures, input::Script, limits::MAX_INPUT_BYTES, protocol, target};
 
 /// Folder with captures of other implementations.
 const CAPTURES: &str = concat!(
@@ -46,7 +46,7 @@ pub fn write(folder: &Path) -> io::Result<usize> {
         ),
         ("discovery", announcements.collect()),
         ("cdr", target::cdr_samples()),
-        ("engine", engine_scripts(&messages)),
+        ("protocol", protocol_scripts(&messages)),
         ("participant", user_scripts(9, 48)),
         ("datapath", user_scripts(255, 64)),
         ("model", descriptions()),
@@ -135,19 +135,19 @@ fn extended(kind: ChecksumKind) -> Result<Vec<u8>, BufferTooSmall> {
 }
 
 /// Scripts in which captured messages arrive, time passes and users act, in every world.
-fn engine_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
+fn protocol_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut scripts = Vec::new();
     for (number, some) in messages.chunks(3).enumerate() {
         let mut script = Script::default();
         script.put(&[0x22 | (number as u8 & 0x35), 0, 0, 0, 0, 0, 1, 0, 0, 0]);
         for message in some {
-            engine::arrival(&mut script, number as u8 & 1, message);
-            engine::time(&mut script, 3);
+            protocol::arrival(&mut script, number as u8 & 1, message);
+            protocol::time(&mut script, 3);
         }
         scripts.push(script.finish());
     }
-    scripts.extend(user_scripts(engine::OPERATIONS, 64));
-    scripts.extend((0..64).map(engine_script));
+    scripts.extend(user_scripts(protocol::OPERATIONS, 64));
+    scripts.extend((0..64).map(protocol_script));
     scripts
 }
 
@@ -171,10 +171,10 @@ fn user_script(operations: u8, seed: u64) -> Vec<u8> {
     script.finish()
 }
 
-/// Script of operations on engines with all kinds of endpoints after discovery. Most operations lead to further states:
+/// Script of operations on local participants with all kinds of endpoints after discovery. Most operations lead to further states:
 /// users act, an eavesdropper sends, time passes.
 #[must_use]
-pub fn engine_script(seed: u64) -> Vec<u8> {
+pub fn protocol_script(seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut script = Script::default();
     // Three endpoints of each kind, after discovery.

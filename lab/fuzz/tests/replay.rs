@@ -66,15 +66,15 @@ fn ethernet_frames() {
 }
 
 #[test]
-fn engines() {
-    let (runner, saved) = replay_saved("engine");
+fn protocol() {
+    let (runner, saved) = replay_saved("protocol");
     let reached = isolane_fuzz::reached();
-    println!("engine: {reached}");
+    println!("protocol: {reached}");
     assert!(
         reached.unreached.is_empty(),
         "the saved corpus {reached}\nlook for more: cargo run --manifest-path lab/fuzz/Cargo.toml -- states 60"
     );
-    mutate("engine", runner, saved);
+    mutate("protocol", runner, saved);
 }
 
 #[test]

@@ -6,15 +6,15 @@ use std::path::Path;
 use fastrand::Rng;
 use isolane_support::Result;
 use isolane_wire::BufferTooSmall;
-use isolane_wire::discovery::{
+use isolane_wire::builtin_data::{
     BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
 };
 use isolane_wire::guid::{EntityId, EntityKind, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
-use isolane_wire::qos::ReliabilityKind;
-use isolane_wire::rtps::{
+use isolane_wire::message::{
     AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
 };
+use isolane_wire::qos::ReliabilityKind;
 use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
 
 use super::sender::Kind;
@@ -347,7 +347,7 @@ fn captured(folder: &Path) -> Result<Vec<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolane_wire::rtps::{HEADER_BYTES, Submessages};
+    use isolane_wire::message::{HEADER_BYTES, Submessages};
 
     #[test]
     fn every_kind_is_sent_and_lies_can_be_read_unless_they_are_broken_on_purpose() {

@@ -267,7 +267,7 @@ fn datagrams(seen: &Seen) -> u64 {
 fn counted(seen: &Seen) -> Vec<String> {
     let lines = seen.log.iter().rev();
     let line = lines
-        .filter_map(|(_, line)| line.split_once("engine: "))
+        .filter_map(|(_, line)| line.split_once("protocol: "))
         .next();
     line.map_or_else(Vec::new, |(_, counts)| {
         counts.split(", ").map(str::to_owned).collect()
@@ -386,7 +386,7 @@ mod tests {
             sequence: number,
         };
         let look = |quarter: u64| (begin + Duration::from_millis(250 * quarter), 5_000_000);
-        let log = format!("engine: 7 {}, 2 {}, 1 {}", NAMED[0], NAMED[1], NAMED[2]);
+        let log = format!("protocol: 7 {}, 2 {}, 1 {}", NAMED[0], NAMED[1], NAMED[2]);
         let seen = Seen {
             samples: (1..=220).map(sample).collect(),
             log: vec![(begin, log)],

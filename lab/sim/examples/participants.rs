@@ -7,7 +7,7 @@
 
 use std::{env, error::Error, process::ExitCode, time::Duration};
 
-use isolane_engine::Limits;
+use isolane_rtps::Limits;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World};
 
 /// All start within this time, evenly: hosts that are switched on together. Those of one instant would find each
@@ -58,8 +58,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         world.run_for(STARTS / u32::from(count));
     }
     let known = |world: &World| {
-        let peers = |&node: &NodeId| world.engine(node).remote_participants().count();
-        let endpoints = |&node: &NodeId| world.engine(node).remote_endpoints().count();
+        let peers = |&node: &NodeId| world.protocol(node).remote_participants().count();
+        let endpoints = |&node: &NodeId| world.protocol(node).remote_endpoints().count();
         let all = usize::from(count) - 1;
         nodes
             .iter()

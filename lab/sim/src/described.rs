@@ -1,6 +1,6 @@
 //! Static descriptions of a world's participants. Nodes may have different ones, to test disagreement.
 
-use isolane_engine::{Announces, EndpointKind, StaticParticipant};
+use isolane_rtps::{Announces, EndpointKind, StaticParticipant};
 
 use crate::{node::NodeId, topic::Topic};
 

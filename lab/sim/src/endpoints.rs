@@ -1,13 +1,13 @@
 //! Creation, deletion and observation of a world's writers and readers.
 
-use isolane_engine::{
-    ChangeKind, ContentFilter, DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus,
-    SetQosError, WriterId, WriterLedger, WriterStatus, limits::MAX_DATAGRAM_BYTES,
+use isolane_rtps::{
+    ChangeKind, ContentFilter, DeliveryMode, LocalParticipant, ReaderId, ReaderLedger,
+    ReaderStatus, SetQosError, WriterId, WriterLedger, WriterStatus, limits::MAX_DATAGRAM_BYTES,
 };
 use isolane_wire::{
     guid::Guid,
+    message::{HEADER_BYTES, Submessage, Submessages},
     qos::QosPolicies,
-    rtps::{HEADER_BYTES, Submessage, Submessages},
     time::Instant,
 };
 
@@ -44,12 +44,12 @@ impl World {
     /// Creates a writer on a node.
     pub fn create_writer(&mut self, node: NodeId, topic: &Topic) -> WriterHandle {
         let now = self.now;
-        let engine = self.engine_mut(node);
-        let id = engine
+        let protocol = self.protocol_mut(node);
+        let id = protocol
             .create_writer(now, &topic.endpoint(node, false))
             .expect("the writer can be created");
         if topic.is_keyed() {
-            engine.keep_keys(id, key_payload, KEY_BYTES);
+            protocol.keep_keys(id, key_payload, KEY_BYTES);
         }
         self.enter_writer(node, topic, id)
     }
@@ -60,8 +60,8 @@ impl World {
         topic: &Topic,
         id: WriterId,
     ) -> WriterHandle {
-        let engine = self.engine(node);
-        let guid = engine.writer_data(id).expect("it exists").guid;
+        let protocol = self.protocol(node);
+        let guid = protocol.writer_data(id).expect("it exists").guid;
         self.writers.push(WriterRecord {
             node,
             incarnation: self.nodes[node.0].incarnation,
@@ -119,11 +119,11 @@ impl World {
         filter: Option<ContentFilter>,
     ) -> ReaderHandle {
         let now = self.now;
-        let engine = self.engine_mut(node);
+        let protocol = self.protocol_mut(node);
         let config = topic.endpoint(node, true);
         let created = match filter {
-            None => engine.create_reader(now, &config, delivery),
-            Some(filter) => engine.create_filtered_reader(now, &config, delivery, filter),
+            None => protocol.create_reader(now, &config, delivery),
+            Some(filter) => protocol.create_filtered_reader(now, &config, delivery, filter),
         };
         let id = created.expect("the reader can be created");
         self.enter_reader(node, topic, id)
@@ -135,8 +135,8 @@ impl World {
         topic: &Topic,
         id: ReaderId,
     ) -> ReaderHandle {
-        let engine = self.engine(node);
-        let guid = engine.reader_data(id).expect("it exists").guid;
+        let protocol = self.protocol(node);
+        let guid = protocol.reader_data(id).expect("it exists").guid;
         let of_node = &mut self.nodes[node.0];
         if topic.is_multicast() {
             of_node.groups.insert(NodeId::level_group(topic.at_level()));
@@ -160,7 +160,7 @@ impl World {
     /// Changes the QoS policies of a writer.
     ///
     /// # Errors
-    /// Those of the engine; nothing was changed.
+    /// Those of the protocol; nothing was changed.
     pub fn set_writer_qos(
         &mut self,
         writer: WriterHandle,
@@ -168,10 +168,10 @@ impl World {
     ) -> Result<(), SetQosError> {
         let now = self.now;
         let (node, id) = (self.writers[writer.0].node, self.writers[writer.0].id);
-        let engine = self.engine_mut(node);
-        let mut qos = engine.writer_data(id).expect("it exists").qos.clone();
+        let protocol = self.protocol_mut(node);
+        let mut qos = protocol.writer_data(id).expect("it exists").qos.clone();
         change(&mut qos);
-        let changed = engine.set_writer_qos(now, id, &qos);
+        let changed = protocol.set_writer_qos(now, id, &qos);
         self.settle(node);
         changed
     }
@@ -179,7 +179,7 @@ impl World {
     /// Changes the QoS policies of a reader.
     ///
     /// # Errors
-    /// Those of the engine; nothing was changed.
+    /// Those of the protocol; nothing was changed.
     pub fn set_reader_qos(
         &mut self,
         reader: ReaderHandle,
@@ -187,22 +187,22 @@ impl World {
     ) -> Result<(), SetQosError> {
         let now = self.now;
         let (node, id) = (self.readers[reader.0].node, self.readers[reader.0].id);
-        let engine = self.engine_mut(node);
-        let mut qos = engine.reader_data(id).expect("it exists").qos.clone();
+        let protocol = self.protocol_mut(node);
+        let mut qos = protocol.reader_data(id).expect("it exists").qos.clone();
         change(&mut qos);
-        let changed = engine.set_reader_qos(now, id, &qos);
+        let changed = protocol.set_reader_qos(now, id, &qos);
         self.settle(node);
         changed
     }
 
-    /// Calls `act` with the engine of a running node, then processes the consequences.
-    pub fn with_engine<T>(
+    /// Calls `act` with the protocol of a running node, then processes the consequences.
+    pub fn with_protocol<T>(
         &mut self,
         node: NodeId,
-        act: impl FnOnce(&mut Engine, Instant) -> T,
+        act: impl FnOnce(&mut LocalParticipant, Instant) -> T,
     ) -> T {
         let now = self.now;
-        let done = act(self.engine_mut(node), now);
+        let done = act(self.protocol_mut(node), now);
         self.settle(node);
         done
     }
@@ -215,8 +215,11 @@ impl World {
         record.is_deleted = true;
         let (node, id) = (record.node, record.id);
         let mut buffer = vec![0; MAX_DATAGRAM_BYTES];
-        while let Some(bytes) = self.engine_mut(node).next_unregister(now, id, &mut buffer) {
-            let to = self.engine(node).destinations(id).to_vec();
+        while let Some(bytes) = self
+            .protocol_mut(node)
+            .next_unregister(now, id, &mut buffer)
+        {
+            let to = self.protocol(node).destinations(id).to_vec();
             self.send(node, &buffer[..bytes], &to);
             let submessages = Submessages::new(&buffer[..bytes], HEADER_BYTES).flatten();
             let ends = submessages.filter_map(end_of_instance);
@@ -224,7 +227,7 @@ impl World {
                 .written
                 .extend(ends.map(|end| Written { at: now, ..end }));
         }
-        self.engine_mut(node).delete_writer(now, id);
+        self.protocol_mut(node).delete_writer(now, id);
         self.settle(node);
     }
 
@@ -235,7 +238,7 @@ impl World {
         let record = &mut self.readers[reader.0];
         record.is_deleted = true;
         let (node, id) = (record.node, record.id);
-        self.engine_mut(node).delete_reader(now, id);
+        self.protocol_mut(node).delete_reader(now, id);
         self.settle(node);
     }
 
@@ -259,27 +262,31 @@ impl World {
     #[must_use]
     pub fn matched_readers(&self, writer: WriterHandle) -> usize {
         let record = &self.writers[writer.0];
-        self.engine(record.node).matched_readers(record.id)
+        self.protocol(record.node).matched_readers(record.id)
     }
 
     /// Number of matched writers of a reader.
     #[must_use]
     pub fn matched_writers(&self, reader: ReaderHandle) -> usize {
         let record = &self.readers[reader.0];
-        self.engine(record.node).matched_writers(record.id)
+        self.protocol(record.node).matched_writers(record.id)
     }
 
     /// GUIDs of the matched readers of a writer.
     pub fn matched_reader_guids(&self, writer: WriterHandle) -> impl Iterator<Item = Guid> + '_ {
         let record = &self.writers[writer.0];
-        let progress = self.engine(record.node).matched_reader_progress(record.id);
+        let progress = self
+            .protocol(record.node)
+            .matched_reader_progress(record.id);
         progress.map(|(guid, _)| guid)
     }
 
     /// GUIDs of the matched writers of a reader.
     pub fn matched_writer_guids(&self, reader: ReaderHandle) -> impl Iterator<Item = Guid> + '_ {
         let record = &self.readers[reader.0];
-        let progress = self.engine(record.node).matched_writer_progress(record.id);
+        let progress = self
+            .protocol(record.node)
+            .matched_writer_progress(record.id);
         progress.map(|(guid, _)| guid)
     }
 
@@ -307,31 +314,31 @@ impl World {
         self.readers[reader.0].guid
     }
 
-    /// Id of a writer in its engine.
+    /// Id of a writer in its protocol.
     #[must_use]
     pub fn writer_id(&self, writer: WriterHandle) -> WriterId {
         self.writers[writer.0].id
     }
 
-    /// Id of a reader in its engine.
+    /// Id of a reader in its protocol.
     #[must_use]
     pub fn reader_id(&self, reader: ReaderHandle) -> ReaderId {
         self.readers[reader.0].id
     }
 
-    /// Engine's ledger of an existing writer.
+    /// LocalParticipant's ledger of an existing writer.
     #[must_use]
     pub fn writer_ledger(&self, writer: WriterHandle) -> WriterLedger {
         let record = &self.writers[writer.0];
-        let ledger = self.engine(record.node).writer_ledger(record.id);
+        let ledger = self.protocol(record.node).writer_ledger(record.id);
         ledger.expect("the writer exists")
     }
 
-    /// Engine's ledger of an existing reader.
+    /// LocalParticipant's ledger of an existing reader.
     #[must_use]
     pub fn reader_ledger(&self, reader: ReaderHandle) -> ReaderLedger {
         let record = &self.readers[reader.0];
-        let ledger = self.engine(record.node).reader_ledger(record.id);
+        let ledger = self.protocol(record.node).reader_ledger(record.id);
         ledger.expect("the reader exists")
     }
 

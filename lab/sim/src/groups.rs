@@ -1,6 +1,6 @@
 //! Publishers and subscribers of a world.
 
-use isolane_engine::{CoherentError, ContentFilter, PublisherId, SubscriberId};
+use isolane_rtps::{CoherentError, ContentFilter, PublisherId, SubscriberId};
 use isolane_wire::qos::Presentation;
 
 use crate::{
@@ -25,7 +25,7 @@ impl World {
         node: NodeId,
         presentation: Presentation,
     ) -> PublisherHandle {
-        let created = self.engine_mut(node).create_publisher(presentation);
+        let created = self.protocol_mut(node).create_publisher(presentation);
         PublisherHandle(node, created.expect("the publisher can be created"))
     }
 
@@ -35,7 +35,7 @@ impl World {
         node: NodeId,
         presentation: Presentation,
     ) -> SubscriberHandle {
-        let created = self.engine_mut(node).create_subscriber(presentation);
+        let created = self.protocol_mut(node).create_subscriber(presentation);
         SubscriberHandle(node, created.expect("the subscriber can be created"))
     }
 
@@ -44,7 +44,7 @@ impl World {
         let (now, PublisherHandle(node, publisher)) = (self.now, group);
         let config = topic.endpoint(node, false);
         let created = self
-            .engine_mut(node)
+            .protocol_mut(node)
             .create_writer_in(now, publisher, &config);
         self.enter_writer(node, topic, created.expect("the writer can be created"))
     }
@@ -72,41 +72,41 @@ impl World {
     ) -> ReaderHandle {
         let (now, SubscriberHandle(node, subscriber)) = (self.now, group);
         let config = topic.endpoint(node, true);
-        let engine = self.engine_mut(node);
-        let created = engine.create_reader_in(now, subscriber, &config, filter);
+        let protocol = self.protocol_mut(node);
+        let created = protocol.create_reader_in(now, subscriber, &config, filter);
         self.enter_reader(node, topic, created.expect("the reader can be created"))
     }
 
     /// Begins a coherent set.
     pub fn begin_set(&mut self, PublisherHandle(node, publisher): PublisherHandle) {
-        let begun = self.engine_mut(node).begin_coherent_changes(publisher);
+        let begun = self.protocol_mut(node).begin_coherent_changes(publisher);
         begun.expect("the publisher exists");
     }
 
     /// Ends a coherent set.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Those of the protocol.
     pub fn end_set(
         &mut self,
         PublisherHandle(node, publisher): PublisherHandle,
     ) -> Result<(), CoherentError> {
         let now = self.now;
-        let engine = self.engine_mut(node);
-        let timestamp = engine.timestamp(now);
-        let ended = engine.end_coherent_changes(publisher, timestamp);
+        let protocol = self.protocol_mut(node);
+        let timestamp = protocol.timestamp(now);
+        let ended = protocol.end_coherent_changes(publisher, timestamp);
         self.settle(node);
         ended
     }
 
     /// Begins access to a subscriber's samples.
     pub fn begin_access(&mut self, SubscriberHandle(node, subscriber): SubscriberHandle) -> bool {
-        self.engine_mut(node).begin_access(subscriber)
+        self.protocol_mut(node).begin_access(subscriber)
     }
 
     /// Ends access to a subscriber's samples.
     pub fn end_access(&mut self, SubscriberHandle(node, subscriber): SubscriberHandle) -> bool {
-        let ended = self.engine_mut(node).end_access(subscriber);
+        let ended = self.protocol_mut(node).end_access(subscriber);
         self.settle(node);
         ended
     }
@@ -116,7 +116,7 @@ impl World {
         &mut self,
         SubscriberHandle(node, subscriber): SubscriberHandle,
     ) -> Option<ReaderHandle> {
-        let next = self.engine(node).next_in_order(subscriber)?;
+        let next = self.protocol(node).next_in_order(subscriber)?;
         let reader = self.reader_of(node, next);
         (self.take(ReaderHandle(reader), 1) > 0).then_some(ReaderHandle(reader))
     }

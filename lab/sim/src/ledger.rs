@@ -7,7 +7,7 @@ pub struct LinkLedger {
     pub sent: u64,
     /// Duplicates made by the link.
     pub doubled: u64,
-    /// Received by an engine.
+    /// Received by a local participant.
     pub delivered: u64,
     /// Lost at random.
     pub lost: u64,

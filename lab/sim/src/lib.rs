@@ -1,9 +1,9 @@
-//! Deterministic simulation of many engines over unreliable links, in virtual time.
+//! Deterministic simulation of many local participants over unreliable links, in virtual time.
 //!
 //! # World
 //!
 //! A [`World`] consists of *nodes* and the *link* between them. A node is a host with one participant: an
-//! [`Engine`](isolane_engine::Engine), the receive queues of its lanes, and the users of its writers and readers. The
+//! [`LocalParticipant`](isolane_rtps::LocalParticipant), the receive queues of its lanes, and the users of its writers and readers. The
 //! link carries datagrams to addresses that look like UDPv4, including multicast groups. It delays, loses, duplicates
 //! and reorders them. A [`Partition`] cuts it between groups of nodes, for a time, in one or both directions.
 //!
@@ -24,7 +24,7 @@
 //! # Virtual time
 //!
 //! Nothing waits. Events are in a queue ordered by time, and by creation at equal times. The world takes the first,
-//! sets the clock to its time, and executes it. A node works like the executor: it processes the frame or engine work
+//! sets the clock to its time, and executes it. A node works like the executor: it processes the frame or protocol work
 //! of the highest priority, one step at a time, and each step takes [`NodeConfig::step`]. So datagrams can arrive
 //! between two steps, where protocols go wrong. A simulated second of a small system costs well under a millisecond.
 //!

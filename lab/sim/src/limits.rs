@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Maximum size of a datagram in bytes: that of UDP over IPv4.
-pub const MAX_DATAGRAM_BYTES: usize = isolane_engine::limits::MAX_DATAGRAM_BYTES;
+pub const MAX_DATAGRAM_BYTES: usize = isolane_rtps::limits::MAX_DATAGRAM_BYTES;
 
 /// Capacity of a node's lane in datagrams: those of 1 KiB, with the kernel's overhead, that fit a default socket buffer
 /// (208 KiB), rounded down.

@@ -11,11 +11,12 @@ use std::{
     time::Duration,
 };
 
-use isolane_engine::{
-    Engine, EngineConfig, Limits, Network, Priority, Timing, limits::DISCOVERY_BYTES_PER_S,
+use isolane_rtps::{
+    Limits, LocalParticipant, Network, ParticipantConfig, Priority, Timing,
+    limits::DISCOVERY_BYTES_PER_S,
 };
 use isolane_wire::{
-    discovery::LocatorList, guid::GuidPrefix, level::Level, locator::Locator, time::Instant,
+    builtin_data::LocatorList, guid::GuidPrefix, level::Level, locator::Locator, time::Instant,
 };
 
 use crate::{described::Description, limits::MAX_NODES};
@@ -121,15 +122,15 @@ pub struct NodeConfig {
     pub discovery: Discovery,
     /// True if the node can send to multicast groups.
     pub multicast: bool,
-    /// Timing of the engine.
+    /// Timing of the protocol.
     pub timing: Timing,
-    /// Limits of the engine.
+    /// Limits of the protocol.
     pub limits: Limits,
-    /// Rate limit of the engine's discovery in bytes per second.
+    /// Rate limit of the protocol's discovery in bytes per second.
     pub discovery_bytes_per_s: u64,
     /// Duration of a step: the reception of a frame, or one work item.
     pub step: Duration,
-    /// Offset of the wall clock of source timestamps ahead of the engine's.
+    /// Offset of the wall clock of source timestamps ahead of the protocol's.
     pub stamps_ahead: Duration,
     /// Time that a datagram waits in the socket after the kernel's receive stamp.
     pub socket_wait: Duration,
@@ -190,8 +191,8 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) config: NodeConfig,
-    /// Engine; `None` while the node is down.
-    pub(crate) engine: Option<Engine>,
+    /// LocalParticipant; `None` while the node is down.
+    pub(crate) protocol: Option<LocalParticipant>,
     /// Number of starts.
     pub(crate) incarnation: u32,
     /// Number of the current GUID prefix.
@@ -212,7 +213,7 @@ impl Node {
     pub(crate) fn new(config: NodeConfig) -> Self {
         Self {
             config,
-            engine: None,
+            protocol: None,
             incarnation: 0,
             identity: 0,
             lanes: Default::default(),
@@ -229,10 +230,10 @@ impl Node {
         self.incarnation += 1;
         self.identity = identity;
         let mut prefix = [0; 12];
-        prefix[..2].copy_from_slice(&isolane_wire::rtps::VENDOR_ID);
+        prefix[..2].copy_from_slice(&isolane_wire::message::VENDOR_ID);
         prefix[4..8].copy_from_slice(&(id.0 as u32).to_be_bytes());
         prefix[8..].copy_from_slice(&identity.to_be_bytes());
-        let mut config = EngineConfig::new(0, GuidPrefix(prefix), seed);
+        let mut config = ParticipantConfig::new(0, GuidPrefix(prefix), seed);
         config.wall_offset_ns = WALL_OFFSET_NS;
         config.metatraffic_unicast = LocatorList::from_iter([id.discovery_locator()]);
         self.address = id.address();
@@ -253,13 +254,13 @@ impl Node {
         }
         let described = self.config.described.clone();
         config.described = described.as_ref().and_then(|all| all.of(id));
-        let mut engine = Engine::new(config, now);
+        let mut protocol = LocalParticipant::new(config, now);
         for peer in described.iter().flat_map(|all| all.peers_of(id)) {
-            engine
+            protocol
                 .add_static_peer(now, peer)
                 .expect("there is room for what is described");
         }
-        self.engine = Some(engine);
+        self.protocol = Some(protocol);
     }
 
     pub(crate) fn networks(&self) -> Vec<Network> {
@@ -272,10 +273,10 @@ impl Node {
     /// Most urgent action. A frame precedes work of the same priority, because the executor polls its sources before
     /// its jobs.
     pub(crate) fn next(&self) -> Option<Next> {
-        let engine = self.engine.as_ref()?;
+        let protocol = self.protocol.as_ref()?;
         let waits = |&lane: &usize| !self.lanes[lane].is_empty();
         let lane = (0..LANES).rev().find(waits);
-        let work = Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
+        let work = Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1);
         match (lane, work) {
             (Some(lane), Some(work)) if work.get() > priority_of(lane) => Some(Next::Work(work)),
             (Some(lane), _) => Some(Next::Receive { lane }),

@@ -28,7 +28,7 @@ impl World {
 
     fn writer_imbalance(&self, writer: usize) -> Option<String> {
         let record = &self.writers[writer];
-        let ledger = self.engine(record.node).writer_ledger(record.id)?;
+        let ledger = self.protocol(record.node).writer_ledger(record.id)?;
         // Ends of coherent sets have sequence numbers, too.
         let is_written = ledger.written == record.written.len() as u64 + ledger.set_ends;
         (!ledger.balances() || !is_written).then(|| {
@@ -39,8 +39,8 @@ impl World {
 
     fn reader_imbalance(&self, reader: usize) -> Option<String> {
         let record = &self.readers[reader];
-        let engine = self.engine(record.node);
-        let ledger = engine.reader_ledger(record.id)?;
+        let protocol = self.protocol(record.node);
+        let ledger = protocol.reader_ledger(record.id)?;
         let taken = record
             .received
             .iter()
@@ -55,7 +55,7 @@ impl World {
             // The sequence numbers of gone writers are only in the ledger.
             return None;
         }
-        let progress = engine.matched_writer_progress(record.id);
+        let progress = protocol.matched_writer_progress(record.id);
         // A hostile writer can announce any number, so the sum may wrap.
         let done = progress.fold(0u64, |sum, (_, done)| sum.wrapping_add(done.get() as u64));
         (done != ledger.accounted.wrapping_add(ledger.skipped)).then(|| {
@@ -93,11 +93,11 @@ impl World {
         let mut text = format!("after {:?}: {:?}\n", self.elapsed(), self.ledger);
         for (id, node) in self.nodes.iter().enumerate() {
             // Writing to a string does not fail.
-            let _ = match &node.engine {
+            let _ = match &node.protocol {
                 None => writeln!(text, "node {id}: down"),
-                Some(engine) => {
-                    let peers = engine.remote_participants().count();
-                    writeln!(text, "node {id}: {peers} peers, {:?}", engine.counters())
+                Some(protocol) => {
+                    let peers = protocol.remote_participants().count();
+                    writeln!(text, "node {id}: {peers} peers, {:?}", protocol.counters())
                 }
             };
         }
@@ -106,13 +106,13 @@ impl World {
             let _ = match self.writer_exists(writer) {
                 false => writeln!(text, "writer {writer} on node {node}: gone"),
                 true => {
-                    let engine = self.engine(record.node);
+                    let protocol = self.protocol(record.node);
                     writeln!(
                         text,
                         "writer {writer} on node {node}: {} readers, {} wait for room, {:?}",
-                        engine.matched_readers(record.id),
+                        protocol.matched_readers(record.id),
                         record.backlog.len(),
-                        engine.writer_ledger(record.id),
+                        protocol.writer_ledger(record.id),
                     )
                 }
             };
@@ -122,13 +122,13 @@ impl World {
             let _ = match self.reader_exists(reader) {
                 false => writeln!(text, "reader {reader} on node {node}: gone"),
                 true => {
-                    let engine = self.engine(record.node);
+                    let protocol = self.protocol(record.node);
                     writeln!(
                         text,
                         "reader {reader} on node {node}: {} taken, {:?}, done with {:?}",
                         record.received.len(),
-                        engine.reader_ledger(record.id),
-                        engine
+                        protocol.reader_ledger(record.id),
+                        protocol
                             .matched_writer_progress(record.id)
                             .map(|(guid, done)| format!("{guid} {done}"))
                             .collect::<Vec<_>>(),

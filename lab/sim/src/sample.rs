@@ -1,9 +1,9 @@
 //! Sample type of all topics of a world.
 //!
 //! In IDL `struct Sample { @key unsigned long key; unsigned long long value; }`, as little-endian XCDR1; the key is 0
-//! in a topic without key. The encoding is hand-written, because engine and world handle payloads as bytes.
+//! in a topic without key. The encoding is hand-written, because protocol and world handle payloads as bytes.
 
-use isolane_engine::{ChangeKind, WriteSample};
+use isolane_rtps::{ChangeKind, WriteSample};
 use isolane_wire::{
     cdr::{CdrError, KeyHash},
     time::Timestamp,
@@ -136,7 +136,7 @@ pub(crate) fn key_hash(key: u32) -> KeyHash {
     hash
 }
 
-/// Computes the key hash of a payload, for the engine.
+/// Computes the key hash of a payload, for the protocol.
 ///
 /// # Errors
 /// [`CdrError::Truncated`] if the payload is not of this type.

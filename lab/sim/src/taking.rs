@@ -1,6 +1,6 @@
-//! Users of readers, who take samples, and the reactions of all users to statuses of their engine.
+//! Users of readers, who take samples, and the reactions of all users to statuses of their protocol.
 
-use isolane_engine::{
+use isolane_rtps::{
     Delivery, ReaderId, ReaderStatus, Selection, StatusChange, WriterId, WriterStatus,
 };
 
@@ -35,12 +35,12 @@ impl World {
     ) -> Vec<Received> {
         let at = self.now;
         let (node, id) = (self.readers[reader.0].node, self.readers[reader.0].id);
-        let engine = self.engine_mut(node);
-        engine.drop_expired(at, id);
-        let is_any = engine.has_any(id, selection);
-        let count = engine.select(id, selection);
+        let protocol = self.protocol_mut(node);
+        protocol.drop_expired(at, id);
+        let is_any = protocol.has_any(id, selection);
+        let count = protocol.select(id, selection);
         assert_eq!(is_any, count > 0, "what is asked for is there, or is not");
-        let selected = (0..count).filter_map(|nth| engine.selected(id, nth));
+        let selected = (0..count).filter_map(|nth| protocol.selected(id, nth));
         let selected: Vec<_> = selected
             .map(|sample| Received {
                 at,
@@ -50,9 +50,9 @@ impl World {
             .collect();
         match then {
             Then::Leave => {}
-            Then::Read => engine.read_selected(id),
+            Then::Read => protocol.read_selected(id),
             Then::Take => {
-                engine.take_selected(id);
+                protocol.take_selected(id);
                 self.readers[reader.0].received.extend(selected.clone());
             }
         }
@@ -99,9 +99,9 @@ impl World {
     fn take_one(&mut self, reader: usize) -> bool {
         let at = self.now;
         let (node, id) = (self.readers[reader].node, self.readers[reader].id);
-        let engine = self.engine_mut(node);
-        engine.drop_expired(at, id);
-        let Some(sample) = engine.sample(id, 0) else {
+        let protocol = self.protocol_mut(node);
+        protocol.drop_expired(at, id);
+        let Some(sample) = protocol.sample(id, 0) else {
             return false;
         };
         let received = Received {
@@ -109,7 +109,7 @@ impl World {
             info: sample.info,
             payload: sample.payload.to_vec(),
         };
-        engine.remove_oldest(id);
+        protocol.remove_oldest(id);
         self.readers[reader].received.push(received);
         true
     }
@@ -118,7 +118,7 @@ impl World {
     pub(crate) fn view(&mut self, node: NodeId, delivery: &Delivery, bytes: &[u8]) {
         let at = self.now;
         let reader = self.reader_of(node, delivery.reader);
-        let payload = self.engine(node).payload(delivery, bytes).to_vec();
+        let payload = self.protocol(node).payload(delivery, bytes).to_vec();
         self.readers[reader].received.push(Received {
             at,
             info: delivery.info,
@@ -140,7 +140,7 @@ impl World {
         let Take::OneEvery(period) = record.take else {
             return;
         };
-        let has_some = self.engine(record.node).available(record.id) > 0;
+        let has_some = self.protocol(record.node).available(record.id) > 0;
         if has_some && !record.visit_filed {
             self.readers[reader].visit_filed = true;
             self.schedule(self.now + period, Event::Visit(reader));
@@ -150,19 +150,19 @@ impl World {
     pub(crate) fn reader_exists(&self, reader: usize) -> bool {
         let record = &self.readers[reader];
         let node = &self.nodes[record.node.0];
-        !record.is_deleted && node.engine.is_some() && node.incarnation == record.incarnation
+        !record.is_deleted && node.protocol.is_some() && node.incarnation == record.incarnation
     }
 }
 
 /// Reactions to statuses.
 impl World {
-    /// Passes the pending statuses of a node's engine to its users.
+    /// Passes the pending statuses of a node's protocol to its users.
     pub(crate) fn users_react(&mut self, node: NodeId) {
         loop {
-            let Some(engine) = &mut self.nodes[node.0].engine else {
+            let Some(protocol) = &mut self.nodes[node.0].protocol else {
                 return;
             };
-            match engine.next_status() {
+            match protocol.next_status() {
                 None => return,
                 Some(StatusChange::Discovery) => {}
                 Some(StatusChange::Writer(id, status)) => {
@@ -197,14 +197,18 @@ impl World {
 
     fn note_writers(&mut self, reader: usize) {
         let record = &self.readers[reader];
-        let progress = self.engine(record.node).matched_writer_progress(record.id);
+        let progress = self
+            .protocol(record.node)
+            .matched_writer_progress(record.id);
         let matched = progress.map(|(guid, _)| guid).collect();
         self.readers[reader].matches.note(self.now, matched);
     }
 
     fn note_readers(&mut self, writer: usize) {
         let record = &self.writers[writer];
-        let progress = self.engine(record.node).matched_reader_progress(record.id);
+        let progress = self
+            .protocol(record.node)
+            .matched_reader_progress(record.id);
         let matched = progress.map(|(guid, _)| guid).collect();
         self.writers[writer].matches.note(self.now, matched);
     }
@@ -213,13 +217,13 @@ impl World {
         (0..self.writers.len())
             .rev()
             .find(|&at| self.writers[at].node == node && self.writers[at].id == id)
-            .expect("an engine tells only of endpoints created here")
+            .expect("a participant tells only of endpoints created here")
     }
 
     pub(crate) fn reader_of(&self, node: NodeId, id: ReaderId) -> usize {
         (0..self.readers.len())
             .rev()
             .find(|&at| self.readers[at].node == node && self.readers[at].id == id)
-            .expect("an engine tells only of endpoints created here")
+            .expect("a participant tells only of endpoints created here")
     }
 }

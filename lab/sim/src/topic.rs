@@ -1,8 +1,8 @@
 //! Builder of topics and their endpoint configurations.
 
-use isolane_engine::{EndpointConfig, limits::MAX_DATA_PAYLOAD_BYTES};
+use isolane_rtps::{EndpointConfig, limits::MAX_DATA_PAYLOAD_BYTES};
 use isolane_wire::{
-    discovery::LocatorList,
+    builtin_data::LocatorList,
     level::Level,
     qos::{DurabilityKind, History, HistoryKind, QosPolicies, ReliabilityKind},
 };

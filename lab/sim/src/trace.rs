@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use isolane_wire::{
     locator::Locator,
-    rtps::{HEADER_BYTES, Header, Submessage, Submessages},
+    message::{HEADER_BYTES, Header, Submessage, Submessages},
     time::Instant,
 };
 

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use isolane_engine::{
+use isolane_rtps::{
     ChangeKind, InstanceState, ReaderId, ReaderStatus, SampleInfo, WriterId, WriterStatus,
 };
 use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};
@@ -49,7 +49,7 @@ impl Received {
         Sample::parse(self.info.kind, &self.payload)
     }
 
-    /// Returns true if a writer sent the change; false if the engine made it because writers are gone.
+    /// Returns true if a writer sent the change; false if the protocol made it because writers are gone.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.info.sequence != SequenceNumber::UNKNOWN

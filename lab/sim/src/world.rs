@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use isolane_engine::{Destinations, Engine, MessageReceiver};
+use isolane_rtps::{Destinations, LocalParticipant, MessageReceiver};
 use isolane_wire::{locator::Locator, time::Instant};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     user::{ReaderRecord, WriterRecord},
 };
 
-/// Many engines in virtual time, see the [crate] documentation.
+/// Many local participants in virtual time, see the [crate] documentation.
 #[derive(Debug)]
 pub struct World {
     pub(crate) seed: u64,
@@ -28,7 +28,7 @@ pub struct World {
     pub(crate) ledger: LinkLedger,
     queue: Queue,
     random: Random,
-    engine_seeds: Random,
+    protocol_seeds: Random,
     link: LinkConfig,
     links: BTreeMap<(NodeId, NodeId), LinkConfig>,
     partitions: Vec<Partition>,
@@ -45,7 +45,7 @@ impl World {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let engine_seeds = random.fork();
+        let protocol_seeds = random.fork();
         Self {
             seed,
             now: Instant::new(0),
@@ -55,7 +55,7 @@ impl World {
             ledger: LinkLedger::default(),
             queue: Queue::default(),
             random,
-            engine_seeds,
+            protocol_seeds,
             link: LinkConfig::default(),
             links: BTreeMap::new(),
             partitions: Vec::new(),
@@ -177,7 +177,7 @@ impl World {
     }
 
     fn start_as(&mut self, id: NodeId, identity: u32) {
-        let seed = self.engine_seeds.next();
+        let seed = self.protocol_seeds.next();
         self.nodes[id.0].start(id, identity, seed, self.now);
         self.settle(id);
     }
@@ -186,7 +186,7 @@ impl World {
     pub fn crash(&mut self, id: NodeId) {
         self.assert_node_balanced(id);
         let node = &mut self.nodes[id.0];
-        node.engine = None;
+        node.protocol = None;
         node.groups.clear();
         for lane in &mut node.lanes {
             self.ledger.queued -= lane.len() as u64;
@@ -198,9 +198,9 @@ impl World {
     /// Announces the end of the participant, then stops the node.
     pub fn leave(&mut self, id: NodeId) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let engine = self.engine_mut(id);
-        let length = engine.farewell(&mut buffer);
-        let to: Vec<_> = engine.farewell_to().collect();
+        let protocol = self.protocol_mut(id);
+        let length = protocol.farewell(&mut buffer);
+        let to: Vec<_> = protocol.farewell_to().collect();
         if length > 0 {
             self.send(id, &buffer[..length], &to);
         }
@@ -226,13 +226,13 @@ impl World {
     /// Tells the participant of a node its current address.
     pub fn note_address(&mut self, id: NodeId) {
         let (now, networks) = (self.now, self.nodes[id.0].networks());
-        self.engine_mut(id).set_networks(now, networks);
+        self.protocol_mut(id).set_networks(now, networks);
         self.settle(id);
     }
 
     /// Restarts a node, first stopping it without notice if it is up: same address, new participant, no endpoints.
     pub fn restart(&mut self, id: NodeId) {
-        if self.nodes[id.0].engine.is_some() {
+        if self.nodes[id.0].protocol.is_some() {
             self.crash(id);
         }
         self.start(id);
@@ -241,7 +241,7 @@ impl World {
     /// Restarts a node with its former GUID prefix. RTPS requires a new one (2.5 §8.2.4.2), but some implementations
     /// derive theirs from values that a restart does not change.
     pub fn restart_as_before(&mut self, id: NodeId) {
-        if self.nodes[id.0].engine.is_some() {
+        if self.nodes[id.0].protocol.is_some() {
             self.crash(id);
         }
         self.start_as(id, self.nodes[id.0].identity.max(1));
@@ -250,17 +250,17 @@ impl World {
     /// Returns true if a node is up.
     #[must_use]
     pub fn is_up(&self, id: NodeId) -> bool {
-        self.nodes[id.0].engine.is_some()
+        self.nodes[id.0].protocol.is_some()
     }
 
-    /// Returns the engine of a node that is up.
+    /// Returns the protocol of a node that is up.
     #[must_use]
-    pub fn engine(&self, id: NodeId) -> &Engine {
-        self.nodes[id.0].engine.as_ref().expect("the node runs")
+    pub fn protocol(&self, id: NodeId) -> &LocalParticipant {
+        self.nodes[id.0].protocol.as_ref().expect("the node runs")
     }
 
-    pub(crate) fn engine_mut(&mut self, id: NodeId) -> &mut Engine {
-        self.nodes[id.0].engine.as_mut().expect("the node runs")
+    pub(crate) fn protocol_mut(&mut self, id: NodeId) -> &mut LocalParticipant {
+        self.nodes[id.0].protocol.as_mut().expect("the node runs")
     }
 
     /// Injects a datagram made by the test at a node's port.
@@ -326,7 +326,7 @@ impl World {
     fn arrive(&mut self, to: NodeId, lane: usize, frame: Frame) {
         self.ledger.in_flight -= 1;
         let node = &mut self.nodes[to.0];
-        if node.engine.is_none() {
+        if node.protocol.is_none() {
             self.ledger.node_down += 1;
             return;
         }
@@ -353,8 +353,8 @@ impl World {
             return;
         }
         node.timer = None;
-        if let Some(engine) = &mut node.engine {
-            engine.advance(now);
+        if let Some(protocol) = &mut node.protocol {
+            protocol.advance(now);
             self.settle(id);
         }
     }
@@ -381,17 +381,17 @@ impl World {
             Some(Next::Work(priority)) => {
                 let now = self.now;
                 let mut buffer = std::mem::take(&mut self.buffer);
-                let engine = self.engine_mut(id);
+                let protocol = self.protocol_mut(id);
                 // No more than a user with frames of several sizes would provide.
-                let room = engine.next_bytes(priority).min(buffer.len());
-                if let Some(work) = engine.poll_transmit(now, priority, &mut buffer[..room])
+                let room = protocol.next_bytes(priority).min(buffer.len());
+                if let Some(work) = protocol.poll_transmit(now, priority, &mut buffer[..room])
                     && work.bytes > 0
                 {
                     let to = match &work.to {
-                        Destinations::Writer(writer) => engine.destinations(*writer).to_vec(),
-                        Destinations::Announce => engine.announce_to().to_vec(),
+                        Destinations::Writer(writer) => protocol.destinations(*writer).to_vec(),
+                        Destinations::Announce => protocol.announce_to().to_vec(),
                         Destinations::Subset(writer, places) => {
-                            engine.some_destinations(*writer, *places).to_vec()
+                            protocol.some_destinations(*writer, *places).to_vec()
                         }
                         Destinations::Listed(listed) => listed.to_vec(),
                     };
@@ -417,17 +417,20 @@ impl World {
         let waited_ns = self.nodes[id.0].config.socket_wait.as_nanos() as u64;
         let arrived = Instant::new(now.as_nanos().saturating_sub(waited_ns));
         let mut message = MessageReceiver::new(frame.from).arrived_at(arrived);
-        while let Some(delivery) = self.engine_mut(id).receive(now, &mut message, &frame.bytes) {
+        while let Some(delivery) = self
+            .protocol_mut(id)
+            .receive(now, &mut message, &frame.bytes)
+        {
             self.view(id, &delivery, &frame.bytes);
         }
     }
 
-    /// Processes the consequences of an engine call: users react, the timer is set, and the node continues if it has
+    /// Processes the consequences of a local participant call: users react, the timer is set, and the node continues if it has
     /// work.
     pub(crate) fn settle(&mut self, id: NodeId) {
         self.users_react(id);
         let node = &mut self.nodes[id.0];
-        let next = node.engine.as_ref().and_then(Engine::next_time);
+        let next = node.protocol.as_ref().and_then(LocalParticipant::next_time);
         if let Some(at) = next
             && node.timer.is_none_or(|filed| at < filed)
         {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use isolane_engine::{WriteError, limits::MAX_HEAD_BYTES};
+use isolane_rtps::{WriteError, limits::MAX_HEAD_BYTES};
 use isolane_wire::sequence::SequenceNumber;
 
 use crate::{
@@ -14,7 +14,7 @@ impl World {
     /// Writes a sample once, now.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Those of the protocol.
     pub fn write(
         &mut self,
         writer: WriterHandle,
@@ -25,8 +25,8 @@ impl World {
         written
     }
 
-    /// Writes samples in order, each as soon as there is room: a refused write is retried when the engine reports room
-    /// ([`ROOM`](isolane_engine::WriterStatus::ROOM)).
+    /// Writes samples in order, each as soon as there is room: a refused write is retried when the protocol reports room
+    /// ([`ROOM`](isolane_rtps::WriterStatus::ROOM)).
     pub fn enqueue(&mut self, writer: WriterHandle, samples: impl IntoIterator<Item = Sample>) {
         self.writers[writer.0].backlog.extend(samples);
         self.write_backlog(writer.0);
@@ -73,17 +73,17 @@ impl World {
         let record = &self.writers[writer];
         let (node, id, is_keyed) = (record.node, record.id, record.is_keyed);
         let stamped = now + self.nodes[node.0].config.stamps_ahead;
-        let engine = self.engine_mut(node);
-        let change = sample.to_write(is_keyed, engine.timestamp(stamped));
+        let protocol = self.protocol_mut(node);
+        let change = sample.to_write(is_keyed, protocol.timestamp(stamped));
         let payload = sample.payload();
-        let is_kept = engine.keeps_history(id);
-        let at_once = is_kept && engine.sends_at_once(id, payload.len());
+        let is_kept = protocol.keeps_history(id);
+        let at_once = is_kept && protocol.sends_at_once(id, payload.len());
         let written = if is_kept && !at_once {
-            match engine.reserve(id, change.key_hash, payload.len()) {
+            match protocol.reserve(id, change.key_hash, payload.len()) {
                 Ok(slot) => {
                     let fits = payload.len().min(slot.len());
                     slot[..fits].copy_from_slice(&payload[..fits]);
-                    engine.commit(id, &change, payload.len())
+                    protocol.commit(id, &change, payload.len())
                 }
                 Err(error) => Err(error),
             }
@@ -91,10 +91,10 @@ impl World {
             let mut frame = vec![0; MAX_HEAD_BYTES];
             frame.extend(payload);
             let place = MAX_HEAD_BYTES..frame.len();
-            match engine.write_best_effort(id, &change, &mut frame, place) {
+            match protocol.write_best_effort(id, &change, &mut frame, place) {
                 Ok(datagram) => {
-                    let to = engine.destinations(id).to_vec();
-                    let ledger = engine.writer_ledger(id).expect("it exists");
+                    let to = protocol.destinations(id).to_vec();
+                    let ledger = protocol.writer_ledger(id).expect("it exists");
                     self.send(node, &frame[datagram], &to);
                     Ok(SequenceNumber(ledger.written as i64))
                 }
@@ -144,6 +144,6 @@ impl World {
     pub(crate) fn writer_exists(&self, writer: usize) -> bool {
         let record = &self.writers[writer];
         let node = &self.nodes[record.node.0];
-        !record.is_deleted && node.engine.is_some() && node.incarnation == record.incarnation
+        !record.is_deleted && node.protocol.is_some() && node.incarnation == record.incarnation
     }
 }

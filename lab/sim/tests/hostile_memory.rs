@@ -1,7 +1,7 @@
-//! What hostile peers cost an engine: no memory, and a bounded number of steps a datagram.
+//! What hostile peers cost a local participant: no memory, and a bounded number of steps a datagram.
 //!
-//! One engine with endpoints of its own is sent datagrams of every kind of attack, without end and
-//! without a world around it, so that what is counted is the engine's alone. A *step* is one call of
+//! One protocol with endpoints of its own is sent datagrams of every kind of attack, without end and
+//! without a world around it, so that what is counted is the protocol's alone. A *step* is one call of
 //! `poll_transmit`: at most one datagram comes of it.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use counting_allocator::allocator_calls_of;
 
-use isolane_engine::{
-    ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
-    Priority, WriteSample,
+use isolane_rtps::{
+    ChangeKind, DeliveryMode, EndpointConfig, Limits, LocalParticipant, MessageReceiver,
+    ParticipantConfig, Priority, WriteSample,
     limits::{RESERVE_RATIO, SEDP_CACHE_SLOTS, UNRESERVED_ENTRIES},
 };
 use isolane_sim::{Random, Sample, key_of};
 use isolane_wire::{
     BufferTooSmall,
-    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    builtin_data::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
+    message::{AckNack, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo},
     qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
-    rtps::{AckNack, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
 };
@@ -63,14 +63,14 @@ fn topic(is_keyed: bool) -> EndpointConfig<'static> {
         qos,
         max_payload_bytes: 64,
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
+        max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
     }
 }
 
 struct Attacked {
-    engine: Engine,
+    protocol: LocalParticipant,
     now: Instant,
     chance: Random,
     number: u32,
@@ -81,30 +81,32 @@ struct Attacked {
 impl Attacked {
     fn new(seed: u64) -> Self {
         let now = Instant::new(1);
-        let mut config = EngineConfig::new(0, GuidPrefix([1; 12]), seed);
+        let mut config = ParticipantConfig::new(0, GuidPrefix([1; 12]), seed);
         config.limits = LIMITS;
-        let mut engine = Engine::new(config, now);
+        let mut protocol = LocalParticipant::new(config, now);
         for nth in 0..LOCAL {
             let topic = topic(nth % 2 == 0);
-            let writer = engine.create_writer(now, &topic).expect("there is room");
-            let reader = engine.create_reader(now, &topic, DeliveryMode::Cache);
+            let writer = protocol.create_writer(now, &topic).expect("there is room");
+            let reader = protocol.create_reader(now, &topic, DeliveryMode::Cache);
             reader.expect("there is room");
             for value in 0..32 {
                 let payload = Sample::keyed(1, value).payload();
                 let key_hash = topic.keyed.then(|| key_of(&payload, false).ok()).flatten();
-                let slot = engine.reserve(writer, key_hash, 0).expect("there is room");
+                let slot = protocol
+                    .reserve(writer, key_hash, 0)
+                    .expect("there is room");
                 slot[..payload.len()].copy_from_slice(&payload);
                 let sample = WriteSample {
                     kind: ChangeKind::Alive,
                     key_hash,
                     timestamp: Timestamp::ZERO,
                 };
-                let committed = engine.commit(writer, &sample, payload.len());
+                let committed = protocol.commit(writer, &sample, payload.len());
                 committed.expect("it fits");
             }
         }
         let mut attacked = Self {
-            engine,
+            protocol,
             now,
             chance: Random::new(seed),
             number: 0,
@@ -118,17 +120,18 @@ impl Attacked {
     /// Does all there is to do; returns how many steps that took.
     fn work(&mut self) -> u64 {
         let mut steps = 0;
-        if self.engine.next_time().is_some_and(|due| due <= self.now) {
-            self.engine.advance(self.now);
+        if self.protocol.next_time().is_some_and(|due| due <= self.now) {
+            self.protocol.advance(self.now);
         }
-        let ready =
-            |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
-        while let Some(priority) = ready(&self.engine) {
-            self.engine
+        let ready = |protocol: &LocalParticipant| {
+            Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
+        };
+        while let Some(priority) = ready(&self.protocol) {
+            self.protocol
                 .poll_transmit(self.now, priority, &mut self.sent);
             steps += 1;
         }
-        while self.engine.next_status().is_some() {}
+        while self.protocol.next_status().is_some() {}
         steps
     }
 
@@ -149,7 +152,7 @@ impl Attacked {
         let mut state = MessageReceiver::new(ATTACKER);
         let datagram = &buffer[..length];
         while self
-            .engine
+            .protocol
             .receive(self.now, &mut state, datagram)
             .is_some()
         {}
@@ -324,19 +327,29 @@ fn attacks_of_every_kind_take_no_memory() {
             }
         });
         assert_eq!(calls, 0, "allocations with seed {seed}");
-        let engine = &attacked.engine;
-        let counters = engine.counters();
+        let protocol = &attacked.protocol;
+        let counters = protocol.counters();
         // What was counted was the attack.
         assert!(counters.leases_expired > 0, "{counters:?}");
         assert!(counters.participants_displaced > 1_000, "{counters:?}");
-        assert!(engine.remote_participants().count() <= 32);
+        assert!(protocol.remote_participants().count() <= 32);
         let kept = (640 - UNRESERVED_ENTRIES) / RESERVE_RATIO;
-        assert!(engine.remote_endpoints().count() <= 640 + kept);
-        for reader in engine.local_readers() {
-            assert!(engine.reader_ledger(reader).expect("it exists").balances());
+        assert!(protocol.remote_endpoints().count() <= 640 + kept);
+        for reader in protocol.local_readers() {
+            assert!(
+                protocol
+                    .reader_ledger(reader)
+                    .expect("it exists")
+                    .balances()
+            );
         }
-        for writer in engine.local_writers() {
-            assert!(engine.writer_ledger(writer).expect("it exists").balances());
+        for writer in protocol.local_writers() {
+            assert!(
+                protocol
+                    .writer_ledger(writer)
+                    .expect("it exists")
+                    .balances()
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Once it knows its peers, an engine takes no memory; with fixed memory, once it has started.
+//! Once it knows its peers, a local participant takes no memory; with fixed memory, once it has started.
 //!
-//! Two engines talk through a few buffers that are there from the beginning; every seventh
-//! datagram is lost, so that repairs are part of it. The allocator counts while engines work.
+//! Two local participants talk through a few buffers that are there from the beginning; every seventh
+//! datagram is lost, so that repairs are part of it. The allocator counts while local participants work.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use counting_allocator::allocator_calls_of;
 
-use isolane_engine::{
-    Announces, ChangeKind, DeliveryMode, Destinations, EndpointConfig, EndpointKind, Engine,
-    EngineConfig, Limits, MessageReceiver, Priority, ReaderId, StaticParticipant, WriteSample,
-    WriterId,
+use isolane_rtps::{
+    Announces, ChangeKind, DeliveryMode, Destinations, EndpointConfig, EndpointKind, Limits,
+    LocalParticipant, MessageReceiver, ParticipantConfig, Priority, ReaderId, StaticParticipant,
+    WriteSample, WriterId,
 };
 use isolane_sim::{Sample, key_of};
 use isolane_wire::{
-    discovery::LocatorList,
+    builtin_data::LocatorList,
     guid::GuidPrefix,
     locator::Locator,
+    message::VENDOR_ID,
     qos::{
         DestinationOrderKind, HistoryKind, LivelinessKind, Presentation, PresentationAccessScope,
         QosPolicies, ReliabilityKind,
     },
-    rtps::VENDOR_ID,
     time::{Instant, Timestamp},
 };
 
@@ -67,7 +67,7 @@ impl Pipe {
 
 struct Pair {
     now: Instant,
-    engines: [Engine; 2],
+    participants: [LocalParticipant; 2],
     pipe: Pipe,
     buffer: Vec<u8>,
     viewed: u64,
@@ -77,18 +77,18 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let now = Instant::new(1);
-        let engine = |which: u8| {
+        let protocol = |which: u8| {
             // One of ours by its first bytes: what others need beside is not for it.
             let mut prefix = [which + 1; 12];
             prefix[..2].copy_from_slice(&VENDOR_ID);
-            let mut config = EngineConfig::new(0, GuidPrefix(prefix), u64::from(which));
+            let mut config = ParticipantConfig::new(0, GuidPrefix(prefix), u64::from(which));
             config.metatraffic_unicast = LocatorList::from_iter([address(which)]);
             config.announce_to = vec![GROUP];
-            Engine::new(config, now)
+            LocalParticipant::new(config, now)
         };
         Self {
             now,
-            engines: [engine(0), engine(1)],
+            participants: [protocol(0), protocol(1)],
             pipe: Pipe::new(),
             buffer: vec![0; DATAGRAM_BYTES],
             viewed: 0,
@@ -109,7 +109,7 @@ impl Pair {
         if let Some((to, place, length)) = self.pipe.waiting.pop_front() {
             let bytes = &self.pipe.bytes[place * DATAGRAM_BYTES..][..length];
             let mut message = MessageReceiver::new(address(1 - to as u8));
-            while self.engines[to]
+            while self.participants[to]
                 .receive(self.now, &mut message, bytes)
                 .is_some()
             {
@@ -117,18 +117,19 @@ impl Pair {
             }
         }
         for which in 0..2 {
-            let engine = &mut self.engines[which];
-            if engine.next_time().is_some_and(|due| due <= self.now) {
-                engine.advance(self.now);
+            let protocol = &mut self.participants[which];
+            if protocol.next_time().is_some_and(|due| due <= self.now) {
+                protocol.advance(self.now);
             }
             while let Some(priority) =
-                Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1)
+                Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
             {
-                let Some(work) = engine.poll_transmit(self.now, priority, &mut self.buffer) else {
+                let Some(work) = protocol.poll_transmit(self.now, priority, &mut self.buffer)
+                else {
                     break;
                 };
                 let is_for_anyone = match &work.to {
-                    Destinations::Writer(writer) => !engine.destinations(*writer).is_empty(),
+                    Destinations::Writer(writer) => !protocol.destinations(*writer).is_empty(),
                     Destinations::Announce | Destinations::Subset(..) => true,
                     Destinations::Listed(listed) => !listed.is_empty(),
                 };
@@ -136,11 +137,11 @@ impl Pair {
                     self.pipe.send(which, &self.buffer[..work.bytes]);
                 }
             }
-            while engine.next_status().is_some() {}
+            while protocol.next_status().is_some() {}
         }
         for &reader in readers {
-            while self.engines[1].sample(reader, 0).is_some() {
-                self.engines[1].remove_oldest(reader);
+            while self.participants[1].sample(reader, 0).is_some() {
+                self.participants[1].remove_oldest(reader);
                 self.taken += 1;
             }
         }
@@ -152,17 +153,17 @@ impl Pair {
             key_hash: key.and_then(|_| key_of(payload, false).ok()),
             timestamp: Timestamp::from_nanos(self.now.as_nanos()),
         };
-        let engine = &mut self.engines[0];
-        if engine.keeps_history(writer) {
-            let Ok(slot) = engine.reserve(writer, sample.key_hash, 0) else {
+        let protocol = &mut self.participants[0];
+        if protocol.keeps_history(writer) {
+            let Ok(slot) = protocol.reserve(writer, sample.key_hash, 0) else {
                 return false;
             };
             slot[..payload.len()].copy_from_slice(payload);
-            return engine.commit(writer, &sample, payload.len()).is_ok();
+            return protocol.commit(writer, &sample, payload.len()).is_ok();
         }
         let place = 128..128 + payload.len();
         self.buffer[place.clone()].copy_from_slice(payload);
-        let written = engine.write_best_effort(writer, &sample, &mut self.buffer, place);
+        let written = protocol.write_best_effort(writer, &sample, &mut self.buffer, place);
         written.is_ok_and(|datagram| {
             self.pipe.send(0, &self.buffer[datagram]);
             true
@@ -193,14 +194,14 @@ fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> End
         qos: qos.clone(),
         max_payload_bytes: if is_large { LARGE_BYTES } else { 64 },
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
+        max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([address(which)]),
         multicast: LocatorList::new(),
     }
 }
 
 #[test]
-fn an_engine_allocates_nothing_once_it_has_started() {
+fn a_participant_allocates_nothing_once_it_has_started() {
     let mut reliable = QosPolicies::default();
     reliable.reliability.kind = ReliabilityKind::Reliable;
     reliable.history.kind = HistoryKind::KeepAll;
@@ -234,13 +235,13 @@ fn an_engine_allocates_nothing_once_it_has_started() {
     for (name, is_keyed, qos, delivery) in kinds {
         let writer = endpoint(name, is_keyed, qos, 0);
         writers.push(
-            pair.engines[0]
+            pair.participants[0]
                 .create_writer(now, &writer)
                 .expect("created"),
         );
         let reader = endpoint(name, is_keyed, qos, 1);
         readers.push(
-            pair.engines[1]
+            pair.participants[1]
                 .create_reader(now, &reader, delivery)
                 .expect("created"),
         );
@@ -271,7 +272,7 @@ fn an_engine_allocates_nothing_once_it_has_started() {
                     // Few enough to come again while they are too soon, more than are watched.
                     let key = if at == TIMED { key % 300 } else { key };
                     let payloads = if is_large { &large } else { &payloads };
-                    let is_matched = pair.engines[0].matched_readers(writer) == 1;
+                    let is_matched = pair.participants[0].matched_readers(writer) == 1;
                     let key_of_it = kinds[at].1.then_some(key);
                     if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
                         written[at] += 1;
@@ -288,26 +289,28 @@ fn an_engine_allocates_nothing_once_it_has_started() {
     assert!(large.iter().all(|&count| count > 500), "{written:?}");
     assert!(pair.viewed > 5_000 && pair.taken > 5_000);
     for &writer in &writers {
-        let ledger = pair.engines[0].writer_ledger(writer).expect("it exists");
+        let ledger = pair.participants[0]
+            .writer_ledger(writer)
+            .expect("it exists");
         assert!(ledger.balances());
-        let is_reliable = pair.engines[0]
+        let is_reliable = pair.participants[0]
             .writer_data(writer)
             .is_some_and(|data| data.qos.reliability.kind == ReliabilityKind::Reliable);
         let again = ledger.repaired + ledger.fragments_repaired;
         assert!(again > 100 || !is_reliable, "{ledger:?}");
     }
     let (timed_writer, timed_reader) = (writers[TIMED], readers[TIMED]);
-    let missed = pair.engines[0].take_offered_deadline_missed(timed_writer);
+    let missed = pair.participants[0].take_offered_deadline_missed(timed_writer);
     assert!(
         missed.is_some_and(|missed| missed.total > 100),
         "{missed:?}"
     );
-    let ledger = pair.engines[1].reader_ledger(timed_reader);
+    let ledger = pair.participants[1].reader_ledger(timed_reader);
     assert!(ledger.is_some_and(|it| it.filtered > 50), "{ledger:?}");
-    assert!(pair.engines[1].counters().unwatched > 100);
+    assert!(pair.participants[1].counters().unwatched > 100);
     for &reader in &readers {
         assert!(
-            pair.engines[1]
+            pair.participants[1]
                 .reader_ledger(reader)
                 .expect("it exists")
                 .balances()
@@ -329,19 +332,19 @@ fn sets_and_the_order_of_a_group_allocate_nothing_either() {
     qos.destination_order = DestinationOrderKind::BySourceTimestamp;
     let mut pair = Pair::new();
     let now = pair.now;
-    let publisher = pair.engines[0]
+    let publisher = pair.participants[0]
         .create_publisher(presentation)
         .expect("created");
-    let subscriber = pair.engines[1]
+    let subscriber = pair.participants[1]
         .create_subscriber(presentation)
         .expect("created");
     let (mut writers, mut readers) = (Vec::new(), Vec::new());
     for (name, keyed) in [("Left", false), ("Right", true)] {
         let writer = endpoint(name, keyed, &qos, 0);
-        let created = pair.engines[0].create_writer_in(now, publisher, &writer);
+        let created = pair.participants[0].create_writer_in(now, publisher, &writer);
         writers.push((created.expect("created"), keyed));
         let reader = endpoint(name, keyed, &qos, 1);
-        let created = pair.engines[1].create_reader_in(now, subscriber, &reader, None);
+        let created = pair.participants[1].create_reader_in(now, subscriber, &reader, None);
         readers.push(created.expect("created"));
     }
     let payloads: Vec<_> = (0..300)
@@ -353,18 +356,18 @@ fn sets_and_the_order_of_a_group_allocate_nothing_either() {
         for round in 0..100_000u32 {
             pair.round(&readers);
             match round % 64 {
-                0 => pair.engines[0]
+                0 => pair.participants[0]
                     .begin_coherent_changes(publisher)
                     .expect("it exists"),
                 48.. => {
                     let timestamp = Timestamp::from_nanos(pair.now.as_nanos());
-                    let end = pair.engines[0].end_coherent_changes(publisher, timestamp);
+                    let end = pair.participants[0].end_coherent_changes(publisher, timestamp);
                     ended += u32::from(end.is_ok());
                 }
                 at if at.is_multiple_of(4) => {
                     let (writer, keyed) = writers[(at / 4 % 2) as usize];
                     let key = round / 4 % 300;
-                    let is_matched = pair.engines[0].matched_readers(writer) == 1;
+                    let is_matched = pair.participants[0].matched_readers(writer) == 1;
                     let key_of_it = keyed.then_some(key);
                     if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
                         written += 1;
@@ -381,13 +384,15 @@ fn sets_and_the_order_of_a_group_allocate_nothing_either() {
     );
     assert!(pair.taken > 500, "{} taken", pair.taken);
     for &reader in &readers {
-        let ledger = pair.engines[1].reader_ledger(reader).expect("it exists");
+        let ledger = pair.participants[1]
+            .reader_ledger(reader)
+            .expect("it exists");
         assert!(ledger.balances() && ledger.set_ends > 100, "{ledger:?}");
     }
 }
 
 /// One of two described participants, at one of its starts.
-fn described_engine(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> Engine {
+fn described_protocol(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> LocalParticipant {
     let described = |which: u8| {
         let name = ["writing", "reading"][usize::from(which)];
         let mut described = StaticParticipant::new(name, [10, 0, 0, which + 1], Announces::Nothing);
@@ -397,7 +402,7 @@ fn described_engine(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> En
         described
     };
     let prefix = GuidPrefix([start; 12]);
-    let mut config = EngineConfig::new(0, prefix, u64::from(which));
+    let mut config = ParticipantConfig::new(0, prefix, u64::from(which));
     config.described = Some(described(which));
     // Each start is entered anew.
     config.limits = Limits {
@@ -407,10 +412,10 @@ fn described_engine(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> En
         fixed_memory: true,
         ..Limits::default()
     };
-    let mut engine = Engine::new(config, now);
-    let added = engine.add_static_peer(now, described(1 - which));
+    let mut protocol = LocalParticipant::new(config, now);
+    let added = protocol.add_static_peer(now, described(1 - which));
     added.expect("one peer");
-    engine
+    protocol
 }
 
 #[test]
@@ -421,23 +426,23 @@ fn a_described_peer_that_starts_again_and_again_allocates_nothing_at_the_one_tha
     qos.resource_limits.max_samples = 14;
     let mut pair = Pair::new();
     let now = pair.now;
-    pair.engines = [0, 1].map(|which| described_engine(which, 1, &qos, now));
+    pair.participants = [0, 1].map(|which| described_protocol(which, 1, &qos, now));
     let of_reader = endpoint("Described", false, &qos, 1);
-    let reader = pair.engines[1].create_reader(now, &of_reader, DeliveryMode::Cache);
+    let reader = pair.participants[1].create_reader(now, &of_reader, DeliveryMode::Cache);
     let readers = [reader.expect("created")];
     let payload = Sample::value(1).payload();
     let mut calls = 0;
     for start in 1..=5 {
         let now = pair.now;
-        pair.engines[0] = described_engine(0, start, &qos, now);
+        pair.participants[0] = described_protocol(0, start, &qos, now);
         let of_writer = endpoint("Described", false, &qos, 0);
-        let writer = pair.engines[0].create_writer(now, &of_writer);
+        let writer = pair.participants[0].create_writer(now, &of_writer);
         let writer = writer.expect("created");
         let before = pair.taken;
         calls += allocator_calls_of(|| {
             for _ in 0..40_000 {
                 pair.round(&readers);
-                if pair.engines[0].matched_readers(writer) == 1 {
+                if pair.participants[0].matched_readers(writer) == 1 {
                     pair.write(writer, &payload, None);
                 }
             }
@@ -445,8 +450,8 @@ fn a_described_peer_that_starts_again_and_again_allocates_nothing_at_the_one_tha
         assert!(pair.taken > before + 1_000, "{} taken", pair.taken);
     }
     assert_eq!(calls, 0, "allocations in five starts");
-    let known = pair.engines[1].static_peers().next().expect("one");
+    let known = pair.participants[1].static_peers().next().expect("one");
     assert_eq!(known.restarts, 4);
-    let ledger = pair.engines[1].reader_ledger(readers[0]);
+    let ledger = pair.participants[1].reader_ledger(readers[0]);
     assert!(ledger.is_some_and(|ledger| ledger.balances()));
 }

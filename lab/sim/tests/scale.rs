@@ -1,8 +1,8 @@
-//! A domain of a thousand participants: the memory of an engine that knows all of them, what a sample costs there, and who
+//! A domain of a thousand participants: the memory of a local participant that knows all of them, what a sample costs there, and who
 //! keeps a place when the tables are full.
 //!
-//! One engine with endpoints of its own is sent what the others announce, without a world around it, so that what is
-//! counted is the engine's alone.
+//! One protocol with endpoints of its own is sent what the others announce, without a world around it, so that what is
+//! counted is the protocol's alone.
 
 #[path = "../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -10,21 +10,23 @@ mod counting_allocator;
 use std::time::Duration;
 
 use counting_allocator::{allocator_calls_of, held_bytes_since};
-use isolane_engine::{
-    ChangeKind, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits,
-    MessageReceiver, Priority, ReaderId, WorkKind, WriteSample, WriterId,
+use isolane_rtps::{
+    ChangeKind, DeliveryMode, Destinations, EndpointConfig, Limits, LocalParticipant,
+    MessageReceiver, ParticipantConfig, Priority, ReaderId, WorkKind, WriteSample, WriterId,
 };
 use isolane_sim::Sample;
 use isolane_wire::{
     BufferTooSmall,
-    discovery::{
+    builtin_data::{
         BuiltinEndpoints, ContentFilterProperty, EndpointData, LocatorList, ParticipantData,
     },
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     limits::MAX_OCTETS,
     locator::Locator,
+    message::{
+        AckNack, DataHead, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION,
+    },
     qos::{HistoryKind, Octets, QosPolicies, ReliabilityKind},
-    rtps::{AckNack, DataHead, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
 };
@@ -32,7 +34,7 @@ use isolane_wire::{
 const PARTICIPANTS: u32 = 1_000;
 const ENDPOINTS: u32 = 10;
 
-/// What an engine may take that knows a thousand participants with ten endpoints each.
+/// What a local participant may take that knows a thousand participants with ten endpoints each.
 const MEMORY_BYTES: isize = 16_000_000;
 
 /// A topic that all write and read, and that is as critical as any here.
@@ -57,15 +59,15 @@ fn endpoint(topic_name: &str, level: i32) -> EndpointConfig<'_> {
         qos: qos(level),
         max_payload_bytes: 64,
         shares_long: false,
-        max_datagram_bytes: isolane_engine::limits::MAX_DATA_PAYLOAD_BYTES,
+        max_datagram_bytes: isolane_rtps::limits::MAX_DATA_PAYLOAD_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
     }
 }
 
-/// An engine, and what its peers say to it.
+/// A local participant, and what its peers say to it.
 struct Domain {
-    engine: Engine,
+    protocol: LocalParticipant,
     now: Instant,
     writer: WriterId,
     reader: ReaderId,
@@ -76,21 +78,21 @@ struct Domain {
 impl Domain {
     fn new(limits: Limits) -> Self {
         let now = Instant::new(1);
-        let mut config = EngineConfig::new(0, prefix(0), 1);
+        let mut config = ParticipantConfig::new(0, prefix(0), 1);
         config.limits = limits;
-        let mut engine = Engine::new(config, now);
+        let mut protocol = LocalParticipant::new(config, now);
         let shared = endpoint(SHARED, LEVEL_OF_SHARED);
-        let writer = engine.create_writer(now, &shared);
+        let writer = protocol.create_writer(now, &shared);
         let writer = writer.expect("there is room");
-        let reader = engine.create_reader(now, &shared, DeliveryMode::Cache);
+        let reader = protocol.create_reader(now, &shared, DeliveryMode::Cache);
         let reader = reader.expect("there is room");
         let bulk = endpoint("bulk", 0);
-        engine.create_writer(now, &bulk).expect("there is room");
-        engine
+        protocol.create_writer(now, &bulk).expect("there is room");
+        protocol
             .create_reader(now, &bulk, DeliveryMode::Cache)
             .expect("there is room");
         let mut domain = Self {
-            engine,
+            protocol,
             now,
             writer,
             reader,
@@ -102,16 +104,17 @@ impl Domain {
     }
 
     fn work(&mut self) {
-        if self.engine.next_time().is_some_and(|due| due <= self.now) {
-            self.engine.advance(self.now);
+        if self.protocol.next_time().is_some_and(|due| due <= self.now) {
+            self.protocol.advance(self.now);
         }
-        let ready =
-            |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
-        while let Some(priority) = ready(&self.engine) {
-            self.engine
+        let ready = |protocol: &LocalParticipant| {
+            Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
+        };
+        while let Some(priority) = ready(&self.protocol) {
+            self.protocol
                 .poll_transmit(self.now, priority, &mut self.sent);
         }
-        while self.engine.next_status().is_some() {}
+        while self.protocol.next_status().is_some() {}
     }
 
     /// A datagram of a peer arrives, and all it calls for is done.
@@ -141,7 +144,7 @@ impl Domain {
         let mut state = MessageReceiver::new(address(from));
         let datagram = &self.received[..length];
         while self
-            .engine
+            .protocol
             .receive(self.now, &mut state, datagram)
             .is_some()
         {}
@@ -274,9 +277,9 @@ impl Domain {
             key_hash: None,
             timestamp: Timestamp::from_nanos(self.now.as_nanos()),
         };
-        let slot = self.engine.reserve(self.writer, None, payload.len());
+        let slot = self.protocol.reserve(self.writer, None, payload.len());
         slot.expect("there is room")[..payload.len()].copy_from_slice(payload);
-        let written = self.engine.commit(self.writer, &sample, payload.len());
+        let written = self.protocol.commit(self.writer, &sample, payload.len());
         written.expect("it fits");
         self.work();
     }
@@ -298,18 +301,18 @@ impl Domain {
 
     fn known(&self) -> (usize, usize) {
         (
-            self.engine.remote_participants().count(),
-            self.engine.remote_endpoints().count(),
+            self.protocol.remote_participants().count(),
+            self.protocol.remote_endpoints().count(),
         )
     }
 
     /// Writers of others that the reader is matched with, beside the one here.
     fn matched(&self) -> usize {
-        self.engine.matched_writers(self.reader) - 1
+        self.protocol.matched_writers(self.reader) - 1
     }
 
     fn refused(&self) -> [u64; 5] {
-        let counters = self.engine.counters();
+        let counters = self.protocol.counters();
         [
             counters.participants_refused,
             counters.endpoints_refused,
@@ -478,10 +481,10 @@ fn a_sample_takes_no_memory_while_a_thousand_participants_are_known() {
         }
     });
     assert_eq!(calls, 0);
-    let sent = domain.engine.writer_ledger(domain.writer);
+    let sent = domain.protocol.writer_ledger(domain.writer);
     assert!(sent.is_some_and(|it| it.written == 50), "{sent:?}");
     let ledger = domain
-        .engine
+        .protocol
         .reader_ledger(domain.reader)
         .expect("it is there");
     assert!(ledger.available > 0, "{ledger:?}");
@@ -506,16 +509,16 @@ fn participants_that_were_made_up_give_way_to_newcomers_and_no_proven_one_does()
         assert_eq!(domain.matched(), 11 + round as usize);
     }
     let honest = domain
-        .engine
+        .protocol
         .remote_participants()
         .filter(|it| it.is_proven());
     assert_eq!(honest.count(), 30);
     // Nobody is left to give way: who is there stays.
     domain.join(31);
     domain.join(32);
-    let refused = domain.engine.counters().participants_refused;
+    let refused = domain.protocol.counters().participants_refused;
     domain.join(33);
-    assert!(domain.engine.counters().participants_refused > refused);
+    assert!(domain.protocol.counters().participants_refused > refused);
     assert_eq!(domain.matched(), 32);
 }
 
@@ -536,7 +539,7 @@ fn one_participant_has_a_share_of_the_tables_and_leaves_room_for_others() {
     }
     let greedy = domain.known().1;
     assert!((64..=330).contains(&greedy), "{greedy} endpoints");
-    assert!(domain.engine.counters().shares_exceeded > 1_000);
+    assert!(domain.protocol.counters().shares_exceeded > 1_000);
     for honest in 2..=10 {
         let before = domain.matched();
         domain.join(honest);
@@ -561,7 +564,7 @@ fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs()
             domain.announce_endpoint(peer, nth, true, "bulk", 0);
         }
     }
-    let refused = domain.engine.counters().endpoints_refused;
+    let refused = domain.protocol.counters().endpoints_refused;
     assert!(
         refused > 0 && domain.known().1 == 1_000,
         "{:?}",
@@ -571,7 +574,7 @@ fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs()
         domain.announce_endpoint(peer, 41, true, SHARED, LEVEL_OF_SHARED);
     }
     assert_eq!(domain.matched(), 40);
-    assert_eq!(domain.engine.counters().endpoints_refused, refused);
+    assert_eq!(domain.protocol.counters().endpoints_refused, refused);
 }
 
 /// A domain where every place of a match at a local reader is taken, those that are kept for the highest level too: twelve
@@ -669,7 +672,7 @@ fn full_of_shares(limits: Limits) -> Domain {
     }
     let matched = domain.matched();
     assert!((300..450).contains(&matched), "{matched}");
-    assert!(domain.engine.counters().shares_exceeded > 50);
+    assert!(domain.protocol.counters().shares_exceeded > 50);
     domain
 }
 
@@ -713,13 +716,13 @@ fn one_participant_has_a_share_of_the_memory_for_announcements() {
     for nth in 1..=300 {
         domain.announce_long(1, (nth, nth), "bulk", 0);
     }
-    assert!(domain.engine.counters().shares_exceeded > 100);
+    assert!(domain.protocol.counters().shares_exceeded > 100);
     for honest in 2..=10 {
         let before = domain.matched();
         domain.join(honest);
         assert_eq!(domain.matched(), before + 1, "{:?}", domain.refused());
     }
-    assert_eq!(domain.engine.counters().endpoints_refused, 0);
+    assert_eq!(domain.protocol.counters().endpoints_refused, 0);
 }
 
 #[test]
@@ -743,12 +746,12 @@ fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_ask
             domain.announce_long(greedy, (nth, nth), "bulk", 0);
         }
     }
-    let counters = *domain.engine.counters();
+    let counters = *domain.protocol.counters();
     assert!(counters.endpoints_refused > 100, "{counters:?}");
     let known = domain.known();
     let user_data = |domain: &Domain, nth| {
         let guid = endpoint_guid(1, nth, true);
-        let mut endpoints = domain.engine.remote_endpoints();
+        let mut endpoints = domain.protocol.remote_endpoints();
         let found = endpoints.find(|endpoint| endpoint.data.guid == guid);
         found.map(|endpoint| endpoint.data.qos.user_data.as_slice().len())
     };
@@ -763,20 +766,21 @@ fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_ask
     assert_eq!(user_data(&domain, 6), Some(MAX_OCTETS));
 }
 
-/// What an engine has told a peer: DATA of SEDP by the address they are sent to.
+/// What a local participant has told a peer: DATA of SEDP by the address they are sent to.
 fn told(domain: &mut Domain, told: &mut [u8]) {
     if domain
-        .engine
+        .protocol
         .next_time()
         .is_some_and(|due| due <= domain.now)
     {
-        domain.engine.advance(domain.now);
+        domain.protocol.advance(domain.now);
     }
-    let ready =
-        |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
-    while let Some(priority) = ready(&domain.engine) {
+    let ready = |protocol: &LocalParticipant| {
+        Priority::descending().find(|p| protocol.ready() >> p.get() & 1 == 1)
+    };
+    while let Some(priority) = ready(&domain.protocol) {
         let work = domain
-            .engine
+            .protocol
             .poll_transmit(domain.now, priority, &mut domain.sent);
         let Some(work) = work.filter(|work| work.kind == WorkKind::History && work.bytes > 0)
         else {
@@ -796,7 +800,7 @@ fn a_newcomer_has_told_a_thousand_others_of_ten_endpoints_within_a_minute() {
     for nth in 0..6 {
         let topic = endpoint("another", nth);
         domain
-            .engine
+            .protocol
             .create_writer(domain.now, &topic)
             .expect("there is room");
     }
@@ -814,11 +818,11 @@ fn a_newcomer_has_told_a_thousand_others_of_ten_endpoints_within_a_minute() {
     let elapsed = |domain: &Domain| domain.now.saturating_since(begin);
     while told_of[1..].iter().any(|&endpoints| endpoints < 10) {
         told(&mut domain, &mut told_of);
-        let next = domain.engine.next_time().expect("it goes on");
+        let next = domain.protocol.next_time().expect("it goes on");
         domain.now = domain.now.max(next);
         let least = told_of[1..].iter().min();
         assert!(elapsed(&domain) < Duration::from_secs(60), "{least:?} told");
     }
     println!("all were told within {:?}", elapsed(&domain));
-    assert!(domain.engine.counters().discovery_limited > 0);
+    assert!(domain.protocol.counters().discovery_limited > 0);
 }

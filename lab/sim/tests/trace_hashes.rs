@@ -6,12 +6,12 @@
 
 use std::{rc::Rc, time::Duration};
 
-use isolane_engine::{Announces, ChangeKind, ContentFilter, limits::MAX_DATA_PAYLOAD_BYTES};
+use isolane_rtps::{Announces, ChangeKind, ContentFilter, limits::MAX_DATA_PAYLOAD_BYTES};
 use isolane_sim::{
     Description, LinkConfig, NodeConfig, NodeId, Partition, Random, Sample, Topic, World,
 };
 use isolane_wire::{
-    discovery::ContentFilterProperty,
+    builtin_data::ContentFilterProperty,
     qos::{
         DestinationOrderKind, LivelinessKind, OwnershipKind, Presentation, PresentationAccessScope,
     },
@@ -407,7 +407,9 @@ fn content_filters_evaluated_by_the_writer() {
             for topic in [reliable, history, best_effort] {
                 let writer = world.create_writer(nodes[0], &topic);
                 let id = world.writer_id(writer);
-                world.with_engine(nodes[0], |engine, _| engine.evaluate_filters(id, compile));
+                world.with_protocol(nodes[0], |protocol, _| {
+                    protocol.evaluate_filters(id, compile);
+                });
                 let readers = [2, 3].map(|of| {
                     let filter = multiples(of).expect("it compiles");
                     world.create_reader_with(nodes[of as usize - 1], &topic, filter)

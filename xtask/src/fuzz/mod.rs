@@ -32,7 +32,7 @@ pub(crate) const TARGETS: [&str; 8] = [
     "discovery",
     "cdr",
     "frames",
-    "engine",
+    "protocol",
     "datapath",
     "participant",
     "model",

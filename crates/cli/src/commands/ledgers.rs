@@ -147,7 +147,7 @@ pub(super) fn tell_all(participant: &Participant) {
         "datagrams:\n{}",
         report.datagrams.to_string().trim_end()
     ));
-    tell(format!("engine: {}", of_counters(&report.counters)));
+    tell(format!("protocol: {}", of_counters(&report.counters)));
 }
 
 fn of_counters(counters: &Counters) -> String {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::net::SocketAddrV4;
 
-use isolane_wire::discovery::{EndpointData, ParticipantData};
+use isolane_wire::builtin_data::{EndpointData, ParticipantData};
 use isolane_wire::guid::{Guid, GuidPrefix};
 use isolane_wire::level::Level;
 

@@ -4,14 +4,14 @@ use std::borrow::Borrow;
 use std::time::Duration;
 
 use isolane_model::Word;
-use isolane_wire::cdr::EncapsulationId;
-use isolane_wire::discovery::{
+use isolane_wire::builtin_data::{
     ContentFilterProperty, EndpointData, ParticipantData, ParticipantMessage, parse_key_guid,
 };
+use isolane_wire::cdr::EncapsulationId;
 use isolane_wire::guid::{EntityId, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
+use isolane_wire::message::{Data, HEADER_BYTES, Header, PayloadKind, Submessage, Submessages};
 use isolane_wire::qos::QosPolicies;
-use isolane_wire::rtps::{Data, HEADER_BYTES, Header, PayloadKind, Submessage, Submessages};
 use isolane_wire::sequence::SequenceNumber;
 use isolane_wire::time::Timestamp;
 use serde_json::{Map, Value, json};

@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 
 use isolane_wire::guid::EntityId;
+use isolane_wire::message::VENDOR_ID;
 use isolane_wire::qos::{
     DataRepresentationId, HistoryKind, LENGTH_UNLIMITED, PolicyId, QosPolicies,
 };
-use isolane_wire::rtps::VENDOR_ID;
 
 /// Vendors as the OMG has registered them ("RTPS vendor IDs", omg.org/dds).
 const VENDORS: &[([u8; 2], &str)] = &[

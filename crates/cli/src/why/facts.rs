@@ -2,8 +2,8 @@
 
 use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use isolane_tune::PacketFilters;
+use isolane_wire::builtin_data::{EndpointData, LocatorList};
 use isolane_wire::cdr::EncapsulationId;
-use isolane_wire::discovery::{EndpointData, LocatorList};
 use isolane_wire::guid::{Guid, GuidPrefix};
 
 use super::described::DescribedHere;

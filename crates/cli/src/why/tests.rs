@@ -2,8 +2,8 @@
 
 use isolane::{EndpointKind, ReliabilityKind};
 use isolane_tune::PacketFilters;
+use isolane_wire::builtin_data::EndpointData;
 use isolane_wire::cdr::EncapsulationId;
-use isolane_wire::discovery::EndpointData;
 use isolane_wire::guid::{EntityId, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
 use isolane_wire::qos::{DataRepresentationId, LivelinessKind, OwnershipKind};

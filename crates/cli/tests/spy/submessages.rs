@@ -1,10 +1,10 @@
 //! Submessages that the captures lack: each is shown with all it says.
 
 use isolane_wire::{
-    discovery::{ContentFilterProperty, EndpointData},
+    builtin_data::{ContentFilterProperty, EndpointData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
-    rtps::{
+    message::{
         ChecksumKind, DataFragHead, DataHead, Gap, GapGroup, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter, NackFrag,
         PayloadKind,

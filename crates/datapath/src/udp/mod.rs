@@ -15,7 +15,7 @@
 //!
 //! # Copies and system calls
 //!
-//! There are no user-space copies: recvmmsg writes into the frame that the engine reads, and sendmmsg reads the frame
+//! There are no user-space copies: recvmmsg writes into the frame that the protocol reads, and sendmmsg reads the frame
 //! that a writer filled. The kernel copies once in each direction.
 //!
 //! | operation | system calls |

@@ -13,10 +13,10 @@ mod token;
 
 use std::{fmt, marker::PhantomData};
 
-use isolane_engine::ContentFilter;
+use isolane_rtps::ContentFilter;
 use isolane_wire::{
+    builtin_data::ContentFilterProperty,
     cdr::{FieldKind, FieldPath, TopicType, view_payload},
-    discovery::ContentFilterProperty,
 };
 use thiserror::Error;
 
@@ -166,14 +166,14 @@ impl<T: TopicType> Filter<T> {
         evaluate::holds(&self.bound, &field)
     }
 
-    /// Converts the filter to the form that the engine evaluates and announces for a topic.
-    pub(crate) fn into_engine(self, topic: &str) -> ContentFilter {
+    /// Converts the filter to the form that the protocol evaluates and announces for a topic.
+    pub(crate) fn into_protocol(self, topic: &str) -> ContentFilter {
         let mut parameters = heapless::Vec::new();
         let all = self.parameters.iter();
         let are_few = all
             .map(String::as_str)
             .all(|parameter| parameters.push(parameter).is_ok());
-        let filter = engine_filter::<T>(self.bound);
+        let filter = protocol_filter::<T>(self.bound);
         if !are_few {
             return filter;
         }
@@ -205,12 +205,12 @@ pub(crate) fn of_peer<T: TopicType>(property: &ContentFilterProperty<'_>) -> Opt
     let is_cheap = comparisons <= PEER_COMPARISONS && pattern_bytes <= PEER_PATTERN_BYTES;
     is_cheap.then(|| {
         let steps = comparisons * COMPARISON_STEPS + pattern_bytes * PATTERN_BYTE_STEPS;
-        engine_filter::<T>(filter.bound).taking(steps as u32)
+        protocol_filter::<T>(filter.bound).taking(steps as u32)
     })
 }
 
 /// Erases the type to a function pointer, so that types with references are allowed.
-fn engine_filter<T: TopicType>(bound: Bound) -> ContentFilter {
+fn protocol_filter<T: TopicType>(bound: Bound) -> ContentFilter {
     let passes: fn(&Bound, &[u8]) -> bool = passes::<T>;
     ContentFilter::new(move |payload| passes(&bound, payload))
 }

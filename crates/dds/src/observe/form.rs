@@ -72,7 +72,7 @@ pub struct ParticipantSample {
     /// Ignored topics.
     #[serde(default)]
     pub ignored_topics: Vec<String>,
-    /// Counters of the engine.
+    /// Counters of the protocol.
     pub counters: Counts,
     /// Frames outside the pool.
     pub frames_out: u64,
@@ -146,7 +146,7 @@ pub struct LaneSample {
     pub level: Option<u8>,
     /// Datagrams that reached the receiving end of the lane.
     pub arrived: u64,
-    /// Datagrams passed to the engine.
+    /// Datagrams passed to the protocol.
     pub received: u64,
     /// Bytes of these.
     pub received_bytes: u64,

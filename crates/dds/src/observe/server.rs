@@ -3,8 +3,8 @@
 use std::{io, os::fd::OwnedFd};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::Priority;
 use isolane_executor::{JobConfig, JobId};
+use isolane_rtps::Priority;
 use rustix::{
     io::Errno,
     net::{

@@ -6,8 +6,8 @@ use isolane_datapath::{
     FlowObservation, InterfaceObservation, Lane, Ledger, Observation, RingObservation,
     clock::monotonic_now,
 };
-use isolane_engine::{ReaderLedger, WriterLedger};
 use isolane_hostnet::napi::{Policy, Scheduling};
+use isolane_rtps::{ReaderLedger, WriterLedger};
 
 use super::{
     SCHEMA,
@@ -72,16 +72,16 @@ impl ParticipantSample {
             number: identity.number,
             name: identity.name.clone(),
             domain: identity.domain,
-            guid_prefix: state.engine.guid_prefix().to_string(),
+            guid_prefix: state.protocol.guid_prefix().to_string(),
             datapath: state.datapath.name().into(),
             at_us: microseconds(monotonic_now().as_nanos()),
             core: u32::try_from(rustix::thread::sched_getcpu()).ok(),
             allowed_cores: cores.unwrap_or_default(),
             policy: scheduling.map(|of| policy(of.policy)),
-            participants: state.engine.remote_participants().count() as u64,
+            participants: state.protocol.remote_participants().count() as u64,
             notes: state.notes(),
-            ignored: texts(state.engine.ignored_entities()),
-            ignored_topics: texts(state.engine.ignored_topics()),
+            ignored: texts(state.protocol.ignored_entities()),
+            ignored_topics: texts(state.protocol.ignored_topics()),
             counters: counters(report),
             frames_out: counted(report.frames_out),
             frames_armed: counted(report.frames_armed),

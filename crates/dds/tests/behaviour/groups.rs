@@ -1,5 +1,5 @@
 //! Publishers and subscribers: what their members share, coherent sets, and an order over several readers. What
-//! becomes of sets over bad links is shown in virtual time (`lab/sim/tests/engine/presentation`).
+//! becomes of sets over bad links is shown in virtual time (`lab/sim/tests/protocol/presentation`).
 
 use std::time::Duration;
 

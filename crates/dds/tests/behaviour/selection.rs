@@ -1,5 +1,5 @@
 //! Samples asked for by states, instances and conditions, and how instances end. The states themselves are shown in
-//! virtual time (`lab/sim/tests/engine`).
+//! virtual time (`lab/sim/tests/protocol`).
 
 use std::time::Duration;
 

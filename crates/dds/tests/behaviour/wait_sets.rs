@@ -394,7 +394,7 @@ fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen(
     assert_eq!(holds(), [false, false], "the listener has taken it");
 }
 
-/// The getter may be asked before the loop has heard of what the engine knows.
+/// The getter may be asked before the loop has heard of what the protocol knows.
 #[test]
 fn what_a_getter_tells_does_not_count_as_changed_afterwards() {
     let alone = participant();

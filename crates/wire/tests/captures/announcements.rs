@@ -3,11 +3,11 @@
 use core::time::Duration;
 
 use isolane_wire::{
-    discovery::{BuiltinEndpoints, EndpointData, ParticipantData, parse_key_guid},
+    builtin_data::{BuiltinEndpoints, EndpointData, ParticipantData, parse_key_guid},
     guid::EntityId,
     locator::Locator,
+    message::{Header, PayloadKind},
     qos::{DataRepresentationId, DurabilityKind, QosPolicies, ReliabilityKind},
-    rtps::{Header, PayloadKind},
 };
 
 use crate::pcap::{CAPTURES, Message, data_of, messages};

@@ -6,7 +6,7 @@ use isolane_wire::{
     ethernet::{EtherType, Frame},
     guid::EntityId,
     ipv4::{PROTOCOL_UDP, Packet},
-    rtps::{Data, HEADER_BYTES, Header, Submessage, Submessages},
+    message::{Data, HEADER_BYTES, Header, Submessage, Submessages},
     udp::Datagram,
 };
 

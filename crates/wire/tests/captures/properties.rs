@@ -3,14 +3,14 @@
 use crate::pcap::{CAPTURES, messages};
 use isolane_wire::{
     ByteOrder,
-    discovery::{EndpointData, ParticipantData, parse_key_guid},
+    builtin_data::{EndpointData, ParticipantData, parse_key_guid},
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    parameter::ParameterList,
-    rtps::{
+    message::{
         AckNack, DataHead, Gap, GapGroup, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
         HeartbeatGroup, InfoReplyIp4, NackFrag, PayloadKind, StatusInfo, Submessage, Submessages,
     },
+    parameter::ParameterList,
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
 };
 use proptest::{collection::vec, option, prelude::*, sample::Index};

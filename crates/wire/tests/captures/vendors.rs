@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use isolane_wire::{
     ByteOrder,
-    rtps::{Header, PayloadKind, Submessage, SubmessageId},
+    message::{Header, PayloadKind, Submessage, SubmessageId},
     time::Timestamp,
 };
 

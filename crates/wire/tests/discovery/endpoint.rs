@@ -2,7 +2,7 @@
 
 use isolane_wire::{
     BufferTooSmall, Error,
-    discovery::{EndpointData, EndpointKey, ParticipantData, emit_key_guid, parse_key_guid},
+    builtin_data::{EndpointData, EndpointKey, ParticipantData, emit_key_guid, parse_key_guid},
     guid::{EntityId, EntityKind, GuidPrefix},
     limits::MAX_NAME_BYTES,
     parameter::pid,

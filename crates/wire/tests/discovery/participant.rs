@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use isolane_wire::{
     BufferTooSmall, Error,
-    discovery::{LocatorList, ParticipantData},
+    builtin_data::{LocatorList, ParticipantData},
     limits::MAX_LOCATORS,
     locator::Locator,
     parameter::pid,

@@ -1,6 +1,6 @@
 //! ParticipantMessageData, by which participants say that they are alive.
 
-use isolane_wire::{BufferTooSmall, Error, discovery::ParticipantMessage};
+use isolane_wire::{BufferTooSmall, Error, builtin_data::ParticipantMessage};
 use proptest::{collection::vec, prelude::*};
 
 use crate::support::PREFIX;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use isolane_wire::{
     Error,
-    discovery::EndpointData,
+    builtin_data::EndpointData,
     limits::{MAX_OCTETS, MAX_PARTITION_BYTES, MAX_PARTITIONS},
     locator::Locator,
     parameter::pid,

@@ -2,7 +2,7 @@
 
 use isolane_wire::{
     Error,
-    discovery::{EndpointData, ParticipantData},
+    builtin_data::{EndpointData, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
     parameter::{ParameterWriter, pid},

@@ -2,7 +2,7 @@
 
 use isolane_wire::{
     ByteOrder, Error,
-    rtps::{AckNack, Gap, Heartbeat, Submessage},
+    message::{AckNack, Gap, Heartbeat, Submessage},
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 

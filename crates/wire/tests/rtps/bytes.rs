@@ -4,7 +4,7 @@
 use isolane_wire::{
     ByteOrder,
     guid::EntityId,
-    rtps::{HEADER_BYTES, Submessage, Submessages},
+    message::{HEADER_BYTES, Submessage, Submessages},
 };
 
 pub(crate) const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];

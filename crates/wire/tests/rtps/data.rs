@@ -3,11 +3,11 @@
 use isolane_wire::{
     ByteOrder, Error,
     guid::EntityId,
-    parameter::pid,
-    rtps::{
+    message::{
         Data, DataHead, HEADER_BYTES, PayloadKind, StatusInfo, Submessage, SubmessageId,
         Submessages,
     },
+    parameter::pid,
     sequence::SequenceNumber,
 };
 

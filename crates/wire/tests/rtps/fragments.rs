@@ -2,11 +2,11 @@
 
 use isolane_wire::{
     ByteOrder, Error,
-    parameter::pid,
-    rtps::{
+    message::{
         DataFrag, DataFragHead, HeartbeatFrag, NackFrag, PayloadKind, StatusInfo, Submessage,
         Submessages,
     },
+    parameter::pid,
     sequence::{FragmentNumberSet, SequenceNumber},
 };
 

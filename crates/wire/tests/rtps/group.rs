@@ -2,7 +2,7 @@
 
 use isolane_wire::{
     ByteOrder, Error,
-    rtps::{Gap, GapGroup, Heartbeat, HeartbeatGroup, Submessage},
+    message::{Gap, GapGroup, Heartbeat, HeartbeatGroup, Submessage},
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 

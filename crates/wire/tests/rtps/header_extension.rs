@@ -3,11 +3,11 @@
 use isolane_wire::{
     ByteOrder, Error,
     guid::GuidPrefix,
-    parameter::{ParameterList, ParameterWriter, pid},
-    rtps::{
+    message::{
         ChecksumKind, HEADER_BYTES, Header, HeaderExtension, MessageChecksum, MessageWriter,
         Submessage, SubmessageId, Submessages,
     },
+    parameter::{ParameterList, ParameterWriter, pid},
     time::Timestamp,
 };
 use proptest::{collection::vec, option, prelude::*};

@@ -4,7 +4,7 @@ use isolane_wire::{
     ByteOrder, Error,
     guid::GuidPrefix,
     locator::Locator,
-    rtps::{InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, Submessage},
+    message::{InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, Submessage},
     time::Timestamp,
 };
 

@@ -3,7 +3,7 @@
 use isolane_wire::{
     Error,
     guid::GuidPrefix,
-    rtps::{HEADER_BYTES, Header, Submessage, SubmessageId, Submessages, VERSION},
+    message::{HEADER_BYTES, Header, Submessage, SubmessageId, Submessages, VERSION},
 };
 
 const HEADER: Header = Header {

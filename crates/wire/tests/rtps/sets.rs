@@ -4,11 +4,11 @@ use isolane_wire::{
     ByteOrder,
     guid::GuidPrefix,
     guid::{EntityId, EntityKind},
-    parameter::{ParameterList, pid},
-    rtps::{
+    message::{
         Data, DataFragHead, DataHead, HEADER_BYTES, Header, MessageWriter, PayloadKind, SetMark,
         StatusInfo, Submessage, Submessages, VENDOR_ID, VERSION, group_digest,
     },
+    parameter::{ParameterList, pid},
     sequence::SequenceNumber,
 };
 

@@ -4,7 +4,7 @@ use isolane_wire::{
     BufferTooSmall,
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    rtps::{
+    message::{
         AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, InfoReply, InfoReplyIp4, InfoSource, MessageWriter, NackFrag, PayloadKind,
         SAMPLE_HEAD_BYTES, SampleHead, Submessage, Submessages,

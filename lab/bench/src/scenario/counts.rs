@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isolane::{Level, Participant, Report};
 use isolane_datapath::{Counted, Lane, Ledger};
-use isolane_engine::WorkKind;
+use isolane_rtps::WorkKind;
 use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;

@@ -3,7 +3,7 @@
 
 use isolane_wire::{
     ByteOrder,
-    discovery::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
+    builtin_data::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
     parameter::ParameterList,
     qos::{Octets, QosPolicies},
 };

@@ -13,7 +13,7 @@ pub use self::{
     cdr::cdr, datapath::datapath, discovery::discovery, frames::frames, model::model,
     participant::participant, rtps::rtps,
 };
-pub use crate::engine::engine;
+pub use crate::protocol::protocol;
 
 /// Target with its name, which its corpus, program and artifacts share.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,8 @@ pub const ALL: [Target; 8] = [
         run: frames,
     },
     Target {
-        name: "engine",
-        run: engine,
+        name: "protocol",
+        run: protocol,
     },
     Target {
         name: "datapath",

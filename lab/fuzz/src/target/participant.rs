@@ -1,7 +1,7 @@
 //! Target `participant`: participants on an in-memory network with an adversary. After every operation the ledgers must
 //! balance and all frames must be accounted for.
 //!
-//! Time is real, so an input is only approximately reproducible; the target `engine` covers time-dependent behaviour.
+//! Time is real, so an input is only approximately reproducible; the target `protocol` covers time-dependent behaviour.
 
 use isolane::{
     DataReader, DataWriter, Level, Network, Participant, Qos, RemoteWriter, Report, TopicType,

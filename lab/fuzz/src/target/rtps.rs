@@ -4,7 +4,7 @@
 //! A second, bitwise implementation reads sets here, for comparison with the one under test.
 
 use isolane_wire::{
-    rtps::{
+    message::{
         AckNack, Data, DataFrag, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, InfoReply, InfoReplyIp4, NackFrag, PayloadKind, SUBMESSAGE_HEADER_BYTES,
         Submessage, Submessages,

@@ -452,7 +452,7 @@ impl Ordeal {
                 self.count_reader(at);
             }
         }
-        self.tally.leases += self.world.engine(node).counters().leases_expired;
+        self.tally.leases += self.world.protocol(node).counters().leases_expired;
     }
 
     fn count_writer(&mut self, at: usize) {

@@ -42,13 +42,13 @@ impl Ordeal {
         };
         let nodes = || (0..NODES).map(NodeId);
         for node in nodes() {
-            let engine = world.engine(node);
+            let protocol = world.protocol(node);
             let others = nodes().filter(|&other| other != node);
             let there: BTreeSet<_> = others
                 .clone()
-                .map(|other| world.engine(other).guid_prefix())
+                .map(|other| world.protocol(other).guid_prefix())
                 .collect();
-            let known: BTreeSet<_> = engine
+            let known: BTreeSet<_> = protocol
                 .remote_participants()
                 .map(|peer| peer.data.guid.prefix)
                 .collect();
@@ -57,7 +57,7 @@ impl Ordeal {
                 "seed {seed}: participants that {node:?} knows"
             );
             let endpoints: usize = others.map(of_node).sum();
-            let known = engine.remote_endpoints().count();
+            let known = protocol.remote_endpoints().count();
             assert_eq!(
                 known, endpoints,
                 "seed {seed}: endpoints that {node:?} knows"

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use isolane_wire::{
-    parameter::pid,
-    rtps::{
+    message::{
         Data, DataFrag, DataFragHead, DataHead, InfoDestination, InfoTimestamp, PayloadKind,
         Submessage, SubmessageId,
     },
+    parameter::pid,
 };
 
 /// How a submessage was written.

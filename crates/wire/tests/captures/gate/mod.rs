@@ -18,7 +18,7 @@ mod payloads;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use isolane_wire::rtps::{HEADER_BYTES, Header, Submessage, Submessages};
+use isolane_wire::message::{HEADER_BYTES, Header, Submessage, Submessages};
 
 use self::{form::Form, lists::Lists, payloads::Payloads};
 use crate::conversation::{CONVERSATIONS, conversation};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use isolane_derive::TopicType;
 use isolane_wire::{
+    builtin_data::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
     cdr::{
         Representation, TopicType, key_hash, key_hash_of_payload, read_payload, view_payload,
         write_key_payload, write_payload,
     },
-    discovery::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
     guid::{EntityId, Guid},
-    rtps::{Data, DataFrag, Header, PayloadKind},
+    message::{Data, DataFrag, Header, PayloadKind},
 };
 
 use super::lists::Lists;

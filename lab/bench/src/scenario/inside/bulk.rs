@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use isolane::{DataReader, DataWriter, Level, Participant, Qos, Timer, WriteError};
-use isolane_engine::WriteError as Refusal;
+use isolane_rtps::WriteError as Refusal;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::RttMessage;
@@ -175,7 +175,7 @@ impl Bulk {
             for _ in 0..samples {
                 match writer.write(&message) {
                     Ok(()) => {}
-                    Err(WriteError::Engine(Refusal::HistoryFull)) => return,
+                    Err(WriteError::LocalParticipant(Refusal::HistoryFull)) => return,
                     Err(error) => fault.set(Some(error)),
                 }
             }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use isolane_engine::limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES};
+use isolane_rtps::limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, ReaderReport, Reliability, TOPIC, WriterReport};

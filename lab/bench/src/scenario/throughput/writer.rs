@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use isolane::{DataWriter, Limits, Participant, WriteError};
-use isolane_engine::WriteError as Refusal;
+use isolane_rtps::WriteError as Refusal;
 use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, Reliability, TOPIC};
@@ -101,7 +101,7 @@ fn write_for(
         message.id = report.offered as u32;
         match writer.write(&message) {
             Ok(()) => report.offered += 1,
-            Err(WriteError::Engine(Refusal::HistoryFull)) => {
+            Err(WriteError::LocalParticipant(Refusal::HistoryFull)) => {
                 report.waits += 1;
                 if participant.poll() == 0 {
                     one_turn(participant);

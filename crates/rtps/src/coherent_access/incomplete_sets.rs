@@ -1,0 +1,215 @@
+//! Dropped coherent sets: for lack of room, and after the removal of a writer.
+//!
+//! **No slot** is left for a sample of a set. If a complete set waits because the user takes too slowly, the sample
+//! waits as well and is not acknowledged. Otherwise the held samples belong to sets in progress, and no action of the
+//! user frees a slot. The sample waits a while for other sets to end. Afterwards, or if its own set has all slots, the
+//! set that holds most of them is dropped as a whole. So a set larger than the room ends itself, and one that never
+//! ends does not block smaller ones. The reader's clock does this, one set a step.
+//!
+//! **A writer is deleted.** A set that has ended everywhere becomes available, whatever the room. A set with a part of
+//! the writer is dropped at all readers. So is a set that ended while the writer existed without any message about it
+//! from the writer, because its part is unknown. The end of a set has a digest of the group's writers (RTPS 2.5 §8.7.6,
+//! PID_WRITER_GROUP_INFO); if it differs from the present writers, the deleted one was among them
+//! ([`super::membership`]). If the writer is only unmatched, all sets that had not ended everywhere are dropped.
+//!
+//! **A writer without group sequence numbers** (RTPS 2.5 §8.7.5, PID_GROUP_SEQ_NUM), although it offers GROUP access,
+//! cannot be related to others. It is treated as a group by itself: its sets have TOPIC scope (§8.7.6,
+//! PID_COHERENT_SET), its samples become available as they arrive, and no other writer waits for it. So is a writer
+//! that numbers them and never has its group progress in HEARTBEATs.
+
+use core::ops::RangeInclusive;
+
+use isolane_wire::{sequence::SequenceNumber, time::Instant};
+
+use crate::{
+    coherent_access::{coherent_group::CoherentGroup, group_delivery::Step, progress::Progress},
+    limits::SET_PATIENCE,
+    participant::LocalParticipant,
+    reader::cache::Refused,
+};
+
+impl LocalParticipant {
+    /// Schedules a reader whose set was refused; slots for sets may be free again.
+    pub(crate) fn go_on_with_sets(&mut self, index: u16) {
+        let cache = self.cache_of(index);
+        if cache.is_some_and(|cache| cache.has_refused_set()) {
+            self.schedule_reader_timed_qos(index);
+        }
+    }
+
+    /// Handles a sample of a set that found no slot: waits, or drops the largest set.
+    pub(crate) fn make_set_room(&mut self, now: Instant, index: u16) {
+        let cache = self.cache_of(index);
+        let Some(cache) = cache.filter(|cache| cache.has_refused_set()) else {
+            return;
+        };
+        if !cache.has_set_room() && cache.is_still_refused() {
+            let largest = cache.largest_set();
+            if self.waits_for_user(index) {
+                if let Some(reader) = self.readers.get_mut(index) {
+                    reader.refuse(Refused::Full);
+                }
+                return;
+            }
+            let cache = self.readers.get_mut(index).and_then(|it| it.cache.as_mut());
+            let until = cache.and_then(|cache| cache.refused_until(now, SET_PATIENCE));
+            if let Some(until) = until.filter(|&until| now < until) {
+                self.look_at(index, until);
+                return;
+            }
+            if let Some((proxy, set)) = largest {
+                self.discard_set(proxy, set);
+            }
+        }
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        if let Some(cache) = &mut reader.cache {
+            cache.forget_refused_set();
+        }
+        reader.refused_for_share = true;
+        self.resume(index);
+    }
+
+    /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
+    /// user may be that of another reader in the ring.
+    fn waits_for_user(&mut self, index: u16) -> bool {
+        self.looks += 1;
+        for nth in 0.. {
+            let found = self.readers.get(index);
+            let Some(&proxy) = found.and_then(|reader| reader.proxies.get(nth)) else {
+                break;
+            };
+            let Some(circle) = self.circle_to_look_at(proxy) else {
+                continue;
+            };
+            let settled = self.survey(&circle).settled();
+            let settled = settled.filter(|it| self.is_whole_everywhere(&circle, it.set));
+            if let Some(settled) = settled
+                && (self.is_accessed(&circle) || !self.has_room_everywhere(&circle, settled.set))
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn has_room_everywhere(&mut self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
+        let mut has_room = true;
+        self.for_each_reader(circle, |protocol, reader| {
+            let reader = protocol.readers.get_mut(reader);
+            let cache = reader.and_then(|reader| reader.cache.as_mut());
+            has_room &= cache.is_none_or(|cache| cache.has_room_for_set(circle.publisher, set));
+        });
+        has_room
+    }
+
+    /// Drops a set as a whole, even before its end.
+    fn discard_set(&mut self, index: u16, set: SequenceNumber) {
+        if let Some(circle) = self.circle_of(index) {
+            self.for_each_peer(&circle, |progress| progress.mark_incomplete(set));
+            self.drop_sets(&circle, set..=set);
+        }
+    }
+
+    /// Drops the held samples of some sets.
+    pub(super) fn drop_sets(
+        &mut self,
+        circle: &CoherentGroup,
+        sets: RangeInclusive<SequenceNumber>,
+    ) {
+        self.for_each_reader(circle, |protocol, index| {
+            if let Some(reader) = protocol.readers.get_mut(index)
+                && let Some(cache) = &mut reader.cache
+            {
+                reader.ledger.incomplete += cache.drop_sets(circle.publisher, &sets);
+            }
+            protocol.go_on_with_sets(index);
+        });
+    }
+
+    /// Removes a writer from a reader: its sets become available or are dropped, and it leaves its ring. Returns
+    /// another proxy of the ring, which may proceed now.
+    pub(crate) fn part_sets(&mut self, index: u16) -> Option<u16> {
+        let circle = self.circle_of(index)?;
+        let progress = self.writer_proxies.get(index)?.progress;
+        if let Some(ended) = progress.ended
+            && self.is_whole_everywhere(&circle, ended.set)
+            && !self.has_lost_a_writer(&circle, &ended)
+        {
+            self.show_set(&circle, ended.set);
+            self.drop_sets_to(&circle, ended.set);
+        }
+        if progress.is_deleted {
+            let parts = [
+                progress.open.map(|it| it.set),
+                progress.ended.map(|it| it.set),
+            ];
+            for set in parts.into_iter().flatten() {
+                self.discard_set(index, set);
+            }
+            self.for_each_peer(&circle, |progress| progress.is_doubtful = true);
+        } else if self.peer_after(&circle, index).is_some() {
+            self.for_each_peer(&circle, Progress::mark_all_incomplete);
+            self.drop_sets(&circle, SequenceNumber(0)..=SequenceNumber(i64::MAX));
+        }
+        self.drop_part(index);
+        self.leave_circle(index)
+    }
+
+    /// Drops the held samples of one writer.
+    fn drop_part(&mut self, index: u16) {
+        let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
+        let Some(reader) = reader else { return };
+        if let Some(reader) = self.readers.get_mut(reader)
+            && let Some(cache) = &mut reader.cache
+        {
+            reader.ledger.incomplete += cache.drop_sets_of(index);
+        }
+        self.go_on_with_sets(reader);
+    }
+
+    /// Removes a reader from its rings, so that other readers proceed without it.
+    pub(crate) fn leave_circles(&mut self, reader: u16) {
+        for nth in 0.. {
+            let found = self.readers.get(reader);
+            let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
+                return;
+            };
+            self.drop_part(index);
+            if let Some(proxy) = self.writer_proxies.get_mut(index) {
+                (proxy.progress.open, proxy.progress.ended) = (None, None);
+            }
+            if let Some(other) = self.leave_circle(index) {
+                self.present(other);
+            }
+        }
+    }
+
+    /// Makes a writer a group by itself; returns the ring of the others.
+    #[cold]
+    pub(super) fn leave_group(&mut self, index: u16) -> Option<CoherentGroup> {
+        let other = self.part_sets(index);
+        let proxy = self.writer_proxies.get_mut(index)?;
+        let before = SequenceNumber(proxy.expected.get() - 1);
+        proxy.progress.number_alone(proxy.guid.entity, before);
+        self.counters.groups_unnumbered += 1;
+        self.advance_alone(index, SequenceNumber(0));
+        let alone = self.circle_of(index)?;
+        while let Step::Made = self.present_next(&alone) {}
+        self.circle_of(other?)
+    }
+
+    /// Processes the group progress in a HEARTBEAT of a writer whose samples have all arrived.
+    pub(crate) fn hear_group(&mut self, index: u16, current: Option<SequenceNumber>) {
+        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            return;
+        };
+        match current {
+            Some(current) => proxy.progress.hear(current),
+            None if proxy.progress.question.retries_exhausted() => proxy.progress.note_stranger(),
+            None => return,
+        }
+        self.present(index);
+    }
+}

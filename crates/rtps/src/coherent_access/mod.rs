@@ -1,0 +1,307 @@
+//! PRESENTATION (DDS 1.4 §2.2.3.6): coherent and ordered access.
+//!
+//! **Groups.** A [`Publisher`] is a group of local writers, a [`Subscriber`] a group of local readers. Writers announce
+//! their group, so readers know which of them belong together. An endpoint created without one is a group by itself.
+//!
+//! **Writer side** ([`publisher`]): each sample of a coherent set carries the number of the set's first sample; the
+//! end of the set is a DATA without payload (RTPS 2.5 §8.7.6). With GROUP access a sample also has a sequence number in
+//! its publisher, and HEARTBEATs carry the current group number (§8.7.5). Every writer of a publisher with GROUP access
+//! ends every set, even without samples in it, so readers need not know which writers had some.
+//!
+//! **Reader side.** A reader with coherent or ordered access admits the samples of each writer one by one
+//! ([`progress`]). A sample of a set is then *held*, in slots reserved for that, until its set has ended at every
+//! writer of the group ([`coherent_group`]). The set is made available as a whole ([`group_delivery`]), or dropped if a
+//! part is missing or there is no room ([`incomplete_sets`]). With ordered GROUP access a sample stays waiting and
+//! unacknowledged until no other writer can have an earlier one. A later sample or a HEARTBEAT shows that; the reader
+//! requests the HEARTBEAT ([`heartbeat_request`]).
+//!
+//! Other endpoints pay one comparison per sample.
+//!
+//! The user accesses a group of readers between *begin_access* and *end_access*, in the order of their samples.
+
+mod coherent_group;
+mod group_delivery;
+mod heartbeat_request;
+mod incomplete_sets;
+mod progress;
+mod publisher;
+
+use alloc::vec::Vec;
+
+use isolane_wire::{
+    guid::{EntityId, EntityKind},
+    message::{GroupDigest, group_digest},
+    qos::{Presentation, PresentationAccessScope, QosPolicies, ReliabilityKind},
+    sequence::SequenceNumber,
+    time::Instant,
+};
+
+use crate::{
+    content_filter::ContentFilter,
+    limits::MAX_GROUPS,
+    participant::{
+        LocalParticipant,
+        local_endpoints::{CreateError, EndpointConfig},
+    },
+    reader::DeliveryMode,
+    slab::{PublisherId, ReaderId, SubscriberId, WriterId},
+};
+
+pub use self::publisher::CoherentError;
+
+pub(crate) use self::{
+    progress::{Admission, Progress, admit, keep_in_turn, note_place},
+    publisher::{WriterPresents, head_of},
+};
+
+/// Effect of PRESENTATION beyond the order of each writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Sets are available as a whole or not at all.
+    pub(crate) is_coherent: bool,
+    /// Access scope GROUP: all writers of a publisher; otherwise each writer by itself.
+    pub(crate) is_group: bool,
+    /// Samples become available in the order of writing across the publisher's writers.
+    pub(crate) is_ordered: bool,
+}
+
+impl Access {
+    /// Derives the access from PRESENTATION. `None` if each writer's order suffices.
+    ///
+    /// A coherent set of INSTANCE scope is treated like one of TOPIC scope: each writer's part is available as a whole.
+    /// By DDS 1.4 §2.2.3.6 a set has no effect there, because changes of several instances are independent. Other
+    /// implementations still present it as a whole, and programs rely on that. It also satisfies the standard.
+    pub(crate) fn of(presentation: &Presentation) -> Option<Self> {
+        let is_group = presentation.access_scope == PresentationAccessScope::Group;
+        let is_ordered = presentation.ordered && is_group;
+        (presentation.coherent || is_ordered).then_some(Self {
+            is_coherent: presentation.coherent,
+            is_group,
+            is_ordered,
+        })
+    }
+
+    /// Derives the access of a new endpoint. A best-effort endpoint of INSTANCE scope has no sets.
+    pub(crate) fn of_new(qos: &QosPolicies) -> Result<Option<Self>, CreateError> {
+        let access = Self::of(&qos.presentation);
+        let is_instance = qos.presentation.access_scope == PresentationAccessScope::Instance;
+        match qos.reliability.kind {
+            ReliabilityKind::BestEffort if is_instance => Ok(None),
+            ReliabilityKind::BestEffort if access.is_some() => {
+                Err(CreateError::PresentationNeedsReliable)
+            }
+            _ => Ok(access),
+        }
+    }
+}
+
+/// Group of local writers.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    entity: EntityId,
+    presentation: Presentation,
+    writers: Vec<u16>,
+    digest: GroupDigest,
+    /// Depth of nested coherent sets; the outermost one counts.
+    nested: u32,
+    /// Last group sequence number given to a sample.
+    sequence: SequenceNumber,
+    /// Group sequence number of the first sample of the open set, if it has one.
+    set: Option<SequenceNumber>,
+    /// A writer with a part in the open set was deleted.
+    is_incomplete: bool,
+}
+
+/// Group of local readers.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    entity: EntityId,
+    presentation: Presentation,
+    readers: Vec<u16>,
+    /// True between `begin_access` and `end_access`: no sample becomes available.
+    is_accessed: bool,
+}
+
+impl LocalParticipant {
+    /// Creates a group of writers that share this policy (DDS 1.4 §2.2.2.4.1).
+    ///
+    /// # Errors
+    /// [`CreateError::TooManyGroups`].
+    pub fn create_publisher(
+        &mut self,
+        presentation: Presentation,
+    ) -> Result<PublisherId, CreateError> {
+        let entity = self.next_entity(EntityKind::WRITER_GROUP);
+        let publisher = Publisher {
+            entity,
+            presentation,
+            writers: Vec::with_capacity(usize::from(self.config.limits.local_endpoints)),
+            digest: group_digest([].into_iter()),
+            nested: 0,
+            sequence: SequenceNumber(0),
+            set: None,
+            is_incomplete: false,
+        };
+        let inserted = self.publishers.insert(publisher);
+        let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;
+        Ok(PublisherId(index))
+    }
+
+    /// Creates a group of readers that share this policy (DDS 1.4 §2.2.2.5.2).
+    ///
+    /// # Errors
+    /// [`CreateError::TooManyGroups`].
+    pub fn create_subscriber(
+        &mut self,
+        presentation: Presentation,
+    ) -> Result<SubscriberId, CreateError> {
+        let entity = self.next_entity(EntityKind::READER_GROUP);
+        let subscriber = Subscriber {
+            entity,
+            presentation,
+            readers: Vec::with_capacity(usize::from(self.config.limits.local_endpoints)),
+            is_accessed: false,
+        };
+        let inserted = self.subscribers.insert(subscriber);
+        let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;
+        Ok(SubscriberId(index))
+    }
+
+    /// Deletes an empty group of writers; returns false if it has writers or does not exist.
+    pub fn delete_publisher(&mut self, id: PublisherId) -> bool {
+        let found = self.publishers.get(id.0);
+        let is_empty = found.is_some_and(|publisher| publisher.writers.is_empty());
+        is_empty && self.publishers.remove(id.0).is_some()
+    }
+
+    /// Deletes an empty group of readers; returns false if it has readers or does not exist.
+    pub fn delete_subscriber(&mut self, id: SubscriberId) -> bool {
+        let found = self.subscribers.get(id.0);
+        let is_empty = found.is_some_and(|subscriber| subscriber.readers.is_empty());
+        is_empty && self.subscribers.remove(id.0).is_some()
+    }
+
+    /// Creates a writer in a group, with the group's PRESENTATION.
+    ///
+    /// # Errors
+    /// Errors of [`create_writer`](Self::create_writer), and [`CreateError::NoSuchGroup`].
+    pub fn create_writer_in(
+        &mut self,
+        now: Instant,
+        id: PublisherId,
+        config: &EndpointConfig<'_>,
+    ) -> Result<WriterId, CreateError> {
+        let publisher = self.publishers.get(id.0).ok_or(CreateError::NoSuchGroup)?;
+        let (mut config, group) = (config.clone(), publisher.entity);
+        config.qos.presentation = publisher.presentation;
+        let writer = self.create_writer_with(now, &config, Some((id.0, group)))?;
+        self.join_publisher(id.0, writer.0);
+        Ok(writer)
+    }
+
+    /// Creates a reader in a group, with the group's PRESENTATION and an optional filter.
+    ///
+    /// # Errors
+    /// Errors of [`create_reader`](Self::create_reader), and [`CreateError::NoSuchGroup`].
+    pub fn create_reader_in(
+        &mut self,
+        now: Instant,
+        id: SubscriberId,
+        config: &EndpointConfig<'_>,
+        filter: Option<ContentFilter>,
+    ) -> Result<ReaderId, CreateError> {
+        let subscriber = self.subscribers.get(id.0).ok_or(CreateError::NoSuchGroup)?;
+        let (mut config, group) = (config.clone(), subscriber.entity);
+        config.qos.presentation = subscriber.presentation;
+        let group = Some((id.0, group));
+        let reader = self.create_reader_with(now, &config, DeliveryMode::Cache, filter, group)?;
+        if let Some(subscriber) = self.subscribers.get_mut(id.0) {
+            subscriber.readers.push(reader.0);
+        }
+        Ok(reader)
+    }
+
+    /// Returns the `nth` writer of a group.
+    #[must_use]
+    pub fn writer_in(&self, id: PublisherId, nth: usize) -> Option<WriterId> {
+        let writer = self.publishers.get(id.0)?.writers.get(nth)?;
+        Some(WriterId(*writer))
+    }
+
+    /// Returns the `nth` reader of a group.
+    #[must_use]
+    pub fn reader_in(&self, id: SubscriberId, nth: usize) -> Option<ReaderId> {
+        let reader = self.subscribers.get(id.0)?.readers.get(nth)?;
+        Some(ReaderId(*reader))
+    }
+
+    /// Removes a reader from its group.
+    pub(crate) fn leave_subscriber(&mut self, reader: u16) {
+        let group = self.readers.get(reader).and_then(|it| it.subscriber);
+        if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {
+            subscriber.readers.retain(|&other| other != reader);
+        }
+    }
+}
+
+impl LocalParticipant {
+    /// Returns the reader of a group with the first available sample (DDS 1.4 §2.2.2.5.2.10): with ordered GROUP
+    /// access, the one that a publisher wrote first.
+    #[must_use]
+    pub fn next_in_order(&self, id: SubscriberId) -> Option<ReaderId> {
+        let readers = self.subscribers.get(id.0)?.readers.iter();
+        let first = |&reader: &u16| Some((self.cache_of(reader)?.first_shown()?, reader));
+        let (_, reader) = readers.filter_map(first).min()?;
+        Some(ReaderId(reader))
+    }
+
+    /// Begins access to the samples of a group of readers. Until [`end_access`](Self::end_access) no sets and no
+    /// ordered samples become available (DDS 1.4 §2.2.2.5.2.8).
+    ///
+    /// Returns false if the group does not exist, or access has begun.
+    pub fn begin_access(&mut self, id: SubscriberId) -> bool {
+        let subscriber = self.subscribers.get_mut(id.0);
+        subscriber.is_some_and(|it| !core::mem::replace(&mut it.is_accessed, true))
+    }
+
+    /// Ends access to a group (§2.2.2.5.2.9); returns false if it had not begun.
+    pub fn end_access(&mut self, id: SubscriberId) -> bool {
+        let subscriber = self.subscribers.get_mut(id.0);
+        let was_accessed =
+            subscriber.is_some_and(|it| core::mem::replace(&mut it.is_accessed, false));
+        if was_accessed {
+            self.looks += 1;
+            for nth in 0.. {
+                let found = self.subscribers.get(id.0);
+                let Some(&reader) = found.and_then(|it| it.readers.get(nth)) else {
+                    break;
+                };
+                self.present_rest_of(reader);
+            }
+        }
+        was_accessed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_scopes_beyond_an_instance_ask_for_anything() {
+        let access = |access_scope, coherent, ordered| {
+            Access::of(&Presentation {
+                access_scope,
+                coherent,
+                ordered,
+            })
+        };
+        use PresentationAccessScope::{Group, Instance, Topic};
+        assert_eq!(access(Instance, false, true), None);
+        assert_eq!(access(Instance, true, true), access(Topic, true, true));
+        assert_eq!(access(Topic, false, true), None, "as it is anyway");
+        assert_eq!(access(Group, false, false), None);
+        assert!(access(Topic, true, true).is_some_and(|it| it.is_coherent && !it.is_ordered));
+        assert!(access(Group, false, true).is_some_and(|it| !it.is_coherent && it.is_ordered));
+    }
+}

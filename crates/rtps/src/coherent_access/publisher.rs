@@ -1,0 +1,325 @@
+//! Writer side of coherent and ordered access: marks of samples, ends of sets, group progress in HEARTBEATs.
+
+use isolane_wire::{
+    message::{DataHead, HeartbeatGroup, PayloadKind, SetMark, group_digest},
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
+use thiserror::Error;
+
+use crate::{
+    coherent_access::{Access, Publisher},
+    participant::LocalParticipant,
+    slab::{PublisherId, WriterId},
+    work_queue::WorkKind,
+    writer::{
+        Writer,
+        history::{Change, ChangeKind, History},
+    },
+};
+
+/// Reason why a coherent set was not begun or ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CoherentError {
+    /// The publisher was deleted.
+    #[error("the publisher no longer exists")]
+    Gone,
+    /// No set is open.
+    #[error("no coherent set was begun: begin one, write, and then end it")]
+    NotBegun,
+    /// Too many nested sets are open.
+    #[error("too many coherent sets were begun and not ended")]
+    TooDeep,
+    /// The history of a writer has no room for the end; the set stays open.
+    #[error(
+        "the history of a writer has no room for the end of the set; end it later or raise max_samples"
+    )]
+    HistoryFull,
+}
+
+/// State of a writer with coherent or ordered access.
+#[derive(Debug)]
+pub(crate) struct WriterPresents {
+    pub(crate) access: Access,
+    /// Number of its first sample in the open set, if it has one.
+    set: Option<SequenceNumber>,
+}
+
+impl WriterPresents {
+    pub(crate) fn new(access: Access) -> Self {
+        Self { access, set: None }
+    }
+
+    /// Returns the mark of the next sample.
+    fn mark(&mut self, sequence: SequenceNumber, publisher: Option<&mut Publisher>) -> SetMark {
+        let is_open = publisher.as_ref().is_some_and(|it| it.nested > 0);
+        let is_in_set = is_open && self.access.is_coherent;
+        let set = is_in_set.then(|| *self.set.get_or_insert(sequence));
+        let mut mark = SetMark {
+            coherent_set: set,
+            ..SetMark::default()
+        };
+        if self.access.is_group {
+            mark.group_sequence = Some(sequence);
+            if let Some(publisher) = publisher {
+                let number = publisher.next();
+                mark.group_sequence = Some(number);
+                mark.group_coherent_set = is_in_set.then(|| *publisher.set.get_or_insert(number));
+            }
+        }
+        mark
+    }
+}
+
+impl Publisher {
+    fn next(&mut self) -> SequenceNumber {
+        self.sequence = self.sequence.next();
+        self.sequence
+    }
+}
+
+/// Returns the head of a DATA with this mark; the end of a set is no change of an instance.
+pub(crate) fn head_of(head: DataHead, mark: &SetMark) -> DataHead {
+    if mark.coherent_set != Some(SequenceNumber::UNKNOWN) {
+        return head;
+    }
+    DataHead {
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::None,
+        ..head
+    }
+}
+
+impl LocalParticipant {
+    /// Marks a new change of a writer.
+    #[inline(never)]
+    pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
+            return;
+        };
+        let publisher = writer.publisher;
+        let publisher = publisher.and_then(|publisher| self.publishers.get_mut(publisher));
+        history.set_mark(sequence, presents.mark(sequence, publisher));
+    }
+
+    pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.push(writer);
+        }
+        self.refresh_digest(group);
+    }
+
+    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
+    pub(crate) fn leave_publisher(&mut self, index: u16) {
+        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+        // With TOPIC scope the set of each writer is independent.
+        let has_part =
+            presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
+        let group = self.writers.get(index).and_then(|it| it.publisher);
+        let Some(group) = group else { return };
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.retain(|&other| other != index);
+            publisher.is_incomplete |= has_part;
+        }
+        self.refresh_digest(group);
+    }
+
+    fn refresh_digest(&mut self, group: u16) {
+        let Some(publisher) = self.publishers.get_mut(group) else {
+            return;
+        };
+        let writers = &self.writers;
+        let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
+        publisher.writers.sort_unstable_by_key(entity);
+        let entities = publisher
+            .writers
+            .iter()
+            .map(|it| entity(it).unwrap_or_default());
+        publisher.digest = group_digest(entities);
+    }
+
+    /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10). Samples written until its
+    /// [end](Self::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
+    /// Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's part is
+    /// a set. It has no effect unless the group's PRESENTATION is coherent.
+    ///
+    /// # Errors
+    /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].
+    pub fn begin_coherent_changes(&mut self, id: PublisherId) -> Result<(), CoherentError> {
+        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        publisher.nested = publisher
+            .nested
+            .checked_add(1)
+            .ok_or(CoherentError::TooDeep)?;
+        Ok(())
+    }
+
+    /// Ends a coherent set (DDS 1.4 §2.2.2.4.1.11).
+    ///
+    /// # Errors
+    /// [`CoherentError`]; after `HistoryFull` the set stays open.
+    pub fn end_coherent_changes(
+        &mut self,
+        id: PublisherId,
+        timestamp: Timestamp,
+    ) -> Result<(), CoherentError> {
+        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        if publisher.nested != 1 {
+            publisher.nested = publisher
+                .nested
+                .checked_sub(1)
+                .ok_or(CoherentError::NotBegun)?;
+            return Ok(());
+        }
+        let (group_set, is_incomplete) = (publisher.set, publisher.is_incomplete);
+        for at in 0.. {
+            let Some(index) = self.writer_of_group(id.0, at) else {
+                break;
+            };
+            if self.owes_end(index, group_set) && !self.has_room_for_end(index) {
+                self.request_room_notice(WriterId(index));
+                return Err(CoherentError::HistoryFull);
+            }
+        }
+        let mut mark = SetMark {
+            coherent_set: Some(SequenceNumber::UNKNOWN),
+            ..SetMark::default()
+        };
+        if let Some(publisher) = self.publishers.get_mut(id.0) {
+            (publisher.nested, publisher.is_incomplete) = (0, false);
+            if publisher.set.take().is_some() {
+                mark.group_sequence = Some(publisher.next());
+                mark.group_coherent_set = group_set;
+                mark.writers = Some(publisher.digest);
+            }
+        }
+        for at in 0.. {
+            let Some(index) = self.writer_of_group(id.0, at) else {
+                break;
+            };
+            if self.owes_end(index, group_set) {
+                self.write_end(index, mark, is_incomplete, timestamp);
+            }
+        }
+        Ok(())
+    }
+
+    fn writer_of_group(&self, group: u16, at: usize) -> Option<u16> {
+        self.publishers.get(group)?.writers.get(at).copied()
+    }
+
+    /// Returns whether a writer must send the end of the set; with GROUP access all writers must.
+    fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
+        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+        presents.is_some_and(|presents| match presents.access {
+            Access {
+                is_coherent: true,
+                is_group: true,
+                ..
+            } => group_set.is_some(),
+            _ => presents.set.is_some(),
+        })
+    }
+
+    fn has_room_for_end(&self, index: u16) -> bool {
+        let Some(writer) = self.writers.get(index) else {
+            return true;
+        };
+        let Some(history) = &writer.history else {
+            return true;
+        };
+        let may_go = |first| first < writer.set_ends_may_go_below();
+        history.has_room_for_set_end() || history.first_set_end().is_some_and(may_go)
+    }
+
+    /// Writes the end of a set. If the set is incomplete, the number before the end is skipped, so that readers detect
+    /// the gap.
+    fn write_end(&mut self, index: u16, mark: SetMark, is_incomplete: bool, timestamp: Timestamp) {
+        let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
+            return;
+        };
+        let below = writer.set_ends_may_go_below();
+        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
+            return;
+        };
+        if !history.make_room_for_set_end(below) {
+            return;
+        }
+        presents.set = None;
+        if is_incomplete {
+            writer.last = writer.last.next();
+            writer.ledger.set_ends += 1;
+        }
+        let sequence = writer.last.next();
+        let end = Change {
+            sequence,
+            kind: ChangeKind::Alive,
+            key_hash: None,
+            timestamp,
+            written: Instant::new(0),
+            length: 0,
+        };
+        history.commit_set_end(end, mark);
+        writer.last = sequence;
+        writer.ledger.set_ends += 1;
+        if writer.fragmenter.cuts() {
+            self.schedule_first(index);
+        } else if !core::mem::replace(&mut writer.data_filed, true) {
+            let priority = writer.data_priority();
+            self.schedule(priority, WorkKind::Data, index);
+        }
+    }
+
+    /// Returns the group part of a HEARTBEAT: the group sequence number up to which this writer has sent all its
+    /// samples (RTPS 2.5 §8.3.8.6).
+    pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
+        let writer = self.writers.get(index)?;
+        let presents = writer.presents.as_ref()?;
+        if !presents.access.is_group {
+            return None;
+        }
+        let publisher = writer.publisher.and_then(|it| self.publishers.get(it));
+        let (written, writers) = match publisher {
+            Some(publisher) => (publisher.sequence, publisher.digest),
+            None => (writer.last, group_digest([writer.guid.entity].into_iter())),
+        };
+        let current = writer.unsent_number().map_or(written, |unsent| {
+            written.min(SequenceNumber(unsent.get() - 1))
+        });
+        let first = writer.history.as_ref().and_then(|history| {
+            let first = history.first()?;
+            history.mark_of(first)?.group_sequence
+        });
+        (current.get() > 0).then_some(HeartbeatGroup {
+            current,
+            first: first.map_or(current, |first| first.min(current)),
+            last: current,
+            writers,
+            secure_writers: [0; 4],
+        })
+    }
+}
+
+impl Writer {
+    /// Returns the number below which a full history may drop ends of sets: all under KEEP_LAST; under
+    /// KEEP_ALL those that all readers acknowledged, and none of a VOLATILE writer.
+    fn set_ends_may_go_below(&self) -> SequenceNumber {
+        let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
+        match (keeps_all, self.volatile) {
+            (false, _) => SequenceNumber(i64::MAX),
+            (true, false) => self.lowest_unacknowledged(),
+            (true, true) => SequenceNumber(0),
+        }
+    }
+
+    /// Returns the group sequence number of the next sample to be sent.
+    fn unsent_number(&self) -> Option<SequenceNumber> {
+        let history: &History = self.history.as_ref()?;
+        let unsent = history.at_or_after(self.next_unsent)?;
+        history.mark_of(unsent)?.group_sequence
+    }
+}

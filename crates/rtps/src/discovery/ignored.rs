@@ -1,0 +1,203 @@
+//! Ignored participants, topics and endpoints (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17).
+//!
+//! An ignored entity is removed from the tables with its matches (a participant one match a step, as after a farewell).
+//! Its later announcements are counted and dropped, so the sample path needs no check. As in the standard, ignoring
+//! cannot be undone. Peers do not learn of it: a reliable writer that matched a reader here waits for that reader until
+//! it or this participant is gone.
+//!
+//! Endpoints of this participant can be ignored as well. Ignoring this participant itself unmatches its own writers and
+//! readers.
+
+use alloc::vec::Vec;
+
+use heapless::String as BoundedString;
+use isolane_wire::{
+    builtin_data::EndpointData,
+    guid::{EntityId, Guid, GuidPrefix},
+    limits::MAX_NAME_BYTES,
+    time::Instant,
+};
+use thiserror::Error;
+
+use crate::{
+    limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
+    participant::LocalParticipant,
+};
+
+/// Reason why an entity cannot be ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum IgnoreError {
+    /// The list is full. Entries are never removed.
+    #[error(
+        "{0} of these are ignored already, which is the limit; keep others away by PARTITION, a domain of their own, or peers by name"
+    )]
+    ListFull(usize),
+    /// The topic name is longer than any topic name can be.
+    #[error("the name of a topic is longer than {MAX_NAME_BYTES} bytes")]
+    NameTooLong,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ignored {
+    /// GUIDs of endpoints, and of participants with the entity [`EntityId::PARTICIPANT`].
+    entities: Vec<Guid>,
+    topics: Vec<BoundedString<MAX_NAME_BYTES>>,
+}
+
+impl Ignored {
+    pub(crate) fn new() -> Self {
+        Self {
+            entities: Vec::with_capacity(MAX_IGNORED),
+            topics: Vec::with_capacity(MAX_IGNORED_TOPICS),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entities.is_empty() && self.topics.is_empty()
+    }
+
+    pub(super) fn has_participant(&self, prefix: GuidPrefix) -> bool {
+        let entity = EntityId::PARTICIPANT;
+        self.entities.contains(&Guid { prefix, entity })
+    }
+
+    fn has_endpoint(&self, data: &EndpointData) -> bool {
+        self.entities.contains(&data.guid) || self.topics.contains(&data.topic_name)
+    }
+
+    fn add(&mut self, guid: Guid) -> Result<(), IgnoreError> {
+        if self.entities.contains(&guid) {
+            return Ok(());
+        }
+        if self.entities.len() >= MAX_IGNORED {
+            return Err(IgnoreError::ListFull(MAX_IGNORED));
+        }
+        self.entities.push(guid);
+        Ok(())
+    }
+}
+
+impl LocalParticipant {
+    /// Ignores a participant and all its endpoints from now on. With this participant's own prefix, its endpoints no
+    /// longer match each other.
+    ///
+    /// # Errors
+    /// [`IgnoreError::ListFull`].
+    pub fn ignore_participant(
+        &mut self,
+        now: Instant,
+        prefix: GuidPrefix,
+    ) -> Result<(), IgnoreError> {
+        let entity = EntityId::PARTICIPANT;
+        self.ignored.add(Guid { prefix, entity })?;
+        if prefix == self.guid_prefix() {
+            self.remove_ignored_here(now);
+        } else if let Some(&index) = self.participant_by_prefix.get(&prefix) {
+            self.remove_participant(index);
+        }
+        Ok(())
+    }
+
+    /// Ignores a writer or reader from now on.
+    ///
+    /// # Errors
+    /// [`IgnoreError::ListFull`].
+    pub fn ignore_endpoint(&mut self, now: Instant, guid: Guid) -> Result<(), IgnoreError> {
+        self.ignored.add(guid)?;
+        self.remove_ignored(now);
+        self.remove_ignored_here(now);
+        Ok(())
+    }
+
+    /// Ignores all endpoints of a topic from now on.
+    ///
+    /// # Errors
+    /// [`IgnoreError`].
+    pub fn ignore_topic(&mut self, now: Instant, name: &str) -> Result<(), IgnoreError> {
+        let name = BoundedString::try_from(name).map_err(|_| IgnoreError::NameTooLong)?;
+        if self.ignored.topics.contains(&name) {
+            return Ok(());
+        }
+        if self.ignored.topics.len() >= MAX_IGNORED_TOPICS {
+            return Err(IgnoreError::ListFull(MAX_IGNORED_TOPICS));
+        }
+        self.ignored.topics.push(name);
+        self.remove_ignored(now);
+        self.remove_ignored_here(now);
+        Ok(())
+    }
+
+    /// Returns the ignored endpoints, and the ignored participants with the entity [`EntityId::PARTICIPANT`].
+    pub fn ignored_entities(&self) -> impl Iterator<Item = Guid> {
+        self.ignored.entities.iter().copied()
+    }
+
+    /// Returns the names of the ignored topics.
+    pub fn ignored_topics(&self) -> impl Iterator<Item = &str> {
+        self.ignored.topics.iter().map(|name| name.as_str())
+    }
+
+    /// Returns whether a participant is ignored, and counts its announcement if so.
+    pub(super) fn is_ignored_participant(&mut self, prefix: GuidPrefix) -> bool {
+        let is_ignored = self.ignored.has_participant(prefix);
+        self.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Returns whether an endpoint is ignored, and counts its announcement if so.
+    pub(super) fn is_ignored_endpoint(&mut self, data: &EndpointData) -> bool {
+        let is_ignored = self.ignored.has_endpoint(data);
+        self.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Returns whether an endpoint of this participant may not match local endpoints.
+    pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
+        self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
+    }
+
+    /// Removes remote endpoints that are now ignored. An endpoint already being removed is left alone.
+    fn remove_ignored(&mut self, now: Instant) {
+        for index in 0..self.endpoints.end() {
+            let Some(endpoint) = self.endpoints.get(index) else {
+                continue;
+            };
+            let is_leaving = self.is_leaving(index, endpoint);
+            let data = endpoint.data(&self.announcements);
+            if is_leaving || !self.ignored.has_endpoint(&data) {
+                continue;
+            }
+            self.unmatch(now, data.guid);
+            self.forget_endpoint(index);
+        }
+    }
+
+    /// Unmatches local endpoints that are now ignored from each other.
+    fn remove_ignored_here(&mut self, now: Instant) {
+        for writer_index in 0..self.writers.end() {
+            for reader_index in 0..self.readers.end() {
+                self.remove_ignored_pair(now, writer_index, reader_index);
+            }
+        }
+    }
+
+    fn remove_ignored_pair(&mut self, now: Instant, writer_index: u16, reader_index: u16) {
+        let (Some(writer), Some(reader)) = (
+            self.writers.get(writer_index),
+            self.readers.get(reader_index),
+        ) else {
+            return;
+        };
+        if !self.is_ignored_here(&writer.data) && !self.is_ignored_here(&reader.data) {
+            return;
+        }
+        let of_reader = self.proxy_of_reader.get(&(writer_index, reader.guid));
+        let of_writer = self.proxy_of_writer_at(writer.guid, reader_index);
+        if let Some(&proxy) = of_reader {
+            self.remove_reader_proxy(now, proxy);
+        }
+        if let Some(proxy) = of_writer {
+            self.remove_writer_proxy(now, proxy);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! SPDP announcements received: discovery of participants, their addresses and leases.
+//!
+//! A participant is known from its first announcement until its farewell or the end of its lease. Its SEDP endpoints,
+//! which are never announced, are matched and unmatched with it.
+
+use isolane_wire::{
+    builtin_data::{BuiltinEndpoints, ParticipantData},
+    guid::{EntityId, Guid, GuidPrefix},
+    locator::Locator,
+    message::{Data, VENDOR_ID},
+    time::Instant,
+};
+
+use crate::{
+    discovery::{
+        Announces, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
+        amplification::AROUND_ANNOUNCEMENT_BYTES,
+        spdp::{Put, Sender},
+    },
+    limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
+    matching::RefusedMatches,
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    reader::WriterProxy,
+    receiver::MessageReceiver,
+    timers::TimerOwner,
+    writer::reader_proxy::ReaderProxy,
+};
+
+/// Pair of SEDP endpoints with the peer's flags for them in `BuiltinEndpoints`.
+pub(super) struct Sedp {
+    pub(super) writer: EntityId,
+    pub(super) reader: EntityId,
+    announcer: u32,
+    detector: u32,
+}
+
+pub(super) const SEDP: [Sedp; 2] = [
+    Sedp {
+        writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+        reader: EntityId::SEDP_PUBLICATIONS_READER,
+        announcer: BuiltinEndpoints::PUBLICATIONS_ANNOUNCER,
+        detector: BuiltinEndpoints::PUBLICATIONS_DETECTOR,
+    },
+    Sedp {
+        writer: EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+        reader: EntityId::SEDP_SUBSCRIPTIONS_READER,
+        announcer: BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER,
+        detector: BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR,
+    },
+];
+
+/// Participant message endpoints, matched on demand.
+pub(super) const MESSAGE_ENDPOINTS: [EntityId; 2] =
+    [EntityId::P2P_MESSAGE_READER, EntityId::P2P_MESSAGE_WRITER];
+
+impl LocalParticipant {
+    /// Puts a received SPDP announcement or farewell into the inbox.
+    pub(crate) fn schedule_participant_announcement(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        data: Data<'_>,
+    ) {
+        let prefix = message.sender();
+        if prefix == self.guid_prefix() || !self.is_enabled() {
+            return;
+        }
+        let is_farewell = data.status_info().disposed || data.status_info().unregistered;
+        if self.uses_descriptions() && !self.admits(now, prefix, message.source(), is_farewell) {
+            return;
+        }
+        let is_known = self.participant_by_prefix.contains_key(&prefix);
+        let sender = Sender {
+            prefix,
+            source: message.source(),
+            is_known,
+        };
+        match self.inbox.put(sender, data.bytes, is_farewell) {
+            Put::StoredAnnouncement => self.schedule_discovery(),
+            Put::Replaced => self.counters.announcements_replaced += 1,
+            Put::Refused => self.counters.announcements_dropped += 1,
+        }
+    }
+
+    pub(super) fn take_in_participant(&mut self, now: Instant) -> bool {
+        let Some((sender, payload, is_farewell)) = self.inbox.oldest() else {
+            return false;
+        };
+        let prefix = sender.prefix;
+        let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
+        let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
+        // A participant announces itself only: the sender's prefix must be its own.
+        let domain = self.config.domain;
+        let is_addressed = |data: &ParticipantData| {
+            data.guid.prefix == prefix && data.domain_id.is_none_or(|it| it == domain)
+        };
+        if let Some(Ok(data)) = &parsed
+            && is_addressed(data)
+            && self.displaces(now, sender, data)
+        {
+            // Processed by a later step, when the place is free.
+            return true;
+        }
+        self.inbox.remove_oldest();
+        match parsed {
+            None => {
+                if let Some(&index) = self.participant_by_prefix.get(&prefix) {
+                    self.remove_participant(index);
+                }
+            }
+            Some(Err(_)) => self.counters.malformed_announcements += 1,
+            Some(Ok(data)) => {
+                if !is_addressed(&data) {
+                    self.counters.malformed_announcements += 1;
+                } else if !self.is_ignored_participant(prefix) {
+                    self.update_participant(now, data);
+                    self.credit(prefix, bytes);
+                }
+            }
+        }
+        true
+    }
+
+    /// Removes another participant if a new one finds the table full, and returns whether it did. The oldest one
+    /// without a validated address goes, so that forged announcements block no place for a whole lease. Otherwise the
+    /// new participant's former start goes.
+    fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
+        let prefix = sender.prefix;
+        let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
+            && self.is_undescribed(prefix)
+            && !self.ignored.has_participant(prefix);
+        if !is_newcomer || self.has_participant_place() {
+            return false;
+        }
+        let unproven = self
+            .participants
+            .iter()
+            .filter(|(_, peer)| !peer.is_proven() && !peer.is_leaving());
+        let unproven = unproven.min_by_key(|(_, peer)| peer.since);
+        let displaced = match unproven {
+            Some((index, _)) => Some(index),
+            None => self.former_start(now, sender.source, data),
+        };
+        let Some(index) = displaced else {
+            return false;
+        };
+        self.counters.participants_displaced += 1;
+        self.remove_participant(index);
+        true
+    }
+
+    /// Finds the former start of a participant that was restarted without a farewell. It has the same unicast
+    /// metatraffic addresses and has been silent for half of its lease. Both must be isolane's, because two running
+    /// isolane participants never share an address; those of other vendors may. The announcement must come from one of
+    /// these addresses.
+    fn former_start(
+        &mut self,
+        now: Instant,
+        source: Locator,
+        data: &ParticipantData,
+    ) -> Option<u16> {
+        let addresses = &data.metatraffic_unicast;
+        let is_from =
+            |locator: &Locator| source.ipv4().is_some() && locator.ipv4() == source.ipv4();
+        if data.vendor != VENDOR_ID || !addresses.iter().any(is_from) {
+            return None;
+        }
+        let index = self.participants.find(|peer| {
+            let is_same = peer.data.metatraffic_unicast == *addresses;
+            is_same && peer.data.vendor == VENDOR_ID && peer.is_silent(now) && !peer.is_leaving()
+        })?;
+        if !self.is_undescribed(self.participants.get(index)?.data.guid.prefix) {
+            return None;
+        }
+        self.note_life_of_endpoints(index);
+        let is_silent = self.participants.get(index)?.is_silent(now);
+        is_silent.then_some(index)
+    }
+
+    fn update_participant(&mut self, now: Instant, data: ParticipantData) {
+        let guid = data.guid;
+        let prefix = guid.prefix;
+        let lease = data.lease.min(MAX_LEASE);
+        let octets_cut = u64::from(data.user_data.is_cut());
+        self.counters.leases_shortened += u64::from(lease < data.lease);
+        let (mut is_first_word, mut is_assumed_alive) = (false, false);
+        let index = match self.participant_by_prefix.get(&prefix) {
+            Some(&index) => {
+                if let Some(known) = self.participants.get_mut(index) {
+                    is_first_word = core::mem::take(&mut known.awaits_announcement);
+                    is_assumed_alive = known.is_assumed_alive;
+                    let moved = !is_reached_alike(&known.data, &data);
+                    let is_changed = known.data != data;
+                    known.data = data;
+                    known.heard = now;
+                    known.missed = None;
+                    if moved {
+                        known.follow_from = Some(0);
+                        self.has_following = true;
+                    }
+                    if is_changed {
+                        self.counters.octets_cut += octets_cut;
+                        self.note_event(DiscoveryEvent::Participant(
+                            guid,
+                            DiscoveryChange::Changed,
+                        ));
+                    }
+                }
+                if is_first_word {
+                    self.connect_newcomer(now, index, prefix);
+                }
+                self.compare_digest(index);
+                self.answer_again(now, index);
+                self.ask_again(index, prefix);
+                index
+            }
+            None => {
+                if !self.is_undescribed(prefix) {
+                    // The description enters it in a later step.
+                    return;
+                }
+                self.counters.octets_cut += octets_cut;
+                let found = RemoteParticipant::new(data, now);
+                let has_place = self.has_participant_place();
+                let inserted = has_place.then(|| self.participants.insert(found));
+                let Some(Ok(index)) = inserted else {
+                    self.counters.participants_refused += 1;
+                    return;
+                };
+                self.enter_participant(prefix, index);
+                self.connect_newcomer(now, index, prefix);
+                self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
+                index
+            }
+        };
+        if !is_assumed_alive {
+            self.timers
+                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
+        }
+    }
+
+    /// Registers a participant that has a place in the table.
+    pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
+        self.participant_by_prefix.insert(prefix, index);
+        self.timers
+            .reserve(TimerOwner::lease(index, &self.config.limits));
+        self.make_room_to_file();
+    }
+
+    /// Answers the first announcement of a participant and matches its built-in endpoints.
+    fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+        // The participant may have started after our last announcement.
+        self.schedule_announcement(index + 1);
+        self.connect_sedp(now, index);
+        let is_described = !self.is_undescribed(prefix);
+        if is_described || !self.is_isolane(prefix) {
+            // Other vendors assume that these endpoints are matched, and ask until they are answered. A described peer
+            // was matched before its endpoints could be reached.
+            self.connect_message_reader(prefix);
+            self.connect_message_writer(now, prefix);
+        }
+    }
+
+    /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
+    /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
+    /// announcement period apart, since the peer may do the same.
+    fn answer_again(&mut self, now: Instant, index: u16) {
+        let period = self.config.timing.announce_initial_period;
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        let is_due = !participant.is_proven()
+            && participant.answers_again < MAX_ANSWERS_AGAIN
+            && now >= participant.answered + period;
+        if is_due {
+            participant.answered = now;
+            participant.answers_again += 1;
+            self.schedule_announcement(index + 1);
+        }
+    }
+
+    /// Repeats ACKNACKs to writers of a participant that lack a first HEARTBEAT or have samples missing. Repeats
+    /// HEARTBEATs to readers that have not answered or whose address is not validated. An earlier message may be lost,
+    /// or the endpoint may have been unreachable for longer than periodic HEARTBEATs last. A writer that knew us before
+    /// we forgot it sends nothing by itself.
+    ///
+    /// Without a validated address only the participant's SEDP endpoints are addressed.
+    pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
+        self.ask_for_refused(index);
+        self.request_revoked(index);
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let first_unasked = if participant.is_proven() {
+            u16::MAX
+        } else {
+            BUILTIN_ENDPOINTS
+        };
+        for index in 0..self.writer_proxies.end() {
+            let waits = self.writer_proxies.get(index).is_some_and(|proxy| {
+                proxy.guid.prefix == prefix
+                    && proxy.reader < first_unasked
+                    && proxy.reliable
+                    && (!proxy.started || proxy.is_missing_any())
+            });
+            if waits {
+                self.schedule_acknack(index);
+            }
+        }
+        for index in 0..self.reader_proxies.end() {
+            let waits = self.reader_proxies.get(index).is_some_and(|proxy| {
+                proxy.guid.prefix == prefix
+                    && proxy.writer < first_unasked
+                    && proxy.reliable
+                    && !(proxy.is_joined && proxy.is_reachable)
+            });
+            if waits {
+                self.schedule_repair(index);
+            }
+        }
+    }
+
+    fn follow_participant(&mut self, index: u16) {
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let data = &participant.data;
+        let prefix = data.guid.prefix;
+        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
+        let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
+        let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
+        for entity in entities.chain(MESSAGE_ENDPOINTS) {
+            self.follow(Guid { prefix, entity }, address);
+        }
+    }
+
+    /// Updates the addresses of one endpoint of a participant that has moved or become reachable. Its built-in
+    /// endpoints come first.
+    pub(super) fn follow_endpoint(&mut self) -> bool {
+        if !self.has_following {
+            return false;
+        }
+        let follows = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.follow_from?));
+        let next = self.participants.iter().find_map(follows);
+        let Some((index, from)) = next else {
+            self.has_following = false;
+            return false;
+        };
+        if from == 0 {
+            self.follow_participant(index);
+        }
+        let found = (from..self.endpoints.end()).find_map(|at| {
+            let endpoint = self.endpoints.get(at)?;
+            let is_its = endpoint.participant == index;
+            is_its.then(|| {
+                let data = endpoint.data(&self.announcements);
+                (at, data.guid, self.address_of(&data, index))
+            })
+        });
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.follow_from = found.map(|(at, ..)| at + 1);
+        }
+        if let Some((_, guid, address)) = found {
+            self.follow(guid, address);
+        }
+        true
+    }
+
+    /// Matches the local SEDP endpoints with those of a participant, where not yet matched.
+    pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
+        if self.announces() != Announces::All {
+            return;
+        }
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let prefix = participant.data.guid.prefix;
+        let has = participant.data.builtin_endpoints;
+        let unicast = self.choose_of(participant, &participant.data.metatraffic_unicast);
+        let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
+        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
+        let mut refused = RefusedMatches::default();
+        for (kind, sedp) in (0u16..).zip(&SEDP) {
+            let guid = |entity| Guid { prefix, entity };
+            let reader = guid(sedp.reader);
+            if has & sedp.detector != 0 && !self.proxy_of_reader.contains_key(&(kind, reader)) {
+                let mut proxy = ReaderProxy::new(kind, reader, true);
+                proxy.is_reachable = is_reachable;
+                (proxy.unicast, proxy.multicast) = (unicast, multicast);
+                refused.readers |= self.add_reader_proxy(now, proxy, true);
+            }
+            let writer = guid(sedp.writer);
+            if has & sedp.announcer != 0 && self.proxy_of_writer_at(writer, kind).is_none() {
+                let mut proxy = WriterProxy::new(kind, writer, true);
+                proxy.reply_to = unicast.or(multicast);
+                refused.writers |= self.add_writer_proxy(proxy);
+            }
+        }
+        self.has_refused |= refused.is_any();
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.refused = refused;
+        }
+    }
+}
+
+/// Returns whether two announcements of a participant list the same addresses.
+fn is_reached_alike(one: &ParticipantData, other: &ParticipantData) -> bool {
+    one.metatraffic_unicast == other.metatraffic_unicast
+        && one.metatraffic_multicast == other.metatraffic_multicast
+        && one.default_unicast == other.default_unicast
+        && one.default_multicast == other.default_multicast
+}

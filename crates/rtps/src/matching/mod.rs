@@ -1,0 +1,401 @@
+//! QoS matching (DDS 1.4 §2.2.3) and the proxies created by a match.
+//!
+//! Topic and type names must be equal, both endpoints keyed or keyless, and a partition shared. Every policy offered by
+//! the writer must be at least what the reader requests. Endpoints of the same participant match in the same way and
+//! communicate by the same frames.
+
+mod proxies;
+mod qos_compatibility;
+mod qos_update;
+mod topic_index;
+
+use isolane_wire::{
+    builtin_data::EndpointData,
+    guid::{EntityId, GuidPrefix},
+    message::VENDOR_ID,
+    qos::{DurabilityKind, ReliabilityKind},
+    time::Instant,
+};
+
+use crate::{
+    coherent_access::Progress,
+    content_filter::FilterText,
+    discovery::{EndpointKind, EndpointRecord},
+    matching::qos_compatibility::{Before, Comparison, compare},
+    participant::LocalParticipant,
+    reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
+    timed_qos::WriterLiveness,
+    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
+};
+
+pub use self::{
+    qos_compatibility::{
+        Incompatible, incompatible_policies, incompatible_policy, partitions_match,
+    },
+    qos_update::{SetQosError, immutable_policy, inconsistent_policy},
+};
+
+pub(crate) use self::{
+    proxies::{Refusal, RefusedMatches, share_of},
+    topic_index::TopicIndex,
+};
+pub(crate) use crate::writer::destinations::{choose, choose_own};
+
+/// Remote or local endpoint that a local one is compared with.
+struct Counterpart<'a> {
+    data: &'a EndpointData,
+    /// Unicast and multicast address.
+    address: Address,
+    /// Earlier result for the pair.
+    before: Before<'a>,
+    /// Announced content filter.
+    filter: Option<&'a FilterText>,
+    /// True if statically described; `None` for an endpoint of this participant.
+    is_described: Option<bool>,
+}
+
+impl LocalParticipant {
+    /// Compares a local writer with a reader, and matches or unmatches them. Returns why a compatible pair was refused.
+    fn match_writer(
+        &mut self,
+        now: Instant,
+        writer_index: u16,
+        reader: &Counterpart<'_>,
+    ) -> Refusal {
+        let guid = reader.data.guid;
+        let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
+        let (unicast, multicast) = reader.address;
+        let to = unicast.or(multicast);
+        let is_reachable = self.is_validated(guid.prefix, to);
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return Refusal::empty();
+        };
+        if writer.level.is_none() || !writer.is_enabled() {
+            // Built-in endpoints are matched with participants instead.
+            return Refusal::empty();
+        }
+        let entity = writer.guid.entity;
+        if !self.may_match(entity, reader.is_described) {
+            return Refusal::empty();
+        }
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return Refusal::empty();
+        };
+        let found = compare(&writer.data, reader.data);
+        if let Comparison::Differ(policy) = found
+            && reader.before.is_news(found, &writer.data, reader.data)
+        {
+            writer.incompatible = Some(Incompatible::after(writer.incompatible, guid, policy));
+            writer.status |= WriterStatus::OFFERED_INCOMPATIBLE_QOS;
+        }
+        if found != Comparison::Fit {
+            self.note_writer(writer_index);
+            // A known pair stops matching when one side changes PARTITION or another policy.
+            if let Some(proxy) = known {
+                self.remove_reader_proxy(now, proxy);
+            }
+            return Refusal::empty();
+        }
+        if let Some(proxy) = known {
+            self.move_reader_proxy(proxy, reader.address);
+            self.set_proxy_filter(proxy, reader.filter);
+            return Refusal::empty();
+        }
+        let reliable =
+            writer.reliable && reader.data.qos.reliability.kind == ReliabilityKind::Reliable;
+        let wants_history = reader.data.qos.durability > DurabilityKind::Volatile;
+        let mut proxy = ReaderProxy::new(writer_index, guid, reliable);
+        proxy.is_reachable = is_reachable;
+        (proxy.unicast, proxy.multicast) = reader.address;
+        let answers_elsewhere = self.answers_elsewhere(guid.prefix, to);
+        self.counters.readers_unvalidated += u64::from(answers_elsewhere);
+        let refused = self.add_reader_proxy(now, proxy, wants_history);
+        if let Some(&proxy) = self.proxy_of_reader.get(&(writer_index, guid))
+            && reader.filter.is_some()
+        {
+            self.set_proxy_filter(proxy, reader.filter);
+        }
+        self.connect_for_liveliness(now, writer_index, guid.prefix);
+        refused
+    }
+
+    /// Compares a local reader with a writer, and matches or unmatches them. Returns why a compatible pair was refused.
+    fn match_reader(
+        &mut self,
+        now: Instant,
+        reader_index: u16,
+        writer: &Counterpart<'_>,
+    ) -> Refusal {
+        let guid = writer.data.guid;
+        let known = self.proxy_of_writer_at(guid, reader_index);
+        let is_foreign = !self.is_isolane(guid.prefix);
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return Refusal::empty();
+        };
+        if reader.level.is_none() || !reader.is_enabled {
+            return Refusal::empty();
+        }
+        let entity = reader.guid.entity;
+        if !self.may_match(entity, writer.is_described) {
+            return Refusal::empty();
+        }
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return Refusal::empty();
+        };
+        let found = compare(writer.data, &reader.data);
+        if let Comparison::Differ(policy) = found
+            && writer.before.is_news(found, writer.data, &reader.data)
+        {
+            reader.incompatible = Some(Incompatible::after(reader.incompatible, guid, policy));
+            reader.status |= ReaderStatus::REQUESTED_INCOMPATIBLE_QOS;
+        }
+        if found != Comparison::Fit {
+            self.note_reader(reader_index);
+            if let Some(proxy) = known {
+                self.remove_writer_proxy(now, proxy);
+            }
+            return Refusal::empty();
+        }
+        let clock = WriterLiveness::of(reader, &writer.data.qos, now);
+        if let Some(proxy) = known {
+            self.move_writer_proxy(proxy, writer.address);
+            self.watch_writer(now, proxy, clock);
+            return Refusal::empty();
+        }
+        // A best-effort reader of a reliable writer ignores HEARTBEATs and sends no ACKNACKs.
+        let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
+        proxy.held_back = FilteredNumbers::of(reader);
+        proxy.is_foreign = is_foreign;
+        proxy.progress = Progress::with(reader, writer.data);
+        // An isolane writer answers with a GAP for samples written before the match. With other writers a VOLATILE
+        // reader cannot tell history from samples written just after the match. It starts with the first sample not
+        // requested, or after the first HEARTBEAT.
+        proxy.skips_history =
+            reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
+        proxy.reply_to = writer.address.0.or(writer.address.1);
+        self.parted.resume(&mut proxy, reader.guid);
+        let refused = self.add_writer_proxy(proxy);
+        if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
+            self.watch_writer(now, proxy, clock);
+        }
+        refused
+    }
+
+    /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
+    /// participants both must be described or neither.
+    fn may_match(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
+        other_is_described.is_none_or(|other| other == self.is_described(own))
+    }
+
+    /// Returns whether a participant is this one or another of isolane.
+    pub(crate) fn is_isolane(&self, prefix: GuidPrefix) -> bool {
+        let found = self.participant_by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.participants.get(index));
+        participant.map_or(prefix == self.guid_prefix(), |participant| {
+            participant.data.vendor == VENDOR_ID
+        })
+    }
+
+    /// Matches a new remote endpoint with the user's endpoints.
+    pub(crate) fn match_remote(&mut self, now: Instant, index: u16) {
+        self.compare_remote(now, index, Before::New);
+    }
+
+    /// Retries the refused matches of a remote endpoint.
+    pub(crate) fn match_remote_again(&mut self, now: Instant, index: u16) {
+        self.compare_remote(now, index, Before::Unchanged);
+    }
+
+    /// Compares a changed remote endpoint again, and matches or unmatches accordingly.
+    pub(crate) fn match_remote_changed(&mut self, now: Instant, index: u16, former: &EndpointData) {
+        self.compare_remote(now, index, Before::Was(former));
+    }
+
+    fn compare_remote(&mut self, now: Instant, index: u16, before: Before<'_>) {
+        let Some(endpoint) = self.endpoints.get(index) else {
+            return;
+        };
+        let (data, filter, kind) = self.as_announced(endpoint);
+        let other = self.as_remote(index, (&data, filter.as_ref()), before);
+        let mut refused = Refusal::empty();
+        let is_new = matches!(before, Before::New);
+        match kind {
+            // A new endpoint can only match its own topic.
+            EndpointKind::Reader if is_new => {
+                let mut next = self.writer_topics.first(&data.topic_name);
+                while let Some(writer) = next {
+                    next = self.writer_topics.next(writer);
+                    refused |= self.match_writer(now, writer, &other);
+                }
+            }
+            EndpointKind::Writer if is_new => {
+                let mut next = self.reader_topics.first(&data.topic_name);
+                while let Some(reader) = next {
+                    next = self.reader_topics.next(reader);
+                    refused |= self.match_reader(now, reader, &other);
+                }
+            }
+            EndpointKind::Reader => {
+                for writer in 0..self.writers.end() {
+                    refused |= self.match_writer(now, writer, &other);
+                }
+            }
+            EndpointKind::Writer => {
+                for reader in 0..self.readers.end() {
+                    refused |= self.match_reader(now, reader, &other);
+                }
+            }
+        }
+        self.has_refused |= !refused.is_empty();
+        if let Some(endpoint) = self.endpoints.get_mut(index) {
+            endpoint.refused = refused;
+        }
+    }
+
+    /// Topic of a user endpoint that matches remote endpoints of this kind.
+    fn topic_of(&self, kind: EndpointKind, own: u16) -> Option<&str> {
+        let data = match kind {
+            EndpointKind::Reader => &self.writers.get(own)?.data,
+            EndpointKind::Writer => &self.readers.get(own)?.data,
+        };
+        Some(&data.topic_name)
+    }
+
+    /// Compares a user endpoint with all remote endpoints of the given kind.
+    fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
+        let topic = self.topic_of(kind, own).map(|name| self.topic_hash(name));
+        for index in 0..self.endpoints.end() {
+            let Some(endpoint) = self.endpoints.get(index) else {
+                continue;
+            };
+            // A local endpoint never changes its topic.
+            let is_other_topic = topic != Some(endpoint.topic);
+            if endpoint.kind != kind || is_other_topic || self.is_leaving(index, endpoint) {
+                continue;
+            }
+            let (data, filter, _) = self.as_announced(endpoint);
+            let other = self.as_remote(index, (&data, filter.as_ref()), before);
+            let refused = match kind {
+                EndpointKind::Reader => self.match_writer(now, own, &other),
+                EndpointKind::Writer => self.match_reader(now, own, &other),
+            };
+            self.has_refused |= !refused.is_empty();
+            if let Some(endpoint) = self.endpoints.get_mut(index) {
+                endpoint.refused |= refused;
+            }
+        }
+    }
+
+    /// Matches a new user writer with all known readers.
+    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
+        self.compare_writer(now, writer_index, Before::New);
+    }
+
+    /// Matches a new user reader with all known writers.
+    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
+        self.compare_reader(now, reader_index, Before::New);
+    }
+
+    fn compare_writer(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
+        self.match_remotes(now, EndpointKind::Reader, writer_index, before);
+        self.match_local_readers(now, writer_index, before);
+    }
+
+    fn compare_reader(&mut self, now: Instant, reader_index: u16, before: Before<'_>) {
+        self.match_remotes(now, EndpointKind::Writer, reader_index, before);
+        for writer in 0..self.writers.end() {
+            self.match_local(now, writer, reader_index, before);
+        }
+    }
+
+    /// Retries a user writer's refused matches with readers of this participant.
+    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: u16) {
+        self.match_local_readers(now, writer_index, Before::Unchanged);
+    }
+
+    /// Compares a user writer with the readers of this participant.
+    fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.refused = RefusedMatches::default();
+        }
+        for reader in 0..self.readers.end() {
+            self.match_local(now, writer_index, reader, before);
+        }
+    }
+
+    /// Compares two endpoints of this participant.
+    fn match_local(
+        &mut self,
+        now: Instant,
+        writer_index: u16,
+        reader_index: u16,
+        before: Before<'_>,
+    ) {
+        let (Some(writer), Some(reader)) = (
+            self.writers.get(writer_index),
+            self.readers.get(reader_index),
+        ) else {
+            return;
+        };
+        if writer.level.is_none() || reader.level.is_none() {
+            return;
+        }
+        if !writer.is_enabled() || !reader.is_enabled {
+            return;
+        }
+        let filter = reader.filter_text().cloned();
+        let (writer, reader) = (writer.data.clone(), reader.data.clone());
+        if self.is_ignored_here(&writer) || self.is_ignored_here(&reader) {
+            return;
+        }
+        let of_writer = self.as_local(&writer, before);
+        let of_reader = Counterpart {
+            filter: filter.as_ref(),
+            ..self.as_local(&reader, before)
+        };
+        let writers = self.match_reader(now, reader_index, &of_writer);
+        let readers = self.match_writer(now, writer_index, &of_reader);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.refused.note(readers, writers);
+            self.has_refused |= writer.refused.is_any();
+        }
+    }
+
+    fn as_local<'a>(&self, data: &'a EndpointData, before: Before<'a>) -> Counterpart<'a> {
+        let unicast = choose_own(&data.unicast, &self.config.networks);
+        Counterpart {
+            data,
+            address: (unicast, self.group_of(&data.multicast, unicast)),
+            before,
+            filter: None,
+            is_described: None,
+        }
+    }
+
+    /// Announced data of a remote endpoint.
+    fn as_announced(
+        &self,
+        endpoint: &EndpointRecord,
+    ) -> (EndpointData, Option<FilterText>, EndpointKind) {
+        let data = endpoint.data(&self.announcements);
+        let filter = endpoint.filter(&self.announcements);
+        (data, filter, endpoint.kind)
+    }
+
+    fn as_remote<'a>(
+        &self,
+        index: u16,
+        (data, filter): (&'a EndpointData, Option<&'a FilterText>),
+        before: Before<'a>,
+    ) -> Counterpart<'a> {
+        let endpoint = self.endpoints.get(index);
+        let participant = endpoint.map_or(u16::MAX, |endpoint| endpoint.participant);
+        Counterpart {
+            data,
+            address: self.address_of(data, participant),
+            before,
+            filter,
+            is_described: endpoint.map(|endpoint| endpoint.is_described),
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! Proxies of matched endpoints: creation, change of address and removal.
+//!
+//! A [`ReaderProxy`] represents a matched reader at its writer, a [`WriterProxy`] a matched writer at its reader. All
+//! proxies of a kind share a bounded table; refused matches are counted.
+
+use bitflags::bitflags;
+use isolane_wire::{
+    guid::{Guid, GuidPrefix},
+    level::Level,
+    time::Instant,
+};
+
+use crate::{
+    limits::GUARANTEED_ENTRIES,
+    participant::LocalParticipant,
+    reader::{ReaderStatus, WriterProxy},
+    slab::{Slab, WriterId},
+    work_queue::WorkKind,
+    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
+};
+
+bitflags! {
+    /// Reasons why a table has no place for an entry of a peer; empty if it has one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub(crate) struct Refusal: u8 {
+        /// Only places reserved for the highest level in use are free.
+        const COMMON = 1 << 0;
+        /// No place is free.
+        const FULL = 1 << 1;
+        /// The participant has used up its share.
+        const SHARE = 1 << 2;
+    }
+}
+
+impl Refusal {
+    /// Determines the reason. `fits` returns whether a place is free for a topic of the highest level in use, or for
+    /// others.
+    pub(crate) fn of(fits: impl Fn(bool) -> bool, is_highest: bool, is_in_share: bool) -> Self {
+        if !fits(true) {
+            Self::FULL
+        } else if !fits(is_highest) {
+            Self::COMMON
+        } else if !is_in_share {
+            Self::SHARE
+        } else {
+            Self::empty()
+        }
+    }
+
+    /// Returns whether a refused entry may have a place now.
+    pub(crate) fn is_over(self, fits: impl Fn(bool) -> bool, is_in_share: bool) -> bool {
+        self.contains(Self::COMMON) && fits(false)
+            || self.contains(Self::FULL) && fits(true)
+            || self.contains(Self::SHARE) && fits(true) && is_in_share
+    }
+
+    /// Returns whether a refused match of a participant that has `has` matches may have a place now.
+    pub(crate) fn is_over_in<T>(self, matches: &Slab<T>, has: usize) -> bool {
+        let fits = |is_highest| matches.free_for(is_highest) > 0;
+        self.is_over(fits, has < share_of(matches.free()))
+    }
+}
+
+/// Number of places that one participant may use when `free` are free.
+pub(crate) fn share_of(free: usize) -> usize {
+    free.max(GUARANTEED_ENTRIES)
+}
+
+/// Reasons why matches were refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RefusedMatches {
+    /// Refused readers of a local writer.
+    pub(crate) readers: Refusal,
+    /// Refused writers of a local reader.
+    pub(crate) writers: Refusal,
+}
+
+impl RefusedMatches {
+    pub(crate) fn note(&mut self, readers: Refusal, writers: Refusal) {
+        self.readers |= readers;
+        self.writers |= writers;
+    }
+
+    pub(crate) fn is_any(self) -> bool {
+        !(self.readers | self.writers).is_empty()
+    }
+}
+
+impl LocalParticipant {
+    /// Adds a matched reader to its writer, or returns why it is refused.
+    ///
+    /// A reliable reader must answer a HEARTBEAT before it gets any history. A forged announcement thus costs one
+    /// HEARTBEAT instead of the whole history.
+    pub(crate) fn add_reader_proxy(
+        &mut self,
+        now: Instant,
+        mut proxy: ReaderProxy,
+        wants_history: bool,
+    ) -> Refusal {
+        let writer_index = proxy.writer;
+        let Some(writer) = self.writers.get(writer_index) else {
+            return Refusal::empty();
+        };
+        let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
+        let gets_history = reliable && wants_history && !writer.volatile;
+        proxy.wants_history = gets_history;
+        // Samples not sent yet reach this reader by their first transmission.
+        proxy.start = if gets_history {
+            writer.first_kept().min(writer.next_unsent)
+        } else {
+            writer.next_unsent
+        };
+        proxy.acknowledged = proxy.start;
+        if gets_history && proxy.start < writer.next_unsent {
+            proxy.history_next = Some(proxy.start);
+            proxy.history_end = writer.next_unsent;
+        }
+        let level = writer.level;
+        let refused = self.refusal_of(guid, level, &self.reader_proxies);
+        self.count_refused(refused);
+        if !refused.is_empty() {
+            return refused;
+        }
+        let Ok(index) = self.reader_proxies.insert(proxy) else {
+            return Refusal::FULL;
+        };
+        self.count_match(guid, level, 1);
+        self.make_room_to_file();
+        self.proxy_of_reader.insert((writer_index, guid), index);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.proxies.push(index);
+            writer.matched.join(guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+        }
+        self.note_writer(writer_index);
+        self.refresh_lowest(writer_index);
+        self.refresh_destinations(writer_index);
+        if is_ready {
+            self.join_reader(index);
+        }
+        // Sends a HEARTBEAT to this reader only, with the number at which it starts.
+        self.schedule_repair(index);
+        self.arm_heartbeat(now, writer_index);
+        Refusal::empty()
+    }
+
+    /// Returns why a match with a peer's endpoint is refused.
+    fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Slab<T>) -> Refusal {
+        let participant = self.participant_by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.participants.get(index));
+        let participant = participant.filter(|_| level.is_some());
+        let has = participant.map_or(0, |participant| usize::from(participant.matches));
+        let fits = |is_highest| matches.free_for(is_highest) > 0;
+        let is_in_share = has < share_of(matches.free());
+        Refusal::of(fits, self.is_highest(level), is_in_share)
+    }
+
+    fn count_refused(&mut self, why: Refusal) {
+        let is_share = why == Refusal::SHARE;
+        self.counters.shares_exceeded += u64::from(is_share);
+        self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
+    }
+
+    /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
+    fn count_match(&mut self, peer: Guid, level: Option<Level>, change: i16) {
+        let participant = self.participant_by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.participants.get_mut(index));
+        if let Some(participant) = participant.filter(|_| level.is_some()) {
+            participant.matches = participant.matches.saturating_add_signed(change);
+        }
+    }
+
+    /// Marks a matched reader as known to receive from the writer.
+    pub(crate) fn join_reader(&mut self, index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let was_joined = core::mem::replace(&mut proxy.is_joined, true);
+        let writer_index = proxy.writer;
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.joined += u32::from(!was_joined);
+            writer.status |= WriterStatus::READER_HEARD;
+            self.note_writer(writer_index);
+        }
+    }
+
+    /// Adds a matched writer to its reader, or returns why it is refused.
+    pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> Refusal {
+        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        let level = self
+            .readers
+            .get(reader_index)
+            .and_then(|reader| reader.level);
+        let refused = self.refusal_of(guid, level, &self.writer_proxies);
+        self.count_refused(refused);
+        if !refused.is_empty() {
+            return refused;
+        }
+        let Ok(index) = self.writer_proxies.insert(proxy) else {
+            return Refusal::FULL;
+        };
+        self.count_match(guid, level, 1);
+        self.make_room_to_file();
+        let next = self.proxies_of_writer.insert(guid, index);
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            proxy.next_of_writer = next;
+        }
+        if let Some(reader) = self.readers.get_mut(reader_index) {
+            reader.proxies.push(index);
+            reader.matched.join(guid);
+            reader.liveliness.join(guid);
+            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
+        }
+        self.join_group(index);
+        self.note_reader(reader_index);
+        if reliable {
+            // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
+            self.schedule_acknack(index);
+        }
+        Refusal::empty()
+    }
+
+    /// Changes the address of a matched reader, or whether that is validated.
+    pub(super) fn move_reader_proxy(&mut self, index: u16, address: Address) {
+        let Some(proxy) = self.reader_proxies.get(index) else {
+            return;
+        };
+        let (writer, was_ready) = (proxy.writer, proxy.is_ready());
+        let is_reachable = self.is_validated(proxy.guid.prefix, address.0.or(address.1));
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let is_other =
+            (proxy.unicast, proxy.multicast) != address || is_reachable != proxy.is_reachable;
+        if !is_other {
+            return;
+        }
+        (proxy.unicast, proxy.multicast) = address;
+        let was_reachable = core::mem::replace(&mut proxy.is_reachable, is_reachable);
+        let joins = proxy.is_ready() && !was_ready && !proxy.is_joined;
+        let begins_history = is_reachable && proxy.waits_for_history();
+        self.refresh_destinations(writer);
+        if joins {
+            self.join_reader(index);
+        }
+        if begins_history {
+            self.schedule_history(index);
+        } else if was_reachable && !is_reachable {
+            // The reader's answer validates the new address.
+            self.schedule_repair(index);
+        }
+    }
+
+    pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            proxy.reply_to = unicast.or(multicast);
+        }
+    }
+
+    /// Changes the address of a remote endpoint in all its proxies.
+    pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
+        let mut at = self.proxies_of_writer.get(&guid);
+        while let Some(index) = at {
+            self.move_writer_proxy(index, address);
+            at = self
+                .writer_proxies
+                .get(index)
+                .and_then(|proxy| proxy.next_of_writer);
+        }
+        for writer in 0..self.writers.end() {
+            if let Some(&index) = self.proxy_of_reader.get(&(writer, guid)) {
+                self.move_reader_proxy(index, address);
+            }
+        }
+    }
+
+    /// Replaces the GUID prefix of a participant's endpoints in all proxies.
+    pub(crate) fn rename_proxies(&mut self, from: GuidPrefix, to: GuidPrefix) {
+        for index in 0..self.writer_proxies.end() {
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                continue;
+            };
+            if proxy.guid.prefix == from {
+                let before = proxy.guid;
+                proxy.guid.prefix = to;
+                let now = proxy.guid;
+                // The chain is indexed by its first proxy only.
+                if self.proxies_of_writer.get(&before) == Some(index) {
+                    self.proxies_of_writer.remove(&before);
+                    self.proxies_of_writer.insert(now, index);
+                }
+            }
+        }
+        for index in 0..self.reader_proxies.end() {
+            let Some(proxy) = self.reader_proxies.get_mut(index) else {
+                continue;
+            };
+            if proxy.guid.prefix == from {
+                self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
+                proxy.guid.prefix = to;
+                self.proxy_of_reader
+                    .insert((proxy.writer, proxy.guid), index);
+            }
+        }
+    }
+
+    /// Removes all matches of an endpoint.
+    pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
+        while let Some(proxy) = self.proxies_of_writer.get(&guid) {
+            self.remove_writer_proxy(now, proxy);
+        }
+        for writer in 0..self.writers.end() {
+            if let Some(&proxy) = self.proxy_of_reader.get(&(writer, guid)) {
+                self.remove_reader_proxy(now, proxy);
+            }
+        }
+    }
+
+    /// Removes one match of an endpoint. Returns `false` if it has none.
+    pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
+        if let Some(proxy) = self.proxies_of_writer.get(&guid) {
+            self.note_deleted(guid);
+            self.remove_writer_proxy(now, proxy);
+            return true;
+        }
+        let of_writer = |writer| self.proxy_of_reader.get(&(writer, guid)).copied();
+        let found = (0..self.writers.end()).find_map(of_writer);
+        if let Some(proxy) = found {
+            self.remove_reader_proxy(now, proxy);
+        }
+        found.is_some()
+    }
+
+    pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: u16) {
+        let Some(writer) = self.take_reader_proxy(index) else {
+            return;
+        };
+        self.refresh_destinations(writer);
+        // Samples that only this reader had not acknowledged can now be released.
+        self.refresh_lowest(writer);
+        self.release_acknowledged(writer);
+        self.arm_heartbeat(now, writer);
+        self.note_writer(writer);
+        self.note_place();
+    }
+
+    /// Removes all reader proxies of a writer that is being deleted.
+    pub(crate) fn remove_reader_proxies(&mut self, writer: u16) {
+        while let Some(&index) = self.writers.get(writer).and_then(|it| it.proxies.last()) {
+            self.take_reader_proxy(index);
+        }
+        self.note_place();
+    }
+
+    /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
+    fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
+        let proxy = self.reader_proxies.remove(index)?;
+        if proxy.repair_filed || proxy.history_filed {
+            self.work_queue
+                .withdraw(&[WorkKind::Repair, WorkKind::History], index);
+        }
+        self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
+        if let Some(writer) = self.writers.get_mut(proxy.writer) {
+            if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
+                writer.proxies.remove(place);
+            }
+            writer.joined -= u32::from(proxy.is_joined);
+            writer.matched.part(proxy.guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+        }
+        let level = self.writers.get(proxy.writer).and_then(|it| it.level);
+        self.count_match(proxy.guid, level, -1);
+        Some(proxy.writer)
+    }
+
+    pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
+        let other = self.part_sets(index);
+        let Some(proxy) = self.writer_proxies.remove(index) else {
+            return;
+        };
+        if proxy.acknack_filed {
+            self.work_queue.withdraw(&[WorkKind::AckNack], index);
+        }
+        self.unlink(&proxy, index);
+        let level = self.readers.get(proxy.reader).and_then(|it| it.level);
+        self.count_match(proxy.guid, level, -1);
+        self.note_place();
+        let Some(reader) = self.readers.get_mut(proxy.reader) else {
+            return;
+        };
+        reader.proxies.retain(|&other| other != index);
+        reader.matched.part(proxy.guid);
+        reader.liveliness.part(proxy.guid, proxy.clock.is_alive());
+        reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
+        if let Some(assemblies) = &mut reader.assemblies {
+            assemblies.forget(index);
+        }
+        reader.forget_held(index);
+        reader.release_owner(index);
+        if let Some(cache) = &mut reader.cache {
+            cache.count_as_shown(self.shown);
+            cache.writer_gone(index, proxy.guid, now);
+            self.counters.instance_ends_unseen += cache.take_unseen();
+            if cache.available() > 0 {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+        }
+        self.note_reader(proxy.reader);
+        if let Some(other) = other {
+            // Its samples no longer wait for the removed writer.
+            self.present(other);
+        }
+        if proxy.clock.is_watched {
+            // Samples of its ended instances may have a purge delay.
+            self.arm_reader(proxy.reader);
+        }
+    }
+
+    /// Removes a proxy from the chain of its writer.
+    fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
+        let first = self.proxies_of_writer.get(&proxy.guid);
+        if first == Some(index) {
+            match proxy.next_of_writer {
+                Some(next) => {
+                    self.proxies_of_writer.insert(proxy.guid, next);
+                }
+                None => self.proxies_of_writer.remove(&proxy.guid),
+            }
+            return;
+        }
+        let mut at = first;
+        while let Some(here) = at {
+            let Some(before) = self.writer_proxies.get_mut(here) else {
+                return;
+            };
+            if before.next_of_writer == Some(index) {
+                before.next_of_writer = proxy.next_of_writer;
+                return;
+            }
+            at = before.next_of_writer;
+        }
+    }
+
+    pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
+        let mut at = self.proxies_of_writer.get(&writer);
+        while let Some(index) = at {
+            let proxy = self.writer_proxies.get(index)?;
+            if proxy.reader == reader {
+                return Some(index);
+            }
+            at = proxy.next_of_writer;
+        }
+        None
+    }
+
+    /// Number of matched readers known to receive from a writer. A reliable reader counts from its first ACKNACK, a
+    /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
+    #[must_use]
+    pub fn matched_readers(&self, writer: WriterId) -> usize {
+        let writer = self.writers.get(writer.0);
+        writer.map_or(0, |writer| writer.joined as usize)
+    }
+
+    /// Number of matched reliable readers that have never answered the writer's HEARTBEATs. They get no samples until
+    /// they do.
+    #[must_use]
+    pub fn silent_readers(&self, writer: WriterId) -> usize {
+        let proxies = self.writers.get(writer.0).map_or(&[][..], |it| &it.proxies);
+        let proxies = proxies.iter().filter_map(|&at| self.reader_proxies.get(at));
+        let is_silent = |proxy: &&ReaderProxy| proxy.reliable && proxy.is_silent();
+        proxies.filter(is_silent).count()
+    }
+}

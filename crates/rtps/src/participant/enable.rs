@@ -1,0 +1,191 @@
+//! ENTITY_FACTORY and *enable* (DDS 1.4 §2.2.3.20, §2.2.2.1.1.7).
+//!
+//! A disabled participant sends no announcement and ignores those it receives, and its endpoints cannot be enabled. A
+//! disabled endpoint is allocated, but not announced or matched; its policies may change, and writes are refused. If a
+//! participant enables its entities automatically, which is the default, enabling it enables the endpoints created
+//! before.
+//!
+//! The check costs samples nothing: a disabled writer has a maximum payload of zero, so only a sample refused for its
+//! size is checked again.
+
+use isolane_wire::time::Instant;
+use thiserror::Error;
+
+use crate::{
+    discovery::{PUBLICATIONS, SUBSCRIPTIONS},
+    participant::{LocalParticipant, local_endpoints::CreateError},
+    slab::{ReaderId, WriterId},
+    timers::TimerOwner,
+    writer::{Writer, write::WriteError},
+};
+
+/// Reason why an endpoint was not enabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum EnableError {
+    /// The participant is not enabled.
+    #[error("the participant is not enabled: enable it first, and its endpoints after it")]
+    ParticipantDisabled,
+    /// The history of discovery has no room for the announcement.
+    #[error("the endpoint cannot be announced now: discovery's history is full; try again later")]
+    AnnouncementFull,
+    /// The endpoint does not exist.
+    #[error("the endpoint no longer exists")]
+    Gone,
+}
+
+impl From<CreateError> for EnableError {
+    fn from(_: CreateError) -> Self {
+        Self::AnnouncementFull
+    }
+}
+
+impl Writer {
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.limit_when_enabled.is_none()
+    }
+
+    /// Returns the maximum payload size in bytes, also of a disabled writer.
+    pub(crate) fn payload_limit(&self) -> usize {
+        self.limit_when_enabled.unwrap_or(self.max_payload_bytes)
+    }
+
+    pub(crate) fn disable(&mut self) {
+        self.limit_when_enabled = Some(core::mem::take(&mut self.max_payload_bytes));
+    }
+
+    /// Returns the error for a payload above the maximum size.
+    #[cold]
+    pub(crate) fn why_too_large(&self) -> WriteError {
+        match self.is_enabled() {
+            true => WriteError::TooLarge {
+                limit: self.max_payload_bytes,
+            },
+            false => WriteError::NotEnabled,
+        }
+    }
+}
+
+impl LocalParticipant {
+    /// Returns whether this participant is enabled.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.config.is_enabled
+    }
+
+    /// Sets whether endpoints are enabled at creation, or with the participant.
+    pub fn set_autoenable(&mut self, autoenable: bool) {
+        self.config.autoenable = autoenable;
+    }
+
+    /// Returns whether a new endpoint is enabled at creation.
+    pub(crate) fn enables_created(&self) -> bool {
+        self.config.is_enabled && self.config.autoenable
+    }
+
+    pub(crate) fn begin_announcing(&mut self, now: Instant) {
+        self.schedule_announcement(0);
+        let first = self.config.timing.announce_initial_period;
+        self.timers.arm(TimerOwner::ANNOUNCE, now + first);
+    }
+
+    /// Enables this participant and, with autoenable, all its endpoints.
+    ///
+    /// # Errors
+    /// [`EnableError::AnnouncementFull`]: some endpoint is not enabled, and may be later.
+    pub fn enable(&mut self, now: Instant) -> Result<(), EnableError> {
+        if !core::mem::replace(&mut self.config.is_enabled, true) {
+            self.begin_announcing(now);
+        }
+        if !self.config.autoenable {
+            return Ok(());
+        }
+        for index in 0..self.writers.end() {
+            let is_disabled = self.writers.get(index).is_some_and(|it| !it.is_enabled());
+            if is_disabled {
+                self.enable_writer(now, WriterId(index))?;
+            }
+        }
+        for index in 0..self.readers.end() {
+            let is_disabled = self.readers.get(index).is_some_and(|it| !it.is_enabled);
+            if is_disabled {
+                self.enable_reader(now, ReaderId(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enables a writer: announces it, and matches it with all known readers. No effect if it is enabled.
+    ///
+    /// # Errors
+    /// [`EnableError`]; nothing was changed then.
+    pub fn enable_writer(&mut self, now: Instant, id: WriterId) -> Result<(), EnableError> {
+        let writer = self.writers.get(id.0).ok_or(EnableError::Gone)?;
+        if writer.is_enabled() {
+            return Ok(());
+        }
+        if !self.config.is_enabled {
+            return Err(EnableError::ParticipantDisabled);
+        }
+        let data = writer.data.clone();
+        self.publish(now, PUBLICATIONS, &data)?;
+        if let Some(writer) = self.writers.get_mut(id.0)
+            && let Some(limit) = writer.limit_when_enabled.take()
+        {
+            writer.max_payload_bytes = limit;
+        }
+        self.begin_writer(now, id.0);
+        Ok(())
+    }
+
+    /// Enables a reader: announces it, and matches it with all known writers. No effect if it is enabled.
+    ///
+    /// # Errors
+    /// [`EnableError`]; nothing was changed then.
+    pub fn enable_reader(&mut self, now: Instant, id: ReaderId) -> Result<(), EnableError> {
+        let reader = self.readers.get(id.0).ok_or(EnableError::Gone)?;
+        if reader.is_enabled {
+            return Ok(());
+        }
+        if !self.config.is_enabled {
+            return Err(EnableError::ParticipantDisabled);
+        }
+        let data = reader.data.clone();
+        self.publish(now, SUBSCRIPTIONS, &data)?;
+        if let Some(reader) = self.readers.get_mut(id.0) {
+            reader.is_enabled = true;
+        }
+        self.begin_reader(now, id.0);
+        Ok(())
+    }
+
+    /// Returns whether a writer is enabled.
+    #[must_use]
+    pub fn is_writer_enabled(&self, id: WriterId) -> bool {
+        self.writers.get(id.0).is_some_and(Writer::is_enabled)
+    }
+
+    /// Returns whether a reader is enabled.
+    #[must_use]
+    pub fn is_reader_enabled(&self, id: ReaderId) -> bool {
+        self.readers.get(id.0).is_some_and(|it| it.is_enabled)
+    }
+
+    /// Starts the clock of an enabled writer, and matches it.
+    pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
+        self.set_writer_clock(now, index);
+        self.set_batch(index);
+        if let Some(writer) = self.writers.get(index) {
+            self.writer_topics.insert(&writer.data.topic_name, index);
+        }
+        self.match_new_writer(now, index);
+    }
+
+    /// Starts the clock of an enabled reader, and matches it.
+    pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
+        self.set_reader_clock(now, index);
+        if let Some(reader) = self.readers.get(index) {
+            self.reader_topics.insert(&reader.data.topic_name, index);
+        }
+        self.match_new_reader(now, index);
+    }
+}

@@ -1,0 +1,479 @@
+//! Reliable protocol of a reader: reception of HEARTBEAT and GAP (RTPS 2.5 §8.3.8.6, §8.3.8.4), transmission of
+//! ACKNACK.
+//!
+//! HEARTBEAT and GAP advance the writer's proxies past samples that will never arrive, and file an ACKNACK for those
+//! that may.
+//!
+//! # ACKNACK of taken samples
+//!
+//! A KEEP_ALL reader has as many slots as it promised, and its writer advances with its acknowledgements. If it
+//! acknowledged every received sample, the writer could send as many again while the slots are still in use. All would
+//! be refused and repaired. Therefore, while samples wait for delivery, acknowledgements follow the user in steps of a
+//! part of the slots. The full ACKNACK, which may request missing samples, follows when none are left.
+
+use isolane_wire::{
+    guid::Guid,
+    message::{AckNack, Gap, HEARTBEAT_BYTES, Heartbeat},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
+};
+
+use crate::{
+    coherent_access::{Admission, admit},
+    content_filter::drop_unwanted,
+    limits::{LAST_SEQUENCE, TAKEN_SHARE, WINDOW},
+    participant::LocalParticipant,
+    reader::{
+        Answer, Origin, ReaderStatus, Verdict,
+        cache::{Cache, Refused},
+    },
+    receiver::MessageReceiver,
+    timed_qos::{Claimant, check_waiting},
+    work_queue::{Work, WorkKind, to_one},
+};
+
+impl LocalParticipant {
+    pub(crate) fn receive_heartbeat(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        heartbeat: &Heartbeat,
+    ) {
+        let writer = Guid {
+            prefix: message.prefix,
+            entity: heartbeat.writer,
+        };
+        self.latest = now;
+        let mut next = self.proxies_of_writer.recall(&writer);
+        if next.is_none() {
+            next = self.lookup_described(now, message, &writer);
+        }
+        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        let mut is_answered = false;
+        while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
+            next = after;
+            let Some(proxy) = self.writer_proxies.get(index) else {
+                return;
+            };
+            if proxy.may_jump(heartbeat) {
+                match self.judge_heartbeat(now, message, index, heartbeat) {
+                    Verdict::Jump(to) => self.advance_to(index, to),
+                    Verdict::Back(to) => self.return_to_writer(index, to),
+                    Verdict::Refuted => {}
+                    Verdict::Provisional => {
+                        is_answered |= self.ask_to_confirm(now, index);
+                        continue;
+                    }
+                }
+            }
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            if let Some(lease) = &mut proxy.clock.lease
+                && lease.is_heard_by(heartbeat)
+            {
+                let (was_alive, reader) = (lease.is_alive, proxy.reader);
+                lease.hear(now);
+                if !was_alive {
+                    self.schedule_reader_timed_qos(reader);
+                }
+            }
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            let Some(reader) = self.readers.get_mut(proxy.reader) else {
+                return;
+            };
+            if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
+                continue;
+            }
+            // Later sequence numbers would not fit any sequence number set.
+            let last = heartbeat.last.min(LAST_SEQUENCE);
+            if !core::mem::replace(&mut proxy.started, true) {
+                proxy.history_end = last;
+                // The reader starts at the writer's first available sample, or after the last one if it skips history.
+                // Earlier samples are not lost.
+                let begin = if proxy.skips_history && !proxy.begun {
+                    last.next()
+                } else {
+                    heartbeat.first
+                };
+                if begin > proxy.expected && reader.cache.is_some() {
+                    // Samples received before the first HEARTBEAT are kept, even if the writer has removed them.
+                    self.advance_to(index, begin);
+                }
+            } else if heartbeat.first > proxy.expected {
+                self.advance_to(index, heartbeat.first);
+            } else if last.next() < proxy.expected && !proxy.begun {
+                let begin = match proxy.skips_history {
+                    true => last.next(),
+                    false => heartbeat.first,
+                };
+                proxy.go_back(begin, &mut reader.ledger);
+            }
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            proxy.last = last;
+            let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
+            if proxy.expected > heartbeat.last && proxy.progress.is_numbered() {
+                let current = heartbeat.group.as_ref().map(|group| group.current);
+                self.hear_group(index, current);
+            }
+            if answer == Answer::AckNack {
+                self.schedule_acknack(index);
+                is_answered = true;
+            }
+        }
+        if is_answered {
+            let bytes = message.count(HEARTBEAT_BYTES);
+            self.credit(message.prefix, bytes);
+        }
+    }
+
+    /// Checks a HEARTBEAT that advances a reader far ahead, or follows one that does.
+    #[cold]
+    fn judge_heartbeat(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        index: u16,
+        heartbeat: &Heartbeat,
+    ) -> Verdict {
+        let is_own = self.is_own_address(message.prefix, message.source);
+        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            return Verdict::Refuted;
+        };
+        let verdict = proxy.judge_jump(heartbeat, Origin { now, is_own });
+        self.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
+        verdict
+    }
+
+    /// Requests a confirmation of a far jump. Returns `false` within the suppression time. A writer that sends from an
+    /// unannounced address answers at once, and its answer confirms nothing.
+    #[cold]
+    fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
+        let suppression = self.timing().nack_suppression;
+        let proxy = self.writer_proxies.get_mut(index);
+        let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
+        if asks {
+            self.schedule_acknack(index);
+        }
+        asks
+    }
+
+    /// Returns to a position of the writer, after an advance that no sample of it has confirmed.
+    #[cold]
+    fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
+        if let Some(proxy) = self.writer_proxies.get_mut(index)
+            && let Some(reader) = self.readers.get_mut(proxy.reader)
+        {
+            if let Some(cache) = &mut reader.cache {
+                cache.forget_waiting(index);
+            }
+            proxy.go_back(to, &mut reader.ledger);
+        }
+    }
+
+    pub(crate) fn receive_gap(&mut self, now: Instant, message: &mut MessageReceiver, gap: &Gap) {
+        let writer = Guid {
+            prefix: message.prefix,
+            entity: gap.writer,
+        };
+        self.latest = now;
+        let mut next = self.proxies_of_writer.recall(&writer);
+        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        let mut is_answered = false;
+        while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
+            next = after;
+            let Some(mut proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            if !proxy.reliable {
+                continue;
+            }
+            let base = gap.list.base();
+            if gap.start <= proxy.expected && proxy.is_far(base) {
+                let is_own = self.is_own_address(message.prefix, message.source);
+                let Some(again) = self.writer_proxies.get_mut(index) else {
+                    return;
+                };
+                proxy = again;
+                if !proxy.follows_gap(base, Origin { now, is_own }) {
+                    self.counters.jumps_doubted += 1;
+                    is_answered |= self.ask_to_confirm(now, index);
+                    continue;
+                }
+            }
+            if gap.filtered.is_some() {
+                proxy.note_held_back(gap);
+            }
+            if gap.start <= proxy.expected {
+                proxy.note_irrelevant(base);
+                self.advance_to(index, base);
+            } else {
+                let window_end = proxy.expected.get().saturating_add(i64::from(WINDOW));
+                let end = base.get().min(window_end);
+                proxy.mark_run(gap.start.get()..end);
+            }
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            for sequence in gap.list.iter() {
+                if proxy.in_window(sequence) {
+                    proxy.mark(sequence);
+                }
+            }
+            self.advance_proxy(index);
+            let Some(proxy) = self.writer_proxies.get(index) else {
+                return;
+            };
+            if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
+            {
+                self.schedule_acknack(index);
+                is_answered = true;
+            }
+        }
+        if is_answered {
+            // The shortest GAP has the same length.
+            let bytes = message.count(HEARTBEAT_BYTES);
+            self.credit(message.prefix, bytes);
+        }
+    }
+
+    /// Advances a reliable proxy past all received samples and makes them available.
+    pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
+        self.advance_to(proxy_index, SequenceNumber(0));
+    }
+
+    /// Advances a reliable proxy to `to`, since missing samples below it will never arrive, and on past all received
+    /// samples. A run without a waiting sample is one step, whatever its length.
+    fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
+        if self.advance_alone(proxy_index, to) {
+            self.present(proxy_index);
+        }
+    }
+
+    /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
+    /// these and `present` must follow.
+    pub(crate) fn advance_alone(&mut self, proxy_index: u16, to: SequenceNumber) -> bool {
+        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+            return false;
+        };
+        let (reader_index, before) = (proxy.reader, proxy.expected);
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return false;
+        };
+        let mut refused = None;
+        let mut groups = false;
+        let incomplete = reader.ledger.incomplete;
+        if let Some(cache) = &mut reader.cache {
+            groups = cache.groups();
+            let mut waiting = cache.first_waiting(proxy_index);
+            while proxy.reliable {
+                if waiting == Some(proxy.expected) {
+                    let filter = reader.content_filter.as_ref();
+                    let turn = match groups {
+                        false => Ok(Admission::Show),
+                        true => admit(proxy_index, proxy, cache, &mut reader.ledger, filter),
+                    };
+                    let turn = match turn {
+                        Ok(turn) => turn,
+                        Err(why) => {
+                            refused = Some(why);
+                            break;
+                        }
+                    };
+                    let is_left = groups && turn != Admission::Done;
+                    let number = is_left.then(|| cache.first_waiting_number(proxy_index));
+                    // Samples held for a set were filtered before they were stored.
+                    let is_unwanted = turn == Admission::Show
+                        && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
+                    reader.ledger.unwanted += u64::from(is_unwanted);
+                    let is_done_with = is_unwanted
+                        || turn == Admission::Done
+                        // Samples held for a set are checked when they are delivered.
+                        || reader.clock.as_mut().filter(|_| turn == Admission::Show).is_some_and(|clock| {
+                            clock.note_time(self.latest);
+                            let writer = Claimant {
+                                proxy: proxy_index,
+                                guid: proxy.guid,
+                                strength: proxy.clock.strength,
+                            };
+                            check_waiting(clock, cache, &mut reader.ledger, writer)
+                        });
+                    if !is_done_with {
+                        match cache.take_turn(turn, proxy_index, proxy.expected) {
+                            Ok(()) => {}
+                            Err(why) => {
+                                refused = Some(why);
+                                break;
+                            }
+                        }
+                    }
+                    if let Some(number) = number.flatten() {
+                        proxy.progress.reach(number);
+                    }
+                    proxy.begun = true;
+                    proxy.advance();
+                    reader.ledger.account();
+                    waiting = cache.first_waiting(proxy_index);
+                    continue;
+                }
+                let end = proxy.first_unmarked().max(to);
+                let end = waiting.map_or(end, |waiting| end.min(waiting));
+                if end <= proxy.expected {
+                    break;
+                }
+                let passed = (end.get() - proxy.expected.get()) as u64;
+                let held_back = proxy.take_held_back(proxy.expected.get()..end.get());
+                reader.ledger.withhold(held_back);
+                let missing = passed - held_back;
+                // Samples filtered by the writer were written after the match.
+                proxy.begun |= held_back > 0;
+                let mut lost = missing;
+                if missing > 0 && proxy.is_foreign {
+                    let told = proxy.irrelevant_among(proxy.expected.get()..end.get());
+                    let irrelevant = told.saturating_sub(held_back).min(missing);
+                    reader.ledger.pass_irrelevant(irrelevant, proxy.begun);
+                    lost -= irrelevant;
+                }
+                if reader.ledger.lose(lost, proxy.begun) {
+                    reader.status |= ReaderStatus::SAMPLE_LOST;
+                }
+                if groups && missing > 0 {
+                    proxy.progress.lose();
+                    reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
+                }
+                proxy.pass(end);
+            }
+            if cache.available() > 0 {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+        }
+        let is_watched = proxy.clock.is_watched;
+        let has_passed = proxy.expected > before;
+        let has_dropped = reader.ledger.incomplete > incomplete;
+        if let Some(why) = refused {
+            // Continues when the user takes a sample.
+            reader.refuse(why);
+        }
+        if refused == Some(Refused::Sets) || has_dropped {
+            self.go_on_with_sets(reader_index);
+        }
+        self.note_reader(reader_index);
+        if is_watched {
+            if has_passed {
+                self.end_if_silent(proxy_index);
+            }
+            self.arm_reader(reader_index);
+        }
+        groups
+    }
+
+    pub(crate) fn schedule_acknack(&mut self, proxy_index: u16) {
+        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+            return;
+        };
+        let Some(reader) = self.readers.get(proxy.reader) else {
+            return;
+        };
+        if !core::mem::replace(&mut proxy.acknack_filed, true) {
+            let priority = reader.protocol_priority();
+            self.schedule(priority, WorkKind::AckNack, proxy_index);
+        }
+    }
+}
+
+impl LocalParticipant {
+    /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
+    fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
+        let proxy = self.writer_proxies.get(index)?;
+        let cache = self.readers.get(proxy.reader)?.cache.as_ref()?;
+        Some((cache, cache.first_untaken(index)?))
+    }
+
+    pub(crate) fn has_untaken(&self, index: u16) -> bool {
+        self.untaken(index).is_some()
+    }
+
+    /// Acknowledges the samples taken if they are worth a datagram. The full ACKNACK stays filed.
+    pub(crate) fn send_taken(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let (cache, untaken) = self.untaken(index)?;
+        let step = (cache.keeps() / TAKEN_SHARE).max(1);
+        let proxy = self.writer_proxies.get_mut(index)?;
+        let untaken = untaken.min(proxy.expected);
+        let reader = self.readers.get_mut(proxy.reader)?;
+        let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
+        let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
+        let priority = reader.protocol_priority();
+        let mut bytes = 0;
+        if is_worth_it {
+            proxy.acknowledged = untaken;
+            reader.acknack_count = reader.acknack_count.wrapping_add(1);
+            let acknack = AckNack {
+                reader: reader.guid.entity,
+                writer: proxy.guid.entity,
+                state: SequenceNumberSet::new(untaken),
+                count: reader.acknack_count,
+                is_final: true,
+            };
+            bytes = self.finish(
+                buffer,
+                |message| {
+                    message
+                        .info_destination(prefix)?
+                        .acknack(&acknack)
+                        .map(|_| ())
+                },
+                header,
+            );
+        }
+        self.schedule(priority, WorkKind::AckNack, index);
+        Some(Work {
+            kind: WorkKind::AckNack,
+            level,
+            bytes: self.debit(prefix, to.as_ref(), bytes),
+            to: to_one(to),
+        })
+    }
+}
+
+impl LocalParticipant {
+    pub(crate) fn send_acknack(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = self.header;
+        self.release_assemblies(index);
+        let proxy = self.writer_proxies.get_mut(index)?;
+        proxy.acknack_filed = false;
+        let reader = self.readers.get_mut(proxy.reader)?;
+        let acknack = proxy.acknack(index, reader, now);
+        let nack_frag = proxy.nack_frag(index, reader);
+        if nack_frag.is_some() {
+            proxy.fragments_asked_at = now;
+        }
+        let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
+        let bytes = self.finish(
+            buffer,
+            |message| {
+                message.info_destination(prefix)?.acknack(&acknack)?;
+                match &nack_frag {
+                    Some(nack_frag) => message.nack_frag(nack_frag).map(drop),
+                    None => Ok(()),
+                }
+            },
+            header,
+        );
+        Some(Work {
+            kind: WorkKind::AckNack,
+            level,
+            bytes: self.debit(prefix, to.as_ref(), bytes),
+            to: to_one(to),
+        })
+    }
+}

@@ -1,0 +1,367 @@
+//! Liveliness protocol (RTPS 2.5 §8.4.13).
+//!
+//! AUTOMATIC and MANUAL_BY_PARTICIPANT are asserted by participant messages, from `BuiltinParticipantMessageWriter` to
+//! `BuiltinParticipantMessageReader`: reliable, TRANSIENT_LOCAL, KEEP_LAST 1, one instance a kind. MANUAL_BY_TOPIC is
+//! asserted by samples and by HEARTBEATs with the liveliness flag.
+//!
+//! An infinite lease, the default, sends nothing. For AUTOMATIC a message is sent three times in the shortest lease of
+//! the local writers, so that two may be lost. For MANUAL_BY_PARTICIPANT one is sent when the user asserts or writes,
+//! at the same rate at most. A message still unsent when the next one is due was delayed by more urgent work, and is
+//! sent with highest priority.
+//!
+//! Between isolane participants these endpoints are matched only for a match with a lease. Other vendors expect them to
+//! be matched as those of SEDP are, and repeat their requests, so there they always are.
+
+use core::time::Duration;
+
+use isolane_wire::{
+    builtin_data::{BuiltinEndpoints, ParticipantMessage},
+    guid::{EntityId, Guid, GuidPrefix},
+    message::Data,
+    qos::LivelinessKind,
+    time::Instant,
+};
+
+use crate::{
+    limits::{ASSERTIONS_PER_LEASE, MIN_PERIOD},
+    matching::Refusal,
+    participant::LocalParticipant,
+    reader::WriterProxy,
+    slab::WriterId,
+    timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
+    timers::TimerOwner,
+    work_queue::{Priority, WorkKind},
+    writer::{history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
+};
+
+/// Index of the built-in participant message writer and reader.
+pub(crate) const MESSAGES: u16 = 2;
+
+/// Kinds asserted by participant messages, in the order of their timers.
+pub(crate) const PARTICIPANT_LIVELINESS_KINDS: [LivelinessKind; 2] = [
+    LivelinessKind::Automatic,
+    LivelinessKind::ManualByParticipant,
+];
+
+/// Assertions of the user for the whole participant.
+#[derive(Debug, Default)]
+pub(crate) struct Assertions {
+    /// Time of the last assertion.
+    at: Option<Instant>,
+    /// Set until a message is written for it.
+    is_untold: bool,
+}
+
+impl Assertions {
+    pub(crate) fn at(&self) -> Option<Instant> {
+        self.at
+    }
+}
+
+impl LocalParticipant {
+    /// Asserts the liveliness of a writer (DDS 1.4 §2.2.2.4.2.22), as writing a sample does. No effect for AUTOMATIC or
+    /// an infinite lease.
+    pub fn assert_liveliness(&mut self, now: Instant, id: WriterId) {
+        let writer = self.writers.get_mut(id.0);
+        let Some(clock) = writer.and_then(|writer| writer.clock.as_mut()) else {
+            return;
+        };
+        let Some(signal) = &clock.signal else {
+            return;
+        };
+        let is_by_topic = signal.kind == LivelinessKind::ManualByTopic;
+        clock.asserts |= is_by_topic;
+        self.assert_writer(now, id.0);
+        if is_by_topic {
+            self.schedule_assertion(id.0);
+        }
+    }
+
+    /// Asserts the liveliness of all writers with MANUAL_BY_PARTICIPANT (§2.2.2.2.1.21).
+    pub fn assert_participant(&mut self, now: Instant) {
+        self.assertions.at = self.assertions.at.max(Some(now));
+        self.assertions.is_untold = true;
+        for index in 0..self.writers.end() {
+            let writer = self.writers.get_mut(index);
+            let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
+            if let Some(signal) = signal
+                && signal.kind == LivelinessKind::ManualByParticipant
+            {
+                signal.assert(now);
+                self.arm_writer(now, index);
+            }
+        }
+        // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
+        // Only the timer uses the protocol's time: `now` may be a source timestamp ahead of it, if the wall clock was
+        // set.
+        let timer = TimerOwner::message(1, &self.config.limits);
+        if !self.timers.is_armed(timer) {
+            self.timers.arm(timer, Instant::new(0));
+        }
+    }
+
+    /// Asserts the liveliness of one writer, after a write or an assertion by the user.
+    pub(super) fn assert_writer(&mut self, at: Instant, index: u16) {
+        let writer = self.writers.get_mut(index);
+        let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
+        let Some(signal) = signal else { return };
+        signal.assert(at);
+        let ends = at + signal.lease;
+        if signal.kind == LivelinessKind::ManualByParticipant {
+            self.assert_participant(at);
+        }
+        let timer = TimerOwner::writer_clock(index, &self.config.limits);
+        self.timers.bring_forward(timer, ends);
+    }
+
+    /// Files a HEARTBEAT that asserts a writer's liveliness.
+    fn schedule_assertion(&mut self, index: u16) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let priority = writer.protocol_priority();
+        if !core::mem::replace(&mut writer.heartbeat_filed, true) {
+            self.schedule(priority, WorkKind::Heartbeat, index);
+        }
+    }
+
+    /// Time between two messages of a kind; `None` if no writer needs them.
+    fn message_period(&self, kind: LivelinessKind) -> Option<Duration> {
+        let of_kind = |writer: &crate::writer::Writer| {
+            let liveliness = writer.data.qos.liveliness;
+            let is_it = writer.level.is_some() && liveliness.kind == kind;
+            period(liveliness.lease).filter(|_| is_it)
+        };
+        let leases = self.writers.iter();
+        let shortest = leases.filter_map(|(_, writer)| of_kind(writer)).min()?;
+        Some((shortest / ASSERTIONS_PER_LEASE).max(MIN_PERIOD))
+    }
+
+    /// Arms the timer of AUTOMATIC messages if the writer needs them.
+    pub(super) fn arm_messages(&mut self, now: Instant, index: u16) {
+        let writer = self.writers.get(index);
+        if writer.is_some_and(|writer| {
+            writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
+        }) {
+            let timer = TimerOwner::message(0, &self.config.limits);
+            if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
+                self.timers.bring_forward(timer, now + period);
+            }
+        }
+    }
+
+    /// Handles the timer of a message kind, given by its index in [`PARTICIPANT_LIVELINESS_KINDS`].
+    pub(crate) fn message_due(&mut self, now: Instant, which: u8) {
+        let kind = PARTICIPANT_LIVELINESS_KINDS[usize::from(which)];
+        let Some(period) = self.message_period(kind) else {
+            return;
+        };
+        let is_manual = kind == LivelinessKind::ManualByParticipant;
+        if is_manual && !core::mem::take(&mut self.assertions.is_untold) {
+            return;
+        }
+        self.write_message(now, kind);
+        let timer = TimerOwner::message(which, &self.config.limits);
+        self.timers.arm(timer, now + period);
+    }
+
+    fn write_message(&mut self, now: Instant, kind: LivelinessKind) {
+        let is_automatic = kind == LivelinessKind::Automatic;
+        let message = ParticipantMessage {
+            participant: self.guid_prefix(),
+            kind: match is_automatic {
+                true => ParticipantMessage::KIND_AUTOMATIC_LIVELINESS,
+                false => ParticipantMessage::KIND_MANUAL_LIVELINESS,
+            },
+            data: &[],
+        };
+        let Some(writer) = self.writers.get(MESSAGES) else {
+            return;
+        };
+        if writer.proxies.is_empty() {
+            return;
+        }
+        let was_kept_back = writer.data_filed;
+        let entity = EntityId(message.kind);
+        let key_hash = Some(self.guid(entity).to_bytes());
+        let sample = WriteSample {
+            kind: ChangeKind::Alive,
+            key_hash,
+            timestamp: self.timestamp(now),
+        };
+        let id = WriterId(MESSAGES);
+        let emitted = match self.reserve(id, key_hash, 0) {
+            Ok(slot) => message.emit(slot).ok(),
+            Err(_) => None,
+        };
+        // KEEP_LAST 1 with a slot for each of the two kinds always has room.
+        debug_assert!(emitted.is_some(), "a message fits its slot");
+        if let Some(length) = emitted {
+            let committed = self.commit(id, &sample, length);
+            debug_assert!(committed.is_ok());
+        }
+        if was_kept_back {
+            self.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
+            self.schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
+        }
+    }
+
+    /// Processes a received participant message. It is handled at once because discovery may run later than leases
+    /// expire.
+    pub(crate) fn hear_participant(&mut self, now: Instant, prefix: GuidPrefix, data: &Data<'_>) {
+        let Ok(message) = ParticipantMessage::parse(data.bytes) else {
+            self.counters.malformed_announcements += 1;
+            return;
+        };
+        let which = match message.kind {
+            ParticipantMessage::KIND_AUTOMATIC_LIVELINESS => 0,
+            ParticipantMessage::KIND_MANUAL_LIVELINESS => 1,
+            _ => return,
+        };
+        let found = self.participant_by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.participants.get_mut(index));
+        // A participant asserts its own liveliness only.
+        let Some(participant) = participant.filter(|_| message.participant == prefix) else {
+            return;
+        };
+        let before = participant.asserted[which].replace(now);
+        if before.is_some_and(|before| now.saturating_since(before) < MIN_PERIOD) {
+            // No lease is shorter: writers revived by the previous message are still alive.
+            return;
+        }
+        for index in 0..self.readers.end() {
+            let reader = self.readers.get(index);
+            if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
+                self.schedule_reader_timed_qos(index);
+            }
+        }
+    }
+
+    /// Time of the last message in which a participant asserted its writers of a kind.
+    pub(super) fn heard_of_participant(
+        &self,
+        now: Instant,
+        prefix: GuidPrefix,
+        kind: LivelinessKind,
+    ) -> Option<Instant> {
+        let which = PARTICIPANT_LIVELINESS_KINDS
+            .iter()
+            .position(|&told| told == kind)?;
+        if prefix == self.guid_prefix() {
+            return match kind {
+                LivelinessKind::Automatic => Some(now),
+                _ => self.assertions.at,
+            };
+        }
+        let &index = self.participant_by_prefix.get(&prefix)?;
+        self.participants.get(index)?.asserted[which]
+    }
+
+    /// Discards received participant messages, which are processed on reception.
+    pub(crate) fn forget_messages(&mut self) {
+        let Some(reader) = self.readers.get_mut(MESSAGES) else {
+            return;
+        };
+        while let Some(is_counted) = reader.cache.as_mut().and_then(|cache| cache.pop()) {
+            reader.ledger.delivered += u64::from(is_counted);
+        }
+    }
+
+    /// Starts or updates the monitoring of a matched writer, after a match or another announcement.
+    pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: WriterLiveness) {
+        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            return;
+        };
+        let was_alive = proxy.clock.is_alive();
+        proxy.clock = proxy.clock.followed_by(clock);
+        let (reader, guid, lease) = (proxy.reader, proxy.guid, proxy.clock.lease);
+        if !was_alive && lease.is_none() {
+            // Without a lease the writer counts as alive, and no check would change that.
+            self.turn_writer(now, reader, index, guid, LivelinessTransition::Back);
+            self.note_reader(reader);
+        }
+        let of_reader = self.readers.get_mut(reader);
+        if let Some(owners) = of_reader.and_then(|reader| reader.clock.as_mut()?.owners.as_mut()) {
+            owners.set_strength(index, clock.strength);
+        }
+        let Some(lease) = lease else { return };
+        // The clock step arms the timer for the end of the lease.
+        self.schedule_reader_timed_qos(reader);
+        if PARTICIPANT_LIVELINESS_KINDS.contains(&lease.kind) {
+            self.connect_message_reader(guid.prefix);
+        }
+    }
+
+    /// Matches the participant message writer with a participant whose reader needs assertions from this writer.
+    pub(crate) fn connect_for_liveliness(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+        let liveliness = self.writers.get(index).map(|it| it.data.qos.liveliness);
+        let is_told = liveliness.is_some_and(|liveliness| {
+            PARTICIPANT_LIVELINESS_KINDS.contains(&liveliness.kind)
+                && period(liveliness.lease).is_some()
+        });
+        if is_told {
+            self.connect_message_writer(now, prefix);
+        }
+    }
+
+    /// Matches the participant message reader with a participant. A refused match is retried together with those of the
+    /// participant's SEDP endpoints.
+    pub(crate) fn connect_message_reader(&mut self, prefix: GuidPrefix) {
+        let writer = Guid {
+            prefix,
+            entity: EntityId::P2P_MESSAGE_WRITER,
+        };
+        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+            return;
+        };
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let data = &participant.data;
+        let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_WRITER != 0;
+        if !has_it || self.proxy_of_writer_at(writer, MESSAGES).is_some() {
+            return;
+        }
+        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
+        let multicast = self.group_of(&data.metatraffic_multicast, unicast);
+        let mut proxy = WriterProxy::new(MESSAGES, writer, true);
+        proxy.reply_to = unicast.or(multicast);
+        let writers = self.add_writer_proxy(proxy);
+        self.note_messages_refused(index, Refusal::empty(), writers);
+    }
+
+    /// Matches the participant message writer with a participant, as `connect_message_reader` does for the reader.
+    pub(crate) fn connect_message_writer(&mut self, now: Instant, prefix: GuidPrefix) {
+        let reader = Guid {
+            prefix,
+            entity: EntityId::P2P_MESSAGE_READER,
+        };
+        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+            return;
+        };
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let data = &participant.data;
+        let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_READER != 0;
+        if !has_it || self.proxy_of_reader.contains_key(&(MESSAGES, reader)) {
+            return;
+        }
+        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
+        let multicast = self.group_of(&data.metatraffic_multicast, unicast);
+        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
+        let mut proxy = ReaderProxy::new(MESSAGES, reader, true);
+        proxy.is_reachable = is_reachable;
+        (proxy.unicast, proxy.multicast) = (unicast, multicast);
+        let readers = self.add_reader_proxy(now, proxy, true);
+        self.note_messages_refused(index, readers, Refusal::empty());
+    }
+
+    /// Records why matches of the participant message endpoints were refused.
+    fn note_messages_refused(&mut self, index: u16, readers: Refusal, writers: Refusal) {
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.messages_refused.note(readers, writers);
+            self.has_refused |= participant.messages_refused.is_any();
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Samples filtered out by a writer for one reader (RTPS 2.5 §8.7.4), from the evaluation of the filter until the
+//! reader has acknowledged them.
+//!
+//! This record is separate from the history: KEEP_LAST or LIFESPAN may remove a change before the reader has learnt
+//! that it was filtered out, and the GAP must say filtered, not gone. The record covers one window of numbers from the
+//! last acknowledged one. Samples further ahead are sent, filtered out or not.
+//!
+//! GAPs for these samples count all their numbers as filtered (RTPS 2.5 §8.3.8.4). Each GAP is for one reader: another
+//! reader at the same address may be new, its filter not yet known.
+
+use core::ops::Range;
+
+use isolane_wire::{
+    BufferTooSmall,
+    guid::{EntityId, Guid},
+    message::{Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_DESTINATION_BYTES, MessageWriter},
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use crate::{
+    limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, WINDOW},
+    participant::LocalParticipant,
+    reader::writer_proxy::{WORDS, words},
+    slab::Slab,
+    work_queue::{Work, gap},
+    writer::{Writer, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy},
+};
+
+/// Filtered numbers of a reader's window, by bit (number mod WINDOW).
+#[derive(Debug)]
+pub(crate) struct FilteredChanges {
+    /// Numbers below are acknowledged, or unknown.
+    base: i64,
+    /// Numbers that the reader's filter rejects.
+    judged: [u64; WORDS],
+    /// Rejected numbers neither sent to the reader nor reported in a GAP.
+    unannounced: [u64; WORDS],
+}
+
+/// Iterates over the numbers of a range whose bit is set, ascending.
+fn numbers(bits: &[u64; WORDS], range: Range<i64>) -> impl Iterator<Item = i64> {
+    let mut at = range.start;
+    words(range).flat_map(move |(word, mask)| {
+        let start = at;
+        let shift = mask.trailing_zeros();
+        at = start + i64::from(mask.count_ones());
+        let mut left = (bits[word] & mask) >> shift;
+        core::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(start + i64::from(bit))
+        })
+    })
+}
+
+impl FilteredChanges {
+    /// Creates the record of a reader that has acknowledged all numbers below `base`.
+    pub(crate) fn new(base: SequenceNumber) -> Self {
+        Self {
+            base: base.get(),
+            judged: [0; WORDS],
+            unannounced: [0; WORDS],
+        }
+    }
+
+    fn window(&self) -> Range<i64> {
+        self.base..self.base.saturating_add(i64::from(WINDOW))
+    }
+
+    /// Returns whether a number is in the window.
+    pub(crate) fn has_place(&self, sequence: SequenceNumber) -> bool {
+        self.window().contains(&sequence.get())
+    }
+
+    /// Notes a number that the filter rejects; `is_withheld` if it is not sent.
+    pub(crate) fn note(&mut self, sequence: SequenceNumber, is_withheld: bool) {
+        let number = sequence.get();
+        if !self.has_place(sequence) {
+            return;
+        }
+        for (word, bit) in words(number..number + 1) {
+            self.judged[word] |= bit;
+            if is_withheld {
+                self.unannounced[word] |= bit;
+            }
+        }
+    }
+
+    /// Notes numbers that are filtered out and reported to the reader.
+    pub(crate) fn mark_announced(&mut self, told: &Range<SequenceNumber>) {
+        let window = self.window();
+        let start = told.start.get().max(window.start);
+        for (word, bits) in words(start..told.end.get().min(window.end)) {
+            self.judged[word] |= bits;
+            self.unannounced[word] &= !bits;
+        }
+    }
+
+    /// Advances the window: the reader has acknowledged all numbers below `to`.
+    pub(crate) fn pass(&mut self, to: SequenceNumber) {
+        let window = self.window();
+        let to = to.get();
+        for (word, passed) in words(window.start..to.min(window.end)) {
+            self.judged[word] &= !passed;
+            self.unannounced[word] &= !passed;
+        }
+        self.base = self.base.max(to);
+    }
+
+    pub(crate) fn first(&self) -> Option<SequenceNumber> {
+        let first = numbers(&self.judged, self.window()).next();
+        first.map(SequenceNumber)
+    }
+
+    /// Returns the next filtered number from `sequence` on.
+    pub(crate) fn next_from(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
+        let window = self.window();
+        let start = sequence.get().max(window.start);
+        let next = numbers(&self.judged, start..window.end).next();
+        next.map(SequenceNumber)
+    }
+
+    /// Returns the run of filtered numbers from `sequence` on; empty if that one is not filtered.
+    pub(crate) fn run_from(&self, sequence: SequenceNumber) -> Range<SequenceNumber> {
+        let window = self.window();
+        let mut end = sequence.get();
+        if window.contains(&end) {
+            for number in numbers(&self.judged, end..window.end) {
+                if number != end {
+                    break;
+                }
+                end += 1;
+            }
+        }
+        sequence..SequenceNumber(end)
+    }
+
+    /// Returns the number of filtered samples not reported to the reader.
+    pub(crate) fn unannounced(&self) -> u32 {
+        self.unannounced.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Returns one GAP for all numbers not yet reported, and marks them as reported; `None` if there are none.
+    pub(crate) fn take_unannounced(&mut self, writer: EntityId, reader: EntityId) -> Option<Gap> {
+        let mut unannounced = numbers(&self.unannounced, self.window()).peekable();
+        let start = unannounced.next()?;
+        let mut end = start + 1;
+        while unannounced.next_if_eq(&end).is_some() {
+            end += 1;
+        }
+        let mut list = SequenceNumberSet::new(SequenceNumber(end));
+        for number in unannounced {
+            // One GAP covers the whole window.
+            list.insert(SequenceNumber(number));
+        }
+        let count = self.unannounced();
+        self.unannounced = [0; WORDS];
+        Some(Gap {
+            reader,
+            writer,
+            group: None,
+            filtered: Some(count.into()),
+            start: SequenceNumber(start),
+            list,
+        })
+    }
+}
+
+/// Size in bytes of the longest GAP to one reader: INFO_DST, and GAP with full list and filteredCount.
+const GAP_TO_ONE_BYTES: usize = INFO_DESTINATION_BYTES + 4 + 16 + 12 + 32 + 8;
+
+/// Sequence numbers that a reader's filter rejects.
+pub(crate) type Numbers = Range<SequenceNumber>;
+
+/// Builds a GAP over filtered sequence numbers.
+fn filtered_gap(writer: &Writer, reader: Guid, numbers: &Numbers) -> Gap {
+    Gap {
+        filtered: Some(numbers.end.get() - numbers.start.get()),
+        ..gap(
+            writer.guid.entity,
+            reader.entity,
+            numbers.start,
+            numbers.end,
+        )
+    }
+}
+
+impl Writer {
+    /// Appends GAPs for samples withheld from the readers at some of the writer's addresses, in at most `room` bytes.
+    /// Returns the count of sequence numbers. GAPs that do not fit wait for the next datagram or a request.
+    pub(crate) fn tell(
+        &self,
+        proxies: &mut Slab<ReaderProxy>,
+        to: AddressBits,
+        mut room: usize,
+        message: &mut MessageWriter<'_>,
+    ) -> Result<u64, BufferTooSmall> {
+        let mut told = 0;
+        for &index in &self.proxies {
+            let Some(proxy) = proxies.get_mut(index) else {
+                continue;
+            };
+            if room < GAP_TO_ONE_BYTES {
+                break;
+            }
+            let is_untold = proxy
+                .unwanted
+                .as_ref()
+                .is_some_and(|it| it.unannounced() > 0);
+            let is_of_part = |place| to >> place & 1 == 1;
+            if !is_untold || !self.place_of(proxy).is_some_and(is_of_part) {
+                continue;
+            }
+            let reader = proxy.guid;
+            let Some(gap) = proxy.take_unannounced(self) else {
+                continue;
+            };
+            room -= INFO_DESTINATION_BYTES + gap.buffer_len();
+            told += gap.filtered.unwrap_or(0).unsigned_abs();
+            message.info_destination(reader.prefix)?.gap(&gap)?;
+        }
+        Ok(told)
+    }
+}
+
+impl ReaderProxy {
+    /// Returns whether samples were withheld from the reader without a GAP so far.
+    pub(crate) fn has_unannounced(&self) -> bool {
+        self.unwanted
+            .as_ref()
+            .is_some_and(|it| it.unannounced() > 0)
+    }
+
+    /// Returns a GAP over all withheld samples not yet covered by one.
+    fn take_unannounced(&mut self, writer: &Writer) -> Option<Gap> {
+        let unwanted = self.unwanted.as_mut()?;
+        unwanted.take_unannounced(writer.guid.entity, self.guid.entity)
+    }
+
+    /// Next sequence number from `sequence` on that is recorded as filtered for this reader.
+    pub(crate) fn next_unwanted(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
+        self.unwanted.as_ref()?.next_from(sequence)
+    }
+
+    /// Drops records of filtered samples that the reader has acknowledged. Returns whether it has a filter.
+    pub(crate) fn pass_unwanted(&mut self) -> bool {
+        let done_to = self.done_to();
+        let unwanted = self.unwanted.as_mut();
+        unwanted.is_some_and(|unwanted| {
+            unwanted.pass(done_to);
+            true
+        })
+    }
+}
+
+impl LocalParticipant {
+    /// Sends a GAP for withheld samples, and a HEARTBEAT that demands a response. `None` if no such samples exist.
+    pub(crate) fn send_unannounced(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let proxy = self.reader_proxies.get_mut(index)?;
+        let writer = self.writers.get_mut(proxy.writer)?;
+        let told = proxy.take_unannounced(writer)?;
+        let run = (told.start.get()..told.list.base().get()).map(SequenceNumber);
+        for number in run.chain(&told.list) {
+            proxy.requested.remove(number);
+        }
+        let (guid, to) = (proxy.guid, proxy.address());
+        let level = writer.level;
+        writer.ledger.gaps += told.filtered.unwrap_or(0).unsigned_abs();
+        let heartbeat = writer.heartbeat_to(guid.entity);
+        let bytes = self.finish(
+            buffer,
+            |message| {
+                let message = message.info_destination(guid.prefix)?.gap(&told)?;
+                message.heartbeat(&heartbeat).map(drop)
+            },
+            header,
+        );
+        Some(self.repaired(index, level, bytes, to))
+    }
+
+    /// Returns the run of sequence numbers from `sequence` on that the reader's filter rejects, from the records or
+    /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
+    /// is gone. Fragmented samples are sent to all readers and are in no run.
+    pub(crate) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Numbers> {
+        let proxy = self.reader_proxies.get(index)?;
+        let noted = proxy.unwanted.as_ref()?.run_from(sequence);
+        if !noted.is_empty() {
+            return Some(noted);
+        }
+        let number = proxy.filter?;
+        let writer = self.writers.get(proxy.writer)?;
+        let filters = writer.filters.as_ref()?;
+        let history = writer.history.as_ref()?;
+        let is_unwanted = |sequence: SequenceNumber| {
+            let found = history.get(sequence);
+            sequence < writer.next_unsent
+                && found.is_some_and(|(change, payload)| {
+                    change.kind == ChangeKind::Alive
+                        && payload.len() <= MAX_DATA_PAYLOAD_BYTES
+                        && !writer.fragmenter.is_fragmented(payload.len())
+                        && !filters.wants(number, payload)
+                })
+        };
+        let mut end = sequence;
+        for _ in 0..filters.run_length() {
+            if !is_unwanted(end) {
+                break;
+            }
+            end = end.next();
+        }
+        (end > sequence).then_some(sequence..end)
+    }
+
+    /// Sends a GAP for filtered samples, preceded by one for removed samples from `gone_from` on.
+    pub(crate) fn emit_unwanted(
+        &mut self,
+        index: u16,
+        gone_from: SequenceNumber,
+        numbers: &Numbers,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return 0;
+        };
+        let (reader, writer_index) = (proxy.guid, proxy.writer);
+        if let Some(unwanted) = &mut proxy.unwanted {
+            unwanted.mark_announced(numbers);
+        }
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return 0;
+        };
+        writer.unwanted_from = writer.unwanted_from.min(numbers.start);
+        writer.ledger.gaps += (numbers.end.get() - gone_from.get()).unsigned_abs();
+        let told = filtered_gap(writer, reader, numbers);
+        let gone = gap(writer.guid.entity, reader.entity, gone_from, numbers.start);
+        self.finish(
+            buffer,
+            |message| {
+                message.info_destination(reader.prefix)?;
+                if gone_from < numbers.start {
+                    message.gap(&gone)?;
+                }
+                message.gap(&told).map(drop)
+            },
+            header,
+        )
+    }
+
+    /// Answers a request for filtered samples with a GAP.
+    pub(crate) fn answer_unwanted(
+        &mut self,
+        index: u16,
+        numbers: &Numbers,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let proxy = self.reader_proxies.get_mut(index)?;
+        for told in proxy.requested.iter() {
+            if numbers.contains(&told) {
+                proxy.requested.remove(told);
+            }
+        }
+        let (to, writer) = (proxy.address(), proxy.writer);
+        let level = self.writers.get(writer)?.level;
+        let bytes = self.emit_unwanted(index, numbers.start, numbers, buffer);
+        Some(self.repaired(index, level, bytes, to))
+    }
+}
+
+const _: () = assert!(
+    HEADER_BYTES + GAP_TO_ONE_BYTES + HEARTBEAT_BYTES <= BATCH_BYTES,
+    "a GAP for one reader and a HEARTBEAT fit a shared datagram"
+);
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const WINDOW: i64 = super::WINDOW as i64;
+
+    fn noted(base: i64, all: &[i64]) -> FilteredChanges {
+        let mut unwanted = FilteredChanges::new(SequenceNumber(base));
+        for &number in all {
+            unwanted.note(SequenceNumber(number), true);
+        }
+        unwanted
+    }
+
+    fn told(gap: &Gap) -> Vec<i64> {
+        let run = gap.start.get()..gap.list.base().get();
+        run.chain(gap.list.iter().map(SequenceNumber::get))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_noted_is_told_once_whatever_the_numbers_are() {
+        for base in [1, 60, 250, 255, 256, 1_000_003] {
+            for steps in [&[1, 1, 1][..], &[1, 2, 1, 60], &[70, 1, 1, 100], &[255]] {
+                let mut at = base - 1;
+                let all: Vec<i64> = steps
+                    .iter()
+                    .map(|step| {
+                        at += step;
+                        at
+                    })
+                    .collect();
+                let mut unwanted = noted(base, &all);
+                assert_eq!(unwanted.first(), Some(SequenceNumber(all[0])));
+                let gap = unwanted
+                    .take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN)
+                    .expect("something was noted");
+                assert_eq!(told(&gap), all, "from {base} on");
+                assert_eq!(gap.filtered, Some(all.len() as i64));
+                let again = unwanted.take_unannounced(EntityId::UNKNOWN, EntityId::UNKNOWN);
+                assert_eq!(again, None);
+                assert_eq!(
+                    unwanted.first(),
+                    Some(SequenceNumber(all[0])),
+                    "it is not acknowledged"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_acknowledged_makes_room_for_as_many_more() {
+        let mut unwanted = noted(1, &[1, 2, 3]);
+        let beyond = SequenceNumber(1 + WINDOW);
+        assert!(!unwanted.has_place(beyond));
+        unwanted.note(beyond, true);
+        assert_eq!(
+            unwanted.unannounced(),
+            3,
+            "what has no place takes nobody else's"
+        );
+        unwanted.pass(SequenceNumber(3));
+        assert!(unwanted.has_place(beyond));
+        assert_eq!(unwanted.first(), Some(SequenceNumber(3)));
+        unwanted.note(beyond, true);
+        assert_eq!(unwanted.run_from(beyond), beyond..beyond.next());
+        unwanted.pass(SequenceNumber(10 * WINDOW));
+        assert_eq!(unwanted.first(), None);
+        unwanted.pass(SequenceNumber(5));
+        assert!(!unwanted.has_place(SequenceNumber(6)), "it never goes back");
+    }
+
+    #[test]
+    fn a_run_ends_at_the_first_number_that_is_not_noted() {
+        let mut unwanted = noted(250, &[251, 252, 253, 255, 256, 257]);
+        let run = |unwanted: &FilteredChanges, from: i64| {
+            let run = unwanted.run_from(SequenceNumber(from));
+            run.start.get()..run.end.get()
+        };
+        assert_eq!(run(&unwanted, 250), 250..250);
+        assert_eq!(run(&unwanted, 252), 252..254);
+        assert_eq!(run(&unwanted, 255), 255..258);
+        assert_eq!(run(&unwanted, 10_000), 10_000..10_000);
+        let next = |unwanted: &FilteredChanges| unwanted.next_from(SequenceNumber(254));
+        assert_eq!(next(&unwanted), Some(SequenceNumber(255)));
+        unwanted.mark_announced(&(SequenceNumber(100)..SequenceNumber(100_000)));
+        assert_eq!(run(&unwanted, 250), 250..250 + WINDOW);
+        assert_eq!(unwanted.unannounced(), 0);
+    }
+}

@@ -1,0 +1,264 @@
+//! Local writer, and its proxies of matched readers.
+//!
+//! [`ReaderProxy`] is the writer's side of the reliable protocol (RTPS 2.5 §8.4.7.5, §8.4.9): what a reader has
+//! acknowledged and requested, and how far its share of the history was sent.
+
+pub(crate) mod destinations;
+mod filtered_changes;
+mod filtering;
+pub(crate) mod fragments;
+pub(crate) mod history;
+pub(crate) mod reader_proxy;
+pub(crate) mod registered_instances;
+mod reliability;
+mod repair;
+pub(crate) mod transmit;
+pub(crate) mod write;
+
+use alloc::{boxed::Box, vec::Vec};
+
+use bitflags::bitflags;
+use isolane_wire::{
+    builtin_data::EndpointData,
+    guid::{EntityId, Guid},
+    level::Level,
+    locator::Locator,
+    message::{Heartbeat, SampleHead},
+    sequence::SequenceNumber,
+    time::Timestamp,
+};
+
+use crate::{
+    coherent_access::WriterPresents,
+    content_filter::CompileFilter,
+    counters::WriterLedger,
+    matching::{Incompatible, RefusedMatches},
+    slab::Slab,
+    status::MatchTally,
+    timed_qos::WriterTimedQos,
+    work_queue::Priority,
+    writer::{
+        filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
+        registered_instances::RegisteredInstances, transmit::Batch,
+    },
+};
+
+bitflags! {
+    /// Status changes of a writer since they were last read (DDS 1.4 §2.2.4.1).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct WriterStatus: u8 {
+        /// The number of matched readers changed.
+        const PUBLICATION_MATCHED = 1;
+        /// A reader requests more than offered.
+        const OFFERED_INCOMPATIBLE_QOS = 2;
+        /// A full history has room again.
+        const ROOM = 4;
+        /// Every matched reliable reader has acknowledged all written samples.
+        const ALL_ACKNOWLEDGED = 8;
+        /// An instance was not written for a whole period.
+        const OFFERED_DEADLINE_MISSED = 16;
+        /// The user did not assert the writer's liveliness for a whole lease.
+        const LIVELINESS_LOST = 32;
+        /// A matched reader is known to receive from the writer ([`matched_readers`](crate::LocalParticipant::matched_readers)).
+        const READER_HEARD = 64;
+    }
+}
+
+/// Value of `lowest_acknowledged` without reliable readers.
+pub(crate) const NO_RELIABLE_READER: SequenceNumber = SequenceNumber(i64::MAX);
+
+/// Value of `unwanted_from` without filtered samples.
+pub(crate) const NOTHING_FILTERED: SequenceNumber = SequenceNumber(i64::MAX);
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) guid: Guid,
+    pub(crate) data: EndpointData,
+    /// `None` for built-in writers.
+    pub(crate) level: Option<Level>,
+    pub(crate) reliable: bool,
+    pub(crate) volatile: bool,
+    pub(crate) max_payload_bytes: usize,
+    /// Bytes of its sample memory.
+    pub(crate) sample_bytes: usize,
+    /// Maximum payload of a disabled writer once it is enabled; `None` if it is enabled.
+    pub(crate) limit_when_enabled: Option<usize>,
+    /// Prebuilt head of DATA, for a writer without history.
+    pub(crate) head: SampleHead,
+    /// `None` for a best-effort writer that keeps nothing.
+    pub(crate) history: Option<History>,
+    pub(crate) fragmenter: Fragmenter,
+    pub(crate) last: SequenceNumber,
+    /// Lowest number not yet sent for the first time.
+    pub(crate) next_unsent: SequenceNumber,
+    /// Every number below was acknowledged by some reader.
+    pub(crate) highest_acknowledged: SequenceNumber,
+    /// Every number below was acknowledged by every reliable reader. Cached, so that samples and acknowledgements need
+    /// not scan the proxies.
+    pub(crate) lowest_acknowledged: SequenceNumber,
+    pub(crate) proxies: Vec<u16>,
+    /// Destinations of first transmissions, sorted.
+    pub(crate) destinations: Vec<Locator>,
+    pub(crate) data_filed: bool,
+    pub(crate) heartbeat_filed: bool,
+    pub(crate) heartbeat_count: i32,
+    /// Current heartbeat period.
+    pub(crate) heartbeat_period_ns: u64,
+    /// Samples sent since the last HEARTBEAT that demands an answer (not final).
+    pub(crate) since_demand: u32,
+    /// Reasons why matches with readers of this participant were refused.
+    pub(crate) refused: RefusedMatches,
+    /// A write was refused for lack of room.
+    pub(crate) wants_room: bool,
+    /// Batching state (LATENCY_BUDGET).
+    pub(crate) batch: Option<Batch>,
+    /// Compiler of the filters that its readers announce.
+    pub(crate) compile: Option<CompileFilter>,
+    /// Some reader's filter is evaluated before a sample is sent.
+    pub(crate) has_filters: bool,
+    /// Compiled filters; allocated with the first one.
+    pub(crate) filters: Option<Box<Filters>>,
+    /// Lowest number filtered out for a reader that has not acknowledged it.
+    pub(crate) unwanted_from: SequenceNumber,
+    pub(crate) status: WriterStatus,
+    /// The writer is in the queue of status changes.
+    pub(crate) noted: bool,
+    pub(crate) incompatible: Option<Incompatible>,
+    /// State of time-based policies.
+    pub(crate) clock: Option<Box<WriterTimedQos>>,
+    /// Index of its group.
+    pub(crate) publisher: Option<u16>,
+    /// Instances to unregister when it is deleted; `None` if keys are not kept.
+    pub(crate) registered: Option<Box<RegisteredInstances>>,
+    /// State of coherent or ordered access of its group.
+    pub(crate) presents: Option<Box<WriterPresents>>,
+    /// Time stamp of its last sample, a lower bound for the next (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
+    pub(crate) last_stamp: Option<Timestamp>,
+    pub(crate) matched: MatchTally,
+    /// Number of matched readers known to receive from the writer.
+    pub(crate) joined: u32,
+    pub(crate) ledger: WriterLedger,
+}
+
+impl Writer {
+    pub(crate) fn data_priority(&self) -> Priority {
+        self.level.map_or(Priority::DISCOVERY, Priority::of_data)
+    }
+
+    pub(crate) fn protocol_priority(&self) -> Priority {
+        self.level
+            .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn ledger(&self) -> WriterLedger {
+        let pending = match &self.history {
+            Some(_) => (self.last.get() + 1 - self.next_unsent.get()) as u64,
+            None => 0,
+        };
+        WriterLedger {
+            written: self.last.get() as u64,
+            pending,
+            ..self.ledger
+        }
+    }
+
+    /// Returns the lowest number in the history, or one past the last if it is empty.
+    pub(crate) fn first_kept(&self) -> SequenceNumber {
+        let kept = self.history.as_ref().and_then(History::first);
+        kept.unwrap_or(self.last.next())
+    }
+
+    /// Returns the next HEARTBEAT, for the numbers sent and still kept. Unsent numbers are not announced, or readers
+    /// would request them too early.
+    pub(crate) fn heartbeat(&mut self, is_final: bool) -> Heartbeat {
+        let last = SequenceNumber(self.next_unsent.get() - 1);
+        // Filtered samples are not gone: the reader must request them until it has acknowledged them.
+        let first = self.first_kept().min(self.next_unsent);
+        let first = first.min(self.unwanted_from);
+        self.heartbeat_count = self.heartbeat_count.wrapping_add(1);
+        if !is_final {
+            self.since_demand = 0;
+        }
+        self.ledger.heartbeats += 1;
+        Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: self.guid.entity,
+            group: None,
+            first,
+            last,
+            count: self.heartbeat_count,
+            is_final,
+            liveliness: false,
+        }
+    }
+
+    /// Returns the next HEARTBEAT for one reader, which must answer it. It does not count as a demand to the others.
+    pub(crate) fn heartbeat_to(&mut self, reader: EntityId) -> Heartbeat {
+        let since_demand = self.since_demand;
+        let heartbeat = Heartbeat {
+            reader,
+            ..self.heartbeat(false)
+        };
+        self.since_demand = since_demand;
+        heartbeat
+    }
+
+    /// Passes the numbers below `end` as unsent: their samples were replaced, or have expired.
+    pub(crate) fn pass_unsent(&mut self, end: SequenceNumber) {
+        let passed = (end.get() - self.next_unsent.get()) as u64;
+        let mut expired = 0;
+        if let Some(clock) = &mut self.clock {
+            expired = passed.min(clock.expired_unsent);
+            clock.expired_unsent -= expired;
+        }
+        self.ledger.expired_unsent += expired;
+        self.ledger.evicted_unsent += passed - expired;
+        self.next_unsent = end;
+    }
+
+    /// Returns the lowest number that is unsent, or not acknowledged by a reliable reader.
+    pub(crate) fn lowest_unacknowledged(&self) -> SequenceNumber {
+        self.next_unsent.min(self.lowest_acknowledged)
+    }
+
+    /// Returns whether a reliable reader is matched and not silent; only then are HEARTBEATs needed.
+    pub(crate) fn has_reliable_reader(&self) -> bool {
+        self.lowest_acknowledged != NO_RELIABLE_READER
+    }
+
+    /// Returns the lowest number not acknowledged by a reliable reader; silent readers do not count.
+    pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxy>) -> SequenceNumber {
+        let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
+        reliable
+            .filter(|proxy| proxy.reliable && !proxy.is_silent())
+            .map(ReaderProxy::done_to)
+            .min()
+            .unwrap_or(NO_RELIABLE_READER)
+    }
+
+    /// Returns whether a full history may replace its oldest change, given that all numbers below `lowest` are
+    /// acknowledged; see the module documentation of `history`.
+    pub(crate) fn may_replace(&self, lowest: SequenceNumber) -> bool {
+        !self.volatile
+            && self.history.as_ref().is_some_and(|history| {
+                history.keeps_all() && history.first_sample().is_some_and(|first| first < lowest)
+            })
+    }
+
+    /// Returns whether a sample of this size bypasses the history.
+    #[cold]
+    pub(crate) fn sends_at_once(&self, payload_bytes: usize) -> bool {
+        !self.reliable
+            && self.batch.is_none()
+            && self.next_unsent > self.last
+            && !self.fragmenter.is_fragmented(payload_bytes)
+    }
+
+    /// Returns the number of sent samples after which an acknowledgement is demanded at once: a quarter of the history,
+    /// to be free again before a steady writer has filled the rest. A long sample counts by the memory it takes.
+    pub(crate) fn demand_after(&self) -> u32 {
+        self.history
+            .as_ref()
+            .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
+    }
+}

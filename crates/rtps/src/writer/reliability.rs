@@ -1,0 +1,401 @@
+//! Reliable protocol of a writer.
+//!
+//! It sends HEARTBEATs to all readers, keeps their timer, and releases acknowledged changes (RTPS 2.5 §8.4.9.2). It
+//! receives ACKNACK (§8.3.8.1) and NACK_FRAG (§8.3.8.12).
+
+use core::time::Duration;
+
+use isolane_wire::{
+    guid::Guid,
+    message::{AckNack, Heartbeat, NackFrag},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
+};
+
+use crate::{
+    limits::PARTICIPANTS_PER_HEARTBEAT_PERIOD,
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    receiver::MessageReceiver,
+    slab::WriterId,
+    timers::TimerOwner,
+    work_queue::{Destinations, Work, WorkKind},
+    writer::{Writer, WriterStatus},
+};
+
+impl LocalParticipant {
+    pub(crate) fn send_heartbeat(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let group = self.heartbeat_group(index);
+        let writer = self.writers.get_mut(index)?;
+        writer.heartbeat_filed = false;
+        let clock = writer.clock.as_mut();
+        let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
+        if writer.destinations.is_empty() || !liveliness && !writer.has_reliable_reader() {
+            // The reliable readers it was filed for were removed.
+            return None;
+        }
+        let heartbeat = Heartbeat {
+            liveliness,
+            group,
+            // A best-effort writer needs no response.
+            ..writer.heartbeat(!writer.reliable)
+        };
+        let level = writer.level;
+        let bytes = self.finish(
+            buffer,
+            |message| message.heartbeat(&heartbeat).map(|_| ()),
+            header,
+        );
+        let to = Destinations::Writer(WriterId(index));
+        Some(Work {
+            kind: WorkKind::Heartbeat,
+            level,
+            bytes,
+            to,
+        })
+    }
+
+    pub(crate) fn schedule_heartbeat(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        if !writer.reliable {
+            return;
+        }
+        let priority = writer.protocol_priority();
+        if !core::mem::replace(&mut writer.heartbeat_filed, true) {
+            self.schedule(priority, WorkKind::Heartbeat, writer_index);
+        }
+        for at in 0.. {
+            let writer = self.writers.get(writer_index);
+            let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
+                return;
+            };
+            let proxy = self.reader_proxies.get(index);
+            if proxy.is_some_and(|proxy| !proxy.is_reached && !proxy.is_silent()) {
+                self.schedule_repair(index);
+            }
+        }
+    }
+
+    /// Returns whether a reliable reader has not acknowledged all sent samples, or is still awaited to answer for the
+    /// first time.
+    fn owes_heartbeat(&self, writer: &Writer) -> bool {
+        writer.reliable
+            && writer.has_reliable_reader()
+            && writer.proxies.iter().any(|&proxy| {
+                self.reader_proxies.get(proxy).is_some_and(|proxy| {
+                    proxy.reliable
+                        && !proxy.is_silent()
+                        && (proxy.is_awaited() || proxy.done_to() < writer.next_unsent)
+                })
+            })
+    }
+
+    /// Starts the heartbeat timer if a HEARTBEAT is owed. A running timer stays as it is; on expiry it checks again.
+    pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
+        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
+        if self.timers.is_armed(timer) {
+            return;
+        }
+        let shortest_ns = self.shortest_heartbeat_period_ns(writer_index);
+        let writer = self.writers.get(writer_index);
+        if let Some(writer) = writer.filter(|writer| self.owes_heartbeat(writer)) {
+            let period_ns = writer.heartbeat_period_ns.max(shortest_ns);
+            self.timers
+                .arm(timer, now + Duration::from_nanos(period_ns));
+        }
+    }
+
+    /// Minimum time between two HEARTBEATs of a writer that await a response. For the built-in writers it grows with
+    /// the number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
+    fn shortest_heartbeat_period_ns(&self, writer_index: u16) -> u64 {
+        let timing = &self.config.timing;
+        let period_ns = timing.heartbeat_period.as_nanos() as u64;
+        if writer_index >= BUILTIN_ENDPOINTS {
+            return period_ns;
+        }
+        let periods = self.participants.len() / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
+        let longest_ns = timing.heartbeat_period_max.as_nanos() as u64;
+        let spread_ns = period_ns.saturating_mul(periods as u64).min(longest_ns);
+        period_ns.max(spread_ns)
+    }
+
+    /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
+    fn rest_heartbeat(&mut self, writer_index: u16) {
+        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
+        let writer = self.writers.get(writer_index);
+        if self.timers.is_armed(timer) && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
+        {
+            self.timers.disarm(timer);
+        }
+    }
+
+    /// Resets the heartbeat period to the minimum after a sign of life of a reader. A dead reader that has let the
+    /// period grow must not delay repairs for the others.
+    pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
+        let period_ns = self.shortest_heartbeat_period_ns(writer_index);
+        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.heartbeat_period_ns = period_ns;
+            if self.timers.is_armed(timer) {
+                let due = now + Duration::from_nanos(period_ns);
+                self.timers.bring_forward(timer, due);
+            }
+        }
+    }
+
+    /// Handles the heartbeat timer: files a HEARTBEAT and doubles the period.
+    pub(crate) fn heartbeat_due(&mut self, now: Instant, writer_index: u16) {
+        let max_ns = self.config.timing.heartbeat_period_max.as_nanos() as u64;
+        let writer = self.writers.get(writer_index);
+        if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
+            return;
+        }
+        let still_waits = writer.is_some_and(|writer| writer.heartbeat_filed);
+        self.schedule_heartbeat(writer_index);
+        if !still_waits {
+            self.count_unanswered(writer_index);
+        }
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        writer.heartbeat_period_ns = writer.heartbeat_period_ns.saturating_mul(2).min(max_ns);
+        self.arm_heartbeat(now, writer_index);
+    }
+
+    /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
+    /// longer waited for.
+    fn count_unanswered(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get(writer_index) else {
+            return;
+        };
+        let mut gone_silent = 0;
+        let mut last = None;
+        for &index in &writer.proxies {
+            if let Some(proxy) = self.reader_proxies.get_mut(index)
+                && proxy.reliable
+                && proxy.is_awaited()
+            {
+                proxy.unanswered += 1;
+                if proxy.is_silent() {
+                    gone_silent += 1;
+                    last = Some((WriterId(writer_index), proxy.guid));
+                }
+            }
+        }
+        if gone_silent > 0 {
+            self.counters.readers_silent += gone_silent;
+            self.last_silent = last;
+            self.refresh_destinations(writer_index);
+            self.refresh_lowest(writer_index);
+            self.release_acknowledged(writer_index);
+        }
+    }
+
+    /// Recomputes the lowest sequence number acknowledged by all reliable readers.
+    pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.lowest_acknowledged = writer.lowest_of(&self.reader_proxies);
+        }
+    }
+
+    /// Removes changes that all reliable readers have acknowledged and no late joiner will request.
+    pub(crate) fn release_acknowledged(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        debug_assert_eq!(
+            writer.lowest_acknowledged,
+            writer.lowest_of(&self.reader_proxies)
+        );
+        let lowest = writer.lowest_unacknowledged();
+        let all_acknowledged = lowest > writer.last;
+        let mut removed = 0;
+        if (writer.volatile || !writer.reliable)
+            && let Some(history) = &mut writer.history
+        {
+            removed = history.remove_below(lowest);
+        }
+        if all_acknowledged {
+            writer.status |= WriterStatus::ALL_ACKNOWLEDGED;
+        }
+        if writer.wants_room && (removed > 0 || writer.may_replace(lowest)) {
+            writer.wants_room = false;
+            writer.status |= WriterStatus::ROOM;
+        }
+        if !writer.status.is_empty() {
+            self.note_writer(writer_index);
+        }
+        if all_acknowledged {
+            self.rest_heartbeat(writer_index);
+        }
+    }
+}
+
+impl LocalParticipant {
+    pub(crate) fn receive_acknack(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        acknack: &AckNack,
+    ) {
+        let reader = Guid {
+            prefix: message.prefix,
+            entity: acknack.reader,
+        };
+        let Some(&writer_index) = self.writer_by_entity.get(&acknack.writer) else {
+            self.counters.unmatched_acknacks += 1;
+            return;
+        };
+        let mut known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+        if known.is_none()
+            && self.uses_descriptions()
+            && self.match_static_peer(now, message.prefix, message.source)
+        {
+            known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+        }
+        let Some(index) = known else {
+            self.counters.unmatched_acknacks += 1;
+            return;
+        };
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
+        if !proxy.reliable {
+            return;
+        }
+        let is_news = proxy.accept_acknack(now, acknack);
+        // A peer with several interfaces may send each ACKNACK from all of them; each copy validates its source
+        // address.
+        if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
+            let bytes = message.count(acknack.buffer_len());
+            self.credit(message.prefix, bytes);
+            self.note_answer(index, message.source);
+        }
+        if !is_news {
+            return;
+        }
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        // A peer cannot acknowledge samples not sent yet.
+        let base = acknack.state.base().min(writer.next_unsent);
+        let begins = proxy.begins(acknack);
+        let before = proxy.done_to();
+        let progress = proxy.acknowledge(base);
+        let after = proxy.done_to();
+        let had_unwanted = progress && proxy.pass_unwanted();
+        let lowest = writer.lowest_acknowledged;
+        writer.highest_acknowledged = writer.highest_acknowledged.max(base);
+        self.schedule_requested(index, !was_ready, acknack);
+        if was_silent || before != after && (before <= lowest || after < lowest) {
+            // This reader was, or is now, the one with the lowest acknowledgement.
+            self.refresh_lowest(writer_index);
+        }
+        if was_silent {
+            // Its address is a destination again.
+            self.refresh_destinations(writer_index);
+        }
+        if had_unwanted {
+            self.refresh_unwanted(writer_index);
+        }
+        if begins {
+            self.join_reader(index);
+        }
+        if progress || !was_ready || begins {
+            self.release_acknowledged(writer_index);
+            self.note_writer(writer_index);
+        }
+        // Unconditional, since a reader may also have restarted from the beginning.
+        self.arm_heartbeat(now, writer_index);
+        if progress {
+            self.hasten_heartbeat(now, writer_index);
+        }
+    }
+
+    /// Files the requested samples, and after a reader's first ACKNACK also the history.
+    fn schedule_requested(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        // Requests for samples received meanwhile are dropped.
+        let base = acknack.state.base();
+        for had in proxy.requested.iter().take_while(|&had| had < base) {
+            proxy.requested.remove(had);
+        }
+        proxy.fragments.acknowledge(base);
+        let begins_history = is_first && proxy.is_reachable && proxy.history_next.is_some();
+        let mut requested = SequenceNumberSet::new(base.max(SequenceNumber(1)));
+        for sequence in acknack.state.iter() {
+            // History is sent once and in order, without requests.
+            let is_history = begins_history && sequence < proxy.history_end;
+            let comes = proxy.fragments.comes(sequence);
+            if sequence < writer.next_unsent && !is_history && !comes {
+                requested.insert(sequence);
+            }
+        }
+        let asks = !requested.is_empty();
+        if asks {
+            proxy.requested = requested;
+        }
+        if begins_history {
+            self.schedule_history(index);
+        }
+        if asks || !acknack.is_final {
+            // Without requests the answer is a HEARTBEAT.
+            self.schedule_repair(index);
+        }
+    }
+}
+
+impl LocalParticipant {
+    /// Files the repair of the requested fragments. Only the latest NACK_FRAG of a reader is stored; the reader
+    /// requests other missing fragments later.
+    pub(crate) fn receive_nack_frag(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        nack: &NackFrag,
+    ) {
+        let reader = Guid {
+            prefix: message.prefix,
+            entity: nack.reader,
+        };
+        let found = self.writer_by_entity.get(&nack.writer).copied();
+        let found = found.and_then(|writer| self.proxy_of_reader.get(&(writer, reader)).copied());
+        let Some(index) = found else {
+            self.counters.unmatched_acknacks += 1;
+            return;
+        };
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let writer_index = proxy.writer;
+        let Some(writer) = self.writers.get(writer_index) else {
+            return;
+        };
+        // A reader that never acknowledged anything gets no repair.
+        let is_ready = proxy.reliable && proxy.is_ready() && writer.fragmenter.cuts();
+        if !is_ready || !proxy.fragments.accept(now, nack.count) {
+            return;
+        }
+        let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
+        let is_sent = nack.sequence < writer.next_unsent || under_way == Some(nack.sequence);
+        // A sample sent as one DATA has no fragments.
+        if !is_sent || nack.state.is_empty() || writer.goes_whole(nack.sequence) {
+            return;
+        }
+        proxy.fragments.ask_for(nack.sequence, &nack.state);
+        self.schedule_repair(index);
+        // The NACK_FRAG shows progress of the reader.
+        self.hasten_heartbeat(now, writer_index);
+    }
+}

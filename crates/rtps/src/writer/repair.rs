@@ -1,0 +1,339 @@
+//! Transmission to one reader: repairs, history for late joiners and HEARTBEATs.
+
+use isolane_wire::{
+    guid::Guid,
+    level::Level,
+    locator::Locator,
+    message::{Heartbeat, MessageWriter},
+    sequence::SequenceNumber,
+    time::Instant,
+};
+
+use crate::{
+    coherent_access::head_of,
+    participant::LocalParticipant,
+    timed_qos::Expired,
+    work_queue::{Work, WorkKind, gap, to_one},
+    writer::{reader_proxy::ReaderProxy, write::data_head},
+};
+
+impl LocalParticipant {
+    /// Sends the lowest requested sample, or a GAP if it is no longer available.
+    pub(crate) fn send_repair(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let writer_index = self.reader_proxies.get(index)?.writer;
+        if self.writers.get(writer_index)?.clock.is_some()
+            && self.expire_history(now, writer_index) == Expired::Incomplete
+        {
+            self.reader_proxies.get_mut(index)?.repair_filed = false;
+            self.schedule_repair(index);
+            return None;
+        }
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.repair_filed = false;
+        if proxy.has_unannounced() {
+            return self.send_unannounced(index, buffer);
+        }
+        if proxy.fragments.repair.is_some() {
+            return self.send_fragment_repair(index, buffer);
+        }
+        let Some(sequence) = proxy.requested.iter().next() else {
+            return self.send_heartbeat_to(index, buffer);
+        };
+        proxy.requested.remove(sequence);
+        let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
+        // Samples before its start are irrelevant for its filter.
+        let is_asked = proxy.unwanted.is_some() && sequence >= start;
+        if is_asked && let Some(numbers) = self.unwanted_run(index, sequence) {
+            return self.answer_unwanted(index, &numbers, buffer);
+        }
+        let proxy = self.reader_proxies.get_mut(index)?;
+        let next_unwanted = proxy.next_unwanted(sequence);
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        // Next sample available for this reader. All before it are gone, requested or not.
+        let kept = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.at_or_after(sequence.max(start)))
+            .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        // Filtered samples are excluded from the GAP, since they must not count as lost.
+        let kept = next_unwanted.map_or(kept, |unwanted| kept.min(unwanted));
+        if kept == sequence && writer.is_fragmented(sequence) {
+            return self.begin_fragment_repair(index, sequence, buffer);
+        }
+        let bytes = if kept == sequence {
+            writer.ledger.repaired += 1;
+            self.emit_sample(writer_index, None, sequence, guid, buffer)
+        } else {
+            // One GAP covers the whole run, whatever its length.
+            let requested = proxy.requested.iter();
+            for gone in requested.take_while(|&gone| gone < kept) {
+                proxy.requested.remove(gone);
+            }
+            self.emit_gap(writer_index, sequence, kept, guid, buffer)
+        };
+        Some(self.repaired(index, level, bytes, to))
+    }
+
+    /// Builds the work item of a repair to one reader, and files what the reader is still owed.
+    pub(crate) fn repaired(
+        &mut self,
+        index: u16,
+        level: Option<Level>,
+        bytes: usize,
+        to: Option<Locator>,
+    ) -> Work {
+        self.schedule_rest_of_repair(index);
+        Work {
+            kind: WorkKind::Repair,
+            level,
+            bytes,
+            to: to_one(to),
+        }
+    }
+
+    /// Files a reader's remaining requests.
+    pub(crate) fn schedule_rest_of_repair(&mut self, index: u16) {
+        let proxy = self.reader_proxies.get(index);
+        let is_owed =
+            |proxy: &ReaderProxy| !proxy.requested.is_empty() || proxy.fragments.repair.is_some();
+        if proxy.is_some_and(is_owed) {
+            self.schedule_repair(index);
+        }
+    }
+
+    /// Sends a GAP in place of a sample that is gone or not for this reader, up to the next available one.
+    pub(crate) fn emit_gone(
+        &mut self,
+        writer_index: u16,
+        sequence: SequenceNumber,
+        start: SequenceNumber,
+        reader: Guid,
+        buffer: &mut [u8],
+    ) -> usize {
+        let Some(writer) = self.writers.get(writer_index) else {
+            return 0;
+        };
+        let history = writer.history.as_ref();
+        let kept = history.and_then(|history| history.at_or_after(sequence.max(start)));
+        let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        let proxy = self.proxy_of_reader.get(&(writer_index, reader));
+        let proxy = proxy.and_then(|&proxy| self.reader_proxies.get(proxy));
+        let unwanted = proxy.and_then(|proxy| proxy.next_unwanted(sequence));
+        let end = unwanted.map_or(end, |unwanted| end.min(unwanted));
+        if end <= sequence {
+            return 0;
+        }
+        self.emit_gap(writer_index, sequence, end, reader, buffer)
+    }
+
+    /// Sends a HEARTBEAT to one reader that is new, has requested one, or is at none of the writer's destinations. It
+    /// tells the reader which samples to request.
+    fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let proxy = self.reader_proxies.get(index)?;
+        let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
+        let is_reachable = proxy.is_reachable;
+        // Messages to an address that is not validated are kept short.
+        let group = self.heartbeat_group(writer_index).filter(|_| is_reachable);
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        let heartbeat = Heartbeat {
+            group,
+            ..writer.heartbeat_to(guid.entity)
+        };
+        let bytes = self.finish(
+            buffer,
+            |message| {
+                message
+                    .info_destination(guid.prefix)?
+                    .heartbeat(&heartbeat)
+                    .map(|_| ())
+            },
+            header,
+        );
+        Some(Work {
+            kind: WorkKind::Heartbeat,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// Sends the next history sample to a late joiner; at the end files a HEARTBEAT, so that the reader detects losses
+    /// at once.
+    pub(crate) fn send_history(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let writer_index = self.reader_proxies.get(index)?.writer;
+        let writer = self.writers.get(writer_index)?;
+        if writer.clock.is_some() {
+            let priority = writer.protocol_priority();
+            if self.expire_history(now, writer_index) == Expired::Incomplete {
+                self.schedule(priority, WorkKind::History, index);
+                return None;
+            }
+        }
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.history_filed = false;
+        let (writer_index, guid) = (proxy.writer, proxy.guid);
+        // Samples requested and acknowledged meanwhile are skipped.
+        let cursor = proxy.history_next?.max(proxy.acknowledged);
+        let end = proxy.history_end;
+        let writer = self.writers.get_mut(writer_index)?;
+        let found = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.at_or_after(cursor))
+            .filter(|&sequence| sequence < end);
+        let Some(sequence) = found else {
+            self.reader_proxies.get_mut(index)?.history_next = None;
+            self.schedule_repair(index);
+            self.arm_heartbeat(now, writer_index);
+            return None;
+        };
+        let unwanted = self.reader_proxies.get(index)?.next_unwanted(cursor);
+        let unwanted = unwanted.map_or(sequence, |unwanted| unwanted.min(sequence));
+        if let Some(numbers) = self.unwanted_run(index, unwanted) {
+            // Samples before it may be gone, which is not due to the filter.
+            let bytes = self.emit_unwanted(index, cursor, &numbers, buffer);
+            return self.go_on_with_history(index, numbers.end, bytes);
+        }
+        let writer = self.writers.get(writer_index)?;
+        if writer.is_fragmented(sequence) {
+            return self.send_history_fragment(index, cursor, sequence, buffer);
+        }
+        let writer = self.writers.get_mut(writer_index)?;
+        writer.ledger.history += 1;
+        writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
+        let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);
+        self.go_on_with_history(index, sequence.next(), bytes)
+    }
+
+    /// Files the next step of the history, from `next` on.
+    fn go_on_with_history(
+        &mut self,
+        index: u16,
+        next: SequenceNumber,
+        bytes: usize,
+    ) -> Option<Work> {
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.history_next = Some(next);
+        proxy.history_filed = true;
+        let to = proxy.address();
+        let writer = self.writers.get(proxy.writer)?;
+        let (level, priority) = (writer.level, writer.protocol_priority());
+        self.schedule(priority, WorkKind::History, index);
+        Some(Work {
+            kind: WorkKind::History,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// Writes a sample for one reader, preceded by a GAP for samples removed since `after`.
+    fn emit_sample(
+        &mut self,
+        writer_index: u16,
+        after: Option<SequenceNumber>,
+        sequence: SequenceNumber,
+        reader: Guid,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(writer) = self.writers.get(writer_index) else {
+            return 0;
+        };
+        let Some((change, payload)) = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.get(sequence))
+        else {
+            return 0;
+        };
+        let sample = change.sample();
+        let head = data_head(writer.guid.entity, reader.entity, sequence, &sample);
+        let mark = writer.history.as_ref().and_then(|it| it.mark_of(sequence));
+        let head = mark.map_or(head, |mark| head_of(head, mark));
+        let hole = after.filter(|&after| after < sequence);
+        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+            message.info_destination(reader.prefix)?;
+            if let Some(hole) = hole {
+                message.gap(&gap(writer.guid.entity, reader.entity, hole, sequence))?;
+            }
+            message.info_timestamp(sample.timestamp)?;
+            match mark {
+                None => message.data(&head, payload)?,
+                Some(mark) => message.marked_data(&head, mark, payload)?,
+            };
+            Ok(message.len())
+        });
+        written.unwrap_or_else(|_| {
+            self.counters.buffer_too_small += 1;
+            0
+        })
+    }
+
+    fn emit_gap(
+        &mut self,
+        writer_index: u16,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        reader: Guid,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return 0;
+        };
+        writer.ledger.gaps += (end.get() - start.get()) as u64;
+        let gap = gap(writer.guid.entity, reader.entity, start, end);
+        self.finish(
+            buffer,
+            |message| {
+                message
+                    .info_destination(reader.prefix)?
+                    .gap(&gap)
+                    .map(|_| ())
+            },
+            header,
+        )
+    }
+
+    /// Files the history for a late joiner.
+    pub(crate) fn schedule_history(&mut self, index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        if !core::mem::replace(&mut proxy.history_filed, true) {
+            let priority = writer.protocol_priority();
+            self.schedule(priority, WorkKind::History, index);
+        }
+    }
+
+    /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
+    pub(crate) fn schedule_repair(&mut self, proxy_index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
+            let priority = writer.protocol_priority();
+            self.schedule(priority, WorkKind::Repair, proxy_index);
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! libFuzzer entry point of the target `engine`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| isolane_fuzz::target::engine(input));

@@ -1,0 +1,110 @@
+//! Invariants of every protocol, checked after each operation.
+
+use std::fmt::Write as _;
+
+use isolane_wire::{
+    guid::GuidPrefix,
+    message::{HEADER_BYTES, Header, Submessages},
+};
+
+use super::{
+    states::{Seen, note_protocol, note_reader, note_seen, note_writer},
+    world::{LIMITS, Node, World},
+};
+
+impl World {
+    /// Checks that ledgers balance, tables respect their limits, and every datagram was counted.
+    pub(super) fn check(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            let protocol = &node.protocol;
+            let counters = protocol.counters();
+            assert_eq!(
+                counters.messages + counters.malformed_messages,
+                node.received,
+                "node {index}: datagrams received, {counters:?}"
+            );
+            note_protocol(counters);
+            let participants = protocol.remote_participants().count();
+            assert!(participants <= usize::from(LIMITS.participants));
+            let endpoints = protocol.remote_endpoints().count();
+            assert!(endpoints <= usize::from(LIMITS.remote_endpoints));
+            if participants > 0 {
+                note_seen(Seen::Participant);
+            }
+            if endpoints > 0 {
+                note_seen(Seen::Endpoint);
+            }
+            assert_eq!(protocol.local_writers().count(), node.writers.len());
+            assert_eq!(protocol.local_readers().count(), node.readers.len());
+            let mut matches = 0;
+            for &writer in &node.writers {
+                let ledger = protocol.writer_ledger(writer).expect("it exists");
+                assert!(ledger.balances(), "node {index}: {ledger:?}");
+                matches += protocol.matched_readers(writer);
+                note_writer(&ledger);
+                let _ = protocol.has_room(writer, None);
+                let readers = protocol.matched_readers(writer);
+                if readers > 0 {
+                    note_seen(Seen::MatchedReader);
+                }
+                if protocol.all_acknowledged(writer) && readers > 0 && ledger.sent > 0 {
+                    note_seen(Seen::Acknowledged);
+                }
+            }
+            assert!(matches <= usize::from(LIMITS.matches), "{matches} matches");
+            let mut matches = 0;
+            for &reader in &node.readers {
+                let ledger = protocol.reader_ledger(reader).expect("it exists");
+                assert!(ledger.balances(), "node {index}: {ledger:?}");
+                matches += protocol.matched_writers(reader);
+                note_reader(&ledger);
+                if protocol.matched_writers(reader) > 0 {
+                    note_seen(Seen::MatchedWriter);
+                }
+                let done = protocol.matched_writer_progress(reader);
+                for (guid, done) in done {
+                    assert!(done.get() >= 0, "{guid} is done with {done}");
+                }
+            }
+            assert!(matches <= usize::from(LIMITS.matches), "{matches} matches");
+        }
+    }
+}
+
+/// Checks that a sent datagram is a complete, valid message of its protocol.
+pub(super) fn sent(datagram: &[u8], prefix: GuidPrefix) {
+    let header = Header::parse(datagram).expect("a participant sends RTPS");
+    assert_eq!(header.prefix, prefix);
+    let mut count = 0;
+    for submessage in Submessages::new(datagram, HEADER_BYTES) {
+        if let Err(error) = submessage {
+            panic!("a participant sends what it would not read: {error} in {datagram:02x?}");
+        }
+        count += 1;
+    }
+    assert!(count > 0, "an empty message");
+}
+
+/// State of the local participants as text.
+pub(super) fn describe(nodes: &[Node]) -> String {
+    let mut text = String::new();
+    for (index, node) in nodes.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "node {index}: {:?}", node.protocol.counters());
+        for &writer in &node.writers {
+            let _ = writeln!(
+                text,
+                "  {writer:?} {:?}",
+                node.protocol.writer_ledger(writer)
+            );
+        }
+        for &reader in &node.readers {
+            let _ = writeln!(
+                text,
+                "  {reader:?} {:?}",
+                node.protocol.reader_ledger(reader)
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,160 @@
+//! What somebody says in a capture, as far as it has been heard, and how they answer.
+
+use isolane_rtps::ChangeKind;
+use isolane_wire::{
+    guid::{EntityId, GuidPrefix},
+    message::{
+        AckNack, Data, DataFrag, Gap, HEADER_BYTES, Header, MessageWriter, Submessage, Submessages,
+    },
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use super::cast::data_in;
+use crate::conversation::Said;
+
+/// What a user wrote: number, what it does, payload.
+pub(super) type Change = (i64, ChangeKind, Vec<u8>);
+
+pub(super) struct Heard {
+    prefix: GuidPrefix,
+    /// The user's endpoint.
+    entity: EntityId,
+    /// What its user wrote.
+    pub(super) said: Vec<Change>,
+    /// The same of a sample whose fragments have not all come: number, payload, bytes that are missing.
+    partly_said: Option<(i64, Vec<u8>, usize)>,
+    /// The highest number that the user's reader has said it has.
+    pub(super) acknowledged: i64,
+    /// In which message which writer said which number.
+    messages: Vec<(EntityId, i64, Vec<u8>)>,
+    /// Which numbers of which writer are said at all.
+    to_come: Vec<(EntityId, i64)>,
+    /// Messages that were said once more.
+    pub(super) repeated: usize,
+}
+
+impl Heard {
+    pub(super) fn new(prefix: GuidPrefix, entity: EntityId) -> Self {
+        Self {
+            prefix,
+            entity,
+            said: Vec::new(),
+            partly_said: None,
+            acknowledged: 0,
+            messages: Vec::new(),
+            to_come: Vec::new(),
+            repeated: 0,
+        }
+    }
+
+    /// What there will be to hear.
+    pub(super) fn expect(&mut self, said: &[Said]) {
+        for said in said {
+            let header = Header::parse(&said.message).expect("a header");
+            if header.prefix != self.prefix {
+                continue;
+            }
+            for submessage in Submessages::new(&said.message, HEADER_BYTES).flatten() {
+                let number = match submessage {
+                    Submessage::Data(data) => (data.writer, data.sequence.get()),
+                    Submessage::DataFrag(data) => (data.writer, data.sequence.get()),
+                    _ => continue,
+                };
+                self.to_come.push(number);
+            }
+        }
+    }
+
+    /// A message that came.
+    pub(super) fn add(&mut self, message: Vec<u8>) {
+        self.note(&message);
+        for data in data_in(&message) {
+            let what = (data.writer, data.sequence.get(), message.clone());
+            self.messages.push(what);
+        }
+    }
+
+    /// Remembers what the other's user wrote or acknowledged, if it is in a message.
+    fn note(&mut self, message: &[u8]) {
+        let theirs = self.entity;
+        for submessage in Submessages::new(message, HEADER_BYTES).flatten() {
+            match submessage {
+                Submessage::Data(data) if data.writer == theirs => {
+                    let number = data.sequence.get();
+                    if self.said.iter().all(|(known, ..)| *known != number) {
+                        let what = (number, kind_of(&data), data.bytes.to_vec());
+                        self.said.push(what);
+                    }
+                }
+                Submessage::DataFrag(data) if data.writer == theirs => self.note_part(&data),
+                Submessage::AckNack(it) if it.reader == theirs => {
+                    self.acknowledged = self.acknowledged.max(it.state.base().get() - 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn note_part(&mut self, data: &DataFrag<'_>) {
+        let number = data.sequence.get();
+        let size = data.sample_size as usize;
+        let begun = self.partly_said.take().filter(|begun| begun.0 == number);
+        let (_, mut payload, missing) = begun.unwrap_or_else(|| (number, vec![0; size], size));
+        payload[data.sample_offset()..][..data.bytes.len()].copy_from_slice(data.bytes);
+        match missing - data.bytes.len() {
+            0 => self.said.push((number, ChangeKind::Alive, payload)),
+            missing => self.partly_said = Some((number, payload, missing)),
+        }
+    }
+
+    /// What the protocol sends is answered where it asks for what was said, as the other would: by the same once
+    /// more or, of what is never said here, by a GAP.
+    pub(super) fn answers(&mut self, sent: &[u8]) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
+        for submessage in Submessages::new(sent, HEADER_BYTES).flatten() {
+            let Submessage::AckNack(asked) = submessage else {
+                continue;
+            };
+            for number in asked.state.iter() {
+                let is_it = |(writer, heard, _): &&(EntityId, i64, Vec<u8>)| {
+                    *writer == asked.writer && *heard == number.get()
+                };
+                match self.messages.iter().find(is_it) {
+                    Some((.., message)) => answers.push(message.clone()),
+                    None if self.to_come.contains(&(asked.writer, number.get())) => {}
+                    None => answers.push(self.gap(&asked, number)),
+                }
+            }
+        }
+        self.repeated += answers.len();
+        answers
+    }
+
+    fn gap(&self, asked: &AckNack, number: SequenceNumber) -> Vec<u8> {
+        let gap = Gap {
+            reader: asked.reader,
+            writer: asked.writer,
+            start: number,
+            list: SequenceNumberSet::new(number.next()),
+            group: None,
+            filtered: None,
+        };
+        let mut buffer = [0; 64];
+        let header = Header::new(self.prefix);
+        let mut message = MessageWriter::new(&mut buffer, &header).expect("room");
+        message.gap(&gap).expect("room");
+        let length = message.len();
+        buffer[..length].to_vec()
+    }
+}
+
+/// What a change does.
+pub(super) fn kind_of(data: &Data<'_>) -> ChangeKind {
+    let status = data.status_info();
+    match (status.disposed, status.unregistered) {
+        (true, true) => ChangeKind::DisposeAndUnregister,
+        (true, false) => ChangeKind::Dispose,
+        (false, true) => ChangeKind::Unregister,
+        (false, false) => ChangeKind::Alive,
+    }
+}

@@ -1,0 +1,58 @@
+//! What was captured between two participants, said again to a local participant in the place of either of them.
+//!
+//! The protocol takes the place of one: it has that one's GUID prefix and an endpoint like the one it announced,
+//! and hears what the other said, at the times at which that was said. Where the one wrote a sample, the protocol
+//! writes the same; where it asks again, it is answered as it would have been. Only the entity identifiers of
+//! users' endpoints are changed in what it hears, since a local participant numbers its own.
+//!
+//! The state this leads to stands in `table.txt`, which is what the test expects, to the letter (`GOLDEN=write` in
+//! the environment writes it anew): for each capture and place the participants and endpoints that are known and
+//! the matches there are, at most and at the end; then, of a reader, what came of samples and of ends of
+//! instances, each compared with what was said, and of a writer, what was acknowledged. What has not come whole
+//! has a reason: the writer of `fin-f-u` keeps one sample an instance, and five were written before its
+//! announcement came; large samples come in fragments.
+
+mod cast;
+mod heard;
+mod place;
+
+use std::{fmt::Write as _, path::Path};
+
+use self::{cast::Cast, place::Place};
+use crate::conversation::{CONVERSATIONS, conversation};
+
+const FOLDER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/wire/tests/captures"
+);
+const EXPECTED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/protocol/foreign/replay/table.txt"
+);
+
+#[test]
+fn every_conversation_leads_either_of_the_two_to_the_state_it_must_lead_to() {
+    let mut table = String::new();
+    for name in CONVERSATIONS {
+        let conversation = conversation(Path::new(FOLDER), name);
+        let cast = Cast::of(name, &conversation.said);
+        writeln!(table, "{name}").expect("a string");
+        for one in &cast.participants {
+            let mut place = Place::of(name, &cast, one);
+            place.prepare(&conversation.said);
+            for said in &conversation.said {
+                place.hear(said);
+            }
+            writeln!(table, "  {}", place.told()).expect("a string");
+        }
+    }
+    if std::env::var_os("GOLDEN").is_some_and(|wish| wish == "write") {
+        std::fs::write(EXPECTED, &table).expect("the table");
+    }
+    let expected = std::fs::read_to_string(EXPECTED).expect("the table");
+    if table != expected {
+        let differs = |(found, expected): &(&str, &str)| found != expected;
+        let first = table.lines().zip(expected.lines()).find(differs);
+        panic!("{table}\n`table.txt` says otherwise, first here: {first:?}");
+    }
+}

@@ -1,0 +1,346 @@
+//! Peers without end, endpoints without end, numbers without sense: tables keep their limits, and those
+//! that are matched get all they are owed.
+
+use std::time::Duration;
+
+use isolane_sim::{
+    LinkConfig, NodeConfig, NodeId, Random, ReaderHandle, Topic, World, WriterHandle, seeds,
+};
+use isolane_wire::{
+    builtin_data::ParticipantData,
+    guid::{EntityId, EntityKind},
+    message::{AckNack, Gap, Heartbeat},
+    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use crate::{
+    peer::{Peer, WRITER, head},
+    support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written},
+};
+
+/// Samples that the honest pair exchanges during an attack.
+const SAMPLES: u64 = 400;
+
+/// The longest lease that is believed, and some.
+const LEASES_OVER: Duration = Duration::from_secs(302);
+
+/// Two honest nodes over a link that loses, one topic between them, and its samples on their way.
+struct Honest {
+    world: World,
+    nodes: [NodeId; 2],
+    writer: WriterHandle,
+    reader: ReaderHandle,
+    chance: Random,
+}
+
+impl Honest {
+    fn new(seed: u64) -> Self {
+        let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
+        let (a, b) = two_nodes(&mut world);
+        // The topic the attackers use too.
+        let topic = Topic::new("Foreign").reliable().keep_all(8);
+        let writer = world.create_writer(a, &topic);
+        let reader = world.create_reader(b, &topic);
+        world.until_matched(&[writer], &[reader]);
+        world.publish(writer, ms(1), values(SAMPLES));
+        let chance = Random::new(seed).fork();
+        Self {
+            world,
+            nodes: [a, b],
+            writer,
+            reader,
+            chance,
+        }
+    }
+
+    fn target(&mut self) -> NodeId {
+        self.chance.pick(&self.nodes)
+    }
+
+    /// No table holds more than it may, and the books balance.
+    fn assert_bounded(&self) {
+        let limits = NodeConfig::default().limits;
+        for node in self.nodes {
+            let protocol = self.world.protocol(node);
+            let known = (
+                protocol.remote_participants().count(),
+                protocol.remote_endpoints().count(),
+            );
+            assert!(known.0 <= usize::from(limits.participants), "{known:?}");
+            assert!(known.1 <= usize::from(limits.remote_endpoints), "{known:?}");
+        }
+        let matched = (
+            self.world.matched_readers(self.writer),
+            self.world.matched_writers(self.reader),
+        );
+        assert!(
+            matched.0.max(matched.1) <= usize::from(limits.matches),
+            "{matched:?}"
+        );
+        assert_eq!(self.world.imbalance(), None);
+    }
+
+    /// Everything the honest writer has written comes to the honest reader, once and in order.
+    fn assert_delivered(&mut self) {
+        let (writer, reader) = (self.writer, self.reader);
+        self.world.run_until("all came", PATIENCE, |world| {
+            taken(world, reader, writer).len() as u64 == SAMPLES
+        });
+        assert_eq!(
+            taken(&self.world, reader, writer),
+            written(&self.world, writer, 1)
+        );
+        self.assert_bounded();
+    }
+}
+
+/// Sums what a counter of both nodes has counted.
+fn counted(honest: &Honest, of: impl Fn(&isolane_rtps::Counters) -> u64) -> u64 {
+    let nodes = honest.nodes.iter();
+    nodes
+        .map(|&node| of(honest.world.protocol(node).counters()))
+        .sum()
+}
+
+fn reliable() -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = DurabilityKind::TransientLocal;
+    qos
+}
+
+#[test]
+fn participants_without_end_disturb_nobody_and_keep_no_newcomer_out() {
+    seeds::for_each(0..10, |seed| {
+        let mut honest = Honest::new(seed);
+        let attacker = honest.world.node_down(NodeConfig::default());
+        for number in 0..1_000 {
+            let target = honest.target();
+            let peer = Peer::at(attacker, target, number);
+            peer.announce_itself(&mut honest.world, |data| data.lease = Duration::MAX);
+        }
+        honest.assert_delivered();
+        assert!(counted(&honest, |counters| counters.participants_displaced) > 800);
+        assert!(counted(&honest, |counters| counters.leases_shortened) > 0);
+        // Their leases last for minutes yet, and a newcomer takes the place of one of them.
+        let newcomer = honest.world.node(NodeConfig::default());
+        let topic = Topic::new("After").reliable().keep_all(8);
+        let writer = honest.world.create_writer(honest.nodes[0], &topic);
+        let reader = honest.world.create_reader(newcomer, &topic);
+        honest.world.until_matched(&[writer], &[reader]);
+    });
+}
+
+#[test]
+fn endpoints_without_end_of_one_participant_find_the_tables_full_and_disturb_nobody() {
+    seeds::for_each(0..10, |seed| {
+        let mut honest = Honest::new(seed);
+        let mut peers = honest.nodes.map(|node| {
+            let attacker = honest.world.node_down(NodeConfig::default());
+            let peer = Peer::at(attacker, node, 1);
+            peer.announce_itself(&mut honest.world, |_| {});
+            peer.answer_discovery(&mut honest.world);
+            peer
+        });
+        for number in 1..=700 {
+            let which = honest.chance.below(2) as usize;
+            let kind = honest
+                .chance
+                .pick(&[EntityKind::READER_NO_KEY, EntityKind::WRITER_NO_KEY]);
+            let is_of_honest_topic = honest.chance.chance(0.5);
+            let entity = EntityId::user(number, kind);
+            peers[which].announce_with(&mut honest.world, entity, |data| {
+                data.qos = reliable();
+                if !is_of_honest_topic {
+                    data.topic_name = "Other".try_into().expect("it fits");
+                }
+            });
+        }
+        let refused = |counters: &isolane_rtps::Counters| {
+            counters.endpoints_refused + counters.shares_exceeded
+        };
+        assert!(counted(&honest, refused) > 0);
+        honest.assert_delivered();
+    });
+}
+
+#[test]
+fn endpoints_that_come_and_go_without_end_leave_nothing_behind() {
+    let mut honest = Honest::new(1);
+    let attacker = honest.world.node_down(NodeConfig::default());
+    let target = honest.nodes[1];
+    for number in 0..200 {
+        let mut peer = Peer::at(attacker, target, number);
+        peer.announce_itself(&mut honest.world, |_| {});
+        for entity in 1..=5 {
+            let entity = EntityId::user(entity, EntityKind::WRITER_NO_KEY);
+            peer.announce(&mut honest.world, entity, reliable());
+        }
+        peer.leave(&mut honest.world);
+    }
+    honest.assert_delivered();
+    let protocol = honest.world.protocol(target);
+    assert_eq!(protocol.remote_participants().count(), 1);
+    assert_eq!(protocol.counters().participants_refused, 0);
+    assert_eq!(honest.world.matched_writers(honest.reader), 1);
+}
+
+/// Numbers that no honest writer says.
+const ABSURD: [i64; 6] = [
+    1 << 32,
+    1 << 62,
+    i64::MAX - 257,
+    i64::MAX - 256,
+    i64::MAX - 1,
+    i64::MAX,
+];
+
+#[test]
+fn absurd_numbers_of_a_matched_peer_disturb_only_what_it_says_itself() {
+    seeds::for_each(0..20, |seed| {
+        let mut honest = Honest::new(seed);
+        let (world, node) = (&mut honest.world, honest.nodes[1]);
+        let mut peer = Peer::of(world, node);
+        peer.announce(world, WRITER, reliable());
+        let discovery = [
+            EntityId::SEDP_PUBLICATIONS_WRITER,
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+        ];
+        for round in 0..60 {
+            let chance = &mut honest.chance;
+            let writer = chance.pick(&[WRITER, WRITER, discovery[0], discovery[1]]);
+            let mut number = || match chance.below(3) {
+                0 => chance.between(1, 600) as i64,
+                _ => chance.pick(&ABSURD),
+            };
+            let (one, other) = (number(), number());
+            let mut list = SequenceNumberSet::new(SequenceNumber(other.min(i64::MAX - 257)));
+            for bit in 0..256 {
+                list.insert(SequenceNumber(list.base().get() + bit));
+            }
+            let heartbeat = Heartbeat {
+                reader: EntityId::UNKNOWN,
+                writer,
+                group: None,
+                first: SequenceNumber(one),
+                last: SequenceNumber(other),
+                count: round,
+                is_final: round % 2 == 0,
+                liveliness: false,
+            };
+            let gap = Gap {
+                reader: EntityId::UNKNOWN,
+                writer,
+                group: None,
+                filtered: None,
+                start: SequenceNumber(one),
+                list,
+            };
+            let acknack = AckNack {
+                reader: EntityId::SEDP_PUBLICATIONS_READER,
+                writer: discovery[0],
+                state: list,
+                count: round,
+                is_final: false,
+            };
+            peer.say(world, |message| {
+                match round % 4 {
+                    0 => message.heartbeat(&heartbeat)?,
+                    1 => message.gap(&gap)?,
+                    2 => message.acknack(&acknack)?,
+                    _ => message.data(&head(writer, one), &[0, 1, 0, 0])?,
+                };
+                Ok(())
+            });
+        }
+        honest.assert_delivered();
+    });
+}
+
+#[test]
+fn heartbeats_with_ever_larger_counts_draw_one_answer_each_and_no_more() {
+    let mut honest = Honest::new(1);
+    let (world, node) = (&mut honest.world, honest.nodes[1]);
+    let mut peer = Peer::unproven(world, node);
+    peer.announce(world, WRITER, reliable());
+    // Of writers that nobody has heard of: nothing, once what its announcements drew is over.
+    world.run_for(5 * SECOND);
+    let stranger = Peer::at(peer.node, node, 77);
+    let before = world.bytes_sent_to(peer.node);
+    for round in 0..100 {
+        stranger.heartbeat(world, (1, i64::MAX), round);
+    }
+    assert_eq!(world.bytes_sent_to(peer.node), before);
+    // Of one that is matched: an ACKNACK, as long as it is not too large for what came in.
+    let (mut said, mut drawn) = (peer.said_bytes.get(), before);
+    for round in 0..100 {
+        peer.heartbeat(world, (1, i64::MAX), round * 1_000);
+    }
+    said = peer.said_bytes.get() - said;
+    drawn = world.bytes_sent_to(peer.node) - drawn;
+    assert!(drawn > said / 2 && drawn <= 3 * said, "{drawn} for {said}");
+    honest.assert_delivered();
+}
+
+#[test]
+fn leases_of_nothing_and_for_ever_disturb_nobody() {
+    seeds::for_each(0..10, |seed| {
+        let mut honest = Honest::new(seed);
+        let leases = [
+            Duration::ZERO,
+            Duration::from_nanos(1),
+            Duration::from_secs(1),
+            Duration::MAX,
+        ];
+        let attacker = honest.world.node_down(NodeConfig::default());
+        for number in 0..400 {
+            let target = honest.target();
+            let lease = honest.chance.pick(&leases);
+            // A few come again and again, each time with another lease.
+            let peer = Peer::at(attacker, target, number % 40);
+            let with = |data: &mut ParticipantData| data.lease = lease;
+            peer.announce_itself(&mut honest.world, with);
+        }
+        honest.assert_delivered();
+        honest.world.run_for(LEASES_OVER);
+        for node in honest.nodes {
+            let protocol = honest.world.protocol(node);
+            assert_eq!(protocol.remote_participants().count(), 1, "the honest one");
+        }
+        assert!(counted(&honest, |counters| counters.leases_expired) >= 40);
+    });
+}
+
+#[test]
+fn acknacks_with_huge_sets_draw_what_is_kept_and_disturb_nobody() {
+    const ACKNACKS: i32 = 400;
+    let mut honest = Honest::new(1);
+    let (world, node) = (&mut honest.world, honest.nodes[0]);
+    let mut peer = Peer::of(world, node);
+    let reader = EntityId::user(7, EntityKind::READER_NO_KEY);
+    peer.announce(world, reader, reliable());
+    let before = world.writer_ledger(honest.writer);
+    for count in 1..=ACKNACKS {
+        // All that has been sent is acknowledged but one, and asked for again with all there could be.
+        let written = world.written(honest.writer).len() as i64;
+        let mut state = SequenceNumberSet::new(SequenceNumber((written - 8).max(1)));
+        for bit in 0..256 {
+            state.insert(SequenceNumber(state.base().get() + bit));
+        }
+        let acknack = AckNack {
+            reader,
+            writer: world.writer_guid(honest.writer).entity,
+            state,
+            count,
+            is_final: true,
+        };
+        peer.say(world, |message| message.acknack(&acknack).map(drop));
+    }
+    let after = world.writer_ledger(honest.writer);
+    // What is not there is not owed, and what is asked for again before it is sent is sent once.
+    let drawn = after.repaired - before.repaired;
+    assert!(drawn > 0 && drawn <= 9 * ACKNACKS as u64, "{drawn} repairs");
+    peer.leave(&mut honest.world);
+    honest.assert_delivered();
+}

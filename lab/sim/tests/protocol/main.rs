@@ -1,0 +1,46 @@
+//! How local participants behave in a world: statements about what users and peers see.
+//!
+//! Every world ends by balancing its ledgers (`World` sees to that when it is dropped).
+
+mod addresses;
+mod best_effort;
+mod change;
+mod chaos;
+mod content_filter;
+#[path = "../../../../tests/support/conversation.rs"]
+mod conversation;
+mod data_lifecycle;
+mod deadline;
+mod delivery;
+mod destination_order;
+mod discovered;
+mod discovery;
+mod discovery_rate;
+mod durability;
+mod enable;
+mod filtered_history;
+mod filtered_sharing;
+mod filtered_writer;
+mod foreign;
+mod fragments;
+mod history;
+mod hostile;
+mod ignore;
+mod instance_states;
+mod keyed;
+mod large_domain;
+mod latency_budget;
+mod lifespan;
+mod liveliness;
+mod matching;
+mod moving;
+mod ownership;
+mod partition;
+mod peer;
+mod presentation;
+mod refused;
+mod static_discovery;
+mod static_impostors;
+mod support;
+mod time_based_filter;
+mod world;

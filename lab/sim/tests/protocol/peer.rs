@@ -1,0 +1,338 @@
+//! A peer that is not isolane, played by the test.
+
+use std::cell::Cell;
+
+use isolane_sim::{NodeConfig, NodeId, Sample, World};
+use isolane_wire::{
+    BufferTooSmall,
+    builtin_data::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    locator::Locator,
+    message::{
+        AckNack, DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
+        Submessage, Submessages, VERSION,
+    },
+    qos::{QosPolicies, ReliabilityKind},
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use crate::support::ms;
+
+/// Vendor of eProsima Fast DDS.
+const FAST: [u8; 2] = [1, 15];
+
+pub(crate) const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
+pub(crate) const KEYED_WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_WITH_KEY);
+pub(crate) const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
+
+/// A peer played by the test. Its address is that of a node that is down: what is sent there is
+/// seen in the tap.
+pub(crate) struct Peer {
+    pub(crate) prefix: GuidPrefix,
+    pub(crate) node: NodeId,
+    pub(crate) target: NodeId,
+    /// Where its datagrams come from; `None`: from the address of its node.
+    pub(crate) from: Option<Locator>,
+    /// Count of its answers to discovery.
+    pub(crate) answers: i32,
+    /// Bytes of all it has said.
+    pub(crate) said_bytes: Cell<u64>,
+    /// Announcements of writers and of readers.
+    pub(crate) announced: [i64; 2],
+}
+
+impl Peer {
+    /// A peer that the node `target` knows.
+    pub(crate) fn of(world: &mut World, target: NodeId) -> Self {
+        Self::announced(world, target, |_| {})
+    }
+
+    /// As [`Self::of`], with something else in its announcement.
+    pub(crate) fn announced(
+        world: &mut World,
+        target: NodeId,
+        change: impl FnOnce(&mut ParticipantData),
+    ) -> Self {
+        world.tap();
+        let node = world.node_down(NodeConfig::default());
+        let peer = Self::at(node, target, 9);
+        peer.announce_itself(world, change);
+        peer.answer_discovery(world);
+        peer
+    }
+
+    /// A peer that the node has heard of, and that has not yet answered it.
+    pub(crate) fn unproven(world: &mut World, target: NodeId) -> Self {
+        world.tap();
+        let node = world.node_down(NodeConfig::default());
+        let peer = Self::at(node, target, 9);
+        peer.announce_itself(world, |_| {});
+        peer
+    }
+
+    /// A peer of the test's own numbering that nobody has heard of.
+    pub(crate) fn at(node: NodeId, target: NodeId, number: u32) -> Self {
+        let mut prefix = [9; 12];
+        prefix[..2].copy_from_slice(&FAST);
+        prefix[8..].copy_from_slice(&number.to_be_bytes());
+        Self {
+            prefix: GuidPrefix(prefix),
+            node,
+            target,
+            from: None,
+            answers: 1,
+            said_bytes: Cell::new(0),
+            announced: [0; 2],
+        }
+    }
+
+    /// The same from another address.
+    pub(crate) fn answer_discovery_from(&mut self, world: &mut World, address: [u8; 4]) {
+        let from = self.from.replace(Locator::udpv4(address, 50_000));
+        self.answers += 1;
+        self.answer_discovery(world);
+        self.from = from;
+    }
+
+    /// Its readers of SEDP say that they have all: so the address it comes from is validated.
+    pub(crate) fn answer_discovery(&self, world: &mut World) {
+        let pairs = [
+            (
+                EntityId::SEDP_PUBLICATIONS_READER,
+                EntityId::SEDP_PUBLICATIONS_WRITER,
+            ),
+            (
+                EntityId::SEDP_SUBSCRIPTIONS_READER,
+                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            ),
+        ];
+        for (reader, writer) in pairs {
+            let acknack = AckNack {
+                reader,
+                writer,
+                state: SequenceNumberSet::new(SequenceNumber(1_000)),
+                count: self.answers,
+                is_final: true,
+            };
+            self.say(world, |message| message.acknack(&acknack).map(drop));
+        }
+    }
+
+    /// SPDP.
+    pub(crate) fn announce_itself(
+        &self,
+        world: &mut World,
+        change: impl FnOnce(&mut ParticipantData),
+    ) {
+        self.announce_itself_at_once(world, change);
+        world.run_for(ms(1));
+    }
+
+    /// As [`Self::announce_itself`], and nothing else happens meanwhile.
+    pub(crate) fn announce_itself_at_once(
+        &self,
+        world: &mut World,
+        change: impl FnOnce(&mut ParticipantData),
+    ) {
+        let mut data = ParticipantData::new(self.prefix);
+        data.vendor = FAST;
+        data.version = VERSION;
+        data.builtin_endpoints = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
+            | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+            | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+            | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
+        data.metatraffic_unicast = LocatorList::from_iter([self.node.discovery_locator()]);
+        change(&mut data);
+        let mut payload = [0; 512];
+        let length = data.emit(&mut payload).expect("it fits");
+        let head = head(EntityId::SPDP_WRITER, 1);
+        self.inject(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// SPDP: good-bye.
+    pub(crate) fn leave(&self, world: &mut World) {
+        let farewell = DataHead {
+            status: Some(StatusInfo {
+                disposed: true,
+                unregistered: true,
+            }),
+            payload: PayloadKind::Key,
+            ..head(EntityId::SPDP_WRITER, 2)
+        };
+        self.say(world, |message| message.data(&farewell, &[]).map(drop));
+    }
+
+    /// Sends a message.
+    pub(crate) fn say(
+        &self,
+        world: &mut World,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        self.inject(world, fill);
+        world.run_for(ms(1));
+    }
+
+    fn inject(
+        &self,
+        world: &mut World,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        self.inject_bytes(world, &self.datagram(fill));
+    }
+
+    fn inject_bytes(&self, world: &mut World, datagram: &[u8]) {
+        let said_bytes = self.said_bytes.get() + datagram.len() as u64;
+        self.said_bytes.set(said_bytes);
+        let to = self.target.discovery_locator();
+        let from = self.from.unwrap_or(self.node.discovery_locator());
+        world.inject(to, from, datagram);
+    }
+
+    /// A message of the peer, not sent.
+    pub(crate) fn datagram(
+        &self,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) -> Vec<u8> {
+        let mut buffer = vec![0; 65_507];
+        let header = Header {
+            version: [2, 3],
+            vendor: FAST,
+            prefix: self.prefix,
+        };
+        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+        fill(&mut message).expect("it fits");
+        let length = message.len();
+        buffer[..length].to_vec()
+    }
+
+    /// Sends a datagram as it is.
+    pub(crate) fn say_bytes(&self, world: &mut World, datagram: &[u8]) {
+        self.inject_bytes(world, datagram);
+        world.run_for(ms(1));
+    }
+
+    pub(crate) fn heartbeat(&self, world: &mut World, (first, last): (i64, i64), count: i32) {
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER,
+            group: None,
+            first: SequenceNumber(first),
+            last: SequenceNumber(last),
+            count,
+            is_final: false,
+            liveliness: false,
+        };
+        self.say(world, |message| message.heartbeat(&heartbeat).map(drop));
+    }
+
+    pub(crate) fn value(&self, world: &mut World, number: i64) {
+        let payload = Sample::value(number as u64).payload();
+        let head = head(WRITER, number);
+        self.say(world, |message| message.data(&head, &payload).map(drop));
+    }
+
+    /// Announces an endpoint, as Fast DDS and Cyclone DDS do: without a key hash.
+    pub(crate) fn announce(&mut self, world: &mut World, entity: EntityId, qos: QosPolicies) {
+        self.announce_with(world, entity, |data| data.qos = qos);
+    }
+
+    /// As [`Self::announce`], with anything else in it.
+    pub(crate) fn announce_with(
+        &mut self,
+        world: &mut World,
+        entity: EntityId,
+        change: impl FnOnce(&mut EndpointData),
+    ) {
+        self.announce_at_once(world, entity, change);
+        world.run_for(ms(1));
+    }
+
+    /// As [`Self::announce_with`], and nothing else happens meanwhile.
+    pub(crate) fn announce_at_once(
+        &mut self,
+        world: &mut World,
+        entity: EntityId,
+        change: impl FnOnce(&mut EndpointData),
+    ) {
+        let guid = Guid {
+            prefix: self.prefix,
+            entity,
+        };
+        let mut data = EndpointData::new(guid);
+        data.topic_name.push_str("Foreign").expect("it fits");
+        data.type_name.push_str("sim::Sample").expect("it fits");
+        data.unicast
+            .push(self.node.discovery_locator())
+            .expect("it fits");
+        change(&mut data);
+        let mut payload = [0; 1024];
+        let length = data.emit(&mut payload).expect("it fits");
+        let announced = &mut self.announced[usize::from(!entity.is_writer())];
+        *announced += 1;
+        let sedp = if entity.is_writer() {
+            EntityId::SEDP_PUBLICATIONS_WRITER
+        } else {
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER
+        };
+        let head = head(sedp, *announced);
+        self.inject(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// Announces a reliable reader with these bytes as its content filter.
+    pub(crate) fn announce_filter(&mut self, world: &mut World, entity: EntityId, filter: &[u8]) {
+        let guid = Guid {
+            prefix: self.prefix,
+            entity,
+        };
+        let mut data = EndpointData::new(guid);
+        data.topic_name.push_str("Foreign").expect("it fits");
+        data.type_name.push_str("sim::Sample").expect("it fits");
+        data.qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut payload = [0; 4096];
+        let length = data.emit_filtered(Some(filter), &mut payload);
+        let length = length.expect("it fits");
+        self.announced[1] += 1;
+        let head = head(EntityId::SEDP_SUBSCRIPTIONS_WRITER, self.announced[1]);
+        self.say(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// The last ACKNACK that was sent to a writer of the peer: base, and what is asked for.
+    pub(crate) fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
+        let mut last = None;
+        for_each_submessage(world, |submessage| {
+            if let Submessage::AckNack(acknack) = submessage
+                && acknack.writer == WRITER
+            {
+                let asked = acknack.state.iter().map(SequenceNumber::get).collect();
+                last = Some((acknack.state.base().get(), asked));
+            }
+        });
+        last
+    }
+}
+
+pub(crate) fn for_each_submessage(world: &World, mut see: impl FnMut(Submessage<'_>)) {
+    for datagram in world.tapped() {
+        for submessage in Submessages::new(datagram, HEADER_BYTES).flatten() {
+            see(submessage);
+        }
+    }
+}
+
+pub(crate) fn head(writer: EntityId, number: i64) -> DataHead {
+    DataHead {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sequence: SequenceNumber(number),
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    }
+}

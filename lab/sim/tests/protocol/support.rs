@@ -1,0 +1,93 @@
+//! What several of these tests arrange in the same way.
+
+use std::time::Duration;
+
+use isolane_rtps::ChangeKind;
+use isolane_sim::{NodeConfig, NodeId, Random, ReaderHandle, Sample, Topic, World, WriterHandle};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Longer than anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(crate) const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Two nodes that find each other by multicast.
+pub(crate) fn two_nodes(world: &mut World) -> (NodeId, NodeId) {
+    let nodes = world.nodes(2, &NodeConfig::default());
+    (nodes[0], nodes[1])
+}
+
+/// A world, its two nodes, a writer on the first, a reader on the second.
+pub(crate) type Pair = (World, (NodeId, NodeId), WriterHandle, ReaderHandle);
+
+/// Two nodes with a writer and a reader that are matched.
+pub(crate) fn a_pair(topic: &Topic) -> Pair {
+    a_pair_in(World::new(1), topic)
+}
+
+/// The same in a world that is there.
+pub(crate) fn a_pair_in(mut world: World, topic: &Topic) -> Pair {
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, topic);
+    let reader = world.create_reader(b, topic);
+    world.until_matched(&[writer], &[reader]);
+    (world, (a, b), writer, reader)
+}
+
+/// Endpoints of others that a node knows.
+pub(crate) fn endpoints(world: &World, node: NodeId) -> usize {
+    world.protocol(node).remote_endpoints().count()
+}
+
+/// Values 1 to `count`.
+pub(crate) fn values(count: u64) -> impl Iterator<Item = Sample> {
+    (1..=count).map(Sample::value)
+}
+
+/// Values of a few instances, some of them ended and begun again.
+pub(crate) fn keyed_samples(count: u64, chance: &mut Random) -> Vec<Sample> {
+    let sample = |value| {
+        let key = chance.below(3) as u32;
+        match chance.below(10) {
+            0 => Sample::dispose(key),
+            1 => Sample::unregister(key),
+            _ => Sample::keyed(key, value),
+        }
+    };
+    (1..=count).map(sample).collect()
+}
+
+/// A sequence number and what came under it.
+pub(crate) type Numbered = (i64, Sample);
+
+/// Whether a change is a sample whatever else there is of its instance: that a writer writes one no longer is not.
+fn is_sample(&(_, sample): &Numbered) -> bool {
+    sample.kind != ChangeKind::Unregister
+}
+
+/// What a writer has written from a number on, without the instances that it has unregistered.
+pub(crate) fn written(world: &World, writer: WriterHandle, from: i64) -> Vec<Numbered> {
+    let written = world.written(writer).iter();
+    written
+        .map(|written| (written.sequence.get(), written.sample))
+        .filter(|&(sequence, _)| sequence >= from)
+        .filter(is_sample)
+        .collect()
+}
+
+/// What a reader has taken of a writer, likewise.
+pub(crate) fn taken(world: &World, reader: ReaderHandle, writer: WriterHandle) -> Vec<Numbered> {
+    let received = world.received_from(reader, writer);
+    received
+        .filter(|received| received.was_sent())
+        .map(|received| {
+            let sample = received.sample().expect("a sample of ours");
+            assert_eq!(sample.kind == ChangeKind::Alive, received.info.valid_data());
+            (received.info.sequence.get(), sample)
+        })
+        .filter(is_sample)
+        .collect()
+}
