@@ -82,7 +82,9 @@ impl Arguments {
             }),
             name => {
                 let refused: &[&str] = match name {
-                    "demo" | "bench" | "completions" | "man" => &["domain", "interface", "config"],
+                    "demo" | "bench" | "completions" | "datapaths" | "man" => {
+                        &["domain", "interface", "config"]
+                    }
                     "config" | "doctor" => &["interface"],
                     "top" => &["interface", "config"],
                     _ => &[],
@@ -197,6 +199,12 @@ pub(crate) enum Command {
         ("isolane config --config other.toml --json -", "another one, for programs"),
     ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
     Config(ConfigArguments),
+    /// List the datapaths and their options
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane datapaths", "names for --datapath and [host.NAME] datapath, options for both"),
+        ("isolane sub Square --datapath xdp:queue=1,mode=copy", "a datapath with two of its options"),
+    ], "config (options of the described hosts), doctor (what this machine lacks)"))]
+    Datapaths(DatapathsArguments),
     /// Compare this machine with the needs of critical topics, and explain each finding; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane doctor", "what is right, what is not, what it costs, what to do"),
@@ -255,6 +263,13 @@ pub(crate) struct ConfigArguments {
     pub(crate) example: bool,
     /// Write the description as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "example")]
+    pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DatapathsArguments {
+    /// Write the list as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }
 

@@ -1,6 +1,5 @@
 //! Bounds of the command line that the description does not set, with their reasons.
 
-use isolane::BusyPoll;
 use isolane_model::HistoryDepth;
 
 /// Default history of `sub`: the burst of a fast writer while a terminal scrolls.
@@ -27,12 +26,6 @@ pub(crate) const MAX_REPETITIONS: i64 = 100;
 
 /// Colours that `sub` remembers, to name an instance that ends; more than a person can distinguish.
 pub(crate) const MAX_COLORS: usize = 256;
-
-/// Busy polling parameters. The budget is four bursts of the highest level, so that other levels do not wait long.
-pub(crate) const BUSY_POLL: BusyPoll = BusyPoll {
-    microseconds: 20,
-    budget: 64,
-};
 
 /// Problems of a description that are printed; more than a person fixes before the next try.
 pub(crate) const SHOWN_PROBLEMS: usize = 20;

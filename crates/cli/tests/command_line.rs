@@ -50,7 +50,7 @@ fn config_as_json_has_every_value_beside_its_source() {
     let (code, out, err) = run(isolane(&["config", "--json", "-"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(json["schema"], "isolane/config/1");
+    assert_eq!(json["schema"], "isolane/config/2");
     assert_eq!(json["domain"]["value"], 3);
     assert_eq!(json["domain"]["source"], "isolane.toml:1");
     let square = &json["topics"][0];
@@ -71,7 +71,7 @@ fn config_refuses_a_datapath_that_does_not_exist_with_those_that_do() {
             let (code, out, err) = run(isolane(arguments).current_dir(path));
             assert_eq!((code, out.as_str()), (2, ""), "{err}");
             let unknown = format!("\"{datapath}\" is not known");
-            for part in ["isolane.toml:4:", &unknown, "\"auto\", \"udp\" or \"xdp\""] {
+            for part in ["isolane.toml:4:", &unknown, "\"auto\", \"xdp\" or \"udp\""] {
                 assert!(err.contains(part), "no {part} in {err}");
             }
         }

@@ -136,7 +136,7 @@ fn an_interface_that_can_have_no_lanes_is_told_with_what_to_do() {
     );
     let elsewhere = ON_LANES.replace("eth0", "eth7");
     ends("", "", &elsewhere, 3, &["eth7", "eth0"]);
-    let fifth = format!("{ON_LANES} --queue 5");
+    let fifth = ON_LANES.replace("xdp", "xdp:queue=5");
     ends("", "", &fifth, 3, &["no queue 5", "ethtool -L eth0"]);
 }
 
@@ -145,7 +145,7 @@ fn what_no_machine_could_is_wrong_usage() {
     if !is_allowed() {
         return;
     }
-    let beyond = format!("{ON_LANES} --queue 9");
+    let beyond = ON_LANES.replace("xdp", "xdp:queue=9");
     ends("", "", &beyond, 2, &["0..=7"]);
     let file = std::env::temp_dir().join(format!("isolane-lane-{}.toml", std::process::id()));
     let description = "domain = 0\n[host.a]\ninterface = \"eth0\"\ndatapath = \"xdp\"\n\

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::socket::BusyPoll;
+
 /// Flows of one interface: a port and a group for each of eight levels, and 48 topics with a dedicated port.
 pub const MAX_FLOWS: usize = 64;
 
@@ -37,6 +39,24 @@ pub const MAX_CONFIRMATIONS: usize = 8;
 
 /// Entries of one AF_XDP ring: twice the largest ring of common devices, 256 KiB of descriptors.
 pub const MAX_RING_ENTRIES: u32 = 16_384;
+
+/// Smallest receive ring that a description may ask for: two bursts.
+pub const MIN_RING_ENTRIES: u32 = 32;
+
+/// Default size of a lane's receive ring.
+pub const DEFAULT_RING_ENTRIES: u32 = 256;
+
+/// Default number of a queue's frames reserved for its most critical lane: four bursts.
+pub const DEFAULT_CRITICAL_RESERVE: u32 = 64;
+
+/// Highest VLAN id: 4,095 is reserved (IEEE 802.1Q).
+pub const MAX_VLAN: u32 = 4_094;
+
+/// Busy polling of a description. The budget is four bursts of the highest level, so that other levels do not wait long.
+pub const BUSY_POLL: BusyPoll = BusyPoll {
+    microseconds: 20,
+    budget: 64,
+};
 
 /// Chunks of a UMEM, 128 MiB at the usual size: four times what the fill, completion and lane rings of one queue can
 /// hold.

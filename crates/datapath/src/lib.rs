@@ -29,6 +29,7 @@ pub mod clock;
 pub mod contract;
 mod factory;
 pub mod flow;
+pub mod kind;
 pub mod lane;
 pub mod ledger;
 pub mod limits;
@@ -46,6 +47,7 @@ pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
     ProtectError, Protected, Protection, RingObservation,
 };
+pub use kind::{DatapathKind, Kinds};
 pub use lane::Lane;
 pub use ledger::{Counted, Counts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};

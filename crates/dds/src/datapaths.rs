@@ -1,8 +1,13 @@
-//! Choice of the datapath, made once when the participant is built.
+//! Kinds of datapaths in this crate, and the choice among factories when a participant is built.
 
-use isolane_datapath::{Datapath, DatapathFactory, Note, UdpConfig};
+use isolane_datapath::udp::UdpKind;
+use isolane_datapath::{Datapath, DatapathFactory, Kinds, Note, UdpConfig};
+use isolane_datapath_xdp::xdp::XdpKind;
 
 use crate::error::BuildError;
+
+/// Kinds of datapaths in this crate, best first. A program with its own kinds appends them.
+pub const DATAPATHS: Kinds = &[&XdpKind, &UdpKind];
 
 /// Opens the first factory whose requirements this machine meets, or else the last one. Returns a note for each
 /// factory that was not used.

@@ -173,15 +173,16 @@ mod writer;
 
 pub use builder::{Builder, Waiting};
 pub use conditions::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
+pub use datapaths::DATAPATHS;
 pub use differences::{Difference, differences};
 pub use discovered::DiscoveredTopic;
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
-    Budget, Datapath, DatapathFactory, ExitWithoutMemory, FlowId, FlowObservation,
-    InterfaceObservation, InterfaceProtection, Lane, Observation, Over, ProtectError, Protection,
-    RingObservation,
+    Budget, Datapath, DatapathFactory, DatapathKind, ExitWithoutMemory, FlowId, FlowObservation,
+    InterfaceObservation, InterfaceProtection, Kinds, Lane, Observation, Over, ProtectError,
+    Protection, RingObservation,
     memory::Network,
     udp::{Interfaces, UdpConfig, UdpOptions},
 };

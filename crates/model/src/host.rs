@@ -4,11 +4,11 @@ use core::num::NonZeroU32;
 
 use isolane_wire::level::Level;
 
+use crate::datapath::{DatapathChoice, DatapathSettings, Waiting};
 use crate::limits::MAX_INTERFACE_NAME_BYTES;
 use crate::protect::HostProtection;
 use crate::source::Sourced;
 use crate::word::Word;
-use crate::xdp::Xdp;
 
 /// Host, `[host.NAME]`.
 #[derive(Clone, Debug)]
@@ -34,13 +34,15 @@ pub struct Host {
     /// Sample memory of each participant in bytes, 1 to [`MAX_SAMPLE_MEMORY`](crate::limits::MAX_SAMPLE_MEMORY).
     pub sample_memory: Sourced<NonZeroU32>,
     /// Datapath.
-    pub datapath: Sourced<Datapath>,
+    pub datapath: Sourced<DatapathChoice>,
+    /// Behaviour of the loop when no job is ready.
+    pub waiting: Sourced<Waiting>,
     /// Level of discovery datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in use, at least 1.
     pub discovery_level: Sourced<Option<Level>>,
     /// Budgets of all receivers together.
     pub protect: HostProtection,
-    /// Settings of the datapath `xdp`.
-    pub xdp: Xdp,
+    /// Options of the kinds of datapaths that have some.
+    pub datapaths: Vec<DatapathSettings>,
 }
 
 /// Reaction to a core, priority or memory lock that the system refuses.
@@ -58,21 +60,11 @@ impl Word for Scheduling {
         &[("auto", Self::Auto), ("required", Self::Required)];
 }
 
-/// Datapath between the network and the protocol. Its availability on the machine is checked when it is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Datapath {
-    /// AF_XDP if available, otherwise kernel sockets.
-    #[default]
-    Auto,
-    /// Kernel sockets.
-    Udp,
-    /// AF_XDP.
-    Xdp,
-}
-
-impl Word for Datapath {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("udp", Self::Udp), ("xdp", Self::Xdp)];
+impl Host {
+    /// Returns the options of a kind of datapath, if it has any.
+    pub fn datapath_settings(&self, name: &str) -> Option<&DatapathSettings> {
+        self.datapaths.iter().find(|it| it.kind().name() == name)
+    }
 }
 
 /// Returns true for a valid Linux interface name: 1 to [`MAX_INTERFACE_NAME_BYTES`] visible characters without `/`

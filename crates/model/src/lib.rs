@@ -5,7 +5,10 @@
 //! [`Problem`]s, each with its location and a suggestion.
 //!
 //! ```
+//! use isolane_datapath::{Kinds, udp::UdpKind};
 //! use isolane_model::System;
+//!
+//! const KINDS: Kinds = &[&UdpKind];
 //!
 //! let text = r#"
 //! [host.left]
@@ -19,11 +22,11 @@
 //! from = ["left"]
 //! to = ["left"]
 //! "#;
-//! let problems = System::from_toml(text, "isolane.toml").unwrap_err();
+//! let problems = System::from_toml(text, "isolane.toml", KINDS).unwrap_err();
 //! assert_eq!(problems[0].help(), Some("did you mean `deadline`?"));
 //! assert_eq!((problems[0].line(), problems[0].column()), (Some(8), Some(1)));
 //!
-//! let system = System::from_toml(&text.replace("dealine", "deadline"), "isolane.toml").unwrap();
+//! let system = System::from_toml(&text.replace("dealine", "deadline"), "isolane.toml", KINDS).unwrap();
 //! let topic = system.topic("BrakePressure").unwrap();
 //! assert_eq!(topic.level.value.get(), 7);
 //! assert_eq!(topic.level.source.to_string(), "isolane.toml:7");
@@ -34,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+mod datapath;
 mod domain;
 mod duration;
 mod file;
@@ -51,12 +55,12 @@ mod topic;
 mod tuning;
 mod visible;
 mod word;
-mod xdp;
 
+pub use datapath::{DatapathChoice, DatapathSettings, Waiting};
 pub use domain::{Domain, DomainError};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use file::{open_regular, read_opened, read_regular, read_regular_text};
-pub use host::{Datapath, Host, Scheduling, is_interface_name};
+pub use host::{Host, Scheduling, is_interface_name};
 pub use load::example;
 pub use participant::{Announces, Participant};
 pub use problem::{Problem, Severity};
@@ -70,4 +74,3 @@ pub use topic::{
 pub use tuning::{Isolation, ProfileName, Steering, Switch, Transmit, Tuning, switches};
 pub use visible::{visible, visible_line};
 pub use word::Word;
-pub use xdp::{RingEntries, Xdp, XdpAttach, XdpMode, XdpWaiting};

@@ -70,24 +70,6 @@ pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
 /// which must not exceed the lease of most participants.
 pub const MAX_BUDGET_PERIOD: Duration = Duration::from_secs(10);
 
-/// Highest device queue of a lane.
-pub const MAX_QUEUE: u32 = 7;
-
-/// Minimum size of a ring in entries: two bursts.
-pub const MIN_RING_ENTRIES: u32 = 32;
-
-/// Maximum size of a ring in entries: twice that of common devices.
-pub const MAX_RING_ENTRIES: u32 = 16_384;
-
-/// Maximum number of frames shared with the kernel for a queue, 128 MiB.
-pub const MAX_RECEIVE_FRAMES: u32 = 65_536;
-
-/// Default number of a queue's frames reserved for the most critical lane: four bursts.
-pub const DEFAULT_CRITICAL_RESERVE: u32 = 64;
-
-/// Highest VLAN id: 4,095 is reserved (IEEE 802.1Q).
-pub const MAX_VLAN: u32 = 4_094;
-
 /// Highest priority of a loop's thread: 99 is left to the kernel's own threads.
 pub const MAX_THREAD_PRIORITY: u8 = 98;
 

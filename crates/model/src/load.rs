@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use isolane_datapath::Kinds;
+
 use crate::file::open_regular;
 use crate::limits::MAX_FILE_BYTES;
 use crate::problem::Problem;
@@ -16,30 +18,31 @@ pub fn example() -> &'static str {
 }
 
 impl System {
-    /// Parses a description. `file_name` identifies it in sources and problems.
+    /// Parses a description. `file_name` identifies it in sources and problems; `kinds` are the datapaths that hosts may
+    /// choose.
     ///
     /// # Errors
     /// All errors in the order of the file, together with the warnings.
-    pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Vec<Problem>> {
-        read(text.as_bytes(), file_name)
+    pub fn from_toml(text: &str, file_name: &str, kinds: Kinds) -> Result<Self, Vec<Problem>> {
+        read(text.as_bytes(), file_name, kinds)
     }
 
     /// Parses a description from bytes that may not be UTF-8.
     ///
     /// # Errors
     /// Those of [`System::from_toml`].
-    pub fn from_bytes(bytes: &[u8], file_name: &str) -> Result<Self, Vec<Problem>> {
-        read(bytes, file_name)
+    pub fn from_bytes(bytes: &[u8], file_name: &str, kinds: Kinds) -> Result<Self, Vec<Problem>> {
+        read(bytes, file_name, kinds)
     }
 
     /// Reads a description file.
     ///
     /// # Errors
     /// One problem if the file cannot be read, otherwise those of [`System::from_toml`].
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<Problem>> {
+    pub fn load(path: impl AsRef<Path>, kinds: Kinds) -> Result<Self, Vec<Problem>> {
         let path = path.as_ref();
         let bytes = read_bounded(path).map_err(|error| vec![unreadable(path, &error)])?;
-        read(&bytes, &path.display().to_string())
+        read(&bytes, &path.display().to_string(), kinds)
     }
 }
 

@@ -3,6 +3,9 @@
 
 use core::fmt::{self, Write};
 
+use isolane_datapath::kind::OptionDefault;
+
+use crate::datapath::DatapathSettings;
 use crate::duration::format_duration;
 use crate::host::Host;
 use crate::participant::Participant;
@@ -12,7 +15,6 @@ use crate::system::System;
 use crate::topic::{Budget, History, Topic};
 use crate::tuning::Tuning;
 use crate::word::Word;
-use crate::xdp::Xdp;
 
 /// Column of the sources; longer lines push them to the right.
 const SOURCE_COLUMN: usize = 44;
@@ -142,6 +144,7 @@ impl Printer {
             &quoted(host.datapath.value.word()),
             &host.datapath.source,
         )?;
+        self.word("waiting", &host.waiting)?;
         let level = &host.discovery_level;
         match level.value {
             Some(wanted) => {
@@ -153,7 +156,8 @@ impl Printer {
             )?,
         }
         self.protection(&host.protect)?;
-        self.xdp(&host.xdp)
+        let mut datapaths = host.datapaths.iter();
+        datapaths.try_for_each(|settings| self.datapath(settings))
     }
 
     fn protection(&mut self, protect: &HostProtection) -> fmt::Result {
@@ -179,44 +183,19 @@ impl Printer {
         }
     }
 
-    fn xdp(&mut self, xdp: &Xdp) -> fmt::Result {
-        self.number("xdp.queue", &xdp.queue)?;
-        for (level, queue) in &xdp.queues {
-            self.number(&format!("xdp.queues.{}", level.get()), queue)?;
+    fn datapath(&mut self, settings: &DatapathSettings) -> fmt::Result {
+        let name = settings.kind().name();
+        for (spec, setting) in settings.entries() {
+            let key = format!("{name}.{}", spec.key);
+            match (setting.value, spec.default) {
+                (Some(value), _) => self.value(&key, &value.to_string(), &setting.source)?,
+                (None, OptionDefault::Unset(effect)) => {
+                    self.absent(&format!("{key}: {effect}"), &setting.source)?;
+                }
+                (None, OptionDefault::Value(_)) => {}
+            }
         }
-        let levels: Vec<String> = xdp
-            .levels
-            .value
-            .iter()
-            .map(|level| level.get().to_string())
-            .collect();
-        let levels = format!("[{}]", levels.join(", "));
-        self.value("xdp.levels", &levels, &xdp.levels.source)?;
-        self.word("xdp.mode", &xdp.mode)?;
-        self.word("xdp.attach", &xdp.attach)?;
-        self.word("xdp.waiting", &xdp.waiting)?;
-        let entries = &xdp.receive_entries;
-        self.value(
-            "xdp.receive_entries",
-            &entries.value.get().to_string(),
-            &entries.source,
-        )?;
-        match xdp.receive_frames.value {
-            Some(frames) => self.value(
-                "xdp.receive_frames",
-                &frames.to_string(),
-                &xdp.receive_frames.source,
-            )?,
-            None => self.absent(
-                "xdp.receive_frames: what the rings need",
-                &xdp.receive_frames.source,
-            )?,
-        }
-        self.number("xdp.critical_reserve", &xdp.critical_reserve)?;
-        match xdp.vlan.value {
-            Some(vlan) => self.value("xdp.vlan", &vlan.to_string(), &xdp.vlan.source),
-            None => self.absent("xdp.vlan: no tag", &xdp.vlan.source),
-        }
+        Ok(())
     }
 
     fn topic(&mut self, topic: &Topic) -> fmt::Result {

@@ -1,15 +1,20 @@
 //! Whatever is in the file: a system or problems, never a panic; and problems lie in the text.
 
+use isolane_datapath::{Kinds, udp::UdpKind};
+use isolane_datapath_xdp::xdp::XdpKind;
 use isolane_model::{System, example};
 use proptest::prelude::*;
+
+const KINDS: Kinds = &[&XdpKind, &UdpKind];
 
 /// Checks what holds for every file.
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    match System::from_bytes(bytes, "soup.toml") {
+    match System::from_bytes(bytes, "soup.toml", KINDS) {
         Ok(system) => {
             let printed = system.to_toml();
-            let again = System::from_toml(&printed, "again").expect("what is printed reads back");
+            let again =
+                System::from_toml(&printed, "again", KINDS).expect("what is printed reads back");
             assert_eq!(again.to_toml(), printed);
         }
         Err(problems) => {

@@ -3,7 +3,10 @@
 use core::ops::Range;
 use std::net::Ipv4Addr;
 
-use isolane_model::{Host, Source, System, Topic, Tuning, XdpAttach, XdpMode, XdpWaiting};
+use isolane_datapath_xdp::classifier::AttachMode;
+use isolane_datapath_xdp::socket::BindMode;
+use isolane_datapath_xdp::xdp::XdpOptions;
+use isolane_model::{DatapathSettings, Host, Source, System, Topic, Tuning, Waiting};
 use isolane_wire::level::Level;
 
 use crate::limits::STALL_US;
@@ -165,14 +168,27 @@ impl Needs {
         let all = system.topics().iter().map(needed);
         self.topics = all.filter(|it| it.is_sent || it.is_received).collect();
         self.flows = flows::of_host(system, name);
-        self.lane_queues = Level::ALL.map(|level| host.xdp.queue_of(level));
-        self.names_queues = !host.xdp.queues.is_empty() || host.xdp.queue.source != Source::Default;
-        self.spins = host.xdp.waiting.value != XdpWaiting::Sleep;
+        let xdp = lane_options(host);
+        self.lane_queues = xdp.queues;
+        let is_given = |key: &str| {
+            let settings = host.datapath_settings("xdp");
+            let mut entries = settings.into_iter().flat_map(DatapathSettings::entries);
+            entries.any(|(spec, value)| spec.key == key && value.source != Source::Default)
+        };
+        self.names_queues = is_given("queue") || is_given("queues");
+        self.spins = host.waiting.value == Waiting::Spin;
         self.asks_for_zero_copy =
-            host.xdp.mode.value == XdpMode::ZeroCopy && host.xdp.attach.value == XdpAttach::Native;
-        self.vlan = host.xdp.vlan.value;
+            xdp.mode == BindMode::ZeroCopy && xdp.attach == AttachMode::Native;
+        self.vlan = xdp.vlan;
         self.host = Some(name.clone());
     }
+}
+
+/// Options of the host's AF_XDP lanes.
+fn lane_options(host: &Host) -> XdpOptions {
+    let options = host.datapath_settings("xdp").map(DatapathSettings::options);
+    let options = XdpOptions::from_options(&options.unwrap_or_default());
+    options.expect("the description was checked")
 }
 
 /// Datagrams of a topic that arrive during a stall: one per period from each sender.

@@ -44,7 +44,12 @@ to = ["zone-left"]
 "#;
 
 fn system() -> System {
-    System::from_toml(DESCRIPTION, "isolane.toml").expect("a description")
+    System::from_toml(
+        DESCRIPTION,
+        "isolane.toml",
+        &[&isolane_datapath_xdp::xdp::XdpKind],
+    )
+    .expect("a description")
 }
 
 fn found<'a>(findings: &'a [Finding], id: &str) -> &'a Finding {

@@ -1,11 +1,12 @@
 //! Options of `pub` and `sub`, the commands with an endpoint, and of the datapath.
 
 use clap::Args;
-use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_QUEUE, MAX_SAMPLE_BYTES};
-use isolane_model::{Datapath, Durability, History};
+use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_SAMPLE_BYTES};
+use isolane_model::{Durability, History};
 use isolane_wire::level::Level;
 
 use super::value::{count, duration, level, seconds, word};
+use crate::datapaths::{DatapathArgument, DatapathParser};
 use crate::values::{Destination, Peer, ReceiveBudget, Representation, SampleType};
 
 #[derive(Debug, Args)]
@@ -127,18 +128,10 @@ pub(crate) struct EndpointArguments {
 /// Options of the datapath.
 #[derive(Debug, Args)]
 pub(crate) struct LaneArguments {
-    /// Set the datapath: udp (kernel sockets), xdp (AF_XDP lanes; needs capabilities), auto (xdp where it works)
-    /// [default: the described host's, else udp]
-    #[arg(
-        long,
-        value_name = "WORD",
-        value_parser = word::<Datapath>(),
-        hide_possible_values = true
-    )]
-    pub(crate) datapath: Option<Datapath>,
-    /// Set the device queue of xdp lanes [default: the described host's, else 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
-    pub(crate) queue: Option<u32>,
+    /// Choose the datapath, and set its options: `auto` (the first that works here), or NAME:KEY=VALUE,... as in
+    /// `xdp:queue=1,mode=copy`; `isolane datapaths` lists all [default: the described host's, else udp]
+    #[arg(long, value_name = "NAME", value_parser = DatapathParser, hide_possible_values = true)]
+    pub(crate) datapath: Option<DatapathArgument>,
     /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else 1000;
     /// `ls`, `why`: 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]

@@ -2,7 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use isolane_model::{Budget, Host, Participant, Source, Sourced, System, Topic, Tuning, Word, Xdp};
+use isolane_datapath::kind::{OptionSpec, OptionValue};
+use isolane_model::{
+    Budget, DatapathSettings, Host, Participant, Source, Sourced, System, Topic, Tuning, Word,
+};
 use isolane_wire::level::Level;
 use serde_json::{Value, json};
 
@@ -24,7 +27,7 @@ pub(crate) fn run(settings: ConfigSettings) -> Result<ExitCode, Failure> {
 /// JSON form (`--json`): every value with its source; times in microseconds.
 fn of_system(system: &System) -> Value {
     json!({
-        "schema": "isolane/config/1",
+        "schema": "isolane/config/2",
         "domain": sourced(system.domain(), |domain| domain.get().into()),
         "tune": of_tuning(system.tuning()),
         "hosts": system.hosts().iter().map(of_host).collect::<Vec<_>>(),
@@ -34,7 +37,7 @@ fn of_system(system: &System) -> Value {
 }
 
 fn of_host(host: &Host) -> Value {
-    json!({
+    let mut host_json = json!({
         "name": sourced(&host.name, |name| name.as_str().into()),
         "interface": sourced(&host.interface, |interface| interface.as_str().into()),
         "core": sourced(&host.core, |core| (*core).into()),
@@ -48,6 +51,7 @@ fn of_host(host: &Host) -> Value {
         "fixed_memory": sourced(&host.fixed_memory, |is_fixed| (*is_fixed).into()),
         "sample_memory": sourced(&host.sample_memory, |bytes| bytes.get().into()),
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
+        "waiting": sourced(&host.waiting, |waiting| waiting.word().into()),
         "discovery_level": sourced(&host.discovery_level, |level| level.map(Level::get).into()),
         "protect": {
             "topics": host.protect.topics.as_ref().map(|budget| json!({
@@ -60,8 +64,11 @@ fn of_host(host: &Host) -> Value {
                 "period_us": sourced(&budget.period, |period| microseconds(*period).into()),
             })),
         },
-        "xdp": of_xdp(&host.xdp),
-    })
+    });
+    for settings in &host.datapaths {
+        host_json[settings.kind().name()] = of_datapath(settings);
+    }
+    host_json
 }
 
 /// Tuning switches in their written form, without quotes.
@@ -74,24 +81,28 @@ fn of_tuning(tuning: &Tuning) -> Value {
     Value::Object(tuning.entries().into_iter().map(switch).collect())
 }
 
-fn of_xdp(xdp: &Xdp) -> Value {
-    let number = |level: &Level| level.get();
-    let queues = xdp.queues.iter().map(|(level, queue)| {
-        let queue = sourced(queue, |queue| (*queue).into());
-        (level.get().to_string(), queue)
-    });
-    json!({
-        "queue": sourced(&xdp.queue, |queue| (*queue).into()),
-        "queues": queues.collect::<serde_json::Map<_, _>>(),
-        "levels": sourced(&xdp.levels, |levels| levels.iter().map(number).collect()),
-        "mode": sourced(&xdp.mode, |mode| mode.word().into()),
-        "attach": sourced(&xdp.attach, |attach| attach.word().into()),
-        "waiting": sourced(&xdp.waiting, |waiting| waiting.word().into()),
-        "receive_entries": sourced(&xdp.receive_entries, |entries| entries.get().into()),
-        "receive_frames": sourced(&xdp.receive_frames, |frames| frames.map(NonZeroU32::get).into()),
-        "critical_reserve": sourced(&xdp.critical_reserve, |frames| (*frames).into()),
-        "vlan": sourced(&xdp.vlan, |vlan| (*vlan).into()),
-    })
+/// Options of a datapath by key; levels as a list, numbers of levels as an object.
+fn of_datapath(settings: &DatapathSettings) -> Value {
+    let option = |(spec, value): (&OptionSpec, &Sourced<Option<OptionValue>>)| {
+        let value = sourced(value, |value| value.map_or(Value::Null, option_value));
+        (spec.key.to_owned(), value)
+    };
+    Value::Object(settings.entries().map(option).collect())
+}
+
+fn option_value(value: OptionValue) -> Value {
+    match value {
+        OptionValue::Bool(value) => value.into(),
+        OptionValue::Integer(number) => number.into(),
+        OptionValue::Word(word) => word.into(),
+        OptionValue::Levels(levels) => (0..8).filter(|level| levels >> level & 1 == 1).collect(),
+        OptionValue::PerLevel(numbers) => {
+            let all = numbers.iter().enumerate();
+            let set =
+                all.filter_map(|(level, number)| Some((level.to_string(), (*number)?.into())));
+            Value::Object(set.collect())
+        }
+    }
 }
 
 fn of_topic(topic: &Topic) -> Value {

@@ -4,17 +4,15 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane::{
-    AttachMode, BindMode, Budget, Builder, InterfaceProtection, Limits, Over, Participant,
-    ProtectError, UdpOptions, Waiting, XdpOptions,
+    Budget, Builder, DatapathKind, InterfaceProtection, Limits, Over, Participant, ProtectError,
+    Waiting,
 };
-use isolane_model::{
-    Datapath, OthersBudget, OverBudget, Scheduling, Xdp, XdpAttach, XdpMode, XdpWaiting,
-};
-use isolane_wire::level::Level;
+use isolane_model::{DatapathChoice, DatapathSettings, OthersBudget, OverBudget, Scheduling};
 
+use crate::datapaths::kinds;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::{BUSY_POLL, ENDPOINTS_PER_PARTICIPANT, MATCHES_PER_PARTICIPANT};
+use crate::limits::{ENDPOINTS_PER_PARTICIPANT, MATCHES_PER_PARTICIPANT};
 use crate::output::tell;
 use crate::settings::LaneSettings;
 use crate::values::ReceiveBudget;
@@ -24,15 +22,22 @@ pub(super) fn with_datapath(mut builder: Builder, lane: &LaneSettings) -> Builde
     if let Some(level) = lane.discovery_level.value {
         builder = builder.discovery_level(level);
     }
-    let xdp = options(&lane.xdp);
-    let builder = match lane.datapath.value {
-        Datapath::Udp => return builder,
-        Datapath::Auto => builder.datapaths(vec![Box::new(xdp), Box::new(UdpOptions)]),
-        Datapath::Xdp => builder.datapath(xdp),
+    let is_chosen = |kind: &&&dyn DatapathKind| match lane.datapath.value {
+        DatapathChoice::Auto => true,
+        DatapathChoice::Named(name) => kind.name() == name,
     };
-    builder.waiting(match lane.xdp.waiting.value {
-        XdpWaiting::Sleep => Waiting::Sleep,
-        XdpWaiting::Spin | XdpWaiting::BusyPoll => Waiting::Spin,
+    let chosen = kinds().iter().filter(is_chosen);
+    let factories = chosen.map(|kind| {
+        let settings = lane.datapaths.iter();
+        let mut settings = settings.filter(|it| it.kind().name() == kind.name());
+        let options = settings.next().map(DatapathSettings::options);
+        let configured = kind.configure(&options.unwrap_or_default());
+        configured.expect("description and command line were checked")
+    });
+    let builder = builder.datapaths(factories.collect());
+    builder.waiting(match lane.waiting.value {
+        isolane_model::Waiting::Sleep => Waiting::Sleep,
+        isolane_model::Waiting::Spin => Waiting::Spin,
     })
 }
 
@@ -63,31 +68,6 @@ pub(super) fn limits(lane: &LaneSettings, usual: u32) -> Limits {
         fixed_memory: lane.fixed_memory,
         sample_bytes: lane.sample_memory.value.get() as usize,
         ..Limits::default()
-    }
-}
-
-/// Converts the lane settings to datapath options.
-fn options(xdp: &Xdp) -> XdpOptions {
-    let bit = |level: &Level| 1_u8 << level.get();
-    let levels = xdp.levels.value.iter().map(bit);
-    XdpOptions {
-        levels: levels.fold(0, |all, level| all | level),
-        queues: Level::ALL.map(|level| xdp.queue_of(level)),
-        mode: match xdp.mode.value {
-            XdpMode::Auto => BindMode::Auto,
-            XdpMode::Copy => BindMode::Copy,
-            XdpMode::ZeroCopy => BindMode::ZeroCopy,
-        },
-        attach: match xdp.attach.value {
-            XdpAttach::Native => AttachMode::Native,
-            XdpAttach::Generic => AttachMode::Generic,
-        },
-        receive_entries: [xdp.receive_entries.value.get(); 8],
-        critical_reserve: xdp.critical_reserve.value,
-        receive_frames: xdp.receive_frames.value.map(NonZeroU32::get),
-        busy_poll: (xdp.waiting.value == XdpWaiting::BusyPoll).then_some(BUSY_POLL),
-        vlan: xdp.vlan.value,
-        ..XdpOptions::default()
     }
 }
 

@@ -4,6 +4,7 @@ mod bench_rtt;
 mod bench_throughput;
 mod child;
 mod config;
+mod datapaths;
 mod demo;
 mod described;
 mod doctor;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Spy(settings) => spy::run(settings),
         Command::Top(settings) => top::run(settings),
         Command::Config(settings) => config::run(settings),
+        Command::Datapaths(json) => datapaths::run(json.as_ref()),
         Command::BenchRtt(settings) => bench_rtt::run(settings),
         Command::BenchThroughput(settings) => bench_throughput::run(settings),
         Command::Child(role) => Ok(child::run(&role)),

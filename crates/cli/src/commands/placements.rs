@@ -98,7 +98,7 @@ mod tests {
 
     fn host(keys: &str) -> Host {
         let text = format!("[host.a]\ninterface = \"lo\"\n{keys}");
-        let system = isolane_model::System::from_toml(&text, "isolane.toml");
+        let system = isolane_model::System::from_toml(&text, "isolane.toml", isolane::DATAPATHS);
         system
             .expect("a description")
             .host("a")

@@ -41,7 +41,7 @@ impl Settings {
             Command::Top(top) => lines.top(top),
             Command::Doctor(doctor) => lines.doctor(doctor),
             Command::Tune(tune) => lines.tune(tune),
-            Command::Completions(_) | Command::Man(_) => {}
+            Command::Completions(_) | Command::Datapaths(_) | Command::Man(_) => {}
             // The command prints it itself.
             Command::Config(ConfigSettings::Example | ConfigSettings::System(..)) => {}
             Command::BenchRtt(rtt) => lines.bench_rtt(rtt),

@@ -4,11 +4,13 @@
 use std::num::NonZeroU32;
 
 use isolane_model::{
-    Datapath, Host, HostProtection, Scheduling, Source, Sourced, System, Word, Xdp, format_duration,
+    DatapathChoice, DatapathSettings, Host, HostProtection, Scheduling, Source, Sourced, System,
+    Waiting, Word, format_duration,
 };
 use isolane_wire::level::Level;
 
 use crate::arguments::LaneArguments;
+use crate::datapaths::{DatapathArgument, kinds};
 use crate::failure::Failure;
 use crate::limits::SAMPLE_MEMORY;
 
@@ -39,13 +41,15 @@ impl Placement {
 pub(crate) struct LaneSettings {
     /// Host entry of this machine in the description.
     pub(crate) host: Option<String>,
-    pub(crate) datapath: Sourced<Datapath>,
+    pub(crate) datapath: Sourced<DatapathChoice>,
+    /// Behaviour of the loop when no job is ready.
+    pub(crate) waiting: Sourced<Waiting>,
+    /// Options of the kinds that have some.
+    pub(crate) datapaths: Vec<DatapathSettings>,
     /// Core, priority and memory locking of the loop's thread, from the host entry.
     pub(crate) placement: Option<Placement>,
     /// Level of discovery datagrams; `None`: the library's default.
     pub(crate) discovery_level: Sourced<Option<Level>>,
-    /// Lanes of the host entry; the command line's queue overrides all levels.
-    pub(crate) xdp: Xdp,
     pub(crate) protect: HostProtection,
     /// Limit of known participants; `None`: the command's default.
     pub(crate) max_participants: Sourced<Option<u32>>,
@@ -72,22 +76,34 @@ impl LaneSettings {
             let interface = host.interface.clone();
             network.interfaces = interface.map(|name| Interfaces::Named(vec![name]));
         }
-        let mut xdp = host.map(|host| host.xdp.clone()).unwrap_or_default();
-        if arguments.queue.is_some() {
-            xdp.queue = or_default(arguments.queue, "--queue", 0);
-            xdp.queues.clear();
+        let defaults = || kinds().iter().filter(|kind| !kind.options().is_empty());
+        let mut datapaths = host.map_or_else(
+            || {
+                defaults()
+                    .map(|kind| DatapathSettings::new(*kind))
+                    .collect()
+            },
+            |host| host.datapaths.clone(),
+        );
+        if let Some(argument) = &arguments.datapath {
+            set_options(&mut datapaths, argument)?;
         }
         Ok(Self {
-            datapath: match (arguments.datapath, host) {
-                (Some(datapath), _) => or_default(Some(datapath), "--datapath", datapath),
+            datapath: match (&arguments.datapath, host) {
+                (Some(argument), _) => {
+                    Sourced::new(argument.choice, Source::CommandLine("--datapath"))
+                }
                 (None, Some(host)) => host.datapath.clone(),
-                (None, None) => Sourced::default_value(Datapath::Udp),
+                (None, None) => Sourced::default_value(DatapathChoice::Named("udp")),
             },
+            waiting: host.map_or(Sourced::default_value(Waiting::Sleep), |host| {
+                host.waiting.clone()
+            }),
+            datapaths,
             placement: host.map(Placement::of),
             discovery_level: host.map_or(Sourced::default_value(None), |host| {
                 host.discovery_level.clone()
             }),
-            xdp,
             protect: host.map(|host| host.protect.clone()).unwrap_or_default(),
             max_participants: match (arguments.max_participants, host) {
                 (Some(most), _) => or_default(Some(Some(most)), "--max-participants", None),
@@ -154,19 +170,18 @@ impl LaneSettings {
         }
         let memory = &self.sample_memory;
         line("sample_memory", memory.value.to_string(), &memory.source);
-        if datapath.value != Datapath::Udp {
-            let xdp = &self.xdp;
-            line("xdp.queue", xdp.queue.value.to_string(), &xdp.queue.source);
-            for (level, queue) in &xdp.queues {
-                let name = format!("xdp.queues.{}", level.get());
-                line(&name, queue.value.to_string(), &queue.source);
+        let waiting = &self.waiting;
+        line("waiting", waiting.value.word().into(), &waiting.source);
+        for settings in &self.datapaths {
+            let name = settings.kind().name();
+            let is_chosen = matches!(datapath.value, DatapathChoice::Auto)
+                || datapath.value == DatapathChoice::Named(name);
+            for (spec, value) in settings.entries().filter(|_| is_chosen) {
+                if let Some(set) = value.value {
+                    let key = format!("{name}.{}", spec.key);
+                    line(&key, set.to_string(), &value.source);
+                }
             }
-            line("xdp.mode", xdp.mode.value.word().into(), &xdp.mode.source);
-            line(
-                "xdp.waiting",
-                xdp.waiting.value.word().into(),
-                &xdp.waiting.source,
-            );
         }
         if let Some(topics) = &self.protect.topics {
             let said = format!(
@@ -183,6 +198,30 @@ impl LaneSettings {
             line("protect.others", said, &others.capacity.source);
         }
     }
+}
+
+/// Sets the options of the command line.
+fn set_options(
+    datapaths: &mut [DatapathSettings],
+    argument: &DatapathArgument,
+) -> Result<(), Failure> {
+    let mut datapaths = datapaths.iter_mut();
+    let chosen = datapaths.find(|it| argument.choice == DatapathChoice::Named(it.kind().name()));
+    let Some(chosen) = chosen else {
+        return Ok(());
+    };
+    for (key, value) in &argument.options {
+        let value = Sourced::new(*value, Source::CommandLine("--datapath"));
+        chosen.set(key, value);
+    }
+    let configured = chosen.kind().configure(&chosen.options());
+    configured.map(drop).map_err(|error| {
+        let what = format!(
+            "the options of the datapath {} contradict",
+            chosen.kind().name()
+        );
+        Failure::wrong_usage(what, error.to_string())
+    })
 }
 
 /// Host entry with the given name, else with this machine's name, else the only one.

@@ -25,6 +25,7 @@ use std::time::Duration;
 use isolane_model::{Problem, Source, Sourced, System};
 
 use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments, Tune};
+use crate::datapaths::kinds;
 use crate::failure::Failure;
 use crate::values::Destination;
 
@@ -76,6 +77,8 @@ pub(crate) enum Command {
     Doctor(DoctorSettings),
     Tune(TuneSettings),
     Completions(clap_complete::Shell),
+    /// Destination of the JSON form, if any.
+    Datapaths(Option<Destination>),
     /// Directory of the pages; `None`: print the page.
     Man(Option<PathBuf>),
     Config(ConfigSettings),
@@ -94,6 +97,7 @@ impl Command {
             Self::Why(why) => why.json.as_ref(),
             Self::Spy(spy) => spy.json.as_ref(),
             Self::Top(top) => top.json.as_ref(),
+            Self::Datapaths(json) => json.as_ref(),
             Self::Doctor(doctor) => doctor.json.as_ref(),
             Self::Tune(tune) => tune.json(),
             Self::Config(ConfigSettings::System(_, json)) => json.as_ref(),
@@ -146,8 +150,9 @@ impl Settings {
         let verbosity = common.verbose;
         refuse_without_effect(&common, &command)?;
         let described_in = description(&common, &command, environment)?;
-        let load =
-            |path: &Sourced<PathBuf>| System::load(&path.value).map_err(Failure::Description);
+        let load = |path: &Sourced<PathBuf>| {
+            System::load(&path.value, kinds()).map_err(Failure::Description)
+        };
         let mut system = described_in.as_ref().map(load).transpose()?;
         let network = network(&common, system.as_ref(), environment)?;
         if let Some(system) = &mut system {
@@ -183,6 +188,7 @@ impl Settings {
                 system.zip(described_in),
             )?),
             Raw::Completions(completions) => Command::Completions(completions.shell),
+            Raw::Datapaths(datapaths) => Command::Datapaths(datapaths.json),
             Raw::Man(man) => Command::Man(man.directory),
             Raw::Spy(spy) => Command::Spy(SpySettings::new(network, spy)?),
             // The description has been read unless the example is requested.
@@ -257,6 +263,7 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
         Raw::Demo(_) => ("demo", HOSTS_OF_ITS_OWN, given),
         Raw::Bench(_) => ("bench", HOSTS_OF_ITS_OWN, given),
         Raw::Completions(_) => ("completions", "it touches no network", given),
+        Raw::Datapaths(_) => ("datapaths", "it touches no network", given),
         Raw::Man(_) => ("man", "it touches no network", given),
         _ => return Ok(()),
     };
@@ -310,7 +317,7 @@ fn description(
         Raw::Config(config) if config.example => return Ok(None),
         // These commands use no description.
         Raw::Child(_) | Raw::Demo(_) | Raw::Bench(_) => return Ok(None),
-        Raw::Completions(_) | Raw::Man(_) | Raw::Top(_) => return Ok(None),
+        Raw::Completions(_) | Raw::Datapaths(_) | Raw::Man(_) | Raw::Top(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
         // The description is optional here.
         Raw::Doctor(_) | Raw::Tune(_) => {

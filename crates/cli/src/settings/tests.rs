@@ -1,7 +1,7 @@
 //! Tests of how arguments, environment and description become settings.
 
 use clap::Parser;
-use isolane_model::{Datapath, Durability, History, Reliability, Word};
+use isolane_model::{DatapathChoice, Durability, History, Reliability};
 
 use super::*;
 use crate::values::Peer;
@@ -22,7 +22,7 @@ fn endpoint(line: &str) -> EndpointSettings {
 /// Endpoint settings for the example's topic, with the type of `pub`.
 fn described(line: &str) -> EndpointSettings {
     let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
-    let system = System::from_toml(&text, "isolane.toml").expect("the example");
+    let system = System::from_toml(&text, "isolane.toml", isolane::DATAPATHS).expect("the example");
     let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
     let network = network(&arguments.common, Some(&system), &|_| None).expect(line);
     let Raw::Publish(publish) = arguments.command else {
@@ -132,9 +132,9 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
         let settings = with_description(&line, TWO_HOSTS).expect("good settings");
         assert_eq!(settings.notes, [""; 0]);
         let lane = settings.command.lane().expect("it has a participant");
-        assert_eq!(lane.datapath.value, Datapath::Xdp);
+        assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
         assert!(matches!(lane.datapath.source, Source::File { line: 3, .. }));
-        assert_eq!(lane.xdp.queue_of(isolane_wire::level::Level::MIN), 1);
+        assert_eq!(lane.datapaths[0].options().integer("queue"), Some(1));
         let topics = lane.protect.topics.as_ref().expect("described");
         assert_eq!(topics.reserved.value, 3);
         let said = settings.describe();
@@ -142,7 +142,7 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
             "interfaces = eth7",
             "datapath = xdp",
             "discovery_level = 4",
-            "xdp.queues.7 = 0",
+            "xdp.queues = { 7 = 0 }",
             "9 in 1ms",
         ] {
             assert!(said.contains(part), "no {part} in\n{said}");
@@ -170,15 +170,15 @@ fn a_topic_that_is_not_described_is_told_with_those_that_are() {
 
 #[test]
 fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
-    let line = "isolane sub Square --host left --datapath auto --queue 3 -i lo";
+    let line = "isolane sub Square --host left --datapath xdp:queue=3 -i lo";
     let settings = with_description(line, TWO_HOSTS).expect("good settings");
     let lane = settings.command.lane().expect("it has a participant");
-    assert_eq!(lane.datapath.value, Datapath::Auto);
+    assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
     assert_eq!(lane.datapath.source, Source::CommandLine("--datapath"));
-    assert_eq!(lane.xdp.queue_of(isolane_wire::level::Level::MAX), 3);
+    assert_eq!(lane.datapaths[0].options().integer("queue"), Some(3));
     assert!(settings.describe().contains("interfaces = lo"));
     let without = lane_of("isolane sub Square");
-    assert_eq!(without.datapath.value, Datapath::Udp);
+    assert_eq!(without.datapath.value, DatapathChoice::Named("udp"));
     assert!(without.protect.topics.is_none() && without.note.is_none());
 }
 
@@ -189,7 +189,7 @@ fn lane_of(line: &str) -> LaneSettings {
 #[test]
 fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() {
     let nobody = lane("isolane sub Square", TWO_HOSTS);
-    assert_eq!(nobody.datapath.value, Datapath::Udp);
+    assert_eq!(nobody.datapath.value, DatapathChoice::Named("udp"));
     let note = nobody.note.expect("a note");
     assert!(
         note.contains("left, right") && note.contains("--host NAME"),
@@ -198,7 +198,7 @@ fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() 
     let one = "[host.left]\ninterface = \"eth7\"\n";
     let only = lane("isolane ls", one);
     assert_eq!((only.host.as_deref(), only.note), (Some("left"), None));
-    assert_eq!(only.datapath.value, Datapath::Auto);
+    assert_eq!(only.datapath.value, DatapathChoice::Auto);
     let wrong = with_description("isolane ls --host middle", TWO_HOSTS).expect_err("no host");
     assert!(wrong.to_string().contains("left, right"), "{wrong}");
     let none = Settings::new(
@@ -217,13 +217,11 @@ fn the_example_offers_the_datapaths_that_a_description_may_name() {
     let mut lines = isolane_model::example().lines();
     let line = lines.find(|line| line.starts_with("datapath = "));
     let (_, offered) = line.expect("a line").split_once("# ").expect("a comment");
-    let offered: Vec<_> = offered.split(" | ").map(Datapath::from_word).collect();
-    let built = Datapath::WORDS.iter();
+    let offered: Vec<_> = offered.split(" | ").collect();
+    let kinds = isolane::DATAPATHS.iter().map(|kind| kind.name());
     assert_eq!(
         offered,
-        built
-            .map(|(_, datapath)| Some(*datapath))
-            .collect::<Vec<_>>()
+        ["auto"].into_iter().chain(kinds).collect::<Vec<_>>()
     );
 }
 

@@ -3,6 +3,7 @@
 use isolane_datapath::UdpConfig;
 
 use crate::classifier::{AttachMode, Enforcement};
+use crate::limits::{DEFAULT_CRITICAL_RESERVE, DEFAULT_RING_ENTRIES};
 use crate::socket::{BindMode, BusyPoll};
 
 /// Policy for a level whose lane cannot be opened.
@@ -72,8 +73,8 @@ impl Default for XdpOptions {
             queues: [0; 8],
             mode: BindMode::Auto,
             attach: AttachMode::Native,
-            receive_entries: [256; 8],
-            critical_reserve: 64,
+            receive_entries: [DEFAULT_RING_ENTRIES; 8],
+            critical_reserve: DEFAULT_CRITICAL_RESERVE,
             receive_frames: None,
             overcommit: false,
             recycling: true,

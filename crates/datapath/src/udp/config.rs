@@ -5,6 +5,7 @@ use isolane_wire::level::Level;
 use super::Udp;
 use crate::contract::{Datapath, OpenError};
 use crate::factory::DatapathFactory;
+use crate::kind::{DatapathKind, OptionError, Options};
 use crate::pool::PoolConfig;
 
 /// Interfaces through which a participant is reached.
@@ -30,6 +31,24 @@ impl DatapathFactory for UdpOptions {
 
     fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
         Ok(Box::new(Udp::new(network)?))
+    }
+}
+
+/// Kind of the datapath over kernel sockets.
+#[derive(Debug)]
+pub struct UdpKind;
+
+impl DatapathKind for UdpKind {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn summary(&self) -> &'static str {
+        "kernel sockets; works on every machine"
+    }
+
+    fn configure(&self, _: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
+        Ok(Box::new(UdpOptions))
     }
 }
 

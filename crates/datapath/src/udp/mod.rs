@@ -73,7 +73,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use isolane_wire::{level::Level, locator::Locator};
 
 use self::address_changes::AddressChanges;
-pub use self::config::{Interfaces, UdpConfig, UdpOptions};
+pub use self::config::{Interfaces, UdpConfig, UdpKind, UdpOptions};
 use self::interfaces::Interface;
 use self::open::{OpenLane, Opener};
 use self::send::{Egress, Sender};

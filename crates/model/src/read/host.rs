@@ -2,16 +2,19 @@
 
 use std::num::NonZeroU32;
 
-use crate::host::{Datapath, Host, Scheduling};
+use isolane_datapath::Kinds;
+
+use crate::datapath::{DatapathChoice, Waiting};
+use crate::host::{Host, Scheduling};
 use crate::limits::{DEFAULT_SAMPLE_MEMORY, DEFAULT_THREAD_PRIORITY, MAX_HOST_NAME_BYTES};
 use crate::source::{Source, Sourced};
 
 use super::report::{Report, Wrong};
 use super::table::Table;
-use super::{protect, values, xdp};
+use super::{datapath, protect, values};
 
 /// Reads a host; `None` if a required value is missing or any value is wrong.
-pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
+pub(super) fn read(mut table: Table<'_>, kinds: Kinds, report: &mut Report) -> Option<Host> {
     let name = name(&table, report);
     let interface = table.field("interface", report, values::interface);
     let interface = table.require(
@@ -36,8 +39,11 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         .field("scheduling", report, values::word)
         .or(Scheduling::default());
     let datapath = table
-        .field("datapath", report, values::word)
-        .or(Datapath::default());
+        .field("datapath", report, datapath::choice(kinds))
+        .or(DatapathChoice::default());
+    let waiting = table
+        .field("waiting", report, values::word)
+        .or(Waiting::default());
     let discovery_level = table.field("discovery_level", report, values::level);
     let discovery_level = discovery_level.optional();
     let max_participants = table
@@ -48,7 +54,7 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         .field("sample_memory", report, values::sample_memory)
         .or(NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("the default is a number"));
     let protect = protect::read(&mut table, report);
-    let xdp = xdp::read(&mut table, report);
+    let datapaths = datapath::read(&mut table, kinds, report);
     table.finish(report);
     Some(Host {
         name: name?,
@@ -61,9 +67,10 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         fixed_memory: fixed_memory?,
         sample_memory: sample_memory?,
         datapath: datapath?,
+        waiting: waiting?,
         discovery_level: discovery_level?,
         protect: protect?,
-        xdp: xdp?,
+        datapaths: datapaths?,
     })
 }
 

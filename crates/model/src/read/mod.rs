@@ -4,6 +4,7 @@
 //! parser continues after an error, and so does this module, so that all problems of a file are reported together. A
 //! system is returned only without errors. No input makes it panic, or loop longer than the text.
 
+mod datapath;
 mod host;
 mod participant;
 mod ports;
@@ -14,10 +15,10 @@ mod table;
 mod topic;
 mod tuning;
 mod values;
-mod xdp;
 
 use std::sync::Arc;
 
+use isolane_datapath::Kinds;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -34,7 +35,8 @@ pub(crate) use self::values::word;
 use crate::tuning::Tuning;
 
 /// Reads a description. Problems are in the order of the file.
-pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>> {
+pub(crate) fn read(bytes: &[u8], file_name: &str, kinds: Kinds) -> Result<System, Vec<Problem>> {
+    let read_system = |tree: &DeTable<'_>, report: &mut Report| read_system(tree, kinds, report);
     let (mut system, warnings) = read_whole(bytes, file_name, read_system)?;
     system.warnings = warnings;
     Ok(system)
@@ -81,12 +83,12 @@ fn read_whole<T>(
 }
 
 /// Reads the root table; `None` if a required value is missing or any value is wrong.
-fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
+fn read_system(tree: &DeTable<'_>, kinds: Kinds, report: &mut Report) -> Option<System> {
     let mut root = Table::root(tree);
     let domain = root
         .field("domain", report, values::domain)
         .or(Domain::default());
-    let (hosts, host_names) = read_hosts(&mut root, report);
+    let (hosts, host_names) = read_hosts(&mut root, kinds, report);
     let topic_tables = named_tables(&mut root, "topic", MAX_TOPICS, report);
     let topic_names: Vec<&str> = topic_tables.iter().map(Table::name).collect();
     let topics: Vec<_> = topic_tables
@@ -117,13 +119,14 @@ fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
 /// it.
 fn read_hosts<'a>(
     root: &mut Table<'a>,
+    kinds: Kinds,
     report: &mut Report,
 ) -> (Option<Vec<crate::host::Host>>, Vec<&'a str>) {
     let tables = named_tables(root, "host", MAX_HOSTS, report);
     let names = tables.iter().map(Table::name).collect();
     let hosts: Vec<_> = tables
         .into_iter()
-        .map(|table| host::read(table, report))
+        .map(|table| host::read(table, kinds, report))
         .collect();
     (hosts.into_iter().collect(), names)
 }

@@ -31,6 +31,12 @@ impl Wrong {
         self
     }
 
+    /// Adds a suggestion if there is none.
+    pub(super) fn or_help(mut self, help: &str) -> Self {
+        self.help.get_or_insert_with(|| help.to_owned());
+        self
+    }
+
     /// Prefixes the message with the setting's name.
     pub(super) fn about(mut self, subject: &str) -> Self {
         self.what = format!("{subject} {}", self.what);

@@ -12,13 +12,11 @@ use crate::duration::{format_duration, parse_duration};
 use crate::host::is_interface_name;
 use crate::limits::{
     MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT,
-    MAX_KNOWN_PARTICIPANTS, MAX_QUEUE, MAX_QUOTED_BYTES, MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES,
-    MAX_SAMPLE_BYTES, MAX_SAMPLE_MEMORY, MAX_SAMPLES, MAX_THREAD_PRIORITY, MAX_VLAN,
-    MIN_BUDGET_PERIOD, MIN_FIRST_PORT, MIN_RING_ENTRIES,
+    MAX_KNOWN_PARTICIPANTS, MAX_QUOTED_BYTES, MAX_SAMPLE_BYTES, MAX_SAMPLE_MEMORY, MAX_SAMPLES,
+    MAX_THREAD_PRIORITY, MIN_BUDGET_PERIOD, MIN_FIRST_PORT,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
-use crate::xdp::RingEntries;
 
 use super::report::Wrong;
 
@@ -138,10 +136,6 @@ pub(super) fn first_port(value: &DeValue<'_>) -> Result<u16, Wrong> {
     Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
 }
 
-pub(super) fn queue(value: &DeValue<'_>) -> Result<u32, Wrong> {
-    whole(value, 0, MAX_QUEUE).map_err(|wrong| wrong.help("`ethtool -l` tells how many there are"))
-}
-
 /// Reads a list of distinct levels in ascending order.
 pub(super) fn levels(value: &DeValue<'_>) -> Result<Vec<Level>, Wrong> {
     let expected = "must be a list of levels, like [5, 6, 7]";
@@ -162,26 +156,14 @@ pub(super) fn levels(value: &DeValue<'_>) -> Result<Vec<Level>, Wrong> {
     }
 }
 
-pub(super) fn ring_entries(value: &DeValue<'_>) -> Result<RingEntries, Wrong> {
-    let entries = whole(value, MIN_RING_ENTRIES, MAX_RING_ENTRIES)?;
-    RingEntries::new(entries).ok_or_else(|| {
-        let next = entries.next_power_of_two();
-        Wrong::new("must be a power of two", format!("{entries} is none"))
-            .help(format!("{next} and {} are", next / 2))
-    })
-}
-
-pub(super) fn receive_frames(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
-    positive(value, MAX_RECEIVE_FRAMES)
-}
-
-pub(super) fn critical_reserve(value: &DeValue<'_>) -> Result<u32, Wrong> {
-    whole(value, 0, MAX_RECEIVE_FRAMES)
-}
-
-pub(super) fn vlan(value: &DeValue<'_>) -> Result<u16, Wrong> {
-    let number = whole(value, 0, MAX_VLAN)?;
-    Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
+pub(super) fn power_of_two(value: &DeValue<'_>, least: u32, most: u32) -> Result<u32, Wrong> {
+    let number = whole(value, least, most)?;
+    if number.is_power_of_two() {
+        return Ok(number);
+    }
+    let next = number.next_power_of_two();
+    let wrong = Wrong::new("must be a power of two", format!("{number} is none"));
+    Err(wrong.help(format!("{next} and {} are", next / 2)))
 }
 
 pub(super) fn history(value: &DeValue<'_>) -> Result<History, Wrong> {
@@ -229,13 +211,20 @@ pub(super) fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {
 /// Reads one of the words of `W`.
 pub(crate) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
     let words: Vec<&str> = W::WORDS.iter().map(|(word, _)| *word).collect();
-    let expected = format!("must be {}", list(&words, "\""));
+    let word = one_of(value, &words)?;
+    Ok(W::from_word(word).expect("one_of() returns a known word"))
+}
+
+/// Reads one of the given words.
+pub(super) fn one_of(value: &DeValue<'_>, words: &[&'static str]) -> Result<&'static str, Wrong> {
+    let expected = format!("must be {}", list(words, "\""));
     let DeValue::String(text) = value else {
         return Err(Wrong::new(expected, this_is(value)));
     };
-    W::from_word(text).ok_or_else(|| {
+    let known = words.iter().find(|word| **word == text.as_ref());
+    known.copied().ok_or_else(|| {
         let wrong = Wrong::new(expected, format!("\"{}\" is not known", shortened(text)));
-        match closest(text, words) {
+        match closest(text, words.iter().copied()) {
             Some(known) => wrong.help(format!("did you mean \"{known}\"?")),
             None => wrong,
         }

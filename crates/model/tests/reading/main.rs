@@ -7,8 +7,11 @@ mod values;
 mod warnings;
 mod writing;
 
+use isolane_datapath::{Kinds, udp::UdpKind};
+use isolane_datapath_xdp::xdp::XdpKind;
 use isolane_model::{Problem, System};
 
+const KINDS: Kinds = &[&XdpKind, &UdpKind];
 const NAME: &str = "isolane.toml";
 
 /// Two hosts, and a topic between them with these extra lines, which start at line 8.
@@ -20,11 +23,11 @@ fn topic_with(lines: &str) -> String {
 }
 
 fn system(text: &str) -> System {
-    System::from_toml(text, NAME).expect("a good description")
+    System::from_toml(text, NAME, KINDS).expect("a good description")
 }
 
 fn problems(text: &str) -> Vec<Problem> {
-    System::from_toml(text, NAME).expect_err("a bad description")
+    System::from_toml(text, NAME, KINDS).expect_err("a bad description")
 }
 
 /// The one problem of a topic with these extra lines.

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
+use isolane_datapath::kind::Options;
 use isolane_model::{
-    Datapath, Durability, History, HistoryDepth, OverBudget, Reliability, Source, XdpWaiting,
-    example,
+    DatapathChoice, Durability, History, HistoryDepth, Host, OverBudget, Reliability, Source,
+    Waiting, example,
 };
-use isolane_wire::level::Level;
 
 use super::{system, topic_with};
 
@@ -24,14 +24,14 @@ fn the_example_says_what_it_says() {
     assert_eq!(system.hosts()[0].core.value, Some(1));
     assert_eq!(system.hosts()[0].priority.value, Some(70));
     assert_eq!(system.hosts()[0].discovery_level.value, None);
-    assert_eq!(system.hosts()[1].datapath.value, Datapath::Auto);
+    assert_eq!(system.hosts()[1].datapath.value, DatapathChoice::Auto);
     let protect = &system.hosts()[0].protect;
     assert_eq!(protect.topics.as_ref().expect("given").reserved.value, 200);
     assert_eq!(
         protect.others.as_ref().expect("given").capacity.value.get(),
         1000
     );
-    assert_eq!(system.hosts()[0].xdp.levels.value.len(), 3);
+    assert_eq!(of_xdp(&system.hosts()[0]).levels("levels"), Some(0xe0));
 
     let brakes = system.topic("BrakePressure").expect("it is described");
     assert_eq!(brakes.level.value.get(), 7);
@@ -110,10 +110,10 @@ fn a_keyed_topic_gets_room_for_several_instances() {
 
 #[test]
 fn a_host_says_what_protects_it_and_how_its_lanes_are_set_up() {
-    let text = "[host.left]\ninterface = \"eth0\"\n[host.left.protect]\n\
+    let text = "[host.left]\ninterface = \"eth0\"\nwaiting = \"spin\"\n[host.left.protect]\n\
         topics = { capacity = 2000, period = \"10ms\", reserved = 200 }\n\
         [host.left.xdp]\nqueue = 1\nqueues = { 7 = 0 }\nlevels = [7, 5]\nvlan = 12\n\
-        waiting = \"spin\"\n[host.right]\ninterface = \"eth0\"\n";
+        [host.right]\ninterface = \"eth0\"\n";
     let system = system(text);
     let [left, right] = system.hosts() else {
         panic!("two hosts")
@@ -123,14 +123,27 @@ fn a_host_says_what_protects_it_and_how_its_lanes_are_set_up() {
         (topics.capacity.value.get(), topics.reserved.value),
         (2000, 200)
     );
-    assert_eq!(topics.period.source.to_string(), "isolane.toml:4");
+    assert_eq!(topics.period.source.to_string(), "isolane.toml:5");
     assert!(left.protect.others.is_none() && right.protect.topics.is_none());
-    let level = |number| Level::new(number).expect("a level");
-    assert_eq!(left.xdp.queue_of(level(7)), 0);
-    assert_eq!(left.xdp.queue_of(level(6)), 1);
-    assert_eq!(left.xdp.levels.value, [level(5), level(7)]);
-    assert_eq!(left.xdp.vlan.value, Some(12));
-    assert_eq!(left.xdp.waiting.value, XdpWaiting::Spin);
-    assert_eq!(right.xdp.levels.value.len(), 8);
-    assert_eq!(right.xdp.receive_entries.source, Source::Default);
+    assert_eq!(left.waiting.value, Waiting::Spin);
+    let xdp = of_xdp(left);
+    let mut queues = [None; 8];
+    queues[7] = Some(0);
+    assert_eq!(xdp.integer("queue"), Some(1));
+    assert_eq!(xdp.per_level("queues"), queues);
+    assert_eq!(xdp.levels("levels"), Some(0xa0));
+    assert_eq!(xdp.integer("vlan"), Some(12));
+    assert_eq!(of_xdp(right).levels("levels"), Some(0xff));
+    let settings = right.datapath_settings("xdp").expect("it has options");
+    assert!(
+        settings
+            .entries()
+            .all(|(_, value)| value.source == Source::Default)
+    );
+}
+
+fn of_xdp(host: &Host) -> Options {
+    host.datapath_settings("xdp")
+        .expect("it has options")
+        .options()
 }

@@ -1,17 +1,18 @@
 //! `[tune]`: a profile answers what is not said of a single switch.
 
+use super::KINDS;
 use isolane_model::{
     Isolation, ProfileName, Source, Sourced, Steering, System, Transmit, Tuning, switches,
 };
 
 fn tuning(text: &str) -> Tuning {
-    let system = System::from_toml(text, "isolane.toml").expect("a description");
+    let system = System::from_toml(text, "isolane.toml", KINDS).expect("a description");
     system.tuning().clone()
 }
 
 /// The headlines of what is wrong with it.
 fn wrong(text: &str) -> Vec<String> {
-    let problems = System::from_toml(text, "isolane.toml").expect_err("a wrong description");
+    let problems = System::from_toml(text, "isolane.toml", KINDS).expect_err("a wrong description");
     problems.iter().map(ToString::to_string).collect()
 }
 

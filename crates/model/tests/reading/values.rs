@@ -227,14 +227,14 @@ fn what_cannot_be_kept_is_refused_at_its_place() {
         ),
         (
             "xdp.queues = { 8 = 0 }",
-            "8",
-            "unknown key `8`",
-            "known here: `0`",
+            "{ 8 = 0 }",
+            "must be a table of levels, like { 7 = 7 }",
+            "device queues of single levels",
         ),
         (
             "xdp = { levels = [6], queues = { 7 = 1 } }",
-            "1",
-            "level 7 has a queue, and no lane",
+            "{ 7 = 1 }",
+            "level 7 has a queue, but no lane",
             "add the level to `levels`",
         ),
         ("xdp.levels = []", "[]", "must be a list", "\"udp\""),
@@ -246,7 +246,19 @@ fn what_cannot_be_kept_is_refused_at_its_place() {
             "\"zero-copy\"",
             "did you mean",
         ),
-        ("xdp = 3", "3", "must be a table", "xdp.queue"),
+        ("xdp = 3", "3", "must be a table", "[host.NAME.xdp]"),
+        (
+            "xdp.waiting = \"spin\"",
+            "\"spin\"",
+            "has moved",
+            "set `waiting` in [host.NAME]",
+        ),
+        (
+            "datapath = \"dpdk\"",
+            "\"dpdk\"",
+            "must be \"auto\", \"xdp\" or \"udp\"",
+            "",
+        ),
         ("xdp.vlan = 4095", "4095", "from 0 to 4094", ""),
     ] {
         let (problem, place) = problem_of_host(lines);

@@ -2,7 +2,7 @@
 
 use isolane_model::{Problem, System};
 
-use super::{NAME, assert_says, at, problem_of, problems, topic_with};
+use super::{KINDS, NAME, assert_says, at, problem_of, problems, topic_with};
 
 #[test]
 fn a_misspelt_key_is_an_error_with_a_suggestion() {
@@ -102,11 +102,11 @@ fn tables_have_names() {
 
 #[test]
 fn what_is_no_text_is_said_to_be_none() {
-    let found = System::from_bytes(b"domain = 0\n\xff\n", NAME).expect_err("not UTF-8");
+    let found = System::from_bytes(b"domain = 0\n\xff\n", NAME, KINDS).expect_err("not UTF-8");
     assert!(found[0].what().contains("line 2"), "{}", found[0].what());
     assert_eq!(found[0].span(), None, "what is no text is not drawn");
     let long = vec![b'#'; isolane_model::limits::MAX_FILE_BYTES + 1];
-    let found = System::from_bytes(&long, NAME).expect_err("too long");
+    let found = System::from_bytes(&long, NAME, KINDS).expect_err("too long");
     assert!(found[0].what().contains("longer than"));
     assert_eq!(found[0].span(), None);
 }
@@ -114,16 +114,16 @@ fn what_is_no_text_is_said_to_be_none() {
 #[test]
 fn a_value_that_was_forgotten_is_said_to_be_missing() {
     for line in ["domain =", "domain = # which one?"] {
-        let found = System::from_toml(line, NAME).expect_err("no value");
+        let found = System::from_toml(line, NAME, KINDS).expect_err("no value");
         assert_eq!(found[0].what(), "a value is missing", "{line}");
     }
-    let found = System::from_toml("domain = five", NAME).expect_err("no number");
+    let found = System::from_toml("domain = five", NAME, KINDS).expect_err("no number");
     assert_ne!(found[0].what(), "a value is missing");
 }
 
 #[test]
 fn a_file_that_is_not_there_says_how_to_write_one() {
-    let found = System::load("no/such/isolane.toml").expect_err("it is not there");
+    let found = System::load("no/such/isolane.toml", KINDS).expect_err("it is not there");
     assert_says(
         &found[0],
         "no/such/isolane.toml",

@@ -61,6 +61,7 @@ fn ports(facts: &Facts, place: &DescribedPlace, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
+    use isolane_datapath_xdp::xdp::XdpKind;
     use std::net::Ipv4Addr;
 
     use isolane_model::System;
@@ -75,7 +76,7 @@ mod tests {
 
     /// Severities of the address finding and of the ports finding.
     fn found(address: [u8; 4], local_ports: (u16, u16), reserved: &[(u16, u16)]) -> [Severity; 2] {
-        let system = System::from_toml(FILE, "isolane.toml").unwrap();
+        let system = System::from_toml(FILE, "isolane.toml", &[&XdpKind]).unwrap();
         let needs = Needs::of_system(&system, Some("here"), "").unwrap();
         let mut facts = Facts::default();
         facts.interfaces.push(Interface {

@@ -1,5 +1,6 @@
 //! Flows between described participants of different hosts. Addresses and ports follow from the description.
 
+use super::lane_options;
 use isolane_model::{Participant, Reliability, System, Topic};
 use serde::{Deserialize, Serialize};
 
@@ -98,8 +99,10 @@ fn add(
         tuple,
         way: if is_received { Way::In } else { Way::Out },
         peer: peer.clone(),
-        peer_vlan: system.host(peer).and_then(|peer| peer.xdp.vlan.value),
-        queue: receiver.map_or(0, |receiver| receiver.xdp.queue_of(level)),
+        peer_vlan: system.host(peer).and_then(|peer| lane_options(peer).vlan),
+        queue: receiver.map_or(0, |receiver| {
+            lane_options(receiver).queues[usize::from(level.get())]
+        }),
         topics: vec![name],
     });
 }
@@ -107,6 +110,7 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isolane_datapath_xdp::xdp::XdpKind;
 
     const FILE: &str = r#"
         [host.left]
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_host_has_the_flows_of_its_participants_and_their_answers() {
-        let system = System::from_toml(FILE, "isolane.toml").expect("a description");
+        let system = System::from_toml(FILE, "isolane.toml", &[&XdpKind]).expect("a description");
         let said = |flow: &DescribedFlow| {
             let ports = (flow.tuple.source_port, flow.tuple.destination_port);
             (flow.level, flow.way, ports, flow.queue)

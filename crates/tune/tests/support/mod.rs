@@ -106,7 +106,12 @@ pub(crate) fn description_at(port: u16, queue: u32, core: u16, more: &str) -> Sy
         {more}
         "#
     );
-    System::from_toml(&text, "isolane.toml").expect("a description")
+    System::from_toml(
+        &text,
+        "isolane.toml",
+        &[&isolane_datapath_xdp::xdp::XdpKind],
+    )
+    .expect("a description")
 }
 
 /// The needs of `left`, on the machine's last core but with its siblings considered.

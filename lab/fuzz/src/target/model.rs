@@ -5,10 +5,10 @@ use isolane_model::System;
 
 /// Runs the target on a file of any bytes.
 pub fn model(bytes: &[u8]) {
-    match System::from_bytes(bytes, "input.toml") {
+    match System::from_bytes(bytes, "input.toml", isolane::DATAPATHS) {
         Ok(system) => {
             let printed = system.to_toml();
-            let again = System::from_toml(&printed, "printed.toml");
+            let again = System::from_toml(&printed, "printed.toml", isolane::DATAPATHS);
             let again = again.expect("what is printed reads back");
             assert_eq!(again.to_toml(), printed);
         }

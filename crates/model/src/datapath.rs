@@ -1,0 +1,98 @@
+//! Datapath of a host: the choice, and the options of each kind.
+
+use isolane_datapath::kind::{DatapathKind, OptionDefault, OptionSpec, OptionValue, Options};
+
+use crate::source::Sourced;
+use crate::word::Word;
+
+/// Datapath between the network and the protocol. Its availability on the machine is checked when it is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DatapathChoice {
+    /// First kind whose requirements the machine meets.
+    #[default]
+    Auto,
+    /// Kind with this name.
+    Named(&'static str),
+}
+
+impl DatapathChoice {
+    /// Keyword of [`DatapathChoice::Auto`].
+    pub const AUTO: &'static str = "auto";
+
+    /// Returns the keyword.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => Self::AUTO,
+            Self::Named(name) => name,
+        }
+    }
+}
+
+/// Behaviour of an idle loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Waiting {
+    /// Sleep.
+    #[default]
+    Sleep,
+    /// Poll without pause; needs a dedicated core.
+    Spin,
+}
+
+impl Word for Waiting {
+    const WORDS: &'static [(&'static str, Self)] = &[("sleep", Self::Sleep), ("spin", Self::Spin)];
+}
+
+/// Options of a kind of datapath on a host, `[host.NAME.DATAPATH]`.
+#[derive(Clone, Debug)]
+pub struct DatapathSettings {
+    kind: &'static dyn DatapathKind,
+    /// By the kind's options; `None` without a value.
+    values: Vec<Sourced<Option<OptionValue>>>,
+}
+
+impl DatapathSettings {
+    /// Returns the default of every option.
+    pub fn new(kind: &'static dyn DatapathKind) -> Self {
+        let default = |spec: &OptionSpec| match spec.default {
+            OptionDefault::Value(value) => Some(value),
+            OptionDefault::Unset(_) => None,
+        };
+        let values = kind.options().iter();
+        let values = values.map(|spec| Sourced::default_value(default(spec)));
+        Self {
+            kind,
+            values: values.collect(),
+        }
+    }
+
+    /// Kind of the datapath.
+    pub fn kind(&self) -> &'static dyn DatapathKind {
+        self.kind
+    }
+
+    /// Iterates over the options and their values.
+    pub fn entries(
+        &self,
+    ) -> impl Iterator<Item = (&'static OptionSpec, &Sourced<Option<OptionValue>>)> {
+        self.kind.options().iter().zip(&self.values)
+    }
+
+    /// Sets the option with this key. No effect if the kind has none.
+    pub fn set(&mut self, key: &str, value: Sourced<OptionValue>) {
+        let index = self.kind.options().iter().position(|spec| spec.key == key);
+        if let Some(index) = index {
+            self.values[index] = value.map(Some);
+        }
+    }
+
+    /// Returns the values, for [`DatapathKind::configure`].
+    pub fn options(&self) -> Options {
+        let mut options = Options::default();
+        for (spec, value) in self.entries() {
+            if let Some(value) = value.value {
+                options.set(spec, value);
+            }
+        }
+        options
+    }
+}

@@ -1,0 +1,133 @@
+//! Reader of `datapath` in `[host.NAME]`, and of the options in `[host.NAME.DATAPATH]`.
+
+use std::ops::Range;
+
+use isolane_datapath::Kinds;
+use isolane_datapath::kind::{DatapathKind, OptionKind, OptionSpec, OptionValue};
+use isolane_wire::level::Level;
+use toml::de::DeValue;
+
+use crate::datapath::{DatapathChoice, DatapathSettings};
+
+use super::report::{Report, Wrong};
+use super::table::{Field, Table};
+use super::values;
+
+/// Keys of earlier versions, and what replaces them.
+const MOVED: [(&str, &str); 1] = [(
+    "waiting",
+    "set `waiting` in [host.NAME]; for busy polling, `busy_poll = true` here besides",
+)];
+
+/// Returns the reader of a choice among `kinds`.
+pub(super) fn choice(kinds: Kinds) -> impl FnOnce(&DeValue<'_>) -> Result<DatapathChoice, Wrong> {
+    move |value| {
+        let names = kinds.iter().map(|kind| kind.name());
+        let names: Vec<&'static str> = [DatapathChoice::AUTO].into_iter().chain(names).collect();
+        Ok(match values::one_of(value, &names)? {
+            DatapathChoice::AUTO => DatapathChoice::Auto,
+            name => DatapathChoice::Named(name),
+        })
+    }
+}
+
+/// Reads the options of all kinds; `None` if any is wrong.
+pub(super) fn read(
+    host: &mut Table<'_>,
+    kinds: Kinds,
+    report: &mut Report,
+) -> Option<Vec<DatapathSettings>> {
+    let with_options = kinds.iter().filter(|kind| !kind.options().is_empty());
+    let read: Vec<_> = with_options
+        .map(|kind| read_kind(host, *kind, report))
+        .collect();
+    read.into_iter().collect()
+}
+
+fn read_kind(
+    host: &mut Table<'_>,
+    kind: &'static dyn DatapathKind,
+    report: &mut Report,
+) -> Option<DatapathSettings> {
+    let mut settings = DatapathSettings::new(kind);
+    let first = kind.options().first()?.key;
+    let example = format!("[host.NAME.{}], then {first} = ...", kind.name());
+    let Some(mut table) = host.table(kind.name(), &example, report)? else {
+        return Some(settings);
+    };
+    let mut places: Vec<(&str, Range<usize>)> = Vec::new();
+    let mut is_right = true;
+    for spec in kind.options() {
+        match table.field(spec.key, report, |value| option(spec, value)) {
+            Field::Given(value, place) => {
+                settings.set(spec.key, value);
+                places.push((spec.key, place));
+            }
+            Field::Wrong => is_right = false,
+            Field::Absent => {}
+        }
+    }
+    for (key, help) in MOVED {
+        if let Some(value) = table.entry(key) {
+            let what = format!("{} has moved", table.subject(key));
+            report.error(value.span(), Wrong::new(what, "old key").help(help));
+            is_right = false;
+        }
+    }
+    let place = table.place();
+    table.finish(report);
+    if !is_right {
+        return None;
+    }
+    if let Err(error) = kind.configure(&settings.options()) {
+        let of_key = places.into_iter().find(|(key, _)| *key == error.key);
+        let place = of_key.map_or(place, |(_, place)| place);
+        report.error(place, Wrong::new(error.what, error.key).help(error.help));
+        return None;
+    }
+    Some(settings)
+}
+
+/// Reads the value of an option.
+fn option(spec: &OptionSpec, value: &DeValue<'_>) -> Result<OptionValue, Wrong> {
+    let read = match spec.kind {
+        OptionKind::Bool => values::truth(value).map(OptionValue::Bool),
+        OptionKind::Integer { min, max } => {
+            values::whole(value, min, max).map(OptionValue::Integer)
+        }
+        OptionKind::PowerOfTwo { min, max } => {
+            values::power_of_two(value, min, max).map(OptionValue::Integer)
+        }
+        OptionKind::Word(words) => values::one_of(value, words).map(OptionValue::Word),
+        OptionKind::Levels => values::levels(value).map(|levels| {
+            let bits = levels.iter().map(|level| 1_u8 << level.get());
+            OptionValue::Levels(bits.fold(0, |all, level| all | level))
+        }),
+        OptionKind::IntegerPerLevel { min, max } => {
+            per_level(spec, value, min, max).map(OptionValue::PerLevel)
+        }
+    };
+    read.map_err(|wrong| wrong.or_help(spec.help))
+}
+
+fn per_level(
+    spec: &OptionSpec,
+    value: &DeValue<'_>,
+    min: u32,
+    max: u32,
+) -> Result<[Option<u32>; 8], Wrong> {
+    let expected = format!("must be {}", spec.kind);
+    let DeValue::Table(entries) = value else {
+        return Err(Wrong::new(expected, values::this_is(value)));
+    };
+    let mut numbers = [None; 8];
+    for (key, value) in entries {
+        let level = key.get_ref().parse().ok().and_then(Level::new);
+        let Some(level) = level else {
+            let label = format!("`{}` is no level", values::shortened(key.get_ref()));
+            return Err(Wrong::new(expected, label));
+        };
+        numbers[usize::from(level.get())] = Some(values::whole(value.get_ref(), min, max)?);
+    }
+    Ok(numbers)
+}
