@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::contract::{Datapath, OpenError};
-use crate::udp::UdpConfig;
+use crate::network::NetworkConfig;
 
 /// Configured datapath that is not open yet. Its typed options implement this.
 pub trait DatapathFactory: Debug {
@@ -12,7 +12,7 @@ pub trait DatapathFactory: Debug {
 
     /// Requirements that this machine does not meet, with their remedies; `None` if all known ones are met. Opens
     /// and changes nothing.
-    fn unmet(&self, _network: &UdpConfig) -> Option<String> {
+    fn unmet(&self, _network: &NetworkConfig) -> Option<String> {
         None
     }
 
@@ -23,5 +23,5 @@ pub trait DatapathFactory: Debug {
     ///
     /// # Errors
     /// [`OpenError`]; nothing stays open then.
-    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError>;
+    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError>;
 }

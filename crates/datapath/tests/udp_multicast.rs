@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 use isolane_datapath::ledger::Refusal;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, Note, OpenError, ReceiveBurst, SendReport, TransmitBurst, Udp,
-    UdpConfig,
+    Datapath, Interfaces, Lane, NetworkConfig, Note, OpenError, ReceiveBurst, SendReport,
+    TransmitBurst, Udp,
 };
 use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
 use isolane_testkit::{Fault, FaultPlan};
@@ -83,11 +83,11 @@ struct UdpOnAll;
 struct UdpWithPlan;
 
 fn attach(interfaces: Interfaces, options: &Options) -> Udp {
-    let config = UdpConfig {
+    let config = NetworkConfig {
         interfaces,
         receive_buffer_bytes: options.queue_bytes,
         pool: options.pool,
-        ..UdpConfig::default()
+        ..NetworkConfig::default()
     };
     Udp::new(config).expect("loopback is up")
 }
@@ -416,7 +416,7 @@ fn a_destination_without_a_way_is_named() {
     assert_eq!(transmit.refused(Refusal::Unreachable), 2, "{ledger}");
     assert_eq!(ledger.balance(), Ok(()));
 
-    let error = Udp::new(UdpConfig::default()).err();
+    let error = Udp::new(NetworkConfig::default()).err();
     let error = error.expect("no interface is up");
     assert!(matches!(error, OpenError::NoInterfaces), "{error}");
 }

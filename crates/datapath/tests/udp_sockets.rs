@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, OpenError, ReceiveBurst, TransmitBurst, Udp, UdpConfig,
+    Datapath, Interfaces, Lane, NetworkConfig, OpenError, ReceiveBurst, TransmitBurst, Udp,
 };
 use isolane_wire::level::Level;
 
@@ -14,12 +14,12 @@ const LANE: Lane = Lane::ALL[8];
 const DOMAIN: u32 = 98;
 
 /// Sockets on 127.0.0.1, without groups: nothing leaves the host.
-fn on_loopback() -> UdpConfig {
-    UdpConfig {
+fn on_loopback() -> NetworkConfig {
+    NetworkConfig {
         domain: DOMAIN,
         interfaces: Interfaces::Loopback,
         multicast: false,
-        ..UdpConfig::default()
+        ..NetworkConfig::default()
     }
 }
 
@@ -49,7 +49,7 @@ impl Drop for Balanced {
     }
 }
 
-fn open(config: UdpConfig, lane: Lane) -> Result<Balanced, OpenError> {
+fn open(config: NetworkConfig, lane: Lane) -> Result<Balanced, OpenError> {
     let mut udp = Udp::new(config)?;
     udp.open_lane(lane)?;
     Ok(Balanced(udp))
@@ -87,7 +87,7 @@ fn a_port_asked_for_is_given_or_named_as_taken() {
 
 #[test]
 fn a_participant_id_asked_for_is_given_or_named_as_taken() {
-    let config = UdpConfig {
+    let config = NetworkConfig {
         participant_id: Some(101),
         ..on_loopback()
     };
@@ -114,14 +114,14 @@ fn a_lane_that_could_not_be_opened_is_closed_and_others_are_as_they_were() {
 #[test]
 fn numbers_without_a_port_are_refused_before_anything_is_opened() {
     let of_domain = |domain| {
-        Udp::new(UdpConfig {
+        Udp::new(NetworkConfig {
             domain,
             ..on_loopback()
         })
     };
     assert!(matches!(of_domain(233), Err(OpenError::Domain { .. })));
     assert!(of_domain(232).is_ok());
-    let config = UdpConfig {
+    let config = NetworkConfig {
         participant_id: Some(120),
         ..on_loopback()
     };
@@ -131,7 +131,7 @@ fn numbers_without_a_port_are_refused_before_anything_is_opened() {
 
 #[test]
 fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
-    let config = UdpConfig {
+    let config = NetworkConfig {
         interfaces: Interfaces::Named(vec!["no-such-thing".to_owned()]),
         ..on_loopback()
     };
@@ -142,7 +142,7 @@ fn an_interface_that_is_not_there_is_answered_with_those_that_are() {
 
 #[test]
 fn an_arrival_is_stamped_between_sending_and_receiving() {
-    let config = UdpConfig {
+    let config = NetworkConfig {
         timestamps: true,
         ..on_loopback()
     };
@@ -242,7 +242,7 @@ fn discovery_is_in_the_class_below_the_highest_open_level() {
             "level {opened} is open, too"
         );
     }
-    let config = UdpConfig {
+    let config = NetworkConfig {
         discovery_level: Some(Level::ALL[4]),
         ..on_loopback()
     };
@@ -264,7 +264,7 @@ fn option_of(socket: BorrowedFd<'_>, family: i32, name: i32) -> i32 {
 #[test]
 fn a_receive_buffer_is_as_large_as_asked_or_the_note_says_so() {
     const WANTED: usize = 1 << 30;
-    let config = UdpConfig {
+    let config = NetworkConfig {
         receive_buffer_bytes: Some(WANTED),
         ..on_loopback()
     };
@@ -280,7 +280,7 @@ fn a_receive_buffer_is_as_large_as_asked_or_the_note_says_so() {
 #[test]
 fn the_kernels_own_number_of_a_receive_buffer_can_be_read() {
     const WANTED: usize = 64 * 1_024;
-    let config = UdpConfig {
+    let config = NetworkConfig {
         receive_buffer_bytes: Some(WANTED),
         ..on_loopback()
     };

@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, DatapathFactory, Lane, PoolConfig,
+    Datapath, DatapathFactory, Interfaces, Lane, NetworkConfig, PoolConfig,
     clock::{monotonic_now, wall_offset_ns},
     memory::Network,
-    udp::{Interfaces, UdpConfig, UdpOptions},
+    udp::UdpOptions,
 };
 use isolane_executor::{Executor, ExecutorConfig};
 use isolane_rtps::{LocalParticipant, ParticipantConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
@@ -434,7 +434,7 @@ impl Builder {
             Some(described) => described.level_ports()?,
             None => [None; 8],
         };
-        let network = UdpConfig {
+        let network = NetworkConfig {
             interfaces: self.interfaces,
             multicast: self.multicast,
             level_ports,
@@ -445,7 +445,7 @@ impl Builder {
                 prefault_bytes: if prefault { ANNOUNCEMENT_BYTES } else { 0 },
                 ..PoolConfig::default()
             },
-            ..UdpConfig::new(self.domain)
+            ..NetworkConfig::new(self.domain)
         };
         let (mut datapath, not_used) = open_first(self.factories, network)?;
         datapath.open_lane(Lane::Discovery)?;

@@ -1,7 +1,7 @@
 //! Kinds of datapaths in this crate, and the choice among factories when a participant is built.
 
 use isolane_datapath::udp::UdpKind;
-use isolane_datapath::{Datapath, DatapathFactory, Kinds, Note, UdpConfig};
+use isolane_datapath::{Datapath, DatapathFactory, Kinds, NetworkConfig, Note};
 use isolane_datapath_xdp::xdp::XdpKind;
 
 use crate::error::BuildError;
@@ -13,7 +13,7 @@ pub const DATAPATHS: Kinds = &[&XdpKind, &UdpKind];
 /// factory that was not used.
 pub(crate) fn open_first(
     mut factories: Vec<Box<dyn DatapathFactory>>,
-    network: UdpConfig,
+    network: NetworkConfig,
 ) -> Result<(Box<dyn Datapath>, Vec<Note>), BuildError> {
     let mut not_used = Vec::new();
     let last = factories.pop().ok_or(BuildError::NoDatapath)?;

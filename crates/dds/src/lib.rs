@@ -181,10 +181,8 @@ pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
     Budget, Datapath, DatapathFactory, DatapathKind, ExitWithoutMemory, FlowId, FlowObservation,
-    InterfaceObservation, InterfaceProtection, Kinds, Lane, Observation, Over, ProtectError,
-    Protection, RingObservation,
-    memory::Network,
-    udp::{Interfaces, UdpConfig, UdpOptions},
+    InterfaceObservation, InterfaceProtection, Interfaces, Kinds, Lane, NetworkConfig, Observation,
+    Over, ProtectError, Protection, RingObservation, memory::Network, udp::UdpOptions,
 };
 /// Options of AF_XDP lanes, for [`Builder::datapath`].
 pub use isolane_datapath_xdp::{

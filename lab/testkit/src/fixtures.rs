@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use isolane_datapath::memory::{Memory, Network, NetworkConfig};
-use isolane_datapath::{Interfaces, Udp, UdpConfig};
+use isolane_datapath::memory::{Memory, MemoryConfig, Network};
+use isolane_datapath::{Interfaces, NetworkConfig, Udp};
 
 use crate::conformance::{Fixture, Options};
 
@@ -31,9 +31,9 @@ impl Fixture for MemoryNetwork {
 
     fn attach(&mut self, options: &Options) -> Memory {
         if let (0, Some(queue_bytes)) = (self.attached, options.queue_bytes) {
-            self.network = Network::with_config(NetworkConfig {
+            self.network = Network::with_config(MemoryConfig {
                 queue_bytes,
-                ..NetworkConfig::new(1)
+                ..MemoryConfig::new(1)
             });
         }
         self.attached += 1;
@@ -53,13 +53,13 @@ impl Fixture for UdpOnLoopback {
     }
 
     fn attach(&mut self, options: &Options) -> Udp {
-        let config = UdpConfig {
+        let config = NetworkConfig {
             domain: DOMAIN,
             interfaces: Interfaces::Loopback,
             multicast: false,
             receive_buffer_bytes: options.queue_bytes,
             pool: options.pool,
-            ..UdpConfig::default()
+            ..NetworkConfig::default()
         };
         Udp::new(config).expect("loopback is up")
     }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Instant;
 
 use isolane_datapath::udp::interfaces;
-use isolane_datapath::{Datapath, DatapathFactory, OpenError, UdpConfig};
+use isolane_datapath::{Datapath, DatapathFactory, NetworkConfig, OpenError};
 
 use super::Xdp;
 use super::config::{OnFailure, XdpConfig, XdpOptions};
@@ -19,7 +19,7 @@ impl DatapathFactory for XdpOptions {
         "xdp"
     }
 
-    fn unmet(&self, network: &UdpConfig) -> Option<String> {
+    fn unmet(&self, network: &NetworkConfig) -> Option<String> {
         why_not(&self.with(network.clone()))
     }
 
@@ -27,13 +27,13 @@ impl DatapathFactory for XdpOptions {
         self.on_failure = OnFailure::Sockets;
     }
 
-    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
         Ok(Box::new(Xdp::new(self.with(network))?))
     }
 }
 
 impl XdpOptions {
-    fn with(&self, udp: UdpConfig) -> XdpConfig {
+    fn with(&self, udp: NetworkConfig) -> XdpConfig {
         XdpConfig {
             udp,
             options: self.clone(),

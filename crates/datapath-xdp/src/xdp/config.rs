@@ -1,6 +1,6 @@
 //! Configuration of the datapath.
 
-use isolane_datapath::UdpConfig;
+use isolane_datapath::NetworkConfig;
 
 use crate::classifier::{AttachMode, Enforcement};
 use crate::limits::{DEFAULT_CRITICAL_RESERVE, DEFAULT_RING_ENTRIES};
@@ -96,7 +96,7 @@ impl Default for XdpOptions {
 pub struct XdpConfig {
     /// Configuration of the sockets: domain, interfaces, ports, stamps, frames. For a lane, `pool.receive_frames`
     /// limits the frames its reader holds at once, and `pool.transmit_frames` are chunks.
-    pub udp: UdpConfig,
+    pub udp: NetworkConfig,
     /// Options of the lanes.
     pub options: XdpOptions,
 }
@@ -106,7 +106,7 @@ impl XdpConfig {
     #[must_use]
     pub fn new(domain: u32) -> XdpConfig {
         XdpConfig {
-            udp: UdpConfig::new(domain),
+            udp: NetworkConfig::new(domain),
             options: XdpOptions::default(),
         }
     }

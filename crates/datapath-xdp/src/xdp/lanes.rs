@@ -3,7 +3,7 @@
 use isolane_datapath::limits::MAX_NOTES;
 use isolane_datapath::udp::interfaces::Interface;
 use isolane_datapath::{
-    Datapath, FlowId, Interfaces, Lane, Note, OpenError, Protection, Refusal, UdpConfig,
+    Datapath, FlowId, Interfaces, Lane, NetworkConfig, Note, OpenError, Protection, Refusal,
 };
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
@@ -21,7 +21,7 @@ use crate::socket::Mode;
 
 /// Selects the interface of the lanes.
 pub(super) fn choose(
-    udp: &UdpConfig,
+    udp: &NetworkConfig,
     options: &XdpOptions,
     present: &[Interface],
 ) -> Result<Interface, XdpError> {
@@ -56,7 +56,7 @@ pub(super) fn choose(
 }
 
 /// Configured interface names, for an error message.
-pub(super) fn wanted_names(udp: &UdpConfig, options: &XdpOptions) -> String {
+pub(super) fn wanted_names(udp: &NetworkConfig, options: &XdpOptions) -> String {
     match (&options.interface, &udp.interfaces) {
         (Some(name), _) => name.clone(),
         (None, Interfaces::Named(names)) => names.join(", "),

@@ -275,7 +275,7 @@ fn refuse_or_note(
 
 /// Selects the interface of the lanes and plans its memory.
 fn find_way(
-    udp: &isolane_datapath::UdpConfig,
+    udp: &isolane_datapath::NetworkConfig,
     options: &XdpOptions,
 ) -> Result<Way, (String, XdpError)> {
     let present = interfaces::list().unwrap_or_default();

@@ -4,9 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, Note,
-    Observation, OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport,
-    TransmitBurst, UdpConfig,
+    Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, NetworkConfig,
+    Note, Observation, OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst,
+    SendReport, TransmitBurst,
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig, XdpOptions};
 use isolane_testkit::conformance::{Fixture, Options};
@@ -27,11 +27,11 @@ pub(crate) struct XdpOnVeth {
 
 /// As conformance wants it.
 pub(crate) fn config(options: &Options) -> XdpConfig {
-    let udp = UdpConfig {
+    let udp = NetworkConfig {
         interfaces: Interfaces::Named(vec![INTERFACE.to_owned()]),
         receive_buffer_bytes: options.queue_bytes,
         pool: options.pool,
-        ..UdpConfig::default()
+        ..NetworkConfig::default()
     };
     let mut lanes = XdpOptions::default();
     if let Some(bytes) = options.queue_bytes {

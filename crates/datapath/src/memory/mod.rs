@@ -24,13 +24,13 @@ use crate::factory::DatapathFactory;
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, Refusal};
 use crate::limits::{MAX_UDP_PAYLOAD, MEMORY_QUEUE_BYTES, MEMORY_QUEUE_DATAGRAMS};
+use crate::network::NetworkConfig;
 use crate::pool::{Class, Pool, PoolConfig};
-use crate::udp::UdpConfig;
 use network::{Medium, MemberId};
 
 /// Configuration of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NetworkConfig {
+pub struct MemoryConfig {
     /// Domain that determines groups and ports.
     pub domain: u32,
     /// Seed of the losses.
@@ -45,11 +45,11 @@ pub struct NetworkConfig {
     pub pool: PoolConfig,
 }
 
-impl NetworkConfig {
+impl MemoryConfig {
     /// Creates a configuration with domain 0 and no loss.
     #[must_use]
-    pub fn new(seed: u64) -> NetworkConfig {
-        NetworkConfig {
+    pub fn new(seed: u64) -> MemoryConfig {
+        MemoryConfig {
             domain: 0,
             seed,
             loss_per_million: 0,
@@ -70,12 +70,12 @@ impl Network {
     /// Creates a network without loss.
     #[must_use]
     pub fn new(seed: u64) -> Network {
-        Network::with_config(NetworkConfig::new(seed))
+        Network::with_config(MemoryConfig::new(seed))
     }
 
     /// Creates a network with a configuration.
     #[must_use]
-    pub fn with_config(config: NetworkConfig) -> Network {
+    pub fn with_config(config: MemoryConfig) -> Network {
         Network {
             medium: Rc::new(RefCell::new(Medium::new(config))),
         }
@@ -173,7 +173,7 @@ impl DatapathFactory for Memory {
         "memory"
     }
 
-    fn open(self: Box<Self>, _network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+    fn open(self: Box<Self>, _network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
         Ok(self)
     }
 }

@@ -2,13 +2,13 @@
 
 use isolane_wire::locator::Locator;
 
-use super::NetworkConfig;
+use super::MemoryConfig;
 use super::queue::DatagramQueue;
 use crate::contract::OpenError;
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, ReceiveLedger, TransmitLedger};
 use crate::limits::MEMORY_MEMBERS;
-use crate::udp::ports;
+use crate::ports;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemberId(usize);
@@ -55,13 +55,13 @@ impl Losses {
 }
 
 pub(super) struct Medium {
-    pub(super) config: NetworkConfig,
+    pub(super) config: MemoryConfig,
     members: Vec<Option<Member>>,
     losses: Losses,
 }
 
 impl Medium {
-    pub(super) fn new(config: NetworkConfig) -> Medium {
+    pub(super) fn new(config: MemoryConfig) -> Medium {
         Medium {
             config,
             members: Vec::new(),

@@ -22,10 +22,10 @@ fn send(from: &mut Memory, to: Locator, count: usize) {
 #[test]
 fn losses_are_counted_and_repeat_with_the_seed() {
     let lost_with = |seed| {
-        let network = Network::with_config(NetworkConfig {
+        let network = Network::with_config(MemoryConfig {
             loss_per_million: 100_000,
             queue_datagrams: 1_000,
-            ..NetworkConfig::new(seed)
+            ..MemoryConfig::new(seed)
         });
         let mut one = open(&network, [10, 0, 0, 1]);
         let other = open(&network, [10, 0, 0, 2]);

@@ -7,12 +7,13 @@ use super::flows::{FlowSocket, FlowSockets};
 use super::open::{OpenLane, Opener};
 use super::receive::Source;
 use super::send::Egress;
-use super::{Udp, UdpConfig, destination};
+use super::{Udp, destination};
 use crate::burst::{Message, SendReport, TransmitBurst};
 use crate::contract::OpenError;
 use crate::lane::Lane;
 use crate::ledger::{LaneLedger, ReceiveDrop, Refusal, TransmitLedger};
 use crate::limits::MAX_LANE_FLOWS;
+use crate::network::NetworkConfig;
 use crate::pool::Pool;
 
 /// Multicast TTL for the local network: routers do not forward.
@@ -26,7 +27,7 @@ impl Udp {
     ///
     /// # Errors
     /// Those of [`Udp::new`].
-    pub fn embedded(config: UdpConfig, pool: Pool) -> Result<Udp, OpenError> {
+    pub fn embedded(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
         let mut udp = Udp::with_pool(config, pool)?;
         udp.has_flows = true;
         Ok(udp)
@@ -34,7 +35,7 @@ impl Udp {
 
     /// Configuration of the sockets.
     #[must_use]
-    pub fn config(&self) -> &UdpConfig {
+    pub fn config(&self) -> &NetworkConfig {
         &self.config
     }
 

@@ -4,9 +4,9 @@ use std::ffi::CStr;
 use std::io;
 use std::ptr;
 
-use super::config::Interfaces;
 use crate::contract::{Note, OpenError};
 use crate::limits::MAX_INTERFACES;
+use crate::network::Interfaces;
 
 /// IPv4 address of this host with its prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

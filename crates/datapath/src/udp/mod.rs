@@ -11,7 +11,7 @@
 //!
 //! Lanes share no socket, so a flooded lane fills only its own receive buffer. A level's datagrams have SO_PRIORITY l
 //! (queue of the host) and DSCP class selector l (queue of a switch). Discovery's have the class of the highest open
-//! level minus one, at least 1, unless [`UdpConfig::discovery_level`] sets another.
+//! level minus one, at least 1, unless [`NetworkConfig::discovery_level`] sets another.
 //!
 //! # Copies and system calls
 //!
@@ -55,13 +55,12 @@
 //! the start are not followed, nor is one that returns under another name.
 
 mod address_changes;
-mod config;
 mod embedded;
+mod factory;
 mod flows;
 pub mod interfaces;
 mod link_rate;
 mod open;
-pub(crate) mod ports;
 mod presence;
 mod receive;
 mod send;
@@ -73,7 +72,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use isolane_wire::{level::Level, locator::Locator};
 
 use self::address_changes::AddressChanges;
-pub use self::config::{Interfaces, UdpConfig, UdpKind, UdpOptions};
+pub use self::factory::{UdpKind, UdpOptions};
 use self::interfaces::Interface;
 use self::open::{OpenLane, Opener};
 use self::send::{Egress, Sender};
@@ -82,11 +81,12 @@ use crate::contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, Refusal};
 use crate::limits::{MAX_INTERFACES, MAX_NOTES, MAX_UDP_PAYLOAD};
+use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Pool;
 
 /// UDP sockets of a participant.
 pub struct Udp {
-    config: UdpConfig,
+    config: NetworkConfig,
     interfaces: Vec<Interface>,
     /// Address change notifications; `None` on loopback only, whose address is constant.
     address_changes: Option<AddressChanges>,
@@ -111,13 +111,13 @@ impl Udp {
     ///
     /// # Errors
     /// [`OpenError`]: a domain without ports, or missing interfaces.
-    pub fn new(config: UdpConfig) -> Result<Udp, OpenError> {
+    pub fn new(config: NetworkConfig) -> Result<Udp, OpenError> {
         let pool = Pool::new(config.pool);
         Udp::with_pool(config, pool)
     }
 
-    fn with_pool(config: UdpConfig, pool: Pool) -> Result<Udp, OpenError> {
-        ports::last_participant_id(config.domain)?;
+    fn with_pool(config: NetworkConfig, pool: Pool) -> Result<Udp, OpenError> {
+        crate::ports::last_participant_id(config.domain)?;
         // Before the addresses are read, so that no change is missed.
         let address_changes = match config.interfaces {
             Interfaces::Loopback => None,

@@ -5,16 +5,16 @@ use std::io;
 use isolane_wire::{level::Level, locator::Locator};
 use libc::c_int;
 
-use super::config::{Interfaces, UdpConfig};
 use super::embedded::{ON_THE_NETWORK, flow_sockets};
 use super::flows::FlowSockets;
 use super::interfaces::Interface;
-use super::ports;
 use super::receive::{Receiver, Source};
 use super::socket::Socket;
 use crate::contract::{Note, OpenError};
 use crate::lane::Lane;
+use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Class;
+use crate::ports;
 
 /// Socket option of linux/in.h, missing in libc for some targets.
 const IP_MULTICAST_ALL: c_int = 49;
@@ -61,7 +61,7 @@ impl OpenLane {
 
 /// Context of opening lanes, which collects notes.
 pub(super) struct Opener<'a> {
-    pub(super) config: &'a UdpConfig,
+    pub(super) config: &'a NetworkConfig,
     pub(super) interfaces: &'a [Interface],
     pub(super) has_flows: bool,
     pub(super) notes: Vec<Note>,

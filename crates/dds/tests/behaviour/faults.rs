@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, rc::Rc};
 
-use isolane::{Datapath, DatapathFactory, Lane, Participant, Qos, UdpConfig};
+use isolane::{Datapath, DatapathFactory, Lane, NetworkConfig, Participant, Qos};
 use isolane_datapath::{OpenError, Pool};
 use isolane_testkit::{Fault, FaultHandle, FaultPlan};
 
@@ -45,7 +45,7 @@ impl DatapathFactory for Faulty {
         "fault"
     }
 
-    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+    fn open(self: Box<Self>, network: NetworkConfig) -> Result<Box<dyn Datapath>, OpenError> {
         let datapath = self.inner.open(network)?;
         let pool = datapath.pool().clone();
         let faulty = Fault::new(datapath, self.plan);

@@ -1,7 +1,7 @@
 //! Transport of an end's datagrams, and policing of its receivers.
 
 use isolane::XdpOptions;
-use isolane_datapath::udp::{Interfaces, UdpConfig};
+use isolane_datapath::{Interfaces, NetworkConfig};
 use isolane_datapath_xdp::xdp::{XdpConfig, why_not};
 use serde::{Deserialize, Serialize};
 
@@ -134,9 +134,9 @@ impl Lanes {
 pub fn lanes_impossible(testbed: &Testbed) -> Result<Option<String>, TestbedError> {
     let interface = Host::A.interface();
     let config = XdpConfig {
-        udp: UdpConfig {
+        udp: NetworkConfig {
             interfaces: Interfaces::Named(vec![interface.to_owned()]),
-            ..UdpConfig::default()
+            ..NetworkConfig::default()
         },
         options: Lanes::default().options(interface),
     };

@@ -3,7 +3,7 @@
 
 use isolane_datapath::{
     Class, Datapath, Frame, Lane, LeasedFrame, Memory, Network, PoolConfig, ReceiveBurst,
-    TransmitBurst, memory::NetworkConfig,
+    TransmitBurst, memory::MemoryConfig,
 };
 use isolane_wire::locator::Locator;
 
@@ -38,10 +38,10 @@ pub fn datapath(bytes: &[u8]) {
         frame_bytes: SMALL_FRAME_BYTES,
         ..pool
     };
-    let network = Network::with_config(NetworkConfig {
+    let network = Network::with_config(MemoryConfig {
         queue_datagrams: 8,
         queue_bytes: 4096,
-        ..NetworkConfig::new(1)
+        ..MemoryConfig::new(1)
     });
     let mut members: Vec<Member> = [(1, pool), (2, pool), (3, small)]
         .into_iter()

@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use isolane_datapath::{Class, Datapath, Frame, Interfaces, PoolConfig, ReceiveBurst, UdpConfig};
+use isolane_datapath::{
+    Class, Datapath, Frame, Interfaces, NetworkConfig, PoolConfig, ReceiveBurst,
+};
 
 use super::*;
 use crate::xdp::{XdpConfig, XdpOptions};
@@ -79,10 +81,10 @@ fn lanes_on(interface: &str, change: impl Fn(&mut XdpOptions)) -> Xdp {
     let mut pool = PoolConfig::default();
     pool.transmit_frames[LANE.index()] = FRAMES;
     let mut config = XdpConfig {
-        udp: UdpConfig {
+        udp: NetworkConfig {
             interfaces: Interfaces::Named(vec![interface.to_owned()]),
             pool,
-            ..UdpConfig::default()
+            ..NetworkConfig::default()
         },
         options: XdpOptions {
             spare_transmit_chunks: 0,

@@ -1,11 +1,7 @@
-//! Configuration of the UDP datapath.
+//! Network configuration of a participant: what is its, and not its datapath's.
 
 use isolane_wire::level::Level;
 
-use super::Udp;
-use crate::contract::{Datapath, OpenError};
-use crate::factory::DatapathFactory;
-use crate::kind::{DatapathKind, OptionError, Options};
 use crate::pool::PoolConfig;
 
 /// Interfaces through which a participant is reached.
@@ -20,41 +16,10 @@ pub enum Interfaces {
     Loopback,
 }
 
-/// Options of the datapath over kernel sockets: it has none beyond those of the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UdpOptions;
-
-impl DatapathFactory for UdpOptions {
-    fn name(&self) -> &'static str {
-        "udp"
-    }
-
-    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
-        Ok(Box::new(Udp::new(network)?))
-    }
-}
-
-/// Kind of the datapath over kernel sockets.
-#[derive(Debug)]
-pub struct UdpKind;
-
-impl DatapathKind for UdpKind {
-    fn name(&self) -> &'static str {
-        "udp"
-    }
-
-    fn summary(&self) -> &'static str {
-        "kernel sockets; works on every machine"
-    }
-
-    fn configure(&self, _: &Options) -> Result<Box<dyn DatapathFactory>, OptionError> {
-        Ok(Box::new(UdpOptions))
-    }
-}
-
-/// Network configuration of a datapath: domain, interfaces, ports and frames. [`Udp`] uses all of it.
+/// Network configuration of a participant, for its datapath: domain, interfaces, ports and frames. [`Udp`](crate::Udp)
+/// uses all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UdpConfig {
+pub struct NetworkConfig {
     /// Domain, which determines ports and groups.
     pub domain: u32,
     /// Interfaces to use.
@@ -73,7 +38,7 @@ pub struct UdpConfig {
     /// memory, of which a small datagram may take about 2 KiB. More than `net.core.rmem_max` needs CAP_NET_ADMIN
     /// (SO_RCVBUFFORCE is tried first); otherwise there is a
     /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer).
-    /// [`Datapath::receive_buffer`] returns the granted size.
+    /// [`Datapath::receive_buffer`](crate::Datapath::receive_buffer) returns the granted size.
     pub receive_buffer_bytes: Option<usize>,
     /// True for kernel receive stamps (SO_TIMESTAMPNS), taken when the driver passes a datagram to the network stack,
     /// before it waits in the socket's queue. They cost the kernel a clock reading for each packet of the host, and
@@ -83,17 +48,17 @@ pub struct UdpConfig {
     pub pool: PoolConfig,
 }
 
-impl Default for UdpConfig {
-    fn default() -> UdpConfig {
-        UdpConfig::new(0)
+impl Default for NetworkConfig {
+    fn default() -> NetworkConfig {
+        NetworkConfig::new(0)
     }
 }
 
-impl UdpConfig {
+impl NetworkConfig {
     /// Creates a configuration with all interfaces, multicast, and the system's buffer sizes.
     #[must_use]
-    pub fn new(domain: u32) -> UdpConfig {
-        UdpConfig {
+    pub fn new(domain: u32) -> NetworkConfig {
+        NetworkConfig {
             domain,
             interfaces: Interfaces::All,
             participant_id: None,

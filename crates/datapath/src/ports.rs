@@ -29,7 +29,10 @@ fn port(domain: u32, offset: u32) -> Result<u16, OpenError> {
 }
 
 /// Metatraffic unicast port of a participant: 7410 + 250 · domain + 2 · id.
-pub(crate) fn metatraffic_unicast(domain: u32, participant_id: u32) -> Result<u16, OpenError> {
+///
+/// # Errors
+/// [`OpenError::Domain`] or [`OpenError::ParticipantId`].
+pub fn metatraffic_unicast(domain: u32, participant_id: u32) -> Result<u16, OpenError> {
     let limit = last_participant_id(domain)?;
     if participant_id > limit {
         return Err(OpenError::ParticipantId {
@@ -43,7 +46,10 @@ pub(crate) fn metatraffic_unicast(domain: u32, participant_id: u32) -> Result<u1
 }
 
 /// Last participant id of a domain that has a port.
-pub(crate) fn last_participant_id(domain: u32) -> Result<u32, OpenError> {
+///
+/// # Errors
+/// [`OpenError::Domain`].
+pub fn last_participant_id(domain: u32) -> Result<u32, OpenError> {
     let first = port(domain, METATRAFFIC_UNICAST_OFFSET)?;
     let room = u32::from(u16::MAX - first) / PARTICIPANT_GAIN;
     Ok(room.min(MAX_PARTICIPANT_ID))
@@ -51,7 +57,10 @@ pub(crate) fn last_participant_id(domain: u32) -> Result<u32, OpenError> {
 
 /// Group and port of a lane: 239.255.0.1:7400 + 250 · domain for discovery,
 /// 239.255.(16 + level).(domain):7401 + 250 · domain for a level.
-pub(crate) fn group(domain: u32, lane: Lane) -> Result<([u8; 4], u16), OpenError> {
+///
+/// # Errors
+/// [`OpenError::Domain`].
+pub fn group(domain: u32, lane: Lane) -> Result<([u8; 4], u16), OpenError> {
     match lane {
         Lane::Discovery => Ok((SPDP_GROUP, port(domain, 0)?)),
         Lane::Level(level) => {
