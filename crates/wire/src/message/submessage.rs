@@ -71,6 +71,69 @@ pub(super) fn length_field(body: usize) -> u16 {
     u16::try_from(body).unwrap_or(0)
 }
 
+/// Body of a submessage that is written as a whole, without a payload behind it.
+pub(super) trait SubmessageBody {
+    const ID: u8;
+
+    /// Flags other than the byte order.
+    #[inline]
+    fn flags(&self) -> u8 {
+        0
+    }
+
+    /// Number of bytes that [`write_body`](Self::write_body) writes.
+    fn body_len(&self) -> usize;
+
+    fn write_body(&self, writer: &mut Writer<'_>);
+
+    /// Length of header and body.
+    #[inline]
+    fn whole_len(&self) -> usize {
+        SUBMESSAGE_HEADER_BYTES + self.body_len()
+    }
+
+    /// Writes header and body; returns their length.
+    #[inline]
+    fn write_whole(&self, buffer: &mut [u8]) -> usize {
+        let mut writer = Writer::new(buffer);
+        write_header(&mut writer, Self::ID, self.flags(), self.body_len());
+        self.write_body(&mut writer);
+        writer.len()
+    }
+}
+
+/// Implements `buffer_len` and `emit` of submessages.
+macro_rules! emit_with_header {
+    ($($submessage:ty),+) => {
+        $(impl $submessage {
+            /// Bytes that [`emit`](Self::emit) writes.
+            #[inline]
+            #[must_use]
+            pub fn buffer_len(&self) -> usize {
+                self.whole_len()
+            }
+
+            /// Writes the submessage with its header; returns its length.
+            ///
+            /// # Panics
+            /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
+            #[inline]
+            pub fn emit(&self, buffer: &mut [u8]) -> usize {
+                self.write_whole(buffer)
+            }
+        })+
+    };
+}
+
+emit_with_header!(AckNack, NackFrag, Gap, Heartbeat, HeartbeatFrag);
+emit_with_header!(
+    InfoTimestamp,
+    InfoSource,
+    InfoDestination,
+    InfoReply<'_>,
+    InfoReplyIp4
+);
+
 /// Decoded submessage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submessage<'a> {

@@ -3,7 +3,7 @@
 use super::{
     AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
     HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, NackFrag,
-    SetMark,
+    SetMark, submessage::SubmessageBody,
 };
 use crate::{BufferTooSmall, guid::GuidPrefix, time::Timestamp};
 
@@ -57,6 +57,12 @@ impl<'a> MessageWriter<'a> {
         Ok(room)
     }
 
+    #[inline]
+    fn append<S: SubmessageBody>(&mut self, submessage: &S) -> Result<&mut Self, BufferTooSmall> {
+        submessage.write_whole(self.reserve(submessage.whole_len())?);
+        Ok(self)
+    }
+
     /// Appends a HEADER_EXTENSION, which must be the first submessage. [`HeaderExtension::seal`] completes it when the
     /// message is complete.
     ///
@@ -76,9 +82,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn info_timestamp(&mut self, timestamp: Timestamp) -> Result<&mut Self, BufferTooSmall> {
-        let submessage = InfoTimestamp(Some(timestamp));
-        submessage.emit(self.reserve(submessage.buffer_len())?);
-        Ok(self)
+        self.append(&InfoTimestamp(Some(timestamp)))
     }
 
     /// Appends an INFO_DST: destination of the following submessages.
@@ -87,9 +91,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn info_destination(&mut self, prefix: GuidPrefix) -> Result<&mut Self, BufferTooSmall> {
-        let submessage = InfoDestination(prefix);
-        submessage.emit(self.reserve(submessage.buffer_len())?);
-        Ok(self)
+        self.append(&InfoDestination(prefix))
     }
 
     /// Appends an INFO_SRC: source of the following submessages.
@@ -98,8 +100,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn info_source(&mut self, source: &InfoSource) -> Result<&mut Self, BufferTooSmall> {
-        source.emit(self.reserve(source.buffer_len())?);
-        Ok(self)
+        self.append(source)
     }
 
     /// Appends an INFO_REPLY: reply locators for the following submessages.
@@ -107,8 +108,7 @@ impl<'a> MessageWriter<'a> {
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
     pub fn info_reply(&mut self, reply: &InfoReply<'_>) -> Result<&mut Self, BufferTooSmall> {
-        reply.emit(self.reserve(reply.buffer_len())?);
-        Ok(self)
+        self.append(reply)
     }
 
     /// Appends an INFO_REPLY_IP4: UDPv4 reply locators for the following submessages.
@@ -116,8 +116,7 @@ impl<'a> MessageWriter<'a> {
     /// # Errors
     /// [`BufferTooSmall`]; nothing was written.
     pub fn info_reply_ip4(&mut self, reply: &InfoReplyIp4) -> Result<&mut Self, BufferTooSmall> {
-        reply.emit(self.reserve(reply.buffer_len())?);
-        Ok(self)
+        self.append(reply)
     }
 
     /// Appends a DATA. The payload, including its encapsulation header, is copied and padded with zeros to a multiple
@@ -203,8 +202,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<&mut Self, BufferTooSmall> {
-        heartbeat.emit(self.reserve(heartbeat.buffer_len())?);
-        Ok(self)
+        self.append(heartbeat)
     }
 
     /// Appends a HEARTBEAT_FRAG: available fragments of a change.
@@ -216,8 +214,7 @@ impl<'a> MessageWriter<'a> {
         &mut self,
         heartbeat: &HeartbeatFrag,
     ) -> Result<&mut Self, BufferTooSmall> {
-        heartbeat.emit(self.reserve(heartbeat.buffer_len())?);
-        Ok(self)
+        self.append(heartbeat)
     }
 
     /// Appends an ACKNACK: acknowledgment and repair request of a reader.
@@ -226,8 +223,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn acknack(&mut self, acknack: &AckNack) -> Result<&mut Self, BufferTooSmall> {
-        acknack.emit(self.reserve(acknack.buffer_len())?);
-        Ok(self)
+        self.append(acknack)
     }
 
     /// Appends a NACK_FRAG: request for missing fragments.
@@ -236,8 +232,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn nack_frag(&mut self, nack: &NackFrag) -> Result<&mut Self, BufferTooSmall> {
-        nack.emit(self.reserve(nack.buffer_len())?);
-        Ok(self)
+        self.append(nack)
     }
 
     /// Appends a GAP: irrelevant changes.
@@ -246,7 +241,6 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn gap(&mut self, gap: &Gap) -> Result<&mut Self, BufferTooSmall> {
-        gap.emit(self.reserve(gap.buffer_len())?);
-        Ok(self)
+        self.append(gap)
     }
 }
