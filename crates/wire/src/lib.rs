@@ -18,7 +18,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod bitmap;
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
 pub mod builtin_data;
 mod bytes;
 pub mod cdr;

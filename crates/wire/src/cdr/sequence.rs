@@ -1,11 +1,170 @@
-//! `CdrType` for bounded sequences, and the functions common to all sequences.
+//! CDR sequences: `CdrType` for [`BoundedSequence`] and, with feature `alloc`, `Vec`; and their lazily decoded view.
+//!
+//! The member that holds a `Vec` states its bound, `#[topic(bound = N)]`, or it has none
+//! ([`UNBOUNDED`](super::limits::UNBOUNDED)). Decoding allocates only for elements whose bytes are present; decoding
+//! into a value with enough capacity does not allocate.
 
-use heapless::Vec;
+use core::fmt::{self, Debug};
+use core::marker::PhantomData;
 
 use super::{
-    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySource, Kind,
-    MaxSize, MemberLength, SequenceView,
+    BoundedSequence, ByteOrder, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath,
+    FieldValue, KeySource, Kind, MaxSize, MemberLength, Representation,
 };
+
+/// Borrowed view of a sequence in a sample. The elements are checked when the view is created, and decoded at
+/// each access.
+pub struct SequenceView<'a, T> {
+    /// Decoder positioned before the first element.
+    first: Decoder<'a>,
+    length: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: CdrType> SequenceView<'a, T> {
+    pub(super) const EMPTY: Self = Self {
+        first: Decoder::new(&[], Representation::Xcdr2, ByteOrder::NATIVE),
+        length: 0,
+        element: PhantomData,
+    };
+
+    /// Checks `length` elements, skips them, and returns their view.
+    #[inline]
+    pub(super) fn check(decoder: &mut Decoder<'a>, length: usize) -> Result<Self, CdrError> {
+        let first = *decoder;
+        T::skip_elements(length, decoder)?;
+        Ok(Self {
+            first,
+            length,
+            element: PhantomData,
+        })
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns true if the sequence has no elements.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns the element at `index`, or `None` past the end. Constant time for primitives; linear for other
+    /// types, so use [`iter`](Self::iter) to visit all.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<T::View<'a>> {
+        if index >= self.length {
+            return None;
+        }
+        let mut decoder = self.first;
+        if let Kind::Primitive { bytes } = T::KIND {
+            decoder.take_primitives(bytes, index).ok()?;
+        } else {
+            T::skip_elements(index, &mut decoder).ok()?;
+        }
+        T::view(&mut decoder).ok()
+    }
+
+    /// Iterates over the elements.
+    #[inline]
+    pub const fn iter(&self) -> Elements<'a, T> {
+        Elements {
+            next: self.first,
+            left: self.length,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<'a> SequenceView<'a, u8> {
+    /// Returns the elements as bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        let mut decoder = self.first;
+        decoder.primitives::<u8>(self.length).unwrap_or_default()
+    }
+}
+
+impl<T> Clone for SequenceView<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SequenceView<'_, T> {}
+
+impl<T: CdrType> Debug for SequenceView<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: CdrType> IntoIterator for SequenceView<'a, T> {
+    type Item = T::View<'a>;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        self.iter()
+    }
+}
+
+impl<'a, T: CdrType> IntoIterator for &SequenceView<'a, T> {
+    type Item = T::View<'a>;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over the elements of a [`SequenceView`].
+pub struct Elements<'a, T> {
+    next: Decoder<'a>,
+    left: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Elements<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<T> Debug for Elements<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Elements")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: CdrType> Iterator for Elements<'a, T> {
+    type Item = T::View<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<T::View<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        // The elements were checked when the view was created, so no error is lost here.
+        T::view(&mut self.next).ok()
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: CdrType> ExactSizeIterator for Elements<'_, T> {}
+
+impl<T: CdrType> core::iter::FusedIterator for Elements<'_, T> {}
 
 /// Writes the number of elements, then the elements.
 #[inline]
@@ -100,7 +259,7 @@ pub(super) fn field<'a, T: CdrType>(
     T::field(view.get(index)?, rest)
 }
 
-impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
+impl<T: CdrType, const N: usize> CdrType for BoundedSequence<T, N> {
     const KIND: Kind = Kind::Other;
     const BOUND: Option<usize> = Some(N);
     type View<'a> = SequenceView<'a, T>;
@@ -179,6 +338,117 @@ impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
     #[inline]
     fn measure_key(size: &mut MaxSize) {
         measure_key::<T>(size, N);
+    }
+
+    fn length(&self) -> Option<usize> {
+        length(self)
+    }
+
+    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
+        self.iter().for_each(|value| value.lengths(visit));
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        field_kind::<T>(path)
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        field(view, path)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<T: CdrType> super::LocallyBounded for alloc::vec::Vec<T> {}
+
+#[cfg(feature = "alloc")]
+impl<T: CdrType> CdrType for alloc::vec::Vec<T> {
+    const KIND: Kind = Kind::Other;
+    type View<'a> = SequenceView<'a, T>;
+
+    #[inline]
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> SequenceView<'a, T> {
+        SequenceView::EMPTY
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.clear();
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.len() > encoder.bound() {
+            return Err(CdrError::BoundExceeded);
+        }
+        encode(self, encoder)
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
+        view(decoder, decoder.bound())
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        values.decode_into(decoder)?;
+        Ok(values)
+    }
+
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        decoder.collection(T::KIND.delimits_sequence(), |decoder| {
+            let length = decoder.length::<T>(decoder.bound())?;
+            if T::KIND.is_primitive() {
+                // `length` has checked that the bytes of all elements are present.
+                self.resize_with(length, T::initial);
+                return T::decode_elements(self, decoder);
+            }
+            self.truncate(length);
+            T::decode_elements(self, decoder)?;
+            while self.len() < length {
+                self.push(T::decode(decoder)?);
+            }
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn encode_as_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.len() > encoder.bound() {
+            return Err(CdrError::BoundExceeded);
+        }
+        encode_as_key(self, encoder)
+    }
+
+    #[inline]
+    fn transcribe_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        transcribe_key::<T>(source, decoder, encoder, decoder.bound())
+    }
+
+    fn decode_key(source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        decode_key(source, decoder, decoder.bound(), |value| {
+            values.push(value);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut MaxSize) {
+        match size.bound() {
+            Some(bound) => measure_key::<T>(size, bound),
+            None => size.unbounded(),
+        }
     }
 
     fn length(&self) -> Option<usize> {

@@ -1,10 +1,11 @@
-//! `CdrType` for bounded strings, and the functions common to all strings.
+//! CDR strings: `CdrType` for [`BoundedString`] and, with feature `alloc`, `String`.
+//!
+//! The member that holds a `String` states its bound, `#[topic(bound = N)]`, or it has none
+//! ([`UNBOUNDED`](super::limits::UNBOUNDED)).
 
-use heapless::String;
-
-use super::encoder::Encoder;
 use super::{
-    CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySource, Kind, MaxSize,
+    BoundedString, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue,
+    KeySource, Kind, MaxSize,
 };
 
 #[inline]
@@ -24,7 +25,7 @@ pub(super) fn field<'a>(text: &'a str, path: FieldPath<'_>) -> Option<FieldValue
     path.is_at_end().then_some(FieldValue::Text(text))
 }
 
-impl<const N: usize> CdrType for String<N> {
+impl<const N: usize> CdrType for BoundedString<N> {
     const KIND: Kind = Kind::Other;
     const BOUND: Option<usize> = Some(N);
     type View<'a> = &'a str;
@@ -66,6 +67,83 @@ impl<const N: usize> CdrType for String<N> {
     #[inline]
     fn measure_key(size: &mut MaxSize) {
         size.string(N);
+    }
+
+    #[inline]
+    fn length(&self) -> Option<usize> {
+        Some(self.len())
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        field_kind(path)
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        field(view, path)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl super::LocallyBounded for alloc::string::String {}
+
+#[cfg(feature = "alloc")]
+impl CdrType for alloc::string::String {
+    const KIND: Kind = Kind::Other;
+    type View<'a> = &'a str;
+
+    #[inline]
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> &'a str {
+        ""
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.clear();
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encode(self, encoder.bound(), encoder)
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, CdrError> {
+        decoder.string(decoder.bound())
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Self::view(decoder).map(Self::from)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let value = Self::view(decoder)?;
+        self.clear();
+        self.push_str(value);
+        Ok(())
+    }
+
+    #[inline]
+    fn transcribe_key(
+        _: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        encoder.string(Self::view(decoder)?)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut MaxSize) {
+        match size.bound() {
+            Some(bound) => size.string(bound),
+            None => size.unbounded(),
+        }
     }
 
     #[inline]

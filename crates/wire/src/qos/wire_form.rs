@@ -1,12 +1,13 @@
 //! Parameter encoding of QoS policies (RTPS 2.5 §9.6.3).
 
 use super::{
-    DataRepresentationId, DataRepresentations, DurabilityService, History, Liveliness, Partition,
-    Presentation, QosPolicies, Reliability, ResourceLimits,
+    DataRepresentationId, DataRepresentations, DurabilityService, History, Liveliness, Octets,
+    Partition, Presentation, QosPolicies, Reliability, ResourceLimits,
 };
 use crate::{
     Error,
-    bytes::{Reader, Writer},
+    bytes::{Reader, Writer, string_bytes},
+    limits::MAX_OCTETS,
     parameter::{ParameterWriter, pid},
     time::Duration,
 };
@@ -21,116 +22,66 @@ pub(crate) trait WireForm: Sized {
     fn bytes(&self) -> usize;
 }
 
-impl QosPolicies {
-    /// Stores the value of a policy parameter. Returns false if the parameter is not a policy.
-    pub(crate) fn take(&mut self, id: u16, reader: &mut Reader<'_>) -> Result<bool, Error> {
-        let read = match id {
-            pid::RELIABILITY => replace(&mut self.reliability, reader),
-            pid::DURABILITY => replace(&mut self.durability, reader),
-            pid::DURABILITY_SERVICE => replace(&mut self.durability_service, reader),
-            pid::HISTORY => replace(&mut self.history, reader),
-            pid::RESOURCE_LIMITS => replace(&mut self.resource_limits, reader),
-            pid::DEADLINE => replace(&mut self.deadline, reader),
-            pid::LATENCY_BUDGET => replace(&mut self.latency_budget, reader),
-            pid::LIVELINESS => replace(&mut self.liveliness, reader),
-            pid::OWNERSHIP => replace(&mut self.ownership, reader),
-            pid::OWNERSHIP_STRENGTH => replace(&mut self.ownership_strength, reader),
-            pid::DESTINATION_ORDER => replace(&mut self.destination_order, reader),
-            pid::PRESENTATION => replace(&mut self.presentation, reader),
-            pid::PARTITION => {
-                self.partition = read_partition(reader)?;
-                return Ok(true);
+/// Generates the reading and writing of policies from a table: parameter, member of [`QosPolicies`].
+macro_rules! parameters {
+    ($($id:ident: $policy:ident,)+) => {
+        impl QosPolicies {
+            /// Stores the value of a policy parameter. Returns false if the parameter is not a policy.
+            pub(crate) fn take(&mut self, id: u16, reader: &mut Reader<'_>) -> Result<bool, Error> {
+                if id == pid::PARTITION {
+                    // Tells a value beyond its bounds from an invalid one.
+                    self.partition = read_partition(reader)?;
+                    return Ok(true);
+                }
+                match id {
+                    pid::RELIABILITY => self.reliability = valid(id, WireForm::read(reader))?,
+                    $(pid::$id => self.$policy = valid(id, WireForm::read(reader))?,)+
+                    _ => return Ok(false),
+                }
+                Ok(true)
             }
-            pid::LIFESPAN => replace(&mut self.lifespan, reader),
-            pid::TIME_BASED_FILTER => replace(&mut self.time_based_filter, reader),
-            pid::DATA_REPRESENTATION => replace(&mut self.data_representation, reader),
-            pid::TRANSPORT_PRIORITY => replace(&mut self.transport_priority, reader),
-            pid::USER_DATA => replace(&mut self.user_data, reader),
-            pid::TOPIC_DATA => replace(&mut self.topic_data, reader),
-            pid::GROUP_DATA => replace(&mut self.group_data, reader),
-            _ => return Ok(false),
-        };
-        read.map(|()| true).ok_or(Error::InvalidParameter(id))
-    }
 
-    /// Adds every policy that differs from its default. RELIABILITY is always added: its default differs between
-    /// writers and readers.
-    pub(crate) fn put(&self, list: &mut ParameterWriter<'_>) {
-        let default = Self::default();
-        put(list, pid::RELIABILITY, &self.reliability);
-        let mut list = Changes(list);
-        list.put(pid::DURABILITY, &self.durability, &default.durability);
-        list.put(
-            pid::DURABILITY_SERVICE,
-            &self.durability_service,
-            &default.durability_service,
-        );
-        list.put(pid::HISTORY, &self.history, &default.history);
-        list.put(
-            pid::RESOURCE_LIMITS,
-            &self.resource_limits,
-            &default.resource_limits,
-        );
-        list.put(pid::DEADLINE, &self.deadline, &default.deadline);
-        list.put(
-            pid::LATENCY_BUDGET,
-            &self.latency_budget,
-            &default.latency_budget,
-        );
-        list.put(pid::LIVELINESS, &self.liveliness, &default.liveliness);
-        list.put(pid::OWNERSHIP, &self.ownership, &default.ownership);
-        list.put(
-            pid::OWNERSHIP_STRENGTH,
-            &self.ownership_strength,
-            &default.ownership_strength,
-        );
-        list.put(
-            pid::DESTINATION_ORDER,
-            &self.destination_order,
-            &default.destination_order,
-        );
-        list.put(pid::PRESENTATION, &self.presentation, &default.presentation);
-        list.put(pid::PARTITION, &self.partition, &default.partition);
-        list.put(pid::LIFESPAN, &self.lifespan, &default.lifespan);
-        list.put(
-            pid::TIME_BASED_FILTER,
-            &self.time_based_filter,
-            &default.time_based_filter,
-        );
-        list.put(
-            pid::DATA_REPRESENTATION,
-            &self.data_representation,
-            &default.data_representation,
-        );
-        list.put(
-            pid::TRANSPORT_PRIORITY,
-            &self.transport_priority,
-            &default.transport_priority,
-        );
-        list.put(pid::USER_DATA, &self.user_data, &default.user_data);
-        list.put(pid::TOPIC_DATA, &self.topic_data, &default.topic_data);
-        list.put(pid::GROUP_DATA, &self.group_data, &default.group_data);
-    }
+            /// Adds every policy that differs from its default. RELIABILITY is always added: its default differs
+            /// between writers and readers.
+            pub(crate) fn put(&self, list: &mut ParameterWriter<'_>) {
+                let default = Self::default();
+                put(list, pid::RELIABILITY, &self.reliability);
+                $(if self.$policy != default.$policy {
+                    put(list, pid::$id, &self.$policy);
+                })+
+            }
+        }
+    };
 }
 
-fn replace<T: WireForm>(policy: &mut T, reader: &mut Reader<'_>) -> Option<()> {
-    *policy = T::read(reader)?;
-    Some(())
+parameters! {
+    DURABILITY: durability,
+    DURABILITY_SERVICE: durability_service,
+    HISTORY: history,
+    RESOURCE_LIMITS: resource_limits,
+    DEADLINE: deadline,
+    LATENCY_BUDGET: latency_budget,
+    LIVELINESS: liveliness,
+    OWNERSHIP: ownership,
+    OWNERSHIP_STRENGTH: ownership_strength,
+    DESTINATION_ORDER: destination_order,
+    PRESENTATION: presentation,
+    PARTITION: partition,
+    LIFESPAN: lifespan,
+    TIME_BASED_FILTER: time_based_filter,
+    DATA_REPRESENTATION: data_representation,
+    TRANSPORT_PRIORITY: transport_priority,
+    USER_DATA: user_data,
+    TOPIC_DATA: topic_data,
+    GROUP_DATA: group_data,
+}
+
+fn valid<T>(id: u16, value: Option<T>) -> Result<T, Error> {
+    value.ok_or(Error::InvalidParameter(id))
 }
 
 fn put<T: WireForm>(list: &mut ParameterWriter<'_>, id: u16, value: &T) {
     list.put_with(id, value.bytes(), |writer| value.write(writer));
-}
-
-/// Parameter writer that omits values equal to their default.
-struct Changes<'a, 'b>(&'a mut ParameterWriter<'b>);
-
-impl Changes<'_, '_> {
-    fn put<T: WireForm + PartialEq>(&mut self, id: u16, value: &T, default: &T) {
-        if value != default {
-            put(self.0, id, value);
-        }
-    }
 }
 
 impl WireForm for i32 {
@@ -229,16 +180,12 @@ impl WireForm for Partition {
     fn write(&self, writer: &mut Writer<'_>) {
         writer.u32(self.len() as u32);
         for name in self {
-            let length = name.len() + 1;
-            writer.u32(length as u32);
-            writer.put(name.as_bytes());
-            writer.put(&[0; 4][..length.next_multiple_of(4) - name.len()]);
+            writer.string(name);
         }
     }
 
     fn bytes(&self) -> usize {
-        let of_name = |name: &heapless::String<_>| 4 + (name.len() + 1).next_multiple_of(4);
-        4 + self.iter().map(of_name).sum::<usize>()
+        4 + self.iter().map(|name| string_bytes(name)).sum::<usize>()
     }
 }
 
@@ -265,5 +212,28 @@ impl WireForm for DataRepresentations {
 
     fn bytes(&self) -> usize {
         4 + 2 * self.len()
+    }
+}
+
+/// Sequence of octets.
+impl WireForm for Octets {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let count = reader.u32().ok()? as usize;
+        let octets = reader.take(count).ok()?;
+        let kept = Self::of(&octets[..count.min(MAX_OCTETS)])?;
+        Some(if count > MAX_OCTETS {
+            kept.of_more()
+        } else {
+            kept
+        })
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.as_slice().len() as u32);
+        writer.put(self.as_slice());
+    }
+
+    fn bytes(&self) -> usize {
+        4 + self.as_slice().len()
     }
 }

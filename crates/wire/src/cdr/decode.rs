@@ -1,10 +1,10 @@
-//! CDR decoder.
+//! CDR decoder, and payloads read with it.
 
-use super::encoder::padding;
+use super::encode::padding;
 use super::limits::{MAX_DEPTH, UNBOUNDED};
 use super::{
     ByteOrder, CdrError, CdrType, Encapsulation, Encoder, Extensibility, KeySource, Primitive,
-    Representation,
+    Representation, TopicType,
 };
 
 /// Reads CDR from a slice whose start is the origin of alignment, after the encapsulation header.
@@ -371,4 +371,32 @@ impl<'a> Members<'a> {
         self.decoder.bound = bound;
         &mut self.decoder
     }
+}
+
+/// Reads a sample in place: strings and collections borrow from `payload`.
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+#[inline]
+pub fn view_payload<T: TopicType>(payload: &[u8]) -> Result<T::View<'_>, CdrError> {
+    T::view(&mut Decoder::of_payload(payload)?)
+}
+
+/// Reads a sample as an owned value.
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+#[inline]
+pub fn read_payload<T: TopicType>(payload: &[u8]) -> Result<T, CdrError> {
+    T::decode(&mut Decoder::of_payload(payload)?)
+}
+
+/// Reads a sample into `value`, reusing its allocations. After an error `value` is valid but mixes parts of
+/// both samples.
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+#[inline]
+pub fn read_payload_into<T: TopicType>(payload: &[u8], value: &mut T) -> Result<(), CdrError> {
+    value.decode_into(&mut Decoder::of_payload(payload)?)
 }
