@@ -45,21 +45,16 @@
 
 extern crate alloc;
 
-mod activation;
 mod executor;
-mod history;
+mod inversions;
 mod job;
 pub mod limits;
+mod priority_share;
 mod queues;
-mod ready;
-mod share;
-mod table;
-mod time_queue;
-mod waited;
 
 pub use executor::{Executor, ExecutorConfig, TableFull};
+pub use inversions::Waited;
 pub use job::{Job, JobConfig, JobId, Name, Observed, Trigger};
-pub use waited::Waited;
 
 #[cfg(test)]
 mod tests;

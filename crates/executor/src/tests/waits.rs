@@ -157,7 +157,7 @@ fn what_follows_from_another_job_responds_from_the_arrival_and_waits_from_there_
     run_bulk(&mut executor, bulk, 50, Some(0));
     let waited = executor.begin(callback, at(70));
     executor.finish(callback, at(75), false);
-    assert_eq!(counts(waited), (1, 0, 0), "no look is needed to know of it");
+    assert_eq!(counts(waited), (1, 0, 0), "no poll is needed to know of it");
     let seen = observed(&executor, callback);
     assert_eq!((seen.inversions, seen.response_max_ns), (1, 60));
 }

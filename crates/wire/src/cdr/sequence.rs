@@ -168,7 +168,7 @@ impl<T: CdrType> core::iter::FusedIterator for Elements<'_, T> {}
 
 /// Writes the number of elements, then the elements.
 #[inline]
-pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     encoder.collection(T::KIND.delimits_sequence(), |encoder| {
         encoder.length(values.len())?;
         T::encode_elements(values, encoder)
@@ -176,10 +176,7 @@ pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Res
 }
 
 #[inline]
-pub(super) fn encode_as_key<T: CdrType>(
-    values: &[T],
-    encoder: &mut Encoder<'_>,
-) -> Result<(), CdrError> {
+fn encode_as_key<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     encoder.collection(T::KIND.delimits_sequence(), |encoder| {
         encoder.length(values.len())?;
         values
@@ -190,7 +187,7 @@ pub(super) fn encode_as_key<T: CdrType>(
 
 /// Checks a sequence of at most `bound` elements and borrows it.
 #[inline]
-pub(super) fn view<'a, T: CdrType>(
+fn view<'a, T: CdrType>(
     decoder: &mut Decoder<'a>,
     bound: usize,
 ) -> Result<SequenceView<'a, T>, CdrError> {
@@ -202,7 +199,7 @@ pub(super) fn view<'a, T: CdrType>(
 
 /// Copies a sequence of at most `bound` elements as part of a key.
 #[inline]
-pub(super) fn transcribe_key<T: CdrType>(
+fn transcribe_key<T: CdrType>(
     source: KeySource,
     decoder: &mut Decoder<'_>,
     encoder: &mut Encoder<'_>,
@@ -219,7 +216,7 @@ pub(super) fn transcribe_key<T: CdrType>(
 }
 
 /// Reads a sequence of at most `bound` elements as part of a key, passing each to `push`.
-pub(super) fn decode_key<T: CdrType>(
+fn decode_key<T: CdrType>(
     source: KeySource,
     decoder: &mut Decoder<'_>,
     bound: usize,
@@ -232,52 +229,66 @@ pub(super) fn decode_key<T: CdrType>(
 }
 
 #[inline]
-pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
+fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
     size.collection(T::KIND.delimits_sequence());
     size.primitives(size_of::<u32>(), 1);
     size.elements::<T>(bound);
 }
 
-/// Returns the number of elements or the length of the longest element, whichever is larger.
-pub(super) fn length<T: CdrType>(values: &[T]) -> Option<usize> {
-    let inner = values.iter().filter_map(T::length).max();
-    inner.max(Some(values.len()))
-}
+/// Items of [`CdrType`] that both kinds of sequences of `T` have.
+macro_rules! sequence_items {
+    () => {
+        const KIND: Kind = Kind::Other;
+        type View<'a> = SequenceView<'a, T>;
 
-/// Field type of an element.
-pub(super) fn field_kind<T: CdrType>(path: FieldPath<'_>) -> Option<FieldKind> {
-    let (_, rest) = path.element()?;
-    T::field_kind(rest)
-}
+        #[inline]
+        fn initial() -> Self {
+            Self::new()
+        }
 
-/// Field value of an element; `None` if the sequence is shorter.
-pub(super) fn field<'a, T: CdrType>(
-    view: SequenceView<'a, T>,
-    path: FieldPath<'_>,
-) -> Option<FieldValue<'a>> {
-    let (index, rest) = path.element()?;
-    T::field(view.get(index)?, rest)
+        #[inline]
+        fn initial_view<'a>() -> SequenceView<'a, T> {
+            SequenceView::EMPTY
+        }
+
+        #[inline]
+        fn reset(&mut self) {
+            self.clear();
+        }
+
+        #[inline]
+        fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+            let mut values = Self::new();
+            values.decode_into(decoder)?;
+            Ok(values)
+        }
+
+        /// Number of elements, or the length of the longest element if that is larger.
+        fn length(&self) -> Option<usize> {
+            let inner = self.iter().filter_map(T::length).max();
+            inner.max(Some(self.len()))
+        }
+
+        fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
+            self.iter().for_each(|value| value.lengths(visit));
+        }
+
+        fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+            let (_, rest) = path.element()?;
+            T::field_kind(rest)
+        }
+
+        fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+            let (index, rest) = path.element()?;
+            T::field(view.get(index)?, rest)
+        }
+    };
 }
 
 impl<T: CdrType, const N: usize> CdrType for BoundedSequence<T, N> {
-    const KIND: Kind = Kind::Other;
     const BOUND: Option<usize> = Some(N);
-    type View<'a> = SequenceView<'a, T>;
 
-    #[inline]
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn initial_view<'a>() -> SequenceView<'a, T> {
-        SequenceView::EMPTY
-    }
-
-    #[inline]
-    fn reset(&mut self) {
-        self.clear();
-    }
+    sequence_items!();
 
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
@@ -287,13 +298,6 @@ impl<T: CdrType, const N: usize> CdrType for BoundedSequence<T, N> {
     #[inline]
     fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
         view(decoder, N)
-    }
-
-    #[inline]
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        let mut values = Self::new();
-        values.decode_into(decoder)?;
-        Ok(values)
     }
 
     fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -339,22 +343,6 @@ impl<T: CdrType, const N: usize> CdrType for BoundedSequence<T, N> {
     fn measure_key(size: &mut MaxSize) {
         measure_key::<T>(size, N);
     }
-
-    fn length(&self) -> Option<usize> {
-        length(self)
-    }
-
-    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
-        self.iter().for_each(|value| value.lengths(visit));
-    }
-
-    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-        field_kind::<T>(path)
-    }
-
-    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-        field(view, path)
-    }
 }
 
 #[cfg(feature = "alloc")]
@@ -362,23 +350,7 @@ impl<T: CdrType> super::LocallyBounded for alloc::vec::Vec<T> {}
 
 #[cfg(feature = "alloc")]
 impl<T: CdrType> CdrType for alloc::vec::Vec<T> {
-    const KIND: Kind = Kind::Other;
-    type View<'a> = SequenceView<'a, T>;
-
-    #[inline]
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn initial_view<'a>() -> SequenceView<'a, T> {
-        SequenceView::EMPTY
-    }
-
-    #[inline]
-    fn reset(&mut self) {
-        self.clear();
-    }
+    sequence_items!();
 
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
@@ -391,13 +363,6 @@ impl<T: CdrType> CdrType for alloc::vec::Vec<T> {
     #[inline]
     fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
         view(decoder, decoder.bound())
-    }
-
-    #[inline]
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        let mut values = Self::new();
-        values.decode_into(decoder)?;
-        Ok(values)
     }
 
     fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -449,21 +414,5 @@ impl<T: CdrType> CdrType for alloc::vec::Vec<T> {
             Some(bound) => measure_key::<T>(size, bound),
             None => size.unbounded(),
         }
-    }
-
-    fn length(&self) -> Option<usize> {
-        length(self)
-    }
-
-    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
-        self.iter().for_each(|value| value.lengths(visit));
-    }
-
-    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-        field_kind::<T>(path)
-    }
-
-    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-        field(view, path)
     }
 }

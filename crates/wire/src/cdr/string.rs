@@ -9,36 +9,48 @@ use super::{
 };
 
 #[inline]
-pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     if value.len() > bound {
         return Err(CdrError::BoundExceeded);
     }
     encoder.string(value)
 }
 
-/// Field type of a string: text, if the path ends here.
-pub(super) fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-    path.is_at_end().then_some(FieldKind::Text)
-}
+/// Items of [`CdrType`] that both kinds of strings have.
+macro_rules! string_items {
+    () => {
+        const KIND: Kind = Kind::Other;
+        type View<'a> = &'a str;
 
-pub(super) fn field<'a>(text: &'a str, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-    path.is_at_end().then_some(FieldValue::Text(text))
+        #[inline]
+        fn initial() -> Self {
+            Self::new()
+        }
+
+        #[inline]
+        fn initial_view<'a>() -> &'a str {
+            ""
+        }
+
+        #[inline]
+        fn length(&self) -> Option<usize> {
+            Some(self.len())
+        }
+
+        fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+            path.is_at_end().then_some(FieldKind::Text)
+        }
+
+        fn field<'a>(text: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+            path.is_at_end().then_some(FieldValue::Text(text))
+        }
+    };
 }
 
 impl<const N: usize> CdrType for BoundedString<N> {
-    const KIND: Kind = Kind::Other;
     const BOUND: Option<usize> = Some(N);
-    type View<'a> = &'a str;
 
-    #[inline]
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn initial_view<'a>() -> &'a str {
-        ""
-    }
+    string_items!();
 
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
@@ -68,19 +80,6 @@ impl<const N: usize> CdrType for BoundedString<N> {
     fn measure_key(size: &mut MaxSize) {
         size.string(N);
     }
-
-    #[inline]
-    fn length(&self) -> Option<usize> {
-        Some(self.len())
-    }
-
-    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-        field_kind(path)
-    }
-
-    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-        field(view, path)
-    }
 }
 
 #[cfg(feature = "alloc")]
@@ -88,18 +87,7 @@ impl super::LocallyBounded for alloc::string::String {}
 
 #[cfg(feature = "alloc")]
 impl CdrType for alloc::string::String {
-    const KIND: Kind = Kind::Other;
-    type View<'a> = &'a str;
-
-    #[inline]
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn initial_view<'a>() -> &'a str {
-        ""
-    }
+    string_items!();
 
     #[inline]
     fn reset(&mut self) {
@@ -144,18 +132,5 @@ impl CdrType for alloc::string::String {
             Some(bound) => size.string(bound),
             None => size.unbounded(),
         }
-    }
-
-    #[inline]
-    fn length(&self) -> Option<usize> {
-        Some(self.len())
-    }
-
-    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-        field_kind(path)
-    }
-
-    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-        field(view, path)
     }
 }

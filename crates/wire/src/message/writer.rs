@@ -19,6 +19,20 @@ pub struct MessageWriter<'a> {
 /// submessage is aligned to four.
 const MAX_BODY_BYTES: usize = 0xfffc;
 
+/// Defines methods that append a submessage without payload.
+macro_rules! appends {
+    ($($(#[$documentation:meta])+ $method:ident: $submessage:ty;)+) => {
+        $($(#[$documentation])+
+        ///
+        /// # Errors
+        /// [`BufferTooSmall`]; nothing was written.
+        #[inline]
+        pub fn $method(&mut self, submessage: &$submessage) -> Result<&mut Self, BufferTooSmall> {
+            self.append(submessage)
+        })+
+    };
+}
+
 impl<'a> MessageWriter<'a> {
     /// Starts a message with its header.
     ///
@@ -94,29 +108,23 @@ impl<'a> MessageWriter<'a> {
         self.append(&InfoDestination(prefix))
     }
 
-    /// Appends an INFO_SRC: source of the following submessages.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn info_source(&mut self, source: &InfoSource) -> Result<&mut Self, BufferTooSmall> {
-        self.append(source)
-    }
-
-    /// Appends an INFO_REPLY: reply locators for the following submessages.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    pub fn info_reply(&mut self, reply: &InfoReply<'_>) -> Result<&mut Self, BufferTooSmall> {
-        self.append(reply)
-    }
-
-    /// Appends an INFO_REPLY_IP4: UDPv4 reply locators for the following submessages.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    pub fn info_reply_ip4(&mut self, reply: &InfoReplyIp4) -> Result<&mut Self, BufferTooSmall> {
-        self.append(reply)
+    appends! {
+        /// Appends an INFO_SRC: source of the following submessages.
+        info_source: InfoSource;
+        /// Appends an INFO_REPLY: reply locators for the following submessages.
+        info_reply: InfoReply<'_>;
+        /// Appends an INFO_REPLY_IP4: UDPv4 reply locators for the following submessages.
+        info_reply_ip4: InfoReplyIp4;
+        /// Appends a HEARTBEAT: available changes of a writer.
+        heartbeat: Heartbeat;
+        /// Appends a HEARTBEAT_FRAG: available fragments of a change.
+        heartbeat_frag: HeartbeatFrag;
+        /// Appends an ACKNACK: acknowledgment and repair request of a reader.
+        acknack: AckNack;
+        /// Appends a NACK_FRAG: request for missing fragments.
+        nack_frag: NackFrag;
+        /// Appends a GAP: irrelevant changes.
+        gap: Gap;
     }
 
     /// Appends a DATA. The payload, including its encapsulation header, is copied and padded with zeros to a multiple
@@ -194,53 +202,5 @@ impl<'a> MessageWriter<'a> {
         body.copy_from_slice(payload);
         padding.fill(0);
         Ok(self)
-    }
-
-    /// Appends a HEARTBEAT: available changes of a writer.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<&mut Self, BufferTooSmall> {
-        self.append(heartbeat)
-    }
-
-    /// Appends a HEARTBEAT_FRAG: available fragments of a change.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn heartbeat_frag(
-        &mut self,
-        heartbeat: &HeartbeatFrag,
-    ) -> Result<&mut Self, BufferTooSmall> {
-        self.append(heartbeat)
-    }
-
-    /// Appends an ACKNACK: acknowledgment and repair request of a reader.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn acknack(&mut self, acknack: &AckNack) -> Result<&mut Self, BufferTooSmall> {
-        self.append(acknack)
-    }
-
-    /// Appends a NACK_FRAG: request for missing fragments.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn nack_frag(&mut self, nack: &NackFrag) -> Result<&mut Self, BufferTooSmall> {
-        self.append(nack)
-    }
-
-    /// Appends a GAP: irrelevant changes.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn gap(&mut self, gap: &Gap) -> Result<&mut Self, BufferTooSmall> {
-        self.append(gap)
     }
 }
