@@ -14,7 +14,7 @@ use crate::{
     limits::MAX_ENTITY_NAME_BYTES,
     message::VENDOR_ID,
     parameter::pid,
-    qos::{Octets, WireForm},
+    qos::{Octets, ParameterValue},
     time,
 };
 

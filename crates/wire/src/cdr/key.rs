@@ -45,7 +45,7 @@ pub fn key_hash_of_payload<T: TopicType>(
 ) -> Result<KeyHash, CdrError> {
     let mut decoder = Decoder::of_payload(payload)?;
     if key_only {
-        return decoder.lone_key(|source, decoder| {
+        return decoder.key_payload(|source, decoder| {
             hash::<T>(|encoder| T::copy_key(source, decoder, encoder))
         });
     }
@@ -127,7 +127,7 @@ pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrEr
     }
     let mut decoder = Decoder::of_payload(payload)?;
     match key_only {
-        true => decoder.lone_key(T::decode_key),
+        true => decoder.key_payload(T::decode_key),
         false => T::decode_key(KeySource::Sample, &mut decoder),
     }
 }

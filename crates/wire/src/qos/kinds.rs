@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::wire_form::WireForm;
+use super::parameter_value::ParameterValue;
 use crate::bytes::{Reader, Writer};
 
 /// Defines an enumeration with wire numbers and its encoding.
@@ -33,7 +33,7 @@ macro_rules! kinds {
             }
         }
 
-        impl WireForm for $name {
+        impl ParameterValue for $name {
             fn read(reader: &mut Reader<'_>) -> Option<Self> {
                 Self::of_number(reader.u32().ok()?)
             }

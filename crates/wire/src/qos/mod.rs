@@ -5,15 +5,15 @@
 //! implemented here.
 
 mod kinds;
+mod parameter_value;
 mod policies;
-mod wire_form;
 
 pub use kinds::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
     OwnershipKind, PolicyId, PresentationAccessScope, ReliabilityKind,
 };
+pub(crate) use parameter_value::ParameterValue;
 pub use policies::{
     DataRepresentations, DurabilityService, History, LENGTH_UNLIMITED, Liveliness, Octets,
     Partition, Presentation, QosPolicies, ReaderDataLifecycle, Reliability, ResourceLimits,
 };
-pub(crate) use wire_form::WireForm;

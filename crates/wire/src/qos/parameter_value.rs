@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Encoding of a parameter value.
-pub(crate) trait WireForm: Sized {
+pub(crate) trait ParameterValue: Sized {
     /// Reads a value; `None` if the input is too short or invalid.
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
     /// Writes exactly [`bytes`](Self::bytes) bytes.
@@ -34,8 +34,8 @@ macro_rules! parameters {
                     return Ok(true);
                 }
                 match id {
-                    pid::RELIABILITY => self.reliability = valid(id, WireForm::read(reader))?,
-                    $(pid::$id => self.$policy = valid(id, WireForm::read(reader))?,)+
+                    pid::RELIABILITY => self.reliability = valid(id, ParameterValue::read(reader))?,
+                    $(pid::$id => self.$policy = valid(id, ParameterValue::read(reader))?,)+
                     _ => return Ok(false),
                 }
                 Ok(true)
@@ -80,11 +80,11 @@ fn valid<T>(id: u16, value: Option<T>) -> Result<T, Error> {
     value.ok_or(Error::InvalidParameter(id))
 }
 
-fn put<T: WireForm>(list: &mut ParameterWriter<'_>, id: u16, value: &T) {
+fn put<T: ParameterValue>(list: &mut ParameterWriter<'_>, id: u16, value: &T) {
     list.put_with(id, value.bytes(), |writer| value.write(writer));
 }
 
-impl WireForm for i32 {
+impl ParameterValue for i32 {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         reader.i32().ok()
     }
@@ -99,7 +99,7 @@ impl WireForm for i32 {
 }
 
 /// Boolean of one byte: the two of PRESENTATION share a word.
-impl WireForm for bool {
+impl ParameterValue for bool {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let [byte] = *reader.array().ok()?;
         Some(byte != 0)
@@ -114,7 +114,7 @@ impl WireForm for bool {
     }
 }
 
-impl WireForm for Duration {
+impl ParameterValue for Duration {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Self::read(reader).ok().filter(|read| read.seconds >= 0)
     }
@@ -131,13 +131,13 @@ impl WireForm for Duration {
 /// Implements the encoding of structures: their members in order.
 macro_rules! structures {
     ($($name:ident { $($member:ident),+ })+) => {
-        $(impl WireForm for $name {
+        $(impl ParameterValue for $name {
             fn read(reader: &mut Reader<'_>) -> Option<Self> {
-                Some(Self { $($member: WireForm::read(reader)?,)+ })
+                Some(Self { $($member: ParameterValue::read(reader)?,)+ })
             }
 
             fn write(&self, writer: &mut Writer<'_>) {
-                $(WireForm::write(&self.$member, writer);)+
+                $(ParameterValue::write(&self.$member, writer);)+
             }
 
             fn bytes(&self) -> usize {
@@ -172,7 +172,7 @@ fn read_partition(reader: &mut Reader<'_>) -> Result<Partition, Error> {
     Ok(partition)
 }
 
-impl WireForm for Partition {
+impl ParameterValue for Partition {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         read_partition(reader).ok()
     }
@@ -190,7 +190,7 @@ impl WireForm for Partition {
 }
 
 /// Sequence of shorts. Entries beyond the bound are less preferred than every standard one, and skipped.
-impl WireForm for DataRepresentations {
+impl ParameterValue for DataRepresentations {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let mut representations = Self::new();
         let count = reader.u32().ok()?;
@@ -216,7 +216,7 @@ impl WireForm for DataRepresentations {
 }
 
 /// Sequence of octets.
-impl WireForm for Octets {
+impl ParameterValue for Octets {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let count = reader.u32().ok()? as usize;
         let octets = reader.take(count).ok()?;
