@@ -97,7 +97,7 @@ fn split_encapsulation(
 
 /// Kind of entity that a key names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EndpointKey {
+pub enum KeyKind {
     /// A participant.
     Participant,
     /// A writer or reader.
@@ -119,14 +119,10 @@ pub fn parse_key_guid(payload: &[u8]) -> Option<Guid> {
 ///
 /// # Errors
 /// [`BufferTooSmall`].
-pub fn emit_key_guid(
-    key: EndpointKey,
-    guid: Guid,
-    buffer: &mut [u8],
-) -> Result<usize, BufferTooSmall> {
+pub fn emit_key_guid(key: KeyKind, guid: Guid, buffer: &mut [u8]) -> Result<usize, BufferTooSmall> {
     let id = match key {
-        EndpointKey::Participant => pid::PARTICIPANT_GUID,
-        EndpointKey::Endpoint => pid::ENDPOINT_GUID,
+        KeyKind::Participant => pid::PARTICIPANT_GUID,
+        KeyKind::Endpoint => pid::ENDPOINT_GUID,
     };
     emit_payload(buffer, |list| {
         list.put(id, &guid.to_bytes());

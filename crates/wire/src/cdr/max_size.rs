@@ -2,7 +2,7 @@
 
 use super::encode::padding;
 use super::limits::{MAX_DEPTH, MAX_KEY_BYTES, MAX_MEASURED_BYTES};
-use super::{CdrType, ENCAPSULATION_BYTES, Extensibility, Kind, Representation, TopicType};
+use super::{CdrType, ENCAPSULATION_BYTES, ElementKind, Extensibility, Representation, TopicType};
 
 /// Part of a value to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl MaxSize {
     /// Adds `count` elements of a collection.
     #[inline]
     pub fn elements<T: CdrType>(&mut self, count: usize) {
-        if let Kind::Primitive { bytes } = T::KIND {
+        if let ElementKind::Primitive { bytes } = T::KIND {
             self.primitives(bytes, count);
             return;
         }

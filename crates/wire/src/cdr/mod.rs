@@ -52,4 +52,4 @@ pub use key::{
 pub use max_size::{MaxSize, max_key_payload_bytes, max_payload_bytes};
 pub use primitive::{Char8, Primitive};
 pub use sequence::{Elements, SequenceView};
-pub use types::{CdrType, Kind, LocallyBounded, MemberLength, TopicType};
+pub use types::{AcceptsBound, CdrType, ElementKind, MemberLength, TopicType};

@@ -8,8 +8,8 @@ use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
 use super::{
-    BoundedSequence, ByteOrder, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath,
-    FieldValue, KeySource, Kind, MaxSize, MemberLength, Representation,
+    BoundedSequence, ByteOrder, CdrError, CdrType, Decoder, ElementKind, Encoder, FieldKind,
+    FieldPath, FieldValue, KeySource, MaxSize, MemberLength, Representation,
 };
 
 /// Borrowed view of a sequence in a sample. The elements are checked when the view is created, and decoded at
@@ -60,7 +60,7 @@ impl<'a, T: CdrType> SequenceView<'a, T> {
             return None;
         }
         let mut decoder = self.first;
-        if let Kind::Primitive { bytes } = T::KIND {
+        if let ElementKind::Primitive { bytes } = T::KIND {
             decoder.take_primitives(bytes, index).ok()?;
         } else {
             T::skip_elements(index, &mut decoder).ok()?;
@@ -238,7 +238,7 @@ fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
 /// Items of [`CdrType`] that both kinds of sequences of `T` have.
 macro_rules! sequence_items {
     () => {
-        const KIND: Kind = Kind::Other;
+        const KIND: ElementKind = ElementKind::Other;
         type View<'a> = SequenceView<'a, T>;
 
         #[inline]
@@ -346,7 +346,7 @@ impl<T: CdrType, const N: usize> CdrType for BoundedSequence<T, N> {
 }
 
 #[cfg(feature = "alloc")]
-impl<T: CdrType> super::LocallyBounded for alloc::vec::Vec<T> {}
+impl<T: CdrType> super::AcceptsBound for alloc::vec::Vec<T> {}
 
 #[cfg(feature = "alloc")]
 impl<T: CdrType> CdrType for alloc::vec::Vec<T> {

@@ -4,8 +4,8 @@
 //! ([`UNBOUNDED`](super::limits::UNBOUNDED)).
 
 use super::{
-    BoundedString, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue,
-    KeySource, Kind, MaxSize,
+    BoundedString, CdrError, CdrType, Decoder, ElementKind, Encoder, FieldKind, FieldPath,
+    FieldValue, KeySource, MaxSize,
 };
 
 #[inline]
@@ -19,7 +19,7 @@ fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), Cd
 /// Items of [`CdrType`] that both kinds of strings have.
 macro_rules! string_items {
     () => {
-        const KIND: Kind = Kind::Other;
+        const KIND: ElementKind = ElementKind::Other;
         type View<'a> = &'a str;
 
         #[inline]
@@ -83,7 +83,7 @@ impl<const N: usize> CdrType for BoundedString<N> {
 }
 
 #[cfg(feature = "alloc")]
-impl super::LocallyBounded for alloc::string::String {}
+impl super::AcceptsBound for alloc::string::String {}
 
 #[cfg(feature = "alloc")]
 impl CdrType for alloc::string::String {

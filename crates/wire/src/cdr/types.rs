@@ -22,7 +22,7 @@ use super::{
 )]
 pub trait CdrType: Sized {
     /// Category of the type as an element of a collection.
-    const KIND: Kind;
+    const KIND: ElementKind;
 
     /// Maximum number of elements or bytes, if the type itself is bounded.
     const BOUND: Option<usize> = None;
@@ -219,7 +219,7 @@ pub trait TopicType: CdrType {
 
 /// Category of an element type: decides about the DHEADER of its collection and how elements are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementKind {
     /// A primitive.
     Primitive {
         /// Size in bytes.
@@ -233,7 +233,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl ElementKind {
     /// Returns true for a primitive.
     #[inline]
     pub const fn is_primitive(self) -> bool {
@@ -281,6 +281,6 @@ pub struct MemberLength {
     label = "has no bound of its own to set",
     note = "the bound is for `String` and `Vec<T>`, and for arrays of these; `BoundedString<N>` and `BoundedSequence<T, N>` carry theirs in the type"
 )]
-pub trait LocallyBounded: CdrType {}
+pub trait AcceptsBound: CdrType {}
 
-impl<T: LocallyBounded, const N: usize> LocallyBounded for [T; N] {}
+impl<T: AcceptsBound, const N: usize> AcceptsBound for [T; N] {}

@@ -1,8 +1,8 @@
-//! DATA and DATA_FRAG submessages (RTPS 2.5 §8.3.8.2, §8.3.8.3), and their heads, which are written before a payload
-//! that is already in place.
+//! DATA and DATA_FRAG submessages (RTPS 2.5 §8.3.8.2, §8.3.8.3), and their prefixes, which are written before a
+//! payload that is already in place.
 
 use super::{
-    HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, SetMark, StatusInfo,
+    CoherentSetInfo, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, StatusInfo,
     inline_qos::{INLINE_QOS, InlineQos, key_hash_of, read_inline_qos},
     submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, length_field, write_header},
 };
@@ -132,18 +132,18 @@ impl<'a> Data<'a> {
 
     /// Coherent set and group information from inline QoS.
     #[must_use]
-    pub fn set_mark(&self) -> SetMark {
-        SetMark::of(self.inline_qos.as_ref())
+    pub fn coherent_set_info(&self) -> CoherentSetInfo {
+        CoherentSetInfo::of(self.inline_qos.as_ref())
     }
 
     /// Coherent set information of an end-of-set marker: a DATA without payload or status (RTPS 2.5 §8.7.6).
     /// `None` for other changes.
     #[must_use]
-    pub fn set_end(&self) -> Option<SetMark> {
-        let mark = self.set_mark();
+    pub fn set_end(&self) -> Option<CoherentSetInfo> {
+        let set = self.coherent_set_info();
         let is_bare =
             self.payload == PayloadKind::None && self.status_info() == StatusInfo::default();
-        (is_bare && mark.coherent_set == Some(SequenceNumber::UNKNOWN)).then_some(mark)
+        (is_bare && set.coherent_set == Some(SequenceNumber::UNKNOWN)).then_some(set)
     }
 }
 
@@ -299,7 +299,7 @@ impl CommonFields {
 
 /// DATA submessage up to its payload, written before a payload that is already in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataHead {
+pub struct DataPrefix {
     /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
     /// Entity id of the writer.
@@ -314,8 +314,8 @@ pub struct DataHead {
     pub payload: PayloadKind,
 }
 
-impl DataHead {
-    /// Size of the longest head in bytes: with key hash and status.
+impl DataPrefix {
+    /// Size of the longest prefix in bytes: with key hash and status.
     pub const MAX_BYTES: usize = SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + InlineQos::MAX_BYTES;
 
     /// Bytes that [`emit`](Self::emit) writes: submessage header, fixed part and inline QoS.
@@ -325,33 +325,33 @@ impl DataHead {
         SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + self.inline_qos(None).buffer_len()
     }
 
-    /// Writes the head to the first [`buffer_len`](Self::buffer_len) bytes of `head`. `payload_len` is in bytes,
+    /// Writes the prefix to the first [`buffer_len`](Self::buffer_len) bytes of `prefix`. `payload_len` is in bytes,
     /// includes the encapsulation header and padding to a multiple of four, and is 0 without a payload. A
     /// submessage longer than its length field allows must be the last of its message.
     ///
     /// # Panics
     /// If the buffer is too short.
     #[inline]
-    pub fn emit(&self, head: &mut [u8], payload_len: usize) {
-        self.write(self.inline_qos(None), head, payload_len);
+    pub fn emit(&self, prefix: &mut [u8], payload_len: usize) {
+        self.write(self.inline_qos(None), prefix, payload_len);
     }
 
-    /// Bytes that [`emit_marked`](Self::emit_marked) writes.
+    /// Bytes that [`emit_with_set`](Self::emit_with_set) writes.
     #[must_use]
-    pub fn marked_len(&self, mark: &SetMark) -> usize {
-        SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + self.inline_qos(Some(mark)).buffer_len()
+    pub fn len_with_set(&self, set: &CoherentSetInfo) -> usize {
+        SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + self.inline_qos(Some(set)).buffer_len()
     }
 
-    /// Writes the head as [`emit`](Self::emit), with coherent set and group parameters.
+    /// Writes the prefix as [`emit`](Self::emit), with coherent set and group parameters.
     ///
     /// # Panics
-    /// If the buffer is shorter than [`marked_len`](Self::marked_len).
-    pub fn emit_marked(&self, mark: &SetMark, head: &mut [u8], payload_len: usize) {
-        self.write(self.inline_qos(Some(mark)), head, payload_len);
+    /// If the buffer is shorter than [`len_with_set`](Self::len_with_set).
+    pub fn emit_with_set(&self, set: &CoherentSetInfo, prefix: &mut [u8], payload_len: usize) {
+        self.write(self.inline_qos(Some(set)), prefix, payload_len);
     }
 
     #[inline]
-    fn inline_qos<'a>(&'a self, set: Option<&'a SetMark>) -> InlineQos<'a> {
+    fn inline_qos<'a>(&'a self, set: Option<&'a CoherentSetInfo>) -> InlineQos<'a> {
         InlineQos {
             key_hash: self.key_hash.as_ref(),
             status: self.status,
@@ -360,7 +360,7 @@ impl DataHead {
     }
 
     #[inline]
-    fn write(&self, inline_qos: InlineQos<'_>, head: &mut [u8], payload_len: usize) {
+    fn write(&self, inline_qos: InlineQos<'_>, prefix: &mut [u8], payload_len: usize) {
         let inline_qos_len = inline_qos.buffer_len();
         let mut flags = match self.payload {
             PayloadKind::None => 0,
@@ -371,7 +371,7 @@ impl DataHead {
             flags |= INLINE_QOS;
         }
         let body = FIXED_BYTES + inline_qos_len + payload_len;
-        let mut writer = Writer::new(head);
+        let mut writer = Writer::new(prefix);
         write_header(&mut writer, SubmessageId::DATA, flags, body);
         writer.u16(0);
         writer.u16(OCTETS_TO_INLINE_QOS);
@@ -384,7 +384,7 @@ impl DataHead {
 
 /// DATA_FRAG submessage up to its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataFragHead {
+pub struct DataFragPrefix {
     /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
     pub reader: EntityId,
     /// Entity id of the writer.
@@ -407,37 +407,37 @@ pub struct DataFragHead {
     pub is_key: bool,
 }
 
-impl DataFragHead {
+impl DataFragPrefix {
     /// Bytes that [`emit`](Self::emit) writes: submessage header, fixed part and inline QoS.
     #[must_use]
     pub fn buffer_len(&self) -> usize {
         SUBMESSAGE_HEADER_BYTES + FRAG_FIXED_BYTES + self.inline_qos(None).buffer_len()
     }
 
-    /// Writes the head to the first [`buffer_len`](Self::buffer_len) bytes of `head`. The fragments follow:
+    /// Writes the prefix to the first [`buffer_len`](Self::buffer_len) bytes of `prefix`. The fragments follow:
     /// `payload_len` bytes, padded to a multiple of four.
     ///
     /// # Panics
     /// If the buffer is too short.
-    pub fn emit(&self, head: &mut [u8], payload_len: usize) {
-        self.write(self.inline_qos(None), head, payload_len);
+    pub fn emit(&self, prefix: &mut [u8], payload_len: usize) {
+        self.write(self.inline_qos(None), prefix, payload_len);
     }
 
-    /// Bytes that [`emit_marked`](Self::emit_marked) writes.
+    /// Bytes that [`emit_with_set`](Self::emit_with_set) writes.
     #[must_use]
-    pub fn marked_len(&self, mark: &SetMark) -> usize {
-        SUBMESSAGE_HEADER_BYTES + FRAG_FIXED_BYTES + self.inline_qos(Some(mark)).buffer_len()
+    pub fn len_with_set(&self, set: &CoherentSetInfo) -> usize {
+        SUBMESSAGE_HEADER_BYTES + FRAG_FIXED_BYTES + self.inline_qos(Some(set)).buffer_len()
     }
 
-    /// Writes the head as [`emit`](Self::emit), with coherent set and group parameters.
+    /// Writes the prefix as [`emit`](Self::emit), with coherent set and group parameters.
     ///
     /// # Panics
-    /// If the buffer is shorter than [`marked_len`](Self::marked_len).
-    pub fn emit_marked(&self, mark: &SetMark, head: &mut [u8], payload_len: usize) {
-        self.write(self.inline_qos(Some(mark)), head, payload_len);
+    /// If the buffer is shorter than [`len_with_set`](Self::len_with_set).
+    pub fn emit_with_set(&self, set: &CoherentSetInfo, prefix: &mut [u8], payload_len: usize) {
+        self.write(self.inline_qos(Some(set)), prefix, payload_len);
     }
 
-    fn inline_qos<'a>(&'a self, set: Option<&'a SetMark>) -> InlineQos<'a> {
+    fn inline_qos<'a>(&'a self, set: Option<&'a CoherentSetInfo>) -> InlineQos<'a> {
         InlineQos {
             key_hash: self.key_hash.as_ref(),
             status: self.status,
@@ -445,14 +445,14 @@ impl DataFragHead {
         }
     }
 
-    fn write(&self, inline_qos: InlineQos<'_>, head: &mut [u8], payload_len: usize) {
+    fn write(&self, inline_qos: InlineQos<'_>, prefix: &mut [u8], payload_len: usize) {
         let inline_qos_len = inline_qos.buffer_len();
         let mut flags = if self.is_key { FRAG_KEY } else { 0 };
         if inline_qos_len != 0 {
             flags |= INLINE_QOS;
         }
         let body = FRAG_FIXED_BYTES + inline_qos_len + payload_len;
-        let mut writer = Writer::new(head);
+        let mut writer = Writer::new(prefix);
         write_header(&mut writer, SubmessageId::DATA_FRAG, flags, body);
         writer.u16(0);
         writer.u16(OCTETS_TO_INLINE_QOS + FRAGMENT_BYTES as u16);
@@ -467,8 +467,8 @@ impl DataFragHead {
     }
 }
 
-/// Size of header, INFO_TS and the head of a DATA without inline QoS, in bytes.
-pub const SAMPLE_HEAD_BYTES: usize = DATA_AT + SUBMESSAGE_HEADER_BYTES + FIXED_BYTES;
+/// Size of header, INFO_TS and the prefix of a DATA without inline QoS, in bytes.
+pub const SAMPLE_PREFIX_BYTES: usize = DATA_AT + SUBMESSAGE_HEADER_BYTES + FIXED_BYTES;
 
 const DATA_AT: usize = HEADER_BYTES + INFO_TIMESTAMP_BYTES;
 const TIMESTAMP_AT: usize = HEADER_BYTES + SUBMESSAGE_HEADER_BYTES;
@@ -477,21 +477,21 @@ const LENGTH_AT: usize = DATA_AT + 2;
 /// Offset of the sequence number, after the two entity ids.
 const SEQUENCE_AT: usize = DATA_AT + SUBMESSAGE_HEADER_BYTES + BEFORE_COUNTED + 8;
 
-/// Preformatted head of a message with one sample to all readers: header, INFO_TS and the head of a DATA.
+/// Preformatted prefix of a message with one sample to all readers: header, INFO_TS and the prefix of a DATA.
 ///
 /// Between a writer's samples without inline QoS only timestamp, sequence number and length differ. The rest is
 /// formatted once and copied for each sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SampleHead {
-    bytes: [u8; SAMPLE_HEAD_BYTES],
+pub struct SamplePrefix {
+    bytes: [u8; SAMPLE_PREFIX_BYTES],
 }
 
-impl SampleHead {
+impl SamplePrefix {
     /// Formats the constant parts of a writer's samples.
     #[must_use]
     pub fn new(header: &Header, writer: EntityId) -> Self {
-        let mut bytes = [0; SAMPLE_HEAD_BYTES];
-        let data = DataHead {
+        let mut bytes = [0; SAMPLE_PREFIX_BYTES];
+        let data = DataPrefix {
             reader: EntityId::UNKNOWN,
             writer,
             sequence: SequenceNumber::UNKNOWN,
@@ -505,19 +505,19 @@ impl SampleHead {
         Self { bytes }
     }
 
-    /// Writes the head of one sample. `payload_len` is that of [`DataHead::emit`]; the DATA is the last submessage of
-    /// its message.
+    /// Writes the prefix of one sample. `payload_len` is that of [`DataPrefix::emit`]; the DATA is the last submessage
+    /// of its message.
     #[inline]
     pub fn emit(
         &self,
-        heads: &mut [u8; SAMPLE_HEAD_BYTES],
+        prefixes: &mut [u8; SAMPLE_PREFIX_BYTES],
         timestamp: Timestamp,
         sequence: SequenceNumber,
         payload_len: usize,
     ) {
-        *heads = self.bytes;
-        timestamp.write(&mut Writer::new(&mut heads[TIMESTAMP_AT..]));
-        Writer::new(&mut heads[LENGTH_AT..]).u16(length_field(FIXED_BYTES + payload_len));
-        sequence.write(&mut Writer::new(&mut heads[SEQUENCE_AT..]));
+        *prefixes = self.bytes;
+        timestamp.write(&mut Writer::new(&mut prefixes[TIMESTAMP_AT..]));
+        Writer::new(&mut prefixes[LENGTH_AT..]).u16(length_field(FIXED_BYTES + payload_len));
+        sequence.write(&mut Writer::new(&mut prefixes[SEQUENCE_AT..]));
     }
 }

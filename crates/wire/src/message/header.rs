@@ -125,13 +125,13 @@ impl<'a> HeaderExtension<'a> {
     /// Parses a submessage body at `body_offset` of its message.
     ///
     /// # Errors
-    /// Each invalidates the whole message: [`Error::Misplaced`] if the body is not directly after the message
-    /// header; [`Error::MessageLength`] if the length is less than that of header and extension;
+    /// Each invalidates the whole message: [`Error::HeaderExtensionMisplaced`] if the body is not directly after the
+    /// message header; [`Error::MessageLength`] if the length is less than that of header and extension;
     /// [`Error::MustUnderstand`], because this version defines no parameters; [`Error::InvalidParameter`];
     /// [`Error::Truncated`].
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
         if body_offset != BODY_AT {
-            return Err(Error::Misplaced);
+            return Err(Error::HeaderExtensionMisplaced);
         }
         let mut reader = Reader::new(body, order_of(flags));
         let mut parsed = Self::default();

@@ -73,7 +73,7 @@ pub(super) fn key_hash_of(inline_qos: Option<&ParameterList<'_>>) -> Option<[u8;
 pub(super) struct InlineQos<'a> {
     pub(super) key_hash: Option<&'a [u8; 16]>,
     pub(super) status: Option<StatusInfo>,
-    pub(super) set: Option<&'a SetMark>,
+    pub(super) set: Option<&'a CoherentSetInfo>,
 }
 
 impl InlineQos<'_> {
@@ -85,7 +85,7 @@ impl InlineQos<'_> {
     pub(super) fn buffer_len(&self) -> usize {
         let key_hash_len = self.key_hash.map_or(0, |_| KEY_HASH_BYTES);
         let status_len = self.status.map_or(0, |_| STATUS_BYTES);
-        let set_len = self.set.map_or(0, SetMark::buffer_len);
+        let set_len = self.set.map_or(0, CoherentSetInfo::buffer_len);
         match key_hash_len + status_len + set_len {
             0 => 0,
             parameters_len => parameters_len + SENTINEL_BYTES,
@@ -163,7 +163,7 @@ pub type GroupDigest = [u8; 4];
 /// none ends the set. So that readers need not wait for one, a DATA without payload, with SEQUENCENUMBER_UNKNOWN, can
 /// end it. With GROUP access scope, each sample also carries its group sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SetMark {
+pub struct CoherentSetInfo {
     /// Sequence number of the set's first sample; [`SequenceNumber::UNKNOWN`] at the end of a set; `None` outside
     /// of sets.
     pub coherent_set: Option<SequenceNumber>,
@@ -175,26 +175,26 @@ pub struct SetMark {
     pub writers: Option<GroupDigest>,
 }
 
-impl SetMark {
+impl CoherentSetInfo {
     /// Reads the parameters from inline QoS. A value too short for a sequence number is ignored.
     #[must_use]
     pub fn of(inline_qos: Option<&ParameterList<'_>>) -> Self {
-        let mut mark = Self::default();
+        let mut set = Self::default();
         let Some(list) = inline_qos else {
-            return mark;
+            return set;
         };
         let order = list.order();
         for parameter in list {
             let number = || number(parameter.value, order);
             match parameter.id {
-                pid::COHERENT_SET => mark.coherent_set = number(),
-                pid::GROUP_SEQ_NUM => mark.group_sequence = number(),
-                pid::GROUP_COHERENT_SET => mark.group_coherent_set = number(),
-                pid::WRITER_GROUP_INFO => mark.writers = parameter.value.first_chunk().copied(),
+                pid::COHERENT_SET => set.coherent_set = number(),
+                pid::GROUP_SEQ_NUM => set.group_sequence = number(),
+                pid::GROUP_COHERENT_SET => set.group_coherent_set = number(),
+                pid::WRITER_GROUP_INFO => set.writers = parameter.value.first_chunk().copied(),
                 _ => {}
             }
         }
-        mark
+        set
     }
 
     /// Returns true if there are no parameters.

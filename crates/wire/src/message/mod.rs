@@ -5,7 +5,7 @@
 //! the message.
 //!
 //! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload is already in the
-//! frame, and a [`SampleHead`], or header, INFO_TS and [`DataHead`], is written before it. All output is
+//! frame, and a [`SamplePrefix`], or header, INFO_TS and [`DataPrefix`], is written before it. All output is
 //! little-endian.
 
 mod acknack;
@@ -20,7 +20,7 @@ mod writer;
 
 pub use acknack::{AckNack, NackFrag};
 pub use data::{
-    Data, DataFrag, DataFragHead, DataHead, PayloadKind, SAMPLE_HEAD_BYTES, SampleHead,
+    Data, DataFrag, DataFragPrefix, DataPrefix, PayloadKind, SAMPLE_PREFIX_BYTES, SamplePrefix,
 };
 pub use gap::{Gap, GapGroup};
 pub use header::{
@@ -33,6 +33,8 @@ pub use info::{
     INFO_DESTINATION_BYTES, INFO_SOURCE_BYTES, INFO_TIMESTAMP_BYTES, InfoDestination, InfoReply,
     InfoReplyIp4, InfoSource, InfoTimestamp,
 };
-pub use inline_qos::{GroupDigest, SetMark, StatusInfo, group_digest};
-pub use submessage::{SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages, Undecoded};
+pub use inline_qos::{CoherentSetInfo, GroupDigest, StatusInfo, group_digest};
+pub use submessage::{
+    RawSubmessage, SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages,
+};
 pub use writer::MessageWriter;

@@ -181,7 +181,7 @@ pub enum Submessage<'a> {
 /// A receiver of mostly one kind checks [`id`](Self::id) and decodes that kind directly ([`Data::parse`]), because
 /// a [`Submessage`] is as large as its largest variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Undecoded<'a> {
+pub struct RawSubmessage<'a> {
     /// Submessage id.
     pub id: u8,
     /// Flags.
@@ -192,7 +192,7 @@ pub struct Undecoded<'a> {
     pub body_offset: usize,
 }
 
-impl<'a> Undecoded<'a> {
+impl<'a> RawSubmessage<'a> {
     /// Decodes the body.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl<'a> Submessages<'a> {
 
     /// Returns the next submessage without decoding it.
     #[inline]
-    pub fn next_undecoded(&mut self) -> Option<Result<Undecoded<'a>, Error>> {
+    pub fn next_raw(&mut self) -> Option<Result<RawSubmessage<'a>, Error>> {
         let rest = self.message.get(self.offset..)?;
         let Some((&[id, flags, a, b], rest)) = rest.split_first_chunk() else {
             return (!rest.is_empty()).then(|| self.end());
@@ -281,7 +281,7 @@ impl<'a> Submessages<'a> {
         };
         let body_offset = self.offset + SUBMESSAGE_HEADER_BYTES;
         self.offset = body_offset + length;
-        Some(Ok(Undecoded {
+        Some(Ok(RawSubmessage {
             id,
             flags,
             body,
@@ -290,7 +290,7 @@ impl<'a> Submessages<'a> {
     }
 
     #[cold]
-    fn end(&mut self) -> Result<Undecoded<'a>, Error> {
+    fn end(&mut self) -> Result<RawSubmessage<'a>, Error> {
         self.offset = self.message.len();
         Err(Error::Truncated)
     }
@@ -301,6 +301,6 @@ impl<'a> Iterator for Submessages<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.next_undecoded()?.and_then(|found| found.decode()))
+        Some(self.next_raw()?.and_then(|found| found.decode()))
     }
 }

@@ -1,9 +1,9 @@
 //! Writer of a message, submessage by submessage.
 
 use super::{
-    AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
-    HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, NackFrag,
-    SetMark, submessage::SubmessageBody,
+    AckNack, CoherentSetInfo, DataFragPrefix, DataPrefix, Gap, HEADER_BYTES, Header,
+    HeaderExtension, Heartbeat, HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4,
+    InfoSource, InfoTimestamp, NackFrag, submessage::SubmessageBody,
 };
 use crate::{BufferTooSmall, guid::GuidPrefix, time::Timestamp};
 
@@ -128,14 +128,18 @@ impl<'a> MessageWriter<'a> {
     }
 
     /// Appends a DATA. The payload, including its encapsulation header, is copied and padded with zeros to a multiple
-    /// of four; it is empty if the head has no payload.
+    /// of four; it is empty if the prefix has no payload.
     ///
     /// # Errors
     /// [`BufferTooSmall`], also if the submessage exceeds its length field; nothing was written.
     #[inline]
-    pub fn data(&mut self, head: &DataHead, payload: &[u8]) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.buffer_len(), payload, |room, length| {
-            head.emit(room, length);
+    pub fn data(
+        &mut self,
+        prefix: &DataPrefix,
+        payload: &[u8],
+    ) -> Result<&mut Self, BufferTooSmall> {
+        self.with_payload(prefix.buffer_len(), payload, |room, length| {
+            prefix.emit(room, length);
         })
     }
 
@@ -146,11 +150,11 @@ impl<'a> MessageWriter<'a> {
     #[inline]
     pub fn data_frag(
         &mut self,
-        head: &DataFragHead,
+        prefix: &DataFragPrefix,
         fragments: &[u8],
     ) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.buffer_len(), fragments, |room, length| {
-            head.emit(room, length);
+        self.with_payload(prefix.buffer_len(), fragments, |room, length| {
+            prefix.emit(room, length);
         })
     }
 
@@ -158,14 +162,14 @@ impl<'a> MessageWriter<'a> {
     ///
     /// # Errors
     /// Those of [`data`](Self::data).
-    pub fn marked_data(
+    pub fn data_with_set(
         &mut self,
-        head: &DataHead,
-        mark: &SetMark,
+        prefix: &DataPrefix,
+        set: &CoherentSetInfo,
         payload: &[u8],
     ) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.marked_len(mark), payload, |room, length| {
-            head.emit_marked(mark, room, length);
+        self.with_payload(prefix.len_with_set(set), payload, |room, length| {
+            prefix.emit_with_set(set, room, length);
         })
     }
 
@@ -173,32 +177,32 @@ impl<'a> MessageWriter<'a> {
     ///
     /// # Errors
     /// Those of [`data_frag`](Self::data_frag).
-    pub fn marked_data_frag(
+    pub fn data_frag_with_set(
         &mut self,
-        head: &DataFragHead,
-        mark: &SetMark,
+        prefix: &DataFragPrefix,
+        set: &CoherentSetInfo,
         fragments: &[u8],
     ) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.marked_len(mark), fragments, |room, length| {
-            head.emit_marked(mark, room, length);
+        self.with_payload(prefix.len_with_set(set), fragments, |room, length| {
+            prefix.emit_with_set(set, room, length);
         })
     }
 
     #[inline]
     fn with_payload(
         &mut self,
-        head_len: usize,
+        prefix_len: usize,
         payload: &[u8],
         emit: impl FnOnce(&mut [u8], usize),
     ) -> Result<&mut Self, BufferTooSmall> {
-        if head_len + payload.len() > MAX_BODY_BYTES {
+        if prefix_len + payload.len() > MAX_BODY_BYTES {
             return Err(BufferTooSmall);
         }
         let padded = payload.len().next_multiple_of(4);
-        let room = self.reserve(head_len + padded)?;
-        let (head, rest) = room.split_at_mut(head_len);
+        let room = self.reserve(prefix_len + padded)?;
+        let (prefix, rest) = room.split_at_mut(prefix_len);
         let (body, padding) = rest.split_at_mut(payload.len());
-        emit(head, padded);
+        emit(prefix, padded);
         body.copy_from_slice(payload);
         padding.fill(0);
         Ok(self)

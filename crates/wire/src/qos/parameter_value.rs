@@ -222,7 +222,7 @@ impl ParameterValue for Octets {
         let octets = reader.take(count).ok()?;
         let kept = Self::of(&octets[..count.min(MAX_OCTETS)])?;
         Some(if count > MAX_OCTETS {
-            kept.of_more()
+            kept.truncated()
         } else {
             kept
         })

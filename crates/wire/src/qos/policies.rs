@@ -148,11 +148,11 @@ impl Default for ReaderDataLifecycle {
 }
 
 /// Opaque octets of USER_DATA, TOPIC_DATA and GROUP_DATA (DDS 1.4 §2.2.3.1 to §2.2.3.3), at most [`MAX_OCTETS`]. Longer data of a peer is cut, see
-/// [`is_cut`](Self::is_cut): a cut value is better than an unreachable peer.
+/// [`is_truncated`](Self::is_truncated): a cut value is better than an unreachable peer.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Octets {
     kept: heapless::Vec<u8, MAX_OCTETS>,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 impl Octets {
@@ -161,7 +161,7 @@ impl Octets {
     pub const fn new() -> Self {
         Self {
             kept: heapless::Vec::new(),
-            is_cut: false,
+            is_truncated: false,
         }
     }
 
@@ -171,15 +171,15 @@ impl Octets {
         let kept = heapless::Vec::from_slice(octets).ok()?;
         Some(Self {
             kept,
-            is_cut: false,
+            is_truncated: false,
         })
     }
 
-    /// Marks these octets as the first part of a longer value ([`is_cut`](Self::is_cut)).
+    /// Marks these octets as the first part of a longer value ([`is_truncated`](Self::is_truncated)).
     #[must_use]
-    pub fn of_more(self) -> Self {
+    pub fn truncated(self) -> Self {
         Self {
-            is_cut: true,
+            is_truncated: true,
             ..self
         }
     }
@@ -198,15 +198,15 @@ impl Octets {
 
     /// Returns true if the peer announced more octets than these.
     #[must_use]
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 }
 
 /// Formats the octets as escaped ASCII: most are text.
 impl fmt::Debug for Octets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cut = if self.is_cut { ", cut" } else { "" };
+        let cut = if self.is_truncated { ", cut" } else { "" };
         write!(formatter, "Octets(\"{}\"{cut})", self.kept.escape_ascii())
     }
 }
@@ -293,7 +293,7 @@ impl QosPolicies {
     #[must_use]
     pub fn octets_cut(&self) -> u64 {
         let all = [&self.user_data, &self.topic_data, &self.group_data];
-        all.iter().filter(|octets| octets.is_cut()).count() as u64
+        all.iter().filter(|octets| octets.is_truncated()).count() as u64
     }
 
     /// Returns the defaults of readers: best-effort (DDS 1.4 §2.2.3).
