@@ -4,8 +4,8 @@ use core::fmt;
 
 use isolane_wire::time::Instant;
 
-use crate::inversions::{Activation, Arrival, History, Poll, Waited};
-use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Table, Trigger};
+use crate::inversions::{Activation, Arrival, History, Poll, PriorityInversions};
+use crate::job::{Job, JobConfig, JobId, JobStatistics, Release, State, Table, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
 use crate::priority_share::Shares;
 use crate::queues::{Queues, after};
@@ -195,12 +195,12 @@ impl Executor {
         let next = after(at, period_ns.saturating_mul(passed + 1));
         self.queues.releases.insert(index, next);
         let job = self.table.at_mut(index);
-        job.observed.releases_missed += passed;
+        job.statistics.releases_missed += passed;
         match job.state {
             State::Idle => self.queues.make_ready(index, job, at.into()),
             State::Running(_) if job.pending.is_none() => job.pending = Some(at.into()),
             State::Ready(_) | State::Running(_) | State::Deferred => {
-                job.observed.releases_missed += 1;
+                job.statistics.releases_missed += 1;
             }
         }
     }
@@ -271,9 +271,9 @@ impl Executor {
     }
 
     /// Resets the observations of all jobs, to begin a measurement.
-    pub fn reset_observed(&mut self) {
+    pub fn reset_statistics(&mut self) {
         for job in self.table.iter_mut() {
-            job.observed = Observed::default();
+            job.statistics = JobStatistics::default();
         }
     }
 
@@ -281,17 +281,18 @@ impl Executor {
     /// ([`source`](crate::JobConfig::source)); `now` was read directly after the poll. The poll belongs to the next
     /// activation.
     #[inline]
-    pub fn looked(&mut self, now: Instant, readable: u32) {
+    pub fn polled(&mut self, now: Instant, readable: u32) {
         self.poll = Some(Poll::new(now, readable));
     }
 
     /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts
-    /// as released now. Returns what the job waited for, unless [`arrived`](Self::arrived) reports its arrivals.
+    /// as released now. Returns what the job waited for, unless [`record_arrival`](Self::record_arrival) reports its
+    /// arrivals.
     ///
     /// # Panics
     /// If a job is already running, or the id is stale: an error in the loop.
     #[inline]
-    pub fn begin(&mut self, id: JobId, now: Instant) -> Waited {
+    pub fn begin(&mut self, id: JobId, now: Instant) -> PriorityInversions {
         assert!(
             self.running.is_none(),
             "{id} begins while another job is running"
@@ -302,7 +303,7 @@ impl Executor {
         };
         let release = job.release().unwrap_or(now.into());
         job.state = State::Running(release);
-        job.observed.activations += 1;
+        job.statistics.activations += 1;
         let priority = job.config.priority;
         let has_source = job.config.source.is_some();
         let ready = &mut self.queues.ready;
@@ -319,10 +320,10 @@ impl Executor {
             by_share,
         });
         if has_source {
-            return Waited::default();
+            return PriorityInversions::default();
         }
         if (self.history).is_known_not_to_have_waited(priority, release.at) {
-            return Waited::default();
+            return PriorityInversions::default();
         }
         self.search_wait(
             id.table_index(),
@@ -341,9 +342,9 @@ impl Executor {
     ///
     /// The history records the activation with the highest priority of its items.
     #[inline]
-    pub fn arrived(&mut self, priority: u8, at: Instant) -> Waited {
+    pub fn record_arrival(&mut self, priority: u8, at: Instant) -> PriorityInversions {
         let Some(running) = &mut self.running else {
-            return Waited::default();
+            return PriorityInversions::default();
         };
         running.handled = running.handled.max(priority.min(MAX_PRIORITY) + 1);
         let index = running.id.table_index();
@@ -357,7 +358,7 @@ impl Executor {
             }
         }
         if self.history.is_known_not_to_have_waited(priority, at) {
-            return Waited::default();
+            return PriorityInversions::default();
         }
         let source = job.config.source;
         self.search_wait(
@@ -373,7 +374,7 @@ impl Executor {
 
     /// Sets the number of items that the running job has handled; the default is one.
     #[inline]
-    pub fn handled(&mut self, items: u16) {
+    pub fn set_items_handled(&mut self, items: u16) {
         if let Some(running) = &mut self.running {
             running.items = items;
         }
@@ -394,23 +395,23 @@ impl Executor {
 
     /// Accounts for lower-priority activations between an arrival and now.
     #[cold]
-    fn search_wait(&mut self, index: u16, arrival: &Arrival) -> Waited {
+    fn search_wait(&mut self, index: u16, arrival: &Arrival) -> PriorityInversions {
         let wait = self.history.wait_of(arrival);
-        let observed = &mut self.table.at_mut(index).observed;
-        observed.inversions += wait.waited.inversions;
-        observed.kernel_late += wait.waited.kernel_late;
-        let late_ns = &mut observed.kernel_late_max_ns;
-        *late_ns = (*late_ns).max(wait.waited.kernel_late_max_ns);
+        let statistics = &mut self.table.at_mut(index).statistics;
+        statistics.inversions += wait.waited.inversions;
+        statistics.kernel_latency_events += wait.waited.kernel_latency_events;
+        let late_ns = &mut statistics.kernel_latency_max_ns;
+        *late_ns = (*late_ns).max(wait.waited.kernel_latency_max_ns);
         if let Some((blocking_ns, by)) = wait.blocking
-            && blocking_ns > observed.blocking_max_ns
+            && blocking_ns > statistics.blocking_max_ns
         {
-            observed.blocking_max_ns = blocking_ns;
-            observed.blocked_by = Some(by);
+            statistics.blocking_max_ns = blocking_ns;
+            statistics.blocked_by = Some(by);
         }
         wait.waited
     }
 
-    /// Ends the running activation at `now`. With `again`, the job stopped at its item limit or its source is not
+    /// Ends the running activation at `now`. With `has_more`, the job stopped at its item limit or its source is not
     /// empty: it becomes ready after the others of its priority, released now (or at the stamp of an event that
     /// arrived meanwhile).
     ///
@@ -418,7 +419,7 @@ impl Executor {
     /// If that job is not the running one: an error in the loop.
     // Inlined because the call costs a tenth of the work here, after every activation.
     #[inline(always)]
-    pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
+    pub fn finish(&mut self, id: JobId, now: Instant, has_more: bool) {
         let running = match &self.running {
             Some(running) if running.id == id => running,
             _ => panic!("{id} finishes, but is not the job that is running"),
@@ -428,12 +429,12 @@ impl Executor {
         observe_activation(job, released, running.begin, now);
         job.state = State::Idle;
         let series_release = job.series_release.take().unwrap_or(released);
-        if again {
-            job.observed.continued += 1;
+        if has_more {
+            job.statistics.continued += 1;
             job.series_release = Some(series_release);
         } else {
             raise(
-                &mut job.observed.drain_max_ns,
+                &mut job.statistics.drain_max_ns,
                 nanos_between(series_release, now),
             );
         }
@@ -451,7 +452,7 @@ impl Executor {
 
         if job.removal_pending {
             self.table.vacate(id.table_index());
-        } else if again || job.pending.is_some() {
+        } else if has_more || job.pending.is_some() {
             let release = job.pending.take().unwrap_or(now.into());
             self.queues.arrive(id.table_index(), job, release);
         }
@@ -494,10 +495,10 @@ fn first_release(now: Instant, period_ns: u64, offset_ns: u64) -> Instant {
 fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: Instant) {
     let execution_ns = nanos_between(begin, finish);
     let response_ns = nanos_between(released, finish);
-    let observed = &mut job.observed;
-    raise(&mut observed.execution_max_ns, execution_ns);
-    observed.execution_total_ns += execution_ns;
-    raise(&mut observed.response_max_ns, response_ns);
+    let statistics = &mut job.statistics;
+    raise(&mut statistics.execution_max_ns, execution_ns);
+    statistics.execution_total_ns += execution_ns;
+    raise(&mut statistics.response_max_ns, response_ns);
 }
 
 /// Raises a maximum; writes only if it changes, which is rare.

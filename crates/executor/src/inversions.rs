@@ -27,29 +27,29 @@ use crate::limits::{PRIORITIES, REMEMBERED_ACTIVATIONS};
 
 /// Lower-priority activations before an arrival was handled, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waited {
+pub struct PriorityInversions {
     /// Caused by the loop: the poll before them showed the source as readable, or there was no poll.
     pub inversions: u64,
     /// Caused by the kernel: the poll before them did not show the source as readable, although the stamp is earlier.
-    pub kernel_late: u64,
+    pub kernel_latency_events: u64,
     /// Maximum time from a stamp to a poll that did not show the source as readable.
-    pub kernel_late_max_ns: u64,
+    pub kernel_latency_max_ns: u64,
 }
 
-impl Waited {
+impl PriorityInversions {
     /// Returns true if there were none.
     #[inline]
     #[must_use]
     pub const fn is_none(&self) -> bool {
-        self.inversions | self.kernel_late == 0
+        self.inversions | self.kernel_latency_events == 0
     }
 }
 
-impl AddAssign for Waited {
-    fn add_assign(&mut self, other: Waited) {
+impl AddAssign for PriorityInversions {
+    fn add_assign(&mut self, other: PriorityInversions) {
         self.inversions += other.inversions;
-        self.kernel_late += other.kernel_late;
-        self.kernel_late_max_ns = self.kernel_late_max_ns.max(other.kernel_late_max_ns);
+        self.kernel_latency_events += other.kernel_latency_events;
+        self.kernel_latency_max_ns = self.kernel_latency_max_ns.max(other.kernel_latency_max_ns);
     }
 }
 
@@ -107,16 +107,16 @@ impl Activation {
     }
 
     /// Classifies an activation that began after a more urgent arrival: loop or kernel at fault.
-    fn judge(&self, arrival: &Arrival) -> Waited {
+    fn judge(&self, arrival: &Arrival) -> PriorityInversions {
         match (arrival.source, self.poll) {
-            (Some(source), Some(poll)) if !poll.has_shown(source) => Waited {
-                kernel_late: 1,
-                kernel_late_max_ns: poll.at.as_nanos().saturating_sub(arrival.at.as_nanos()),
-                ..Waited::default()
+            (Some(source), Some(poll)) if !poll.has_shown(source) => PriorityInversions {
+                kernel_latency_events: 1,
+                kernel_latency_max_ns: poll.at.as_nanos().saturating_sub(arrival.at.as_nanos()),
+                ..PriorityInversions::default()
             },
-            _ => Waited {
+            _ => PriorityInversions {
                 inversions: 1,
-                ..Waited::default()
+                ..PriorityInversions::default()
             },
         }
     }
@@ -136,7 +136,7 @@ pub(crate) struct Arrival {
 /// Delays of an arrival.
 #[derive(Default)]
 pub(crate) struct Wait {
-    pub(crate) waited: Waited,
+    pub(crate) waited: PriorityInversions,
     /// Blocking: remaining time in ns of the lower-priority activation that ran at the arrival, and its job.
     pub(crate) blocking: Option<(u64, JobId)>,
 }

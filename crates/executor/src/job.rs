@@ -85,11 +85,12 @@ pub struct JobConfig {
     pub priority: u8,
     /// Release condition.
     pub trigger: Trigger,
-    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `again` when it
-    /// reaches it.
+    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` when
+    /// it reaches it.
     pub items: u16,
-    /// Source that the job serves, 0 to 31: its bit in [`looked`](crate::Executor::looked). The waits of such a job are
-    /// measured from the stamps given to [`arrived`](crate::Executor::arrived); those of others from their releases.
+    /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). The waits of such a job are
+    /// measured from the stamps given to [`record_arrival`](crate::Executor::record_arrival); those of others from
+    /// their releases.
     pub source: Option<u8>,
 }
 
@@ -127,10 +128,10 @@ impl JobConfig {
     }
 }
 
-/// Observations of a job since it was added, or since [`reset_observed`](crate::Executor::reset_observed). No
+/// Observations of a job since it was added, or since [`reset_statistics`](crate::Executor::reset_statistics). No
 /// outliers are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct JobStatistics {
     /// Number of activations.
     pub activations: u64,
     /// Activations that stopped at the item limit and were continued.
@@ -150,16 +151,16 @@ pub struct Observed {
     pub blocked_by: Option<JobId>,
     /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling,
     /// although the poll before them showed the source as readable, or without such a poll. A job with a source
-    /// counts them for each reported arrival ([`arrived`](crate::Executor::arrived)), any other for each activation
-    /// since its release. The search covers the last
+    /// counts them for each reported arrival ([`record_arrival`](crate::Executor::record_arrival)), any other for each
+    /// activation since its release. The search covers the last
     /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the latest of each priority. See
-    /// [`Waited`](crate::Waited).
+    /// [`PriorityInversions`](crate::PriorityInversions).
     pub inversions: u64,
     /// Lower-priority activations that began after an arrival's stamp, when the poll before them did not show the
     /// source as readable: kernel latency, counted like `inversions`.
-    pub kernel_late: u64,
+    pub kernel_latency_events: u64,
     /// Maximum time from a stamp to a poll that did not show the source as readable.
-    pub kernel_late_max_ns: u64,
+    pub kernel_latency_max_ns: u64,
     /// Periodic releases that found the job still ready, or passed before the next call of
     /// [`release`](crate::Executor::release).
     pub releases_missed: u64,
@@ -200,14 +201,14 @@ pub struct Job {
     /// Configuration.
     pub config: JobConfig,
     /// Observations.
-    pub observed: Observed,
+    pub statistics: JobStatistics,
     pub(crate) state: State,
     /// True once the phase of a periodic job is known.
     pub(crate) has_phase: bool,
     pub(crate) last_release: Option<Instant>,
     /// Event that arrived while the job ran.
     pub(crate) pending: Option<Release>,
-    /// Release of the first activation of a series continued with `again`.
+    /// Release of the first activation of a series continued with `has_more`.
     pub(crate) series_release: Option<Instant>,
     /// True if removed while running: its index is freed at the finish.
     pub(crate) removal_pending: bool,
@@ -217,7 +218,7 @@ impl Job {
     pub(crate) fn new(config: JobConfig) -> Job {
         Job {
             config,
-            observed: Observed::default(),
+            statistics: JobStatistics::default(),
             state: State::Idle,
             has_phase: false,
             last_release: None,

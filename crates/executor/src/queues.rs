@@ -36,7 +36,7 @@ impl Queues {
             && release.at < after(last, min_interarrival_ns)
         {
             job.state = State::Deferred;
-            job.observed.releases_deferred += 1;
+            job.statistics.releases_deferred += 1;
             self.releases
                 .insert(index, after(last, min_interarrival_ns));
             return;
