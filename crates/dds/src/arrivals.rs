@@ -1,7 +1,7 @@
 //! Effects of received datagrams: jobs become ready as of the arrival, and their waiting times are recorded.
 
 use isolane_datapath::{Lane, clock::monotonic_now};
-use isolane_executor::Waited;
+use isolane_executor::PriorityInversions;
 use isolane_rtps::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
@@ -90,7 +90,7 @@ impl State {
             None if lane == Lane::Discovery => Priority::DISCOVERY,
             None => return,
         };
-        let waited = self.executor.arrived(priority.get(), arrived);
+        let waited = self.executor.record_arrival(priority.get(), arrived);
         if let Some(level) = level {
             self.waits.note_datagram(level, waited);
         }
@@ -98,7 +98,7 @@ impl State {
 
     /// Counts the wait of a callback job that starts.
     #[inline]
-    pub(crate) fn note_begun(&mut self, task: Task, waited: Waited) {
+    pub(crate) fn note_begun(&mut self, task: Task, waited: PriorityInversions) {
         if let Task::Callback(reader) = task {
             self.waits
                 .note_callback(self.readers[reader.index()].level, waited);

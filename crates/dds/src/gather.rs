@@ -123,7 +123,7 @@ impl State {
         };
         let now = monotonic_now();
         self.since_look = 0;
-        self.executor.looked(now, lanes.into());
+        self.executor.polled(now, lanes.into());
         let mut left = lanes;
         while left != 0 {
             let index = left.trailing_zeros() as usize;

@@ -191,7 +191,7 @@ pub use isolane_datapath_xdp::{
     xdp::{OnFailure, XdpOptions},
 };
 pub use isolane_derive::TopicType;
-pub use isolane_executor::Observed;
+pub use isolane_executor::JobStatistics;
 pub use isolane_rtps::{
     Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,

@@ -206,8 +206,8 @@ impl Participant {
     /// Creates a time-triggered job. The loop calls `callback` at every instant `t` of the monotonic clock with `t =
     /// offset (mod period)`, and passes the planned instant. The job has the priority of the level's samples.
     ///
-    /// Instants that pass while the job waits or runs are skipped; the job's [`Observed`](crate::Observed) counts
-    /// them.
+    /// Instants that pass while the job waits or runs are skipped; the job's [`JobStatistics`](crate::JobStatistics)
+    /// counts them.
     ///
     /// ```
     /// use std::{cell::Cell, rc::Rc, time::Duration};

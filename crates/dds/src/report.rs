@@ -3,7 +3,7 @@
 use std::fmt;
 
 use isolane_datapath::{Imbalance, Lane, Ledger, Note};
-use isolane_executor::Observed;
+use isolane_executor::JobStatistics;
 use isolane_rtps::{
     Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,
 };
@@ -21,7 +21,7 @@ pub struct JobReport {
     /// Maximum number of items per activation: datagrams, samples, steps.
     pub items: u16,
     /// Measurements of the executor.
-    pub observed: Observed,
+    pub statistics: JobStatistics,
 }
 
 /// Steps of one kind of protocol work at one priority.
@@ -79,7 +79,7 @@ pub struct EndpointReport<L> {
 /// let report = participant.report();
 /// report.balance()?; // nothing was lost without a name
 /// let discovery = report.jobs.iter().find(|job| job.name == "receive discovery").unwrap();
-/// println!("priority {}, {:?}", discovery.priority, discovery.observed);
+/// println!("priority {}, {:?}", discovery.priority, discovery.statistics);
 /// println!("{report}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -141,7 +141,7 @@ impl Report {
             name: job.config.name.as_str().into(),
             priority: job.config.priority,
             items: job.config.items,
-            observed: job.observed,
+            statistics: job.statistics,
         });
         let work = Priority::descending().flat_map(|priority| {
             WorkKind::ALL.into_iter().map(move |kind| {
@@ -230,7 +230,7 @@ impl fmt::Display for Report {
             "job", "prio", "activations", "longest us", "response us"
         )?;
         for job in &self.jobs {
-            if job.observed.activations == 0 {
+            if job.statistics.activations == 0 {
                 continue;
             }
             writeln!(
@@ -238,9 +238,9 @@ impl fmt::Display for Report {
                 "{:<40} {:>4} {:>11} {:>12.1} {:>12.1}",
                 job.name,
                 job.priority,
-                job.observed.activations,
-                job.observed.execution_max_ns as f64 / 1e3,
-                job.observed.response_max_ns as f64 / 1e3
+                job.statistics.activations,
+                job.statistics.execution_max_ns as f64 / 1e3,
+                job.statistics.response_max_ns as f64 / 1e3
             )?;
         }
         for work in &self.work {

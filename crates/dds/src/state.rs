@@ -440,7 +440,7 @@ impl State {
     #[inline]
     pub(crate) fn note_handled(&mut self, items: usize) {
         self.since_look += items.saturating_sub(1);
-        self.executor.handled(items as u16);
+        self.executor.set_items_handled(items as u16);
     }
 
     /// Performs the periodic checks; called once a second.

@@ -1,15 +1,15 @@
 //! Priority inversions of received samples, by level.
 //!
 //! A datagram arrives at the time of its stamp. The executor counts the activations of lower priority that began
-//! between that time and the activation that reads the datagram (see [`isolane_executor::Waited`]). For a callback
-//! that takes a cached sample, it counts from the reading on. Both are summed by level.
+//! between that time and the activation that reads the datagram (see [`PriorityInversions`]). For a callback that takes
+//! a cached sample, it counts from the reading on. Both are summed by level.
 //!
 //! The level of a datagram is that of its lane. On a lane shared by several levels
 //! ([`Builder::level_mapping`](crate::Builder::level_mapping)) it is that of the most critical reader that received a
 //! sample of it. A datagram without samples is not counted there, and an activation has the level of the most critical
 //! sample that it read.
 
-use isolane_executor::Waited;
+use isolane_executor::PriorityInversions;
 use isolane_wire::level::Level;
 
 /// Priority inversions of one level.
@@ -36,12 +36,12 @@ pub struct LevelReport {
 /// Sums by level.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    levels: [(u64, Waited); Level::ALL.len()],
+    levels: [(u64, PriorityInversions); Level::ALL.len()],
 }
 
 impl Waits {
     #[inline]
-    pub(crate) fn note_datagram(&mut self, level: Level, waited: Waited) {
+    pub(crate) fn note_datagram(&mut self, level: Level, waited: PriorityInversions) {
         let (datagrams, sum) = &mut self.levels[usize::from(level.get())];
         *datagrams += 1;
         if !waited.is_none() {
@@ -50,7 +50,7 @@ impl Waits {
     }
 
     /// Adds the wait of a sample for its callback.
-    pub(crate) fn note_callback(&mut self, level: Level, waited: Waited) {
+    pub(crate) fn note_callback(&mut self, level: Level, waited: PriorityInversions) {
         self.levels[usize::from(level.get())].1 += waited;
     }
 
@@ -62,8 +62,8 @@ impl Waits {
             level,
             datagrams: *datagrams,
             inversions: waited.inversions,
-            kernel_late: waited.kernel_late,
-            kernel_late_max_ns: waited.kernel_late_max_ns,
+            kernel_late: waited.kernel_latency_events,
+            kernel_late_max_ns: waited.kernel_latency_max_ns,
         })
         .collect()
     }

@@ -26,7 +26,7 @@ fn refused(report: &Report) -> u64 {
 
 fn activations(report: &Report) -> u64 {
     let jobs = report.jobs.iter();
-    jobs.map(|job| job.observed.activations).sum()
+    jobs.map(|job| job.statistics.activations).sum()
 }
 
 fn inside() {

@@ -174,7 +174,7 @@ fn who_does_not_read_is_dropped_and_holds_nothing_up() {
         .into_iter()
         .find(|job| job.name == "observe")
         .unwrap();
-    assert!(observe.observed.activations > 50, "{observe:?}");
+    assert!(observe.statistics.activations > 50, "{observe:?}");
 }
 
 #[test]

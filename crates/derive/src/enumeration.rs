@@ -55,7 +55,7 @@ pub(crate) fn expand(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenS
 
             #[automatically_derived]
             impl #types::CdrType for #name {
-                const KIND: #types::Kind = #types::Kind::Other;
+                const KIND: #types::ElementKind = #types::ElementKind::Other;
                 type View<'a> = Self;
 
                 #[inline]

@@ -184,7 +184,7 @@ impl Structure<'_> {
         quote! {
             #[automatically_derived]
             impl #types::CdrType for #name {
-                const KIND: #types::Kind = #types::Kind::Other;
+                const KIND: #types::ElementKind = #types::ElementKind::Other;
                 type View<'a> = #view<'a>;
 
                 #initial_values
@@ -452,8 +452,8 @@ impl Structure<'_> {
             }
             quote_spanned! {ty.span()=>
                 const _: () = {
-                    const fn locally_bounded<T: #types::LocallyBounded>() {}
-                    locally_bounded::<#ty>();
+                    const fn accepts_bound<T: #types::AcceptsBound>() {}
+                    accepts_bound::<#ty>();
                 };
             }
         })

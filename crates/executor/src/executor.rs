@@ -1,16 +1,14 @@
-//! Executor: job table, release and choice of the next job.
+//! Executor: release of jobs, choice of the next one, and its activation.
 
 use core::fmt;
 
 use isolane_wire::time::Instant;
 
-use crate::activation::Running;
-use crate::history::{History, Look};
-use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Trigger};
+use crate::inversions::{Activation, Arrival, History, Poll, PriorityInversions};
+use crate::job::{Job, JobConfig, JobId, JobStatistics, Release, State, Table, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
+use crate::priority_share::Shares;
 use crate::queues::{Queues, after};
-use crate::share::Shares;
-use crate::table::Table;
 
 /// Configuration of an executor.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +39,29 @@ pub struct TableFull {
     pub max_jobs: usize,
 }
 
+#[derive(Clone, Copy)]
+struct Running {
+    id: JobId,
+    begin: Instant,
+    poll: Option<Poll>,
+    /// Highest priority of the items handled so far, plus one; 0 if none was reported, and the job's priority
+    /// applies.
+    handled: u8,
+    items: u16,
+    /// True if chosen by a share, while a job of the next higher priority was ready.
+    by_share: bool,
+}
+
 /// Non-preemptive fixed-priority executor: a table of jobs, one of which runs at a time. See the crate
 /// documentation.
 pub struct Executor {
-    pub(crate) table: Table,
-    pub(crate) queues: Queues,
-    pub(crate) running: Option<Running>,
+    table: Table,
+    queues: Queues,
+    running: Option<Running>,
     /// Last poll of the sources, until the next activation begins.
-    pub(crate) look: Option<Look>,
-    pub(crate) history: History,
-    pub(crate) shares: Shares,
+    poll: Option<Poll>,
+    history: History,
+    shares: Shares,
 }
 
 impl Executor {
@@ -62,7 +73,7 @@ impl Executor {
             table: Table::new(max_jobs),
             queues: Queues::new(config.priority_mapping, max_jobs),
             running: None,
-            look: None,
+            poll: None,
             history: History::new(),
             shares: Shares::new(),
         }
@@ -79,7 +90,9 @@ impl Executor {
         let id = self.table.add(config).ok_or(TableFull { max_jobs })?;
         if is_periodic {
             // Due at once: the next call of `release` computes the phase.
-            self.queues.releases.insert(id.line(), Instant::new(0));
+            self.queues
+                .releases
+                .insert(id.table_index(), Instant::new(0));
         }
         Ok(id)
     }
@@ -89,14 +102,17 @@ impl Executor {
         let Some(job) = self.table.get_mut(id) else {
             return false;
         };
-        job.condemned = true;
-        self.queues.releases.remove(id.line());
+        job.removal_pending = true;
+        self.queues.releases.remove(id.table_index());
         match job.state {
             State::Running(_) => return true,
-            State::Ready(_) => self.queues.ready.remove(id.line(), job.config.priority),
+            State::Ready(_) => self
+                .queues
+                .ready
+                .remove(id.table_index(), job.config.priority),
             State::Idle | State::Deferred => {}
         }
-        self.table.vacate(id.line());
+        self.table.vacate(id.table_index());
         true
     }
 
@@ -137,8 +153,8 @@ impl Executor {
             return;
         };
         match job.state {
-            State::Idle => self.queues.arrive(id.line(), job, release),
-            State::Running(_) if !job.condemned => {
+            State::Idle => self.queues.arrive(id.table_index(), job, release),
+            State::Running(_) if !job.removal_pending => {
                 job.pending.get_or_insert(release);
             }
             State::Ready(_) | State::Deferred | State::Running(_) => {}
@@ -158,10 +174,10 @@ impl Executor {
                     offset_ns,
                 } => {
                     let period_ns = period_ns.max(1);
-                    if job.anchored {
+                    if job.has_phase {
                         self.release_periodic(index, at, now, period_ns);
                     } else {
-                        job.anchored = true;
+                        job.has_phase = true;
                         let first = first_release(now, period_ns, offset_ns);
                         self.queues.releases.insert(index, first);
                     }
@@ -179,12 +195,12 @@ impl Executor {
         let next = after(at, period_ns.saturating_mul(passed + 1));
         self.queues.releases.insert(index, next);
         let job = self.table.at_mut(index);
-        job.observed.releases_missed += passed;
+        job.statistics.releases_missed += passed;
         match job.state {
             State::Idle => self.queues.make_ready(index, job, at.into()),
             State::Running(_) if job.pending.is_none() => job.pending = Some(at.into()),
             State::Ready(_) | State::Running(_) | State::Deferred => {
-                job.observed.releases_missed += 1;
+                job.statistics.releases_missed += 1;
             }
         }
     }
@@ -255,9 +271,200 @@ impl Executor {
     }
 
     /// Resets the observations of all jobs, to begin a measurement.
-    pub fn reset_observed(&mut self) {
+    pub fn reset_statistics(&mut self) {
         for job in self.table.iter_mut() {
-            job.observed = Observed::default();
+            job.statistics = JobStatistics::default();
+        }
+    }
+
+    /// Records that the loop has polled its sources. `readable` has the bits of the readable ones
+    /// ([`source`](crate::JobConfig::source)); `now` was read directly after the poll. The poll belongs to the next
+    /// activation.
+    #[inline]
+    pub fn polled(&mut self, now: Instant, readable: u32) {
+        self.poll = Some(Poll::new(now, readable));
+    }
+
+    /// Begins an activation of the job at `now`; [`finish`](Self::finish) ends it. A job that was not ready counts
+    /// as released now. Returns what the job waited for, unless [`record_arrival`](Self::record_arrival) reports its
+    /// arrivals.
+    ///
+    /// # Panics
+    /// If a job is already running, or the id is stale: an error in the loop.
+    #[inline]
+    pub fn begin(&mut self, id: JobId, now: Instant) -> PriorityInversions {
+        assert!(
+            self.running.is_none(),
+            "{id} begins while another job is running"
+        );
+        let job = match self.table.get_mut(id) {
+            Some(job) if job.is_ready() => job,
+            _ => self.release_by_hand(id, now),
+        };
+        let release = job.release().unwrap_or(now.into());
+        job.state = State::Running(release);
+        job.statistics.activations += 1;
+        let priority = job.config.priority;
+        let has_source = job.config.source.is_some();
+        let ready = &mut self.queues.ready;
+        ready.remove(id.table_index(), priority);
+        let by_share =
+            self.shares.is_due_to(priority) && ready.is_occupied(usize::from(priority) + 1);
+        self.running = Some(Running {
+            id,
+            begin: now,
+            poll: self.poll.take(),
+            // It runs in place of a job of the higher priority.
+            handled: if by_share { priority + 2 } else { 0 },
+            items: 1,
+            by_share,
+        });
+        if has_source {
+            return PriorityInversions::default();
+        }
+        if (self.history).is_known_not_to_have_waited(priority, release.at) {
+            return PriorityInversions::default();
+        }
+        self.search_wait(
+            id.table_index(),
+            &Arrival {
+                priority,
+                at: release.at,
+                counted_from: release.ready,
+                source: None,
+            },
+        )
+    }
+
+    /// Records the arrival of an item that the running job handles: its stamp `at` and its priority. The priority
+    /// is the job's, or the item's if one source serves several. The release is moved back to `at` if that is
+    /// earlier. Returns what the item waited for.
+    ///
+    /// The history records the activation with the highest priority of its items.
+    #[inline]
+    pub fn record_arrival(&mut self, priority: u8, at: Instant) -> PriorityInversions {
+        let Some(running) = &mut self.running else {
+            return PriorityInversions::default();
+        };
+        running.handled = running.handled.max(priority.min(MAX_PRIORITY) + 1);
+        let index = running.id.table_index();
+        let job = self.table.at_mut(index);
+        if let State::Running(release) = &mut job.state
+            && at < release.at
+        {
+            release.at = at;
+            if let Some(began) = &mut job.series_release {
+                *began = at.min(*began);
+            }
+        }
+        if self.history.is_known_not_to_have_waited(priority, at) {
+            return PriorityInversions::default();
+        }
+        let source = job.config.source;
+        self.search_wait(
+            index,
+            &Arrival {
+                priority,
+                at,
+                counted_from: at,
+                source,
+            },
+        )
+    }
+
+    /// Sets the number of items that the running job has handled; the default is one.
+    #[inline]
+    pub fn set_items_handled(&mut self, items: u16) {
+        if let Some(running) = &mut self.running {
+            running.items = items;
+        }
+    }
+
+    /// Releases a job that begins without being ready. A deferred release is cancelled.
+    #[cold]
+    fn release_by_hand(&mut self, id: JobId, now: Instant) -> &mut Job {
+        let Some(job) = self.table.get_mut(id) else {
+            panic!("{id} was removed");
+        };
+        if job.state == State::Deferred {
+            self.queues.releases.remove(id.table_index());
+        }
+        self.queues.make_ready(id.table_index(), job, now.into());
+        job
+    }
+
+    /// Accounts for lower-priority activations between an arrival and now.
+    #[cold]
+    fn search_wait(&mut self, index: u16, arrival: &Arrival) -> PriorityInversions {
+        let wait = self.history.wait_of(arrival);
+        let statistics = &mut self.table.at_mut(index).statistics;
+        statistics.inversions += wait.waited.inversions;
+        statistics.kernel_latency_events += wait.waited.kernel_latency_events;
+        let late_ns = &mut statistics.kernel_latency_max_ns;
+        *late_ns = (*late_ns).max(wait.waited.kernel_latency_max_ns);
+        if let Some((blocking_ns, by)) = wait.blocking
+            && blocking_ns > statistics.blocking_max_ns
+        {
+            statistics.blocking_max_ns = blocking_ns;
+            statistics.blocked_by = Some(by);
+        }
+        wait.waited
+    }
+
+    /// Ends the running activation at `now`. With `has_more`, the job stopped at its item limit or its source is not
+    /// empty: it becomes ready after the others of its priority, released now (or at the stamp of an event that
+    /// arrived meanwhile).
+    ///
+    /// # Panics
+    /// If that job is not the running one: an error in the loop.
+    // Inlined because the call costs a tenth of the work here, after every activation.
+    #[inline(always)]
+    pub fn finish(&mut self, id: JobId, now: Instant, has_more: bool) {
+        let running = match &self.running {
+            Some(running) if running.id == id => running,
+            _ => panic!("{id} finishes, but is not the job that is running"),
+        };
+        let job = self.table.at_mut(id.table_index());
+        let released = job.released_at().unwrap_or(running.begin);
+        observe_activation(job, released, running.begin, now);
+        job.state = State::Idle;
+        let series_release = job.series_release.take().unwrap_or(released);
+        if has_more {
+            job.statistics.continued += 1;
+            job.series_release = Some(series_release);
+        } else {
+            raise(
+                &mut job.statistics.drain_max_ns,
+                nanos_between(series_release, now),
+            );
+        }
+        let priority = job.config.priority;
+        self.history.push(Activation {
+            job: id,
+            priority: running.handled.checked_sub(1).unwrap_or(priority),
+            begin: running.begin,
+            finish: now,
+            poll: running.poll,
+        });
+        let lower_waits = self.queues.ready.is_occupied_below(priority);
+        self.shares.note(priority, running.items, lower_waits);
+        self.running = None;
+
+        if job.removal_pending {
+            self.table.vacate(id.table_index());
+        } else if has_more || job.pending.is_some() {
+            let release = job.pending.take().unwrap_or(now.into());
+            self.queues.arrive(id.table_index(), job, release);
+        }
+    }
+
+    /// Returns the job that ran at an instant, current or past. `None` if no job ran (the loop slept or polled), or it
+    /// was more than [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS) activations ago.
+    #[must_use]
+    pub fn running_at(&self, instant: Instant) -> Option<JobId> {
+        match &self.running {
+            Some(running) if running.begin <= instant => Some(running.id),
+            _ => self.history.running_at(instant).map(|past| past.job),
         }
     }
 }
@@ -282,4 +489,27 @@ fn first_release(now: Instant, period_ns: u64, offset_ns: u64) -> Instant {
         period_ns - now_ns + phase_ns
     };
     after(now, wait_ns)
+}
+
+#[inline]
+fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: Instant) {
+    let execution_ns = nanos_between(begin, finish);
+    let response_ns = nanos_between(released, finish);
+    let statistics = &mut job.statistics;
+    raise(&mut statistics.execution_max_ns, execution_ns);
+    statistics.execution_total_ns += execution_ns;
+    raise(&mut statistics.response_max_ns, response_ns);
+}
+
+/// Raises a maximum; writes only if it changes, which is rare.
+#[inline]
+fn raise(maximum: &mut u64, value: u64) {
+    if value > *maximum {
+        *maximum = value;
+    }
+}
+
+/// Nanoseconds from `start` to `end`; 0 if reversed, as stamps of different clocks can be by a little.
+fn nanos_between(start: Instant, end: Instant) -> u64 {
+    end.as_nanos().saturating_sub(start.as_nanos())
 }

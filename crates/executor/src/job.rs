@@ -1,5 +1,6 @@
-//! Jobs: configuration and observations.
+//! Jobs: configuration, observations, and the table with generation-checked ids.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use heapless::String;
@@ -18,12 +19,12 @@ pub struct JobId(
 );
 
 impl JobId {
-    pub(crate) const fn new(line: u16, generation: u16) -> JobId {
-        JobId((line as u32) << 16 | generation as u32)
+    pub(crate) const fn new(index: u16, generation: u16) -> JobId {
+        JobId((index as u32) << 16 | generation as u32)
     }
 
     #[inline]
-    pub(crate) const fn line(self) -> u16 {
+    pub(crate) const fn table_index(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
@@ -36,13 +37,13 @@ impl JobId {
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
-        self.line() as usize
+        self.table_index() as usize
     }
 }
 
 impl fmt::Debug for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job {}.{}", self.line(), self.generation())
+        write!(f, "job {}.{}", self.table_index(), self.generation())
     }
 }
 
@@ -84,11 +85,12 @@ pub struct JobConfig {
     pub priority: u8,
     /// Release condition.
     pub trigger: Trigger,
-    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `again` when it
-    /// reaches it.
+    /// Maximum number of items of an activation. The job's code enforces the limit, and finishes with `has_more` when
+    /// it reaches it.
     pub items: u16,
-    /// Source that the job serves, 0 to 31: its bit in [`looked`](crate::Executor::looked). The waits of such a job are
-    /// measured from the stamps given to [`arrived`](crate::Executor::arrived); those of others from their releases.
+    /// Source that the job serves, 0 to 31: its bit in [`polled`](crate::Executor::polled). The waits of such a job are
+    /// measured from the stamps given to [`record_arrival`](crate::Executor::record_arrival); those of others from
+    /// their releases.
     pub source: Option<u8>,
 }
 
@@ -126,10 +128,10 @@ impl JobConfig {
     }
 }
 
-/// Observations of a job since it was added, or since [`reset_observed`](crate::Executor::reset_observed). No
+/// Observations of a job since it was added, or since [`reset_statistics`](crate::Executor::reset_statistics). No
 /// outliers are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct JobStatistics {
     /// Number of activations.
     pub activations: u64,
     /// Activations that stopped at the item limit and were continued.
@@ -149,16 +151,16 @@ pub struct Observed {
     pub blocked_by: Option<JobId>,
     /// Priority inversions: lower-priority activations that began between the arrival of an item and its handling,
     /// although the poll before them showed the source as readable, or without such a poll. A job with a source
-    /// counts them for each reported arrival ([`arrived`](crate::Executor::arrived)), any other for each activation
-    /// since its release. The search covers the last
+    /// counts them for each reported arrival ([`record_arrival`](crate::Executor::record_arrival)), any other for each
+    /// activation since its release. The search covers the last
     /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the latest of each priority. See
-    /// [`Waited`](crate::Waited).
+    /// [`PriorityInversions`](crate::PriorityInversions).
     pub inversions: u64,
     /// Lower-priority activations that began after an arrival's stamp, when the poll before them did not show the
     /// source as readable: kernel latency, counted like `inversions`.
-    pub kernel_late: u64,
+    pub kernel_latency_events: u64,
     /// Maximum time from a stamp to a poll that did not show the source as readable.
-    pub kernel_late_max_ns: u64,
+    pub kernel_latency_max_ns: u64,
     /// Periodic releases that found the job still ready, or passed before the next call of
     /// [`release`](crate::Executor::release).
     pub releases_missed: u64,
@@ -199,30 +201,30 @@ pub struct Job {
     /// Configuration.
     pub config: JobConfig,
     /// Observations.
-    pub observed: Observed,
+    pub statistics: JobStatistics,
     pub(crate) state: State,
     /// True once the phase of a periodic job is known.
-    pub(crate) anchored: bool,
+    pub(crate) has_phase: bool,
     pub(crate) last_release: Option<Instant>,
     /// Event that arrived while the job ran.
     pub(crate) pending: Option<Release>,
-    /// Release of the first activation of a series continued with `again`.
-    pub(crate) row_began: Option<Instant>,
+    /// Release of the first activation of a series continued with `has_more`.
+    pub(crate) series_release: Option<Instant>,
     /// True if removed while running: its index is freed at the finish.
-    pub(crate) condemned: bool,
+    pub(crate) removal_pending: bool,
 }
 
 impl Job {
     pub(crate) fn new(config: JobConfig) -> Job {
         Job {
             config,
-            observed: Observed::default(),
+            statistics: JobStatistics::default(),
             state: State::Idle,
-            anchored: false,
+            has_phase: false,
             last_release: None,
             pending: None,
-            row_began: None,
-            condemned: false,
+            series_release: None,
+            removal_pending: false,
         }
     }
 
@@ -247,5 +249,102 @@ impl Job {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready(_))
+    }
+}
+
+struct Entry {
+    /// Id of the current or the next job; changes with each use, so that old ids are stale.
+    id: JobId,
+    job: Option<Job>,
+}
+
+pub(crate) struct Table {
+    /// Entries used so far. The capacity suffices for all, but memory is written at first use, because most
+    /// participants have few jobs.
+    entries: Vec<Entry>,
+    /// Free entries; the last one is used next.
+    free: Vec<u16>,
+    max_jobs: usize,
+}
+
+impl Table {
+    pub(crate) fn new(max_jobs: usize) -> Table {
+        Table {
+            entries: Vec::with_capacity(max_jobs),
+            free: Vec::with_capacity(max_jobs),
+            max_jobs,
+        }
+    }
+
+    /// Maximum number of jobs.
+    pub(crate) fn len(&self) -> usize {
+        self.max_jobs
+    }
+
+    /// Adds a job; `None` if the table is full.
+    pub(crate) fn add(&mut self, config: JobConfig) -> Option<JobId> {
+        let job = Some(Job::new(config));
+        if let Some(index) = self.free.pop() {
+            let entry = &mut self.entries[usize::from(index)];
+            entry.job = job;
+            return Some(entry.id);
+        }
+        if self.entries.len() == self.max_jobs {
+            return None;
+        }
+        let id = JobId::new(self.entries.len() as u16, 0);
+        self.entries.push(Entry { id, job });
+        Some(id)
+    }
+
+    pub(crate) fn vacate(&mut self, index: u16) {
+        let entry = &mut self.entries[usize::from(index)];
+        entry.job = None;
+        entry.id = JobId::new(index, entry.id.generation().wrapping_add(1));
+        self.free.push(index);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: JobId) -> Option<&Job> {
+        let entry = self.entries.get(id.index())?;
+        match &entry.job {
+            Some(job) if entry.id == id => Some(job),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        let entry = self.entries.get_mut(id.index())?;
+        match &mut entry.job {
+            Some(job) if entry.id == id => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Returns the job at an index taken from a queue. The job exists, because `remove` takes it out of every queue.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: u16) -> &mut Job {
+        match &mut self.entries[usize::from(index)].job {
+            Some(job) => job,
+            None => panic!("a queue names entry {index}, which has no job"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id_at(&self, index: u16) -> JobId {
+        self.entries[usize::from(index)].id
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        self.entries
+            .iter()
+            .filter_map(|entry| Some((entry.id, entry.job.as_ref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        self.entries
+            .iter_mut()
+            .filter_map(|entry| entry.job.as_mut())
     }
 }

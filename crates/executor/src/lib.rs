@@ -8,7 +8,7 @@
 //! # States of a job
 //!
 //! ```text
-//!   activate (event)  ─┐                          ┌─ again: after its equals
+//!   activate (event)  ─┐                          ┌─ has_more: after its equals
 //!   release  (time)   ─┴─> ready ─ next ─> begin ─┴─> finish ─> idle
 //! ```
 //!
@@ -33,7 +33,8 @@
 //! * If a priority has a *share* of the next higher one ([`Executor::grant_share`]), jobs of the higher one also wait
 //!   for one activation of the lower one per granted number of items, if one is ready. It counts as an activation of
 //!   the higher priority.
-//! * `again` puts a job after the others of its priority, so equals take turns, and never before a more critical one.
+//! * `has_more` puts a job after the others of its priority, so equals take turns, and never before a more critical
+//!   one.
 //! * Memory is bounded by [`ExecutorConfig::max_jobs`] and allocated in [`Executor::new`].
 //!
 //! The response time bounds will be computed in `model`, by the analysis of non-preemptive fixed priorities over the
@@ -45,21 +46,16 @@
 
 extern crate alloc;
 
-mod activation;
 mod executor;
-mod history;
+mod inversions;
 mod job;
 pub mod limits;
+mod priority_share;
 mod queues;
-mod ready;
-mod share;
-mod table;
-mod time_queue;
-mod waited;
 
 pub use executor::{Executor, ExecutorConfig, TableFull};
-pub use job::{Job, JobConfig, JobId, Name, Observed, Trigger};
-pub use waited::Waited;
+pub use inversions::PriorityInversions;
+pub use job::{Job, JobConfig, JobId, JobStatistics, Name, Trigger};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use isolane_wire::time::Instant;
 
-use crate::{Executor, ExecutorConfig, JobConfig, JobId, Observed};
+use crate::{Executor, ExecutorConfig, JobConfig, JobId, JobStatistics};
 
 mod model;
 mod observed;
@@ -26,9 +26,9 @@ fn event_job(executor: &mut Executor, name: &str, priority: u8) -> JobId {
     executor.add(JobConfig::event(name, priority)).unwrap()
 }
 
-fn run(executor: &mut Executor, id: JobId, begin: u64, finish: u64, again: bool) {
+fn run(executor: &mut Executor, id: JobId, begin: u64, finish: u64, has_more: bool) {
     executor.begin(id, at(begin));
-    executor.finish(id, at(finish), again);
+    executor.finish(id, at(finish), has_more);
 }
 
 /// Runs all ready jobs, a nanosecond each, and returns their order.
@@ -41,8 +41,8 @@ fn drain(executor: &mut Executor) -> Vec<JobId> {
     order
 }
 
-fn observed(executor: &Executor, id: JobId) -> Observed {
-    executor.job(id).observed
+fn observed(executor: &Executor, id: JobId) -> JobStatistics {
+    executor.job(id).statistics
 }
 
 #[test]

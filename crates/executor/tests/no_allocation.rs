@@ -39,9 +39,9 @@ fn exercise(executor: &mut Executor) -> u64 {
         }
         executor.release(now);
         if let Some(id) = executor.next() {
-            executor.looked(now, step as u32);
+            executor.polled(now, step as u32);
             executor.begin(id, now);
-            executor.arrived((step % 32) as u8, Instant::new(step * 90));
+            executor.record_arrival((step % 32) as u8, Instant::new(step * 90));
             executor.finish(id, Instant::new(step * 100 + 60), step % 5 == 0);
             activations += 1;
         }

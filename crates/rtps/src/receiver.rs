@@ -19,7 +19,8 @@ use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     message::{
-        Data, HEADER_BYTES, Header, InfoTimestamp, Submessage, SubmessageId, Submessages, Undecoded,
+        Data, HEADER_BYTES, Header, InfoTimestamp, RawSubmessage, Submessage, SubmessageId,
+        Submessages,
     },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
@@ -150,14 +151,14 @@ impl LocalParticipant {
         let mut submessages = Submessages::new(bytes, message.offset);
         loop {
             let start = submessages.offset();
-            let Ok(found) = submessages.next_undecoded()? else {
+            let Ok(found) = submessages.next_raw()? else {
                 self.note_malformed();
                 message.offset = submessages.offset();
                 continue;
             };
             // Samples come as DATA, DATA_FRAG and INFO_TS: parsed here, without the enum of all kinds.
             match found {
-                sample @ Undecoded {
+                sample @ RawSubmessage {
                     id: SubmessageId::DATA,
                     ..
                 } => {
@@ -172,7 +173,7 @@ impl LocalParticipant {
                         return delivery;
                     }
                 }
-                fragment @ Undecoded {
+                fragment @ RawSubmessage {
                     id: SubmessageId::DATA_FRAG,
                     ..
                 } => {
@@ -186,7 +187,7 @@ impl LocalParticipant {
                         return delivery;
                     }
                 }
-                info @ Undecoded {
+                info @ RawSubmessage {
                     id: SubmessageId::INFO_TS,
                     ..
                 } => match InfoTimestamp::parse(info.flags, info.body) {
@@ -211,7 +212,7 @@ impl LocalParticipant {
         &mut self,
         now: Instant,
         message: &mut MessageReceiver,
-        found: Undecoded<'_>,
+        found: RawSubmessage<'_>,
     ) -> Option<Delivery> {
         match Data::parse(found.flags, found.body, found.body_offset) {
             Ok(_) if message.for_others => self.counters.for_others += 1,
@@ -222,7 +223,12 @@ impl LocalParticipant {
     }
 
     #[inline(never)]
-    fn receive_other(&mut self, now: Instant, message: &mut MessageReceiver, found: Undecoded<'_>) {
+    fn receive_other(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        found: RawSubmessage<'_>,
+    ) {
         let Ok(submessage) = found.decode() else {
             self.note_malformed();
             return;

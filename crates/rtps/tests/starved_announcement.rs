@@ -10,7 +10,7 @@ use isolane_wire::{
     builtin_data::{BuiltinEndpoints, LocatorList, ParticipantData},
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    message::{AckNack, DataHead, Header, MessageWriter, PayloadKind},
+    message::{AckNack, DataPrefix, Header, MessageWriter, PayloadKind},
     qos::QosPolicies,
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
@@ -71,7 +71,7 @@ fn hear_of_the_peer(protocol: &mut LocalParticipant) {
     data.metatraffic_unicast = LocatorList::from_iter([ITS_ADDRESS]);
     let mut payload = [0; 512];
     let length = data.emit(&mut payload).expect("it fits");
-    let head = DataHead {
+    let head = DataPrefix {
         reader: EntityId::UNKNOWN,
         writer: EntityId::SPDP_WRITER,
         sequence: SequenceNumber(1),

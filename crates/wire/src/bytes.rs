@@ -140,4 +140,17 @@ impl<'a> Writer<'a> {
     pub(crate) fn i32(&mut self, value: i32) {
         self.put(&value.to_le_bytes());
     }
+
+    /// Writes a string of [`string_bytes`].
+    pub(crate) fn string(&mut self, text: &str) {
+        let length = text.len() + 1;
+        self.u32(length as u32);
+        self.put(text.as_bytes());
+        self.put(&[0; 4][..length.next_multiple_of(4) - text.len()]);
+    }
+}
+
+/// Size of a CDR string in bytes: length, text, NUL, and padding to a multiple of four.
+pub(crate) const fn string_bytes(text: &str) -> usize {
+    4 + (text.len() + 1).next_multiple_of(4)
 }

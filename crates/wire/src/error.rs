@@ -51,7 +51,7 @@ pub enum Error {
     Fragment,
     /// A header extension is not directly after the message header (RTPS 2.5 §8.3.7.3).
     #[error("a header extension stands elsewhere than behind the header")]
-    Misplaced,
+    HeaderExtensionMisplaced,
     /// The message length differs from the one in its header extension.
     #[error("the message is not as long as it says")]
     MessageLength,

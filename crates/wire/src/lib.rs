@@ -18,18 +18,20 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod bitmap;
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
 pub mod builtin_data;
 mod bytes;
 pub mod cdr;
 pub mod checksum;
-pub mod cooked;
 pub mod error;
 pub mod ethernet;
 pub mod guid;
 pub mod ipv4;
 pub mod level;
 pub mod limits;
+pub mod linux_sll;
 pub mod locator;
 pub mod message;
 pub mod parameter;

@@ -153,6 +153,16 @@ impl<'a> LocatorsView<'a> {
         Ok(Self { bytes, order })
     }
 
+    /// Size on the wire in bytes: the number of locators, and the locators.
+    pub(crate) fn buffer_len(&self) -> usize {
+        4 + self.bytes.len()
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.len() as u32);
+        self.iter().for_each(|locator| locator.write(writer));
+    }
+
     /// Number of locators.
     #[must_use]
     pub fn len(&self) -> usize {

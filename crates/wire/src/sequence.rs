@@ -1,10 +1,9 @@
-//! Sequence numbers, fragment numbers, and their sets.
+//! Sequence numbers, and sets of sequence or fragment numbers.
 
 use core::fmt;
 
 use crate::{
     ByteOrder, Error,
-    bitmap::{Bitmap, Offsets},
     bytes::{Reader, Writer},
 };
 
@@ -63,21 +62,66 @@ impl fmt::Display for SequenceNumber {
     }
 }
 
-/// Set of sequence numbers from a base to at most 255 above it (RTPS 2.5 §8.3.5.5).
-///
-/// In an ACKNACK, everything below the base is acknowledged and the members are missing. In a GAP, the
-/// members are irrelevant.
+/// Number in a [`NumberSet`].
+pub trait Number: Copy + sealed::Sealed {
+    /// Distance from `base` to this number; `None` if the number is below the base.
+    fn offset_from(self, base: Self) -> Option<u64>;
+
+    /// Number `offset` above this one, saturating.
+    fn at_offset(self, offset: u32) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::SequenceNumber {}
+    impl Sealed for u32 {}
+}
+
+impl Number for SequenceNumber {
+    #[inline]
+    fn offset_from(self, base: Self) -> Option<u64> {
+        u64::try_from(self.0.checked_sub(base.0)?).ok()
+    }
+
+    #[inline]
+    fn at_offset(self, offset: u32) -> Self {
+        Self(self.0.saturating_add(i64::from(offset)))
+    }
+}
+
+impl Number for u32 {
+    #[inline]
+    fn offset_from(self, base: Self) -> Option<u64> {
+        self.checked_sub(base).map(u64::from)
+    }
+
+    #[inline]
+    fn at_offset(self, offset: u32) -> Self {
+        self.saturating_add(offset)
+    }
+}
+
+/// Set of numbers from a base to at most 255 above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SequenceNumberSet {
-    base: SequenceNumber,
+pub struct NumberSet<N> {
+    base: N,
     bits: Bitmap,
 }
 
-impl SequenceNumberSet {
+/// Set of sequence numbers (RTPS 2.5 §8.3.5.5).
+///
+/// In an ACKNACK, everything below the base is acknowledged and the members are missing. In a GAP, the
+/// members are irrelevant.
+pub type SequenceNumberSet = NumberSet<SequenceNumber>;
+
+/// Set of fragment numbers; fragments count from 1 (RTPS 2.5 §8.3.5.7).
+pub type FragmentNumberSet = NumberSet<u32>;
+
+impl<N: Number> NumberSet<N> {
     /// Creates an empty set at `base`.
     #[inline]
     #[must_use]
-    pub fn new(base: SequenceNumber) -> Self {
+    pub fn new(base: N) -> Self {
         Self {
             base,
             bits: Bitmap::default(),
@@ -87,7 +131,7 @@ impl SequenceNumberSet {
     /// Base: the number of the first bit.
     #[inline]
     #[must_use]
-    pub fn base(&self) -> SequenceNumber {
+    pub fn base(&self) -> N {
         self.base
     }
 
@@ -105,22 +149,18 @@ impl SequenceNumberSet {
         self.bits.is_empty()
     }
 
-    #[inline]
-    fn offset(&self, sequence: SequenceNumber) -> Option<u64> {
-        u64::try_from(sequence.0.checked_sub(self.base.0)?).ok()
-    }
-
     /// Inserts a number. Returns false without effect if it is below the base, or 256 or more above.
     #[inline]
-    pub fn insert(&mut self, sequence: SequenceNumber) -> bool {
-        self.offset(sequence)
+    pub fn insert(&mut self, number: N) -> bool {
+        number
+            .offset_from(self.base)
             .is_some_and(|offset| self.bits.insert(offset))
     }
 
     /// Removes a number; the width is unchanged.
     #[inline]
-    pub fn remove(&mut self, sequence: SequenceNumber) {
-        if let Some(offset) = self.offset(sequence) {
+    pub fn remove(&mut self, number: N) {
+        if let Some(offset) = number.offset_from(self.base) {
             self.bits.remove(offset);
         }
     }
@@ -128,16 +168,17 @@ impl SequenceNumberSet {
     /// Returns true if the number is a member.
     #[inline]
     #[must_use]
-    pub fn contains(&self, sequence: SequenceNumber) -> bool {
-        self.offset(sequence)
+    pub fn contains(&self, number: N) -> bool {
+        number
+            .offset_from(self.base)
             .is_some_and(|offset| self.bits.contains(offset))
     }
 
     /// Iterates over the members in ascending order.
     #[inline]
     #[must_use]
-    pub fn iter(&self) -> SequenceNumbers {
-        SequenceNumbers {
+    pub fn iter(&self) -> Numbers<N> {
+        Numbers {
             base: self.base,
             offsets: self.bits.offsets(),
         }
@@ -145,9 +186,12 @@ impl SequenceNumberSet {
 
     #[inline]
     pub(crate) fn buffer_len(&self) -> usize {
-        8 + self.bits.buffer_len()
+        // Both kinds of numbers are as large on the wire as in memory.
+        size_of::<N>() + self.bits.buffer_len()
     }
+}
 
+impl SequenceNumberSet {
     /// Reads a set whose base is at least `lowest`.
     #[inline]
     pub(crate) fn read(reader: &mut Reader<'_>, lowest: i64) -> Result<Self, Error> {
@@ -166,105 +210,7 @@ impl SequenceNumberSet {
     }
 }
 
-impl IntoIterator for &SequenceNumberSet {
-    type Item = SequenceNumber;
-    type IntoIter = SequenceNumbers;
-
-    fn into_iter(self) -> SequenceNumbers {
-        self.iter()
-    }
-}
-
-/// Iterator of [`SequenceNumberSet::iter`].
-#[derive(Debug, Clone)]
-pub struct SequenceNumbers {
-    base: SequenceNumber,
-    offsets: Offsets,
-}
-
-impl Iterator for SequenceNumbers {
-    type Item = SequenceNumber;
-
-    #[inline]
-    fn next(&mut self) -> Option<SequenceNumber> {
-        let offset = self.offsets.next()?;
-        Some(SequenceNumber(
-            self.base.0.saturating_add(i64::from(offset)),
-        ))
-    }
-}
-
-/// Set of fragment numbers from a base to at most 255 above it; fragments count from 1 (RTPS 2.5 §8.3.5.7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FragmentNumberSet {
-    base: u32,
-    bits: Bitmap,
-}
-
 impl FragmentNumberSet {
-    /// Creates an empty set at `base`.
-    #[must_use]
-    pub fn new(base: u32) -> Self {
-        Self {
-            base,
-            bits: Bitmap::default(),
-        }
-    }
-
-    /// Base: the number of the first bit.
-    #[must_use]
-    pub fn base(&self) -> u32 {
-        self.base
-    }
-
-    /// Width in bits, 0 to 256.
-    #[must_use]
-    pub fn num_bits(&self) -> u32 {
-        self.bits.len()
-    }
-
-    /// Returns true if the set has no members.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.bits.is_empty()
-    }
-
-    fn offset(&self, fragment: u32) -> Option<u64> {
-        fragment.checked_sub(self.base).map(u64::from)
-    }
-
-    /// Inserts a number. Returns false without effect if it is below the base, or 256 or more above.
-    pub fn insert(&mut self, fragment: u32) -> bool {
-        self.offset(fragment)
-            .is_some_and(|offset| self.bits.insert(offset))
-    }
-
-    /// Removes a number; the width is unchanged.
-    pub fn remove(&mut self, fragment: u32) {
-        if let Some(offset) = self.offset(fragment) {
-            self.bits.remove(offset);
-        }
-    }
-
-    /// Returns true if the number is a member.
-    #[must_use]
-    pub fn contains(&self, fragment: u32) -> bool {
-        self.offset(fragment)
-            .is_some_and(|offset| self.bits.contains(offset))
-    }
-
-    /// Iterates over the members in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
-        let base = self.base;
-        self.bits
-            .offsets()
-            .map(move |offset| base.saturating_add(offset))
-    }
-
-    pub(crate) fn buffer_len(&self) -> usize {
-        4 + self.bits.buffer_len()
-    }
-
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let base = reader.u32()?;
         let bits = Bitmap::read(reader)?;
@@ -277,5 +223,152 @@ impl FragmentNumberSet {
     pub(crate) fn write(&self, writer: &mut Writer<'_>) {
         writer.u32(self.base);
         self.bits.write(writer);
+    }
+}
+
+impl<N: Number> IntoIterator for &NumberSet<N> {
+    type Item = N;
+    type IntoIter = Numbers<N>;
+
+    fn into_iter(self) -> Numbers<N> {
+        self.iter()
+    }
+}
+
+/// Iterator of [`NumberSet::iter`].
+#[derive(Debug, Clone)]
+pub struct Numbers<N> {
+    base: N,
+    offsets: Offsets,
+}
+
+impl<N: Number> Iterator for Numbers<N> {
+    type Item = N;
+
+    #[inline]
+    fn next(&mut self) -> Option<N> {
+        Some(self.base.at_offset(self.offsets.next()?))
+    }
+}
+
+/// Maximum number of bits, set by the standard.
+const MAX_BITS: u32 = 256;
+
+const WORDS: usize = MAX_BITS as usize / 32;
+
+/// Bitmap of a set on the wire (RTPS 2.5 §9.4.2.6, §9.4.2.8). Offset 0 is the most significant bit of the first word.
+/// Parsing clears the bits at and above `length`, so equal sets compare equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Bitmap {
+    words: [u32; WORDS],
+    length: u16,
+}
+
+impl Bitmap {
+    /// Number of bits on the wire (`numBits`).
+    #[inline]
+    fn len(&self) -> u32 {
+        u32::from(self.length)
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// Sets the bit at `offset`; returns false at or above [`MAX_BITS`].
+    #[inline]
+    fn insert(&mut self, offset: u64) -> bool {
+        let Some((word, bit)) = position(offset) else {
+            return false;
+        };
+        self.words[word] |= bit;
+        self.length = self.length.max(offset as u16 + 1);
+        true
+    }
+
+    /// Clears the bit at `offset`; the length is unchanged.
+    #[inline]
+    fn remove(&mut self, offset: u64) {
+        if let Some((word, bit)) = position(offset) {
+            self.words[word] &= !bit;
+        }
+    }
+
+    #[inline]
+    fn contains(&self, offset: u64) -> bool {
+        position(offset).is_some_and(|(word, bit)| self.words[word] & bit != 0)
+    }
+
+    /// Returns the offsets of the set bits, in ascending order.
+    #[inline]
+    fn offsets(&self) -> Offsets {
+        Offsets {
+            words: self.words,
+            index: 0,
+        }
+    }
+
+    /// Size on the wire in bytes: `numBits` and the words of the bitmap.
+    #[inline]
+    fn buffer_len(&self) -> usize {
+        4 + 4 * usize::from(self.length.div_ceil(32))
+    }
+
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let length = reader.u32()?;
+        if length > MAX_BITS {
+            return Err(Error::InvalidSet);
+        }
+        let mut words = [0; WORDS];
+        let used = length.div_ceil(32) as usize;
+        for word in &mut words[..used] {
+            *word = reader.u32()?;
+        }
+        if length % 32 != 0 {
+            words[used - 1] &= u32::MAX << (32 - length % 32);
+        }
+        Ok(Self {
+            words,
+            length: length as u16,
+        })
+    }
+
+    #[inline]
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.len());
+        for word in &self.words[..usize::from(self.length.div_ceil(32))] {
+            writer.u32(*word);
+        }
+    }
+}
+
+/// Word index and bit mask of `offset`; `None` beyond the bitmap.
+#[inline]
+fn position(offset: u64) -> Option<(usize, u32)> {
+    (offset < u64::from(MAX_BITS)).then(|| ((offset / 32) as usize, 1 << (31 - offset % 32)))
+}
+
+#[derive(Debug, Clone)]
+struct Offsets {
+    words: [u32; WORDS],
+    index: usize,
+}
+
+impl Iterator for Offsets {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        while let Some(word) = self.words.get_mut(self.index) {
+            if *word != 0 {
+                let leading = word.leading_zeros();
+                *word &= !(1 << (31 - leading));
+                return Some(self.index as u32 * 32 + leading);
+            }
+            self.index += 1;
+        }
+        None
     }
 }

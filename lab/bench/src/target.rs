@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_wire::guid::{EntityId, GuidPrefix};
 use isolane_wire::level::Level;
-use isolane_wire::message::{DataHead, HEADER_BYTES, Header, PayloadKind};
+use isolane_wire::message::{DataPrefix, HEADER_BYTES, Header, PayloadKind};
 use isolane_wire::sequence::SequenceNumber;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ fn message_with(sample: &[u8]) -> Vec<u8> {
 const STRANGER: GuidPrefix = GuidPrefix([0xb0; 12]);
 /// CDR, little-endian.
 const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
-const HEAD: DataHead = DataHead {
+const HEAD: DataPrefix = DataPrefix {
     reader: EntityId::UNKNOWN,
     // A user-defined writer without a key (RTPS 2.5 §9.3.1.2).
     writer: EntityId([0, 0, 1, 0x03]),

@@ -6,12 +6,12 @@
 use isolane_wire::{
     BufferTooSmall,
     builtin_data::{
-        BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
+        BuiltinEndpoints, EndpointData, KeyKind, LocatorList, ParticipantData, emit_key_guid,
     },
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     message::{
-        AckNack, ChecksumKind, DataFragHead, DataHead, Gap, Header, HeaderExtension, Heartbeat,
+        AckNack, ChecksumKind, DataFragPrefix, DataPrefix, Gap, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, InfoSource, MessageChecksum, MessageWriter, NackFrag, PayloadKind,
         StatusInfo,
     },
@@ -218,7 +218,7 @@ fn submessage(
         }
         _ => {
             let (writer, payload) = announcement(input, cast, sender);
-            let head = DataHead {
+            let head = DataPrefix {
                 reader: EntityId::UNKNOWN,
                 writer,
                 sequence: SequenceNumber(number(input)),
@@ -323,8 +323,8 @@ fn status(input: &mut Input<'_>) -> Option<StatusInfo> {
     })
 }
 
-fn data_head(input: &mut Input<'_>, cast: &Cast) -> DataHead {
-    DataHead {
+fn data_head(input: &mut Input<'_>, cast: &Cast) -> DataPrefix {
+    DataPrefix {
         reader: cast.entity(input),
         writer: cast.entity(input),
         sequence: SequenceNumber(number(input)),
@@ -334,8 +334,8 @@ fn data_head(input: &mut Input<'_>, cast: &Cast) -> DataHead {
     }
 }
 
-fn fragment_head(input: &mut Input<'_>, cast: &Cast) -> DataFragHead {
-    DataFragHead {
+fn fragment_head(input: &mut Input<'_>, cast: &Cast) -> DataFragPrefix {
+    DataFragPrefix {
         reader: cast.entity(input),
         writer: cast.entity(input),
         sequence: SequenceNumber(number(input)),
@@ -369,9 +369,9 @@ fn announcement(input: &mut Input<'_>, cast: &Cast, sender: GuidPrefix) -> (Enti
     };
     let length = if input.byte() > 230 {
         let (key, entity) = if writer == EntityId::SPDP_WRITER {
-            (EndpointKey::Participant, EntityId::PARTICIPANT)
+            (KeyKind::Participant, EntityId::PARTICIPANT)
         } else {
-            (EndpointKey::Endpoint, cast.entity(input))
+            (KeyKind::Endpoint, cast.entity(input))
         };
         emit_key_guid(key, Guid { prefix, entity }, &mut payload)
     } else if writer == EntityId::SPDP_WRITER {

@@ -6,7 +6,7 @@ use isolane_wire::{
     BufferTooSmall,
     guid::Guid,
     message::{
-        AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, HeartbeatFrag, MessageWriter,
+        AckNack, DataFragPrefix, DataPrefix, Gap, Header, Heartbeat, HeartbeatFrag, MessageWriter,
         NackFrag, PayloadKind, StatusInfo,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
@@ -88,7 +88,7 @@ fn as_writer(
         0 | 1 => {
             let offset_ms = input.pick(&OFFSETS_MS);
             let stamp_ns = now_ns.saturating_add_signed(offset_ms * 1_000_000);
-            let head = DataHead {
+            let head = DataPrefix {
                 reader,
                 writer,
                 sequence: line.near(input),
@@ -101,7 +101,7 @@ fn as_writer(
             stamped.data(&head, &payload).map(drop)
         }
         2 => {
-            let head = DataHead {
+            let head = DataPrefix {
                 reader,
                 writer,
                 sequence: line.near(input),
@@ -168,7 +168,7 @@ fn fragments(
     for number in (1..=total).filter(|number| which >> number & 1 == 0) {
         let start = (number as usize - 1) * usize::from(fragment_size);
         let end = (start + usize::from(fragment_size)).min(payload.len());
-        let head = DataFragHead {
+        let head = DataFragPrefix {
             reader: line.reader.entity,
             writer: line.writer.entity,
             sequence,

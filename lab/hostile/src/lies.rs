@@ -7,12 +7,13 @@ use fastrand::Rng;
 use isolane_support::Result;
 use isolane_wire::BufferTooSmall;
 use isolane_wire::builtin_data::{
-    BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
+    BuiltinEndpoints, EndpointData, KeyKind, LocatorList, ParticipantData, emit_key_guid,
 };
 use isolane_wire::guid::{EntityId, EntityKind, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
 use isolane_wire::message::{
-    AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
+    AckNack, DataFragPrefix, DataPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind,
+    StatusInfo,
 };
 use isolane_wire::qos::ReliabilityKind;
 use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
@@ -159,8 +160,8 @@ impl Liar {
                     false => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
                 };
                 let guid = Guid { prefix, entity };
-                let length = emit_key_guid(EndpointKey::Endpoint, guid, &mut payload)?;
-                let head = DataHead {
+                let length = emit_key_guid(KeyKind::Endpoint, guid, &mut payload)?;
+                let head = DataPrefix {
                     payload: PayloadKind::Key,
                     status: Some(StatusInfo {
                         disposed: true,
@@ -302,8 +303,8 @@ impl Liar {
         set
     }
 
-    fn fragment_head(&mut self) -> DataFragHead {
-        DataFragHead {
+    fn fragment_head(&mut self) -> DataFragPrefix {
+        DataFragPrefix {
             reader: EntityId::UNKNOWN,
             writer: self.writer(),
             sequence: SequenceNumber(self.number()),
@@ -318,8 +319,8 @@ impl Liar {
     }
 }
 
-fn head(writer: EntityId, sequence: i64) -> DataHead {
-    DataHead {
+fn head(writer: EntityId, sequence: i64) -> DataPrefix {
+    DataPrefix {
         reader: EntityId::UNKNOWN,
         writer,
         sequence: SequenceNumber(sequence),

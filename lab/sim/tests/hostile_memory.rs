@@ -22,7 +22,9 @@ use isolane_wire::{
     builtin_data::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
-    message::{AckNack, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo},
+    message::{
+        AckNack, DataPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
+    },
     qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
@@ -222,7 +224,7 @@ impl Attacked {
                 let length = data.emit(&mut payload)?;
                 let sedp = writers[usize::from(!is_writer)];
                 let number = i64::from(self.number);
-                let head = DataHead {
+                let head = DataPrefix {
                     status: self.chance.chance(0.2).then_some(StatusInfo {
                         disposed: true,
                         unregistered: true,
@@ -303,8 +305,8 @@ fn prefix(number: u32) -> GuidPrefix {
     GuidPrefix(prefix)
 }
 
-fn head(writer: EntityId, number: i64) -> DataHead {
-    DataHead {
+fn head(writer: EntityId, number: i64) -> DataPrefix {
+    DataPrefix {
         reader: EntityId::UNKNOWN,
         writer,
         sequence: SequenceNumber(number),

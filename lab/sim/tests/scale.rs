@@ -24,7 +24,7 @@ use isolane_wire::{
     limits::MAX_OCTETS,
     locator::Locator,
     message::{
-        AckNack, DataHead, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION,
+        AckNack, DataPrefix, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION,
     },
     qos::{HistoryKind, Octets, QosPolicies, ReliabilityKind},
     sequence::{SequenceNumber, SequenceNumberSet},
@@ -171,7 +171,7 @@ impl Domain {
     }
 
     fn leave(&mut self, peer: u32) {
-        let farewell = DataHead {
+        let farewell = DataPrefix {
             status: Some(StatusInfo {
                 disposed: true,
                 unregistered: true,
@@ -258,7 +258,7 @@ impl Domain {
 
     /// SEDP: a peer ends an endpoint, by its announcement of this number.
     fn end_endpoint(&mut self, peer: u32, nth: u32, is_writer: bool, number: i64) {
-        let end = DataHead {
+        let end = DataPrefix {
             status: Some(StatusInfo {
                 disposed: true,
                 unregistered: true,
@@ -367,8 +367,8 @@ const SEDP_READERS: [(EntityId, EntityId); 2] = [
 
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 
-fn head(writer: EntityId, number: i64) -> DataHead {
-    DataHead {
+fn head(writer: EntityId, number: i64) -> DataPrefix {
+    DataPrefix {
         reader: EntityId::UNKNOWN,
         writer,
         sequence: SequenceNumber(number),

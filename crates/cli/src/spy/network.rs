@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
 
-use isolane_wire::cooked::{self, Version};
 use isolane_wire::ethernet::{self, EtherType};
 use isolane_wire::ipv4::{PROTOCOL_UDP, Packet};
+use isolane_wire::linux_sll::{SllPacket, SllVersion};
 use isolane_wire::udp::{self, HEADER_BYTES};
 use isolane_wire::vlan::VlanTag;
 use pcap_parser::Linktype;
@@ -108,14 +108,14 @@ fn unwrap_link<'a>(frame: &Frame<'a>) -> Result<(Option<VlanTag>, u16, &'a [u8])
             let frame = ethernet::Frame::new_checked(frame.bytes).map_err(|_| Other::Malformed)?;
             return Ok((frame.tags().last(), frame.ether_type(), frame.payload()));
         }
-        Linktype::LINUX_SLL => Version::One,
-        Linktype::LINUX_SLL2 => Version::Two,
+        Linktype::LINUX_SLL => SllVersion::One,
+        Linktype::LINUX_SLL2 => SllVersion::Two,
         Linktype::RAW | Linktype::IPV4 => return ip(frame.bytes),
         // Address family in the byte order of the host that captured.
         Linktype::NULL | Linktype::LOOP => return ip(frame.bytes.get(4..).unwrap_or_default()),
         other => return Err(Other::UnknownLink(other)),
     };
-    let packet = cooked::Packet::parse(version, frame.bytes).map_err(|_| Other::Malformed)?;
+    let packet = SllPacket::parse(version, frame.bytes).map_err(|_| Other::Malformed)?;
     let tag = packet.tags.last().copied();
     Ok((tag, packet.ether_type, packet.payload))
 }

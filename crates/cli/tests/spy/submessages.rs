@@ -5,9 +5,9 @@ use isolane_wire::{
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
     message::{
-        ChecksumKind, DataFragHead, DataHead, Gap, GapGroup, Header, HeaderExtension, Heartbeat,
-        HeartbeatFrag, HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter, NackFrag,
-        PayloadKind,
+        ChecksumKind, DataFragPrefix, DataPrefix, Gap, GapGroup, Header, HeaderExtension,
+        Heartbeat, HeartbeatFrag, HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter,
+        NackFrag, PayloadKind,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -100,7 +100,7 @@ fn a_readers_content_filter_is_shown() {
     let length = data
         .emit_filtered(Some(&value), &mut payload)
         .expect("room");
-    let head = DataHead {
+    let head = DataPrefix {
         reader: EntityId::UNKNOWN,
         writer: EntityId::SEDP_SUBSCRIPTIONS_WRITER,
         sequence: ONE,
@@ -169,7 +169,7 @@ fn groups_and_filters_are_shown() {
 #[test]
 fn fragments_and_what_is_said_of_them_are_shown() {
     let message = message(|message| {
-        let head = DataFragHead {
+        let head = DataFragPrefix {
             reader: READER,
             writer: WRITER,
             sequence: ONE,

@@ -109,7 +109,7 @@ fn texts(all: impl Iterator<Item = impl ToString>) -> Vec<String> {
 
 impl JobSample {
     fn of(job: &JobReport) -> Self {
-        let observed = &job.observed;
+        let observed = &job.statistics;
         Self {
             name: job.name.clone(),
             priority: job.priority,

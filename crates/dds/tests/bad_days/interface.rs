@@ -127,7 +127,7 @@ fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_ther
     assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
     let activations = |report: &isolane::Report| -> u64 {
         let jobs = report.jobs.iter();
-        jobs.map(|job| job.observed.activations).sum()
+        jobs.map(|job| job.statistics.activations).sum()
     };
     assert!(activations(&report) - activations(&before) < 2_000);
     drop(topic);

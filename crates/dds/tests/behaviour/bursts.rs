@@ -89,7 +89,7 @@ fn large_samples_leave_in_bursts_each_in_a_datagram_of_its_own() {
         let job = |name: &str| {
             let report = alice.report();
             let job = report.jobs.iter().find(|job| job.name == name).unwrap();
-            job.observed.activations
+            job.statistics.activations
         };
         let large = Large {
             bytes: vec![7; 1_000],

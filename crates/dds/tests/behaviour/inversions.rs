@@ -96,7 +96,11 @@ fn under_load(order: Order) -> Report {
 fn in_the_order_of_priority_nothing_less_urgent_begins_once_a_critical_sample_has_arrived() {
     let report = under_load(Order::Priority);
     assert_eq!(report.inversions(), 0, "{report}");
-    let of_jobs: u64 = report.jobs.iter().map(|job| job.observed.inversions).sum();
+    let of_jobs: u64 = report
+        .jobs
+        .iter()
+        .map(|job| job.statistics.inversions)
+        .sum();
     assert_eq!(of_jobs, 0, "{report}");
     let critical = report.levels[0];
     assert_eq!(critical.level, level(7));

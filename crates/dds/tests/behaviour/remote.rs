@@ -127,7 +127,7 @@ fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
     let activations = |name: &str| {
         let report = alice.report();
         let jobs = report.jobs.iter().filter(|job| job.name.contains(name));
-        jobs.map(|job| job.observed.activations).sum::<u64>()
+        jobs.map(|job| job.statistics.activations).sum::<u64>()
     };
     let before = activations("remote writer");
     alice.run_for(Duration::from_millis(50));

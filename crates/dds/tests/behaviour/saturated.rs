@@ -11,7 +11,7 @@ const LEASE: Duration = Duration::from_secs(1);
 fn activations(participant: &Participant, job: &str) -> u64 {
     let report = participant.report();
     let found = report.jobs.iter().find(|one| one.name == job);
-    found.map_or(0, |job| job.observed.activations)
+    found.map_or(0, |job| job.statistics.activations)
 }
 
 #[test]

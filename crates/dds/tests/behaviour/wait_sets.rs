@@ -130,7 +130,7 @@ fn a_wait_set_sleeps_until_another_thread_says_so() {
         assert!(waits.wait(PATIENCE).unwrap() == [(&guard).into()]);
         setter.join().unwrap();
         let ran = |jobs: &[isolane::JobReport]| -> u64 {
-            jobs.iter().map(|job| job.observed.activations).sum()
+            jobs.iter().map(|job| job.statistics.activations).sum()
         };
         let ran = ran(&alone.report().jobs) - ran(&before);
         assert!(ran < 1_000, "{ran} activations while nothing happened");

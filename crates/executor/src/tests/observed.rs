@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{at, event_job, executor, observed, run};
-use crate::{Executor, ExecutorConfig, JobId, Observed};
+use crate::{Executor, ExecutorConfig, JobId, JobStatistics};
 
 #[test]
 fn maxima_are_kept() {
@@ -18,8 +18,8 @@ fn maxima_are_kept() {
     assert_eq!(seen.execution_max_ns, 25);
     assert_eq!(seen.execution_total_ns, 36);
     assert_eq!(seen.response_max_ns, 55);
-    executor.reset_observed();
-    assert_eq!(observed(&executor, job), Observed::default());
+    executor.reset_statistics();
+    assert_eq!(observed(&executor, job), JobStatistics::default());
 }
 
 #[test]

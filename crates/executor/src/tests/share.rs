@@ -22,7 +22,7 @@ fn level() -> (Executor, JobId, JobId) {
 fn run_next(executor: &mut Executor, items: u16) -> (JobId, bool) {
     let id = executor.next().unwrap();
     executor.begin(id, at(10));
-    executor.handled(items);
+    executor.set_items_handled(items);
     let by_share = executor.runs_by_share();
     executor.finish(id, at(11), true);
     (id, by_share)
@@ -101,7 +101,7 @@ fn data_that_waits_for_a_share_of_its_own_level_has_suffered_no_inversion() {
     executor.activate(data, at(0));
     executor.activate(protocol, at(0));
     executor.begin(data, at(0));
-    executor.handled(ITEMS);
+    executor.set_items_handled(ITEMS);
     executor.finish(data, at(10), true);
     run(&mut executor, protocol, 20, 30, false);
     run(&mut executor, data, 40, 50, true);
@@ -144,7 +144,7 @@ fn where_pairs_of_priorities_have_a_list_a_share_lets_no_lower_list_go_first() {
     executor.begin(data, at(10));
     // List 12, whose number is that of the priority with the share.
     executor.activate(low, at(10));
-    executor.handled(4);
+    executor.set_items_handled(4);
     executor.finish(data, at(11), false);
     executor.activate(high, at(12));
     assert_eq!(run_next(&mut executor, 4), (high, false));

@@ -2,7 +2,7 @@
 
 use super::{at, event_job, executor, observed, run};
 use crate::limits::REMEMBERED_ACTIVATIONS;
-use crate::{Executor, JobConfig, JobId, Waited};
+use crate::{Executor, JobConfig, JobId, PriorityInversions};
 
 const CRITICAL: u8 = 15;
 const SOURCE: u8 = 3;
@@ -18,24 +18,24 @@ fn receive_job(executor: &mut Executor) -> JobId {
 /// Runs a lower-priority activation of 10 ns at `now`, after a poll that found these sources readable.
 fn run_bulk(executor: &mut Executor, bulk: JobId, now: u64, readable: Option<u32>) {
     if let Some(readable) = readable {
-        executor.looked(at(now), readable);
+        executor.polled(at(now), readable);
     }
     run(executor, bulk, now, now + 10, false);
 }
 
 /// Handles an item that arrived at `stamp`, from 100 to 105.
-fn receive(executor: &mut Executor, job: JobId, stamp: u64) -> Waited {
-    executor.looked(at(100), 1 << SOURCE);
+fn receive(executor: &mut Executor, job: JobId, stamp: u64) -> PriorityInversions {
+    executor.polled(at(100), 1 << SOURCE);
     executor.activate(job, at(100));
     executor.begin(job, at(100));
-    let waited = executor.arrived(CRITICAL, at(stamp));
+    let waited = executor.record_arrival(CRITICAL, at(stamp));
     executor.finish(job, at(105), false);
     waited
 }
 
-fn counts(waited: Waited) -> (u64, u64, u64) {
-    let late_ns = waited.kernel_late_max_ns;
-    (waited.inversions, waited.kernel_late, late_ns)
+fn counts(waited: PriorityInversions) -> (u64, u64, u64) {
+    let late_ns = waited.kernel_latency_max_ns;
+    (waited.inversions, waited.kernel_latency_events, late_ns)
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_stamp_before_a_look_that_did_not_show_it_is_the_kernels_delay() {
     run_bulk(&mut executor, bulk, 60, Some(1));
     assert_eq!(counts(receive(&mut executor, job, 47)), (0, 2, 13));
     let seen = observed(&executor, job);
-    assert_eq!((seen.inversions, seen.kernel_late), (0, 2));
-    assert_eq!(seen.kernel_late_max_ns, 13);
+    assert_eq!((seen.inversions, seen.kernel_latency_events), (0, 2));
+    assert_eq!(seen.kernel_latency_max_ns, 13);
 }
 
 #[test]
@@ -103,7 +103,10 @@ fn what_began_before_the_stamp_is_blocking_and_what_is_as_urgent_is_nothing() {
     let equal = event_job(&mut executor, "equal", CRITICAL);
     run_bulk(&mut executor, bulk, 50, Some(0));
     run_bulk(&mut executor, equal, 70, Some(1 << SOURCE));
-    assert_eq!(receive(&mut executor, job, 52), Waited::default());
+    assert_eq!(
+        receive(&mut executor, job, 52),
+        PriorityInversions::default()
+    );
     let seen = observed(&executor, job);
     assert_eq!((seen.blocking_max_ns, seen.blocked_by), (8, Some(bulk)));
     assert_eq!(seen.response_max_ns, 53, "from the stamp");
@@ -120,7 +123,7 @@ fn each_arrival_counts_for_itself_and_the_earliest_is_the_release() {
     executor.activate(job, at(90));
     executor.begin(job, at(90));
     let stamps = [45, 40, 55].map(at);
-    let waited = stamps.map(|stamp| executor.arrived(CRITICAL, stamp).inversions);
+    let waited = stamps.map(|stamp| executor.record_arrival(CRITICAL, stamp).inversions);
     assert_eq!(waited, [1, 1, 0]);
     assert_eq!(executor.job(job).released_at(), Some(at(40)));
     executor.finish(job, at(95), false);
@@ -135,15 +138,15 @@ fn an_activation_is_as_urgent_as_the_most_urgent_item_it_was_told_of() {
     for (begin, items) in [(10, &[3, 7][..]), (30, &[3][..]), (50, &[][..])] {
         executor.begin(shared, at(begin));
         for &priority in items {
-            executor.arrived(priority, at(begin));
+            executor.record_arrival(priority, at(begin));
         }
         executor.finish(shared, at(begin + 10), false);
     }
     executor.begin(shared, at(90));
     // The second is below 7; the third reported no items and has the job's own 15.
-    assert_eq!(executor.arrived(7, at(5)).inversions, 1);
-    assert_eq!(executor.arrived(8, at(5)).inversions, 2);
-    assert_eq!(executor.arrived(3, at(5)).inversions, 0);
+    assert_eq!(executor.record_arrival(7, at(5)).inversions, 1);
+    assert_eq!(executor.record_arrival(8, at(5)).inversions, 2);
+    assert_eq!(executor.record_arrival(3, at(5)).inversions, 0);
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn what_follows_from_another_job_responds_from_the_arrival_and_waits_from_there_
     run_bulk(&mut executor, bulk, 50, Some(0));
     let waited = executor.begin(callback, at(70));
     executor.finish(callback, at(75), false);
-    assert_eq!(counts(waited), (1, 0, 0), "no look is needed to know of it");
+    assert_eq!(counts(waited), (1, 0, 0), "no poll is needed to know of it");
     let seen = observed(&executor, callback);
     assert_eq!((seen.inversions, seen.response_max_ns), (1, 60));
 }
@@ -179,5 +182,8 @@ fn that_there_was_an_inversion_is_not_forgotten_behind_many_activations() {
 
 #[test]
 fn being_told_of_an_arrival_while_nothing_runs_is_nothing() {
-    assert_eq!(executor().arrived(CRITICAL, at(5)), Waited::default());
+    assert_eq!(
+        executor().record_arrival(CRITICAL, at(5)),
+        PriorityInversions::default()
+    );
 }

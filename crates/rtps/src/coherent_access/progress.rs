@@ -3,7 +3,7 @@
 use isolane_wire::{
     builtin_data::EndpointData,
     guid::EntityId,
-    message::{GroupDigest, SetMark},
+    message::{CoherentSetInfo, GroupDigest},
     sequence::SequenceNumber,
 };
 
@@ -209,7 +209,7 @@ pub(crate) fn note_place(
     proxy: &WriterProxy,
     reader: &mut Reader,
     sequence: SequenceNumber,
-    mark: &SetMark,
+    mark: &CoherentSetInfo,
     is_end: bool,
 ) {
     let Some(cache) = &mut reader.cache else {
@@ -223,7 +223,7 @@ fn place_of(
     proxy: &WriterProxy,
     access: Access,
     sequence: SequenceNumber,
-    mark: &SetMark,
+    mark: &CoherentSetInfo,
     is_end: bool,
 ) -> Place {
     let by_itself = Place {

@@ -1,7 +1,7 @@
 //! Writer side of coherent and ordered access: marks of samples, ends of sets, group progress in HEARTBEATs.
 
 use isolane_wire::{
-    message::{DataHead, HeartbeatGroup, PayloadKind, SetMark, group_digest},
+    message::{CoherentSetInfo, DataPrefix, HeartbeatGroup, PayloadKind, group_digest},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -51,13 +51,17 @@ impl WriterPresents {
     }
 
     /// Returns the mark of the next sample.
-    fn mark(&mut self, sequence: SequenceNumber, publisher: Option<&mut Publisher>) -> SetMark {
+    fn mark(
+        &mut self,
+        sequence: SequenceNumber,
+        publisher: Option<&mut Publisher>,
+    ) -> CoherentSetInfo {
         let is_open = publisher.as_ref().is_some_and(|it| it.nested > 0);
         let is_in_set = is_open && self.access.is_coherent;
         let set = is_in_set.then(|| *self.set.get_or_insert(sequence));
-        let mut mark = SetMark {
+        let mut mark = CoherentSetInfo {
             coherent_set: set,
-            ..SetMark::default()
+            ..CoherentSetInfo::default()
         };
         if self.access.is_group {
             mark.group_sequence = Some(sequence);
@@ -79,11 +83,11 @@ impl Publisher {
 }
 
 /// Returns the head of a DATA with this mark; the end of a set is no change of an instance.
-pub(crate) fn head_of(head: DataHead, mark: &SetMark) -> DataHead {
+pub(crate) fn head_of(head: DataPrefix, mark: &CoherentSetInfo) -> DataPrefix {
     if mark.coherent_set != Some(SequenceNumber::UNKNOWN) {
         return head;
     }
-    DataHead {
+    DataPrefix {
         key_hash: None,
         status: None,
         payload: PayloadKind::None,
@@ -185,9 +189,9 @@ impl LocalParticipant {
                 return Err(CoherentError::HistoryFull);
             }
         }
-        let mut mark = SetMark {
+        let mut mark = CoherentSetInfo {
             coherent_set: Some(SequenceNumber::UNKNOWN),
-            ..SetMark::default()
+            ..CoherentSetInfo::default()
         };
         if let Some(publisher) = self.publishers.get_mut(id.0) {
             (publisher.nested, publisher.is_incomplete) = (0, false);
@@ -238,7 +242,13 @@ impl LocalParticipant {
 
     /// Writes the end of a set. If the set is incomplete, the number before the end is skipped, so that readers detect
     /// the gap.
-    fn write_end(&mut self, index: u16, mark: SetMark, is_incomplete: bool, timestamp: Timestamp) {
+    fn write_end(
+        &mut self,
+        index: u16,
+        mark: CoherentSetInfo,
+        is_incomplete: bool,
+        timestamp: Timestamp,
+    ) {
         let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
             return;
         };

@@ -75,7 +75,7 @@ impl SerializedAnnouncement {
         Ok(Self {
             length: emitted.map_err(|_| Full)?,
             bytes,
-            are_cut: octets(&data.qos).map(Octets::is_cut),
+            are_cut: octets(&data.qos).map(Octets::is_truncated),
         })
     }
 
@@ -213,12 +213,12 @@ impl EndpointRecord {
             group_data,
             ..
         } = &mut data.qos;
-        for (octets, is_cut) in [user_data, topic_data, group_data]
+        for (octets, is_truncated) in [user_data, topic_data, group_data]
             .into_iter()
             .zip(self.kept.are_cut)
         {
-            if is_cut {
-                *octets = core::mem::take(octets).of_more();
+            if is_truncated {
+                *octets = core::mem::take(octets).truncated();
             }
         }
         data

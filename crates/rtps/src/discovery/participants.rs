@@ -181,7 +181,7 @@ impl LocalParticipant {
         let guid = data.guid;
         let prefix = guid.prefix;
         let lease = data.lease.min(MAX_LEASE);
-        let octets_cut = u64::from(data.user_data.is_cut());
+        let octets_cut = u64::from(data.user_data.is_truncated());
         self.counters.leases_shortened += u64::from(lease < data.lease);
         let (mut is_first_word, mut is_assumed_alive) = (false, false);
         let index = match self.participant_by_prefix.get(&prefix) {

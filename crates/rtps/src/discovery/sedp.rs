@@ -4,7 +4,7 @@
 //! readers receive; their caches are emptied one announcement a step.
 
 use isolane_wire::{
-    builtin_data::{EndpointData, EndpointKey, emit_key_guid, parse_key_guid},
+    builtin_data::{EndpointData, KeyKind, emit_key_guid, parse_key_guid},
     guid::Guid,
     locator::Locator,
     sequence::SequenceNumber,
@@ -306,7 +306,7 @@ impl LocalParticipant {
         let slot = self.reserve(id, key_hash, 0)?;
         let emitted = match kind {
             ChangeKind::Alive => data.emit_filtered(filter.as_ref().map(FilterText::value), slot),
-            _ => emit_key_guid(EndpointKey::Endpoint, data.guid, slot),
+            _ => emit_key_guid(KeyKind::Endpoint, data.guid, slot),
         };
         let limit = DISCOVERY_SLOT_BYTES;
         let length = emitted.map_err(|_| WriteError::TooLarge { limit })?;

@@ -23,11 +23,11 @@ use core::time::Duration;
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     builtin_data::{
-        BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
+        BuiltinEndpoints, EndpointData, KeyKind, LocatorList, ParticipantData, emit_key_guid,
     },
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    message::{DataHead, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
+    message::{DataPrefix, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -196,7 +196,7 @@ impl LocalParticipant {
         }
         let mut payload = [0; 64];
         let guid = self.guid(EntityId::PARTICIPANT);
-        let Ok(length) = emit_key_guid(EndpointKey::Participant, guid, &mut payload) else {
+        let Ok(length) = emit_key_guid(KeyKind::Participant, guid, &mut payload) else {
             return 0;
         };
         let status = Some(StatusInfo {
@@ -227,7 +227,7 @@ impl LocalParticipant {
     ) -> usize {
         let header = self.header;
         let guid = self.guid(EntityId::PARTICIPANT);
-        let head = DataHead {
+        let head = DataPrefix {
             reader: EntityId::UNKNOWN,
             writer: EntityId::SPDP_WRITER,
             sequence: SequenceNumber(if status.is_some() { 2 } else { 1 }),

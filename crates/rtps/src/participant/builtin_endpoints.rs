@@ -8,7 +8,7 @@ use isolane_wire::{
     cdr::CdrError,
     guid::{EntityId, Guid},
     level::Level,
-    message::SampleHead,
+    message::SamplePrefix,
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     sequence::SequenceNumber,
 };
@@ -69,7 +69,7 @@ impl LocalParticipant {
             highest_acknowledged: SequenceNumber(1),
             lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
             proxies: Vec::with_capacity(self.matches_at_start()),
-            head: SampleHead::new(&self.header, guid.entity),
+            head: SamplePrefix::new(&self.header, guid.entity),
             destinations: Vec::with_capacity(self.matches_at_start()),
             data_filed: false,
             heartbeat_filed: false,

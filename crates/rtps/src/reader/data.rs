@@ -4,7 +4,7 @@
 
 use isolane_wire::{
     cdr::{CdrError, KeyHash},
-    message::{Data, PayloadKind, SetMark},
+    message::{CoherentSetInfo, Data, PayloadKind},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -271,7 +271,7 @@ impl LocalParticipant {
         message: &MessageReceiver,
         index: u16,
         data: &Data<'_>,
-        mark: &SetMark,
+        mark: &CoherentSetInfo,
     ) {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use isolane_wire::{
     guid::Guid,
-    message::{Data, DataFrag, HEARTBEAT_FRAG_BYTES, HeartbeatFrag, Undecoded},
+    message::{Data, DataFrag, HEARTBEAT_FRAG_BYTES, HeartbeatFrag, RawSubmessage},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -75,7 +75,7 @@ impl LocalParticipant {
         &mut self,
         now: Instant,
         message: &mut MessageReceiver,
-        found: Undecoded<'_>,
+        found: RawSubmessage<'_>,
     ) -> Option<Delivery> {
         let fragment = match DataFrag::parse(found.flags, found.body, found.body_offset) {
             Ok(_) if message.for_others => {

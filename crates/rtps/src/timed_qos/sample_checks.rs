@@ -54,7 +54,13 @@ pub(crate) fn judge(
     }
     let is_in_turn = reader.cache.as_ref().is_some_and(Cache::groups);
     if is_in_turn {
-        note_place(proxy, reader, info.sequence, &data.set_mark(), false);
+        note_place(
+            proxy,
+            reader,
+            info.sequence,
+            &data.coherent_set_info(),
+            false,
+        );
     }
     if is_in_turn || info.sequence != proxy.expected {
         // The other policies are checked when its turn comes.

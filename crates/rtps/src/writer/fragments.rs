@@ -16,7 +16,9 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::{EntityId, Guid},
-    message::{DataFragHead, Gap, HeartbeatFrag, MessageWriter, PayloadKind, SetMark, VENDOR_ID},
+    message::{
+        CoherentSetInfo, DataFragPrefix, Gap, HeartbeatFrag, MessageWriter, PayloadKind, VENDOR_ID,
+    },
     sequence::{FragmentNumberSet, SequenceNumber},
     time::{Instant, Timestamp},
 };
@@ -210,8 +212,8 @@ impl OwedFragments {
 }
 
 struct Fragment<'a> {
-    head: DataFragHead,
-    mark: Option<&'a SetMark>,
+    head: DataFragPrefix,
+    mark: Option<&'a CoherentSetInfo>,
     timestamp: Timestamp,
     bytes: &'a [u8],
     is_last: bool,
@@ -252,7 +254,7 @@ impl Writer {
         let sample = change.sample();
         let whole = data_head(self.guid.entity, reader, of.sequence, &sample);
         let mark = self.history.as_ref()?.mark_of(of.sequence);
-        let head = DataFragHead {
+        let head = DataFragPrefix {
             reader,
             writer: self.guid.entity,
             sequence: of.sequence,
@@ -557,7 +559,7 @@ impl Fragment<'_> {
         message.info_timestamp(self.timestamp)?;
         match self.mark {
             None => message.data_frag(&self.head, self.bytes),
-            Some(mark) => message.marked_data_frag(&self.head, mark, self.bytes),
+            Some(mark) => message.data_frag_with_set(&self.head, mark, self.bytes),
         }
         .map(drop)
     }

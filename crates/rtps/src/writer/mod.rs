@@ -23,7 +23,7 @@ use isolane_wire::{
     guid::{EntityId, Guid},
     level::Level,
     locator::Locator,
-    message::{Heartbeat, SampleHead},
+    message::{Heartbeat, SamplePrefix},
     sequence::SequenceNumber,
     time::Timestamp,
 };
@@ -84,7 +84,7 @@ pub(crate) struct Writer {
     /// Maximum payload of a disabled writer once it is enabled; `None` if it is enabled.
     pub(crate) limit_when_enabled: Option<usize>,
     /// Prebuilt head of DATA, for a writer without history.
-    pub(crate) head: SampleHead,
+    pub(crate) head: SamplePrefix,
     /// `None` for a best-effort writer that keeps nothing.
     pub(crate) history: Option<History>,
     pub(crate) fragmenter: Fragmenter,

@@ -273,7 +273,7 @@ impl LocalParticipant {
             message.info_timestamp(sample.timestamp)?;
             match mark {
                 None => message.data(&head, payload)?,
-                Some(mark) => message.marked_data(&head, mark, payload)?,
+                Some(mark) => message.data_with_set(&head, mark, payload)?,
             };
             Ok(message.len())
         });

@@ -16,7 +16,8 @@ use isolane_wire::{
     BufferTooSmall,
     guid::EntityId,
     message::{
-        DataHead, Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES, MessageWriter, SetMark,
+        CoherentSetInfo, DataPrefix, Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES,
+        MessageWriter,
     },
     qos::{LivelinessKind, QosPolicies},
     sequence::SequenceNumber,
@@ -44,8 +45,8 @@ pub(crate) struct Unsent<'a> {
     pub(crate) sequence: SequenceNumber,
     pub(crate) kind: ChangeKind,
     pub(crate) timestamp: Timestamp,
-    head: DataHead,
-    mark: Option<&'a SetMark>,
+    head: DataPrefix,
+    mark: Option<&'a CoherentSetInfo>,
     pub(crate) payload: &'a [u8],
 }
 
@@ -55,7 +56,7 @@ impl Unsent<'_> {
         let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
         let head_bytes = match self.mark {
             None => self.head.buffer_len(),
-            Some(mark) => self.head.marked_len(mark),
+            Some(mark) => self.head.len_with_set(mark),
         };
         let data_bytes = head_bytes + self.payload.len().next_multiple_of(4);
         gap_bytes + INFO_TIMESTAMP_BYTES + data_bytes
@@ -75,7 +76,7 @@ impl Unsent<'_> {
         }
         match self.mark {
             None => message.data(&self.head, self.payload),
-            Some(mark) => message.marked_data(&self.head, mark, self.payload),
+            Some(mark) => message.data_with_set(&self.head, mark, self.payload),
         }
         .map(|_| ())
     }

@@ -11,8 +11,8 @@ use isolane_wire::{
     guid::EntityId,
     locator::Locator,
     message::{
-        DataHead, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind,
-        SAMPLE_HEAD_BYTES, StatusInfo,
+        DataPrefix, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind,
+        SAMPLE_PREFIX_BYTES, StatusInfo,
     },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
@@ -176,7 +176,7 @@ impl LocalParticipant {
             let heads = room.last_chunk_mut().ok_or(WriteError::NoHeadRoom)?;
             let timestamp = sample.timestamp;
             writer.head.emit(heads, timestamp, sequence, length);
-            SAMPLE_HEAD_BYTES
+            SAMPLE_PREFIX_BYTES
         };
         writer.last = sequence;
         // Nothing is kept, so the sample counts as sent, and no acknowledgement is awaited.
@@ -335,7 +335,7 @@ impl LocalParticipant {
 fn put_heads(
     header: &Header,
     timestamp: Timestamp,
-    head: &DataHead,
+    head: &DataPrefix,
     payload_len: usize,
     room: &mut [u8],
 ) -> Result<usize, WriteError> {
@@ -361,7 +361,7 @@ pub(crate) fn data_head(
     reader: EntityId,
     sequence: SequenceNumber,
     sample: &WriteSample,
-) -> DataHead {
+) -> DataPrefix {
     let ended = |disposed, unregistered| {
         let status = StatusInfo {
             disposed,
@@ -375,7 +375,7 @@ pub(crate) fn data_head(
         ChangeKind::Unregister => ended(false, true),
         ChangeKind::DisposeAndUnregister => ended(true, true),
     };
-    DataHead {
+    DataPrefix {
         reader,
         writer,
         sequence,

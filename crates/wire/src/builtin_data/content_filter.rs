@@ -1,10 +1,10 @@
 //! Content filter of a reader, announced so that writers can filter for it (RTPS 2.5 §8.7.4,
 //! `ContentFilterProperty_t`).
 
-use super::payload;
+use super::parse_payload;
 use crate::{
     ByteOrder, Error,
-    bytes::{Reader, Writer},
+    bytes::{Reader, Writer, string_bytes},
     limits::{MAX_CONTENT_FILTER_BYTES, MAX_FILTER_PARAMETERS},
     parameter::pid,
 };
@@ -32,7 +32,7 @@ impl<'a> ContentFilterProperty<'a> {
     /// or it is longer than [`MAX_CONTENT_FILTER_BYTES`].
     #[must_use]
     pub fn find(announcement: &'a [u8]) -> Option<(&'a [u8], ByteOrder)> {
-        let list = payload::parse(announcement).ok()?;
+        let list = parse_payload(announcement).ok()?;
         let value = list.find(pid::CONTENT_FILTER_PROPERTY)?;
         (value.len() <= MAX_CONTENT_FILTER_BYTES).then_some((value, list.order()))
     }
@@ -50,17 +50,10 @@ impl<'a> ContentFilterProperty<'a> {
             align(reader, value.len());
             reader.string().ok_or(invalid)
         };
-        let [
-            filtered_topic_name,
-            related_topic_name,
-            class_name,
-            expression,
-        ] = [
-            string(&mut reader)?,
-            string(&mut reader)?,
-            string(&mut reader)?,
-            string(&mut reader)?,
-        ];
+        let filtered_topic_name = string(&mut reader)?;
+        let related_topic_name = string(&mut reader)?;
+        let class_name = string(&mut reader)?;
+        let expression = string(&mut reader)?;
         align(&mut reader, value.len());
         let count = reader.u32().map_err(|_| invalid)?;
         let mut parameters = heapless::Vec::new();
@@ -93,11 +86,11 @@ impl<'a> ContentFilterProperty<'a> {
     pub fn emit(&self, buffer: &mut [u8]) {
         let mut writer = Writer::new(buffer);
         for string in self.strings() {
-            put_string(&mut writer, string);
+            writer.string(string);
         }
         writer.u32(self.parameters.len() as u32);
         for parameter in &self.parameters {
-            put_string(&mut writer, parameter);
+            writer.string(parameter);
         }
     }
 
@@ -113,18 +106,6 @@ fn align(reader: &mut Reader<'_>, value_len: usize) {
     let padding = at.next_multiple_of(4) - at;
     // A missing byte of padding makes the next read fail.
     let _ = reader.take(padding.min(reader.rest().len()));
-}
-
-/// Size of a string in bytes: length, NUL and padding included.
-fn string_bytes(text: &str) -> usize {
-    4 + (text.len() + 1).next_multiple_of(4)
-}
-
-fn put_string(writer: &mut Writer<'_>, text: &str) {
-    writer.u32(text.len() as u32 + 1);
-    writer.put(text.as_bytes());
-    let padded = (text.len() + 1).next_multiple_of(4);
-    writer.put(&[0; 4][..padded - text.len()]);
 }
 
 #[cfg(test)]

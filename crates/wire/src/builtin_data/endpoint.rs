@@ -1,6 +1,8 @@
 //! Discovery data of a writer or reader (SEDP; RTPS 2.5 §8.5.4.4).
 
-use super::{LocatorList, payload, put_locators, read_guid, read_locator, skip, valid};
+use super::{
+    LocatorList, emit_payload, parse_payload, put_locators, read_guid, read_locator, skip, valid,
+};
 use crate::{
     BufferTooSmall, Error,
     guid::{EntityId, Guid},
@@ -90,7 +92,7 @@ impl EndpointData {
     }
 
     fn parse(payload: &[u8], defaults: QosPolicies) -> Result<Self, Error> {
-        let list = payload::parse(payload)?;
+        let list = parse_payload(payload)?;
         let mut data = Self::with_qos(Guid::UNKNOWN, defaults);
         let (mut guid, mut participant) = (None, None);
         for parameter in &list {
@@ -149,7 +151,7 @@ impl EndpointData {
         filter: Option<&[u8]>,
         buffer: &mut [u8],
     ) -> Result<usize, BufferTooSmall> {
-        payload::emit(buffer, |list| {
+        emit_payload(buffer, |list| {
             list.put(pid::ENDPOINT_GUID, &self.guid.to_bytes());
             list.put(pid::PARTICIPANT_GUID, &self.participant().to_bytes());
             list.put_str(pid::TOPIC_NAME, &self.topic_name);

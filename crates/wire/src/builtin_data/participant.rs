@@ -1,15 +1,20 @@
-//! Discovery data of a participant (SPDP; RTPS 2.5 §8.5.3.2).
+//! Data that a participant sends about itself: its announcement (SPDP; RTPS 2.5 §8.5.3.2) and liveliness assertions.
 
 use core::time::Duration;
 
-use super::{LocatorList, payload, put_locators, read_guid, read_locator, skip, valid};
+use super::{
+    LocatorList, emit_payload, encapsulation_header, parse_payload, put_locators, read_guid,
+    read_locator, skip, split_encapsulation, valid,
+};
 use crate::{
     BufferTooSmall, Error,
+    bytes::{Reader, Writer},
+    cdr::{ENCAPSULATION_BYTES, EncapsulationId},
     guid::{EntityId, Guid, GuidPrefix},
     limits::MAX_ENTITY_NAME_BYTES,
     message::VENDOR_ID,
     parameter::pid,
-    qos::{Octets, WireForm},
+    qos::{Octets, ParameterValue},
     time,
 };
 
@@ -100,7 +105,7 @@ impl ParticipantData {
     /// [`Error::MustUnderstand`] of any parameter; [`Error::UnknownEncapsulation`];
     /// [`Error::Truncated`].
     pub fn parse(payload: &[u8]) -> Result<Self, Error> {
-        let list = payload::parse(payload)?;
+        let list = parse_payload(payload)?;
         let mut data = Self::new(GuidPrefix::UNKNOWN);
         let mut guid = None;
         for parameter in &list {
@@ -151,7 +156,7 @@ impl ParticipantData {
     /// # Errors
     /// [`BufferTooSmall`].
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BufferTooSmall> {
-        payload::emit(buffer, |list| {
+        emit_payload(buffer, |list| {
             list.put(pid::PROTOCOL_VERSION, &self.version);
             list.put(pid::VENDOR_ID, &self.vendor);
             list.put(pid::PARTICIPANT_GUID, &self.guid.to_bytes());
@@ -197,4 +202,66 @@ fn cut<const N: usize>(text: &str) -> heapless::String<N> {
         }
     }
     cut
+}
+
+/// Participant message: a liveliness assertion or vendor-defined data (`ParticipantMessageData`, RTPS 2.5 §8.4.13.5,
+/// §9.6.3.1), borrowed from its payload. Its key is the prefix and the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParticipantMessage<'a> {
+    /// GUID prefix of the sender.
+    pub participant: GuidPrefix,
+    /// Kind: a `KIND_*`, or a vendor's if the first bit is set.
+    pub kind: [u8; 4],
+    /// Data of the kind; empty for liveliness assertions.
+    pub data: &'a [u8],
+}
+
+impl<'a> ParticipantMessage<'a> {
+    /// Size of encapsulation header, prefix, kind, and length of the data.
+    const FIXED_BYTES: usize = ENCAPSULATION_BYTES + 12 + 4 + 4;
+
+    /// Reserved kind.
+    pub const KIND_UNKNOWN: [u8; 4] = [0, 0, 0, 0];
+    /// Asserts the participant's writers with AUTOMATIC liveliness.
+    pub const KIND_AUTOMATIC_LIVELINESS: [u8; 4] = [0, 0, 0, 1];
+    /// Asserts the participant's writers with MANUAL_BY_PARTICIPANT liveliness.
+    pub const KIND_MANUAL_LIVELINESS: [u8; 4] = [0, 0, 0, 2];
+
+    /// Parses a payload.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEncapsulation`] if it is not plain CDR; [`Error::Truncated`].
+    pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
+        let (order, rest) = split_encapsulation(payload, EncapsulationId::CDR_BE)?;
+        let mut reader = Reader::new(rest, order);
+        let participant = GuidPrefix(*reader.array()?);
+        let kind = *reader.array()?;
+        let length = reader.u32()? as usize;
+        Ok(Self {
+            participant,
+            kind,
+            data: reader.take(length)?,
+        })
+    }
+
+    /// Bytes that [`emit`](Self::emit) writes.
+    #[must_use]
+    pub fn buffer_len(&self) -> usize {
+        Self::FIXED_BYTES + self.data.len()
+    }
+
+    /// Writes the payload, little-endian, and returns its length.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`].
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BufferTooSmall> {
+        let room = buffer.get_mut(..self.buffer_len()).ok_or(BufferTooSmall)?;
+        let mut writer = Writer::new(room);
+        writer.put(&encapsulation_header(EncapsulationId::CDR_LE));
+        writer.put(&self.participant.0);
+        writer.put(&self.kind);
+        writer.u32(self.data.len() as u32);
+        writer.put(self.data);
+        Ok(writer.len())
+    }
 }

@@ -3,8 +3,8 @@
 use core::fmt::{self, Debug};
 
 use super::{
-    CdrError, CdrType, Decoder, Elements, Encoder, FieldKind, FieldPath, FieldValue, KeySource,
-    Kind, MaxSize, MemberLength, SequenceView,
+    CdrError, CdrType, Decoder, ElementKind, Elements, Encoder, FieldKind, FieldPath, FieldValue,
+    KeySource, MaxSize, MemberLength, SequenceView,
 };
 
 /// Borrowed view of an array in a sample. The elements are checked when the view is created, and decoded at
@@ -122,14 +122,16 @@ impl<'a, T: CdrType> Iterator for ArrayElements<'a, T> {
 impl<T: CdrType> ExactSizeIterator for ArrayElements<'_, T> {}
 
 impl<T: CdrType, const N: usize> CdrType for [T; N] {
-    const KIND: Kind = {
+    const KIND: ElementKind = {
         assert!(N > 0, "an array of DDS has at least one element");
         match T::KIND {
-            Kind::Primitive { .. } | Kind::PrimitiveArray => Kind::PrimitiveArray,
-            Kind::Other => Kind::Array,
+            ElementKind::Primitive { .. } | ElementKind::PrimitiveArray => {
+                ElementKind::PrimitiveArray
+            }
+            ElementKind::Other => ElementKind::Array,
             // IDL's a[2][3] has a single DHEADER, before the outer dimension. Writing one for each dimension would be
             // unreadable to peers, so such types are refused.
-            Kind::Array => panic!("arrays of several dimensions can only hold primitives"),
+            ElementKind::Array => panic!("arrays of several dimensions can only hold primitives"),
         }
     };
 

@@ -66,6 +66,15 @@ impl ByteOrder {
 pub struct EncapsulationId(pub u16);
 
 impl EncapsulationId {
+    /// Plain CDR, big-endian.
+    pub const CDR_BE: Self = Self(0x0000);
+    /// Plain CDR, little-endian.
+    pub const CDR_LE: Self = Self(0x0001);
+    /// Parameter list, big-endian.
+    pub const PL_CDR_BE: Self = Self(0x0002);
+    /// Parameter list, little-endian.
+    pub const PL_CDR_LE: Self = Self(0x0003);
+
     /// Returns the identifier of a payload; `None` if the payload is shorter than two bytes.
     #[must_use]
     pub const fn of_payload(payload: &[u8]) -> Option<Self> {

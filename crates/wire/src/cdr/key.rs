@@ -1,13 +1,25 @@
-//! Key hash of an instance.
+//! Keys of instances: key hashes, and key payloads of a dispose or unregister.
 //!
-//! RTPS 2.5 §9.6.4.8 and XTypes 1.3 §7.6.8: the key members, in the order of their ids, are serialized in
+//! Key hash (RTPS 2.5 §9.6.4.8, XTypes 1.3 §7.6.8): the key members, in the order of their ids, are serialized in
 //! big-endian XCDR2 as a final type. If no value of the type can need more than 16 bytes, these bytes
 //! padded with zeros are the hash; otherwise the hash is their MD5.
 
 use md5::{Digest, Md5};
 
+use super::encode::encapsulate;
 use super::limits::{MAX_KEY_BYTES, SHORT_KEY_BYTES};
-use super::{CdrError, Decoder, Encoder, TopicType};
+use super::{ByteOrder, CdrError, Decoder, Encapsulation, Encoder, Representation, TopicType};
+
+/// Form of the data from which a key is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A whole sample: other members are skipped.
+    Sample,
+    /// A serialized key.
+    Key,
+    /// A key as input of the key hash: without DHEADERs of structures.
+    Hash,
+}
 
 /// Key hash of an instance: zeros for a topic without key.
 pub type KeyHash = [u8; 16];
@@ -33,11 +45,11 @@ pub fn key_hash_of_payload<T: TopicType>(
 ) -> Result<KeyHash, CdrError> {
     let mut decoder = Decoder::of_payload(payload)?;
     if key_only {
-        return decoder.lone_key(|source, decoder| {
+        return decoder.key_payload(|source, decoder| {
             hash::<T>(|encoder| T::copy_key(source, decoder, encoder))
         });
     }
-    hash::<T>(|encoder| T::skip_to_key(&mut decoder, encoder))
+    hash::<T>(|encoder| T::copy_key(KeySource::Sample, &mut decoder, encoder))
 }
 
 #[inline]
@@ -67,4 +79,71 @@ fn digest<const ROOM: usize>(
         other => other,
     })?;
     Ok(Md5::digest(encoder.written()).into())
+}
+
+/// Writes a sample's key with its encapsulation header, as a dispose or unregister carries it. Returns the
+/// number of bytes; 4, the header alone, for a type without key.
+///
+/// # Errors
+/// Those of [`CdrType::encode`].
+#[inline]
+pub fn write_key_payload<T: TopicType>(
+    value: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    encapsulate(representation, T::EXTENSIBILITY, out, |encoder| {
+        value.encode_key(encoder)
+    })
+}
+
+/// Extracts the key of a serialized sample into `out`, encoded as by [`write_key_payload`] in the payload's
+/// representation. Returns the number of bytes.
+///
+/// # Errors
+/// The decoding error of an invalid payload; [`CdrError::NoRoom`].
+pub fn write_key_of_payload<T: TopicType>(
+    payload: &[u8],
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    let (encapsulation, _) = Encapsulation::split(payload)?;
+    let mut decoder = Decoder::of_payload(payload)?;
+    encapsulate(
+        encapsulation.representation,
+        T::EXTENSIBILITY,
+        out,
+        |encoder| T::copy_key(KeySource::Sample, &mut decoder, encoder),
+    )
+}
+
+/// Reads the key of a payload: a whole sample or, with `key_only`, the serialized key of a dispose or
+/// unregister. Returns a value whose other members are [initial](CdrType::initial).
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrError> {
+    if !T::KEYED {
+        return Ok(T::initial());
+    }
+    let mut decoder = Decoder::of_payload(payload)?;
+    match key_only {
+        true => decoder.key_payload(T::decode_key),
+        false => T::decode_key(KeySource::Sample, &mut decoder),
+    }
+}
+
+/// Reads the key from a key hash, as a value whose other members are [initial](CdrType::initial). `None` if
+/// keys of this type can be longer than a hash, which is then an MD5 digest.
+///
+/// # Errors
+/// The decoding error of an invalid hash.
+pub fn read_key_hash<T: TopicType>(hash: &KeyHash) -> Option<Result<T, CdrError>> {
+    if T::max_key_bytes()? > hash.len() {
+        return None;
+    }
+    if !T::KEYED {
+        return Some(Ok(T::initial()));
+    }
+    let mut decoder = Decoder::new(hash, Representation::Xcdr2, ByteOrder::Big);
+    Some(T::decode_key(KeySource::Hash, &mut decoder))
 }

@@ -1,8 +1,8 @@
 //! Maximum serialized size of a type's samples and keys.
 
-use super::encoder::padding;
+use super::encode::padding;
 use super::limits::{MAX_DEPTH, MAX_KEY_BYTES, MAX_MEASURED_BYTES};
-use super::{CdrType, Extensibility, Kind, Representation};
+use super::{CdrType, ENCAPSULATION_BYTES, ElementKind, Extensibility, Representation, TopicType};
 
 /// Part of a value to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl MaxSize {
     /// Adds `count` elements of a collection.
     #[inline]
     pub fn elements<T: CdrType>(&mut self, count: usize) {
-        if let Kind::Primitive { bytes } = T::KIND {
+        if let ElementKind::Primitive { bytes } = T::KIND {
             self.primitives(bytes, count);
             return;
         }
@@ -194,4 +194,21 @@ impl MaxSize {
             self.value::<T>();
         }
     }
+}
+
+/// Returns the maximum payload size of a type's samples in either representation, including the encapsulation
+/// header. `None` if a string or sequence is unbounded, or the size is beyond
+/// [`MAX_MEASURED_BYTES`](super::limits::MAX_MEASURED_BYTES).
+pub fn max_payload_bytes<T: TopicType>() -> Option<usize> {
+    let bytes = MaxSize::of_sample::<T>()?;
+    Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
+}
+
+/// Returns the maximum size of a type's key payload, as [`write_key_payload`] writes it.
+pub fn max_key_payload_bytes<T: TopicType>() -> Option<usize> {
+    let bytes = match T::KEYED {
+        true => MaxSize::of_key_payload::<T>()?,
+        false => 0,
+    };
+    Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
 }

@@ -19,12 +19,10 @@
 //! older writers lack ([`Members`]). Mutable types, optional members, unions, maps and wide characters are
 //! not supported; their encapsulations are refused with [`CdrError::UnknownEncapsulation`].
 
-#[cfg(feature = "alloc")]
-mod alloc;
 mod array;
-mod decoder;
+mod decode;
 mod encapsulation;
-mod encoder;
+mod encode;
 mod error;
 mod field;
 mod key;
@@ -32,29 +30,26 @@ pub mod limits;
 mod max_size;
 mod primitive;
 mod sequence;
-mod sequence_view;
 mod string;
-mod topic;
-mod value;
+mod types;
 
 pub use array::{ArrayElements, ArrayView};
-pub use decoder::{Decoder, Members};
+pub use decode::{Decoder, Members, read_payload, read_payload_into, view_payload};
 pub use encapsulation::{
     ByteOrder, ENCAPSULATION_BYTES, Encapsulation, EncapsulationId, Extensibility, Representation,
 };
-pub use encoder::Encoder;
+pub use encode::{Encoder, write_payload};
 pub use error::CdrError;
 pub use field::{FieldKind, FieldPath, FieldValue};
 /// String of at most `N` bytes, stored inline.
 pub use heapless::String as BoundedString;
 /// Sequence of at most `N` elements, stored inline.
 pub use heapless::Vec as BoundedSequence;
-pub use key::{KeyHash, key_hash, key_hash_of_payload};
-pub use max_size::MaxSize;
-pub use primitive::{Char8, Primitive};
-pub use sequence_view::{Elements, SequenceView};
-pub use topic::{
-    TopicType, max_key_payload_bytes, max_payload_bytes, read_key, read_key_hash, read_payload,
-    read_payload_into, view_payload, write_key_of_payload, write_key_payload, write_payload,
+pub use key::{
+    KeyHash, KeySource, key_hash, key_hash_of_payload, read_key, read_key_hash,
+    write_key_of_payload, write_key_payload,
 };
-pub use value::{CdrType, KeySource, Kind, LocallyBounded, MemberLength};
+pub use max_size::{MaxSize, max_key_payload_bytes, max_payload_bytes};
+pub use primitive::{Char8, Primitive};
+pub use sequence::{Elements, SequenceView};
+pub use types::{AcceptsBound, CdrType, ElementKind, MemberLength, TopicType};

@@ -3,8 +3,8 @@
 use core::fmt::{self, Debug};
 
 use super::{
-    ByteOrder, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySource,
-    Kind, MaxSize,
+    ByteOrder, CdrError, CdrType, Decoder, ElementKind, Encoder, FieldKind, FieldPath, FieldValue,
+    KeySource, MaxSize,
 };
 
 mod sealed {
@@ -185,7 +185,7 @@ impl Primitive for Char8 {
 macro_rules! primitive_type {
     ($kind:expr, $value:expr; $($primitive:ty),*) => {$(
         impl CdrType for $primitive {
-            const KIND: Kind = Kind::Primitive { bytes: <Self as Primitive>::BYTES };
+            const KIND: ElementKind = ElementKind::Primitive { bytes: <Self as Primitive>::BYTES };
             type View<'a> = Self;
 
             #[inline]

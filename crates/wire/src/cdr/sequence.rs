@@ -1,15 +1,174 @@
-//! `CdrType` for bounded sequences, and the functions common to all sequences.
+//! CDR sequences: `CdrType` for [`BoundedSequence`] and, with feature `alloc`, `Vec`; and their lazily decoded view.
+//!
+//! The member that holds a `Vec` states its bound, `#[topic(bound = N)]`, or it has none
+//! ([`UNBOUNDED`](super::limits::UNBOUNDED)). Decoding allocates only for elements whose bytes are present; decoding
+//! into a value with enough capacity does not allocate.
 
-use heapless::Vec;
+use core::fmt::{self, Debug};
+use core::marker::PhantomData;
 
 use super::{
-    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySource, Kind,
-    MaxSize, MemberLength, SequenceView,
+    BoundedSequence, ByteOrder, CdrError, CdrType, Decoder, ElementKind, Encoder, FieldKind,
+    FieldPath, FieldValue, KeySource, MaxSize, MemberLength, Representation,
 };
+
+/// Borrowed view of a sequence in a sample. The elements are checked when the view is created, and decoded at
+/// each access.
+pub struct SequenceView<'a, T> {
+    /// Decoder positioned before the first element.
+    first: Decoder<'a>,
+    length: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: CdrType> SequenceView<'a, T> {
+    pub(super) const EMPTY: Self = Self {
+        first: Decoder::new(&[], Representation::Xcdr2, ByteOrder::NATIVE),
+        length: 0,
+        element: PhantomData,
+    };
+
+    /// Checks `length` elements, skips them, and returns their view.
+    #[inline]
+    pub(super) fn check(decoder: &mut Decoder<'a>, length: usize) -> Result<Self, CdrError> {
+        let first = *decoder;
+        T::skip_elements(length, decoder)?;
+        Ok(Self {
+            first,
+            length,
+            element: PhantomData,
+        })
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns true if the sequence has no elements.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns the element at `index`, or `None` past the end. Constant time for primitives; linear for other
+    /// types, so use [`iter`](Self::iter) to visit all.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<T::View<'a>> {
+        if index >= self.length {
+            return None;
+        }
+        let mut decoder = self.first;
+        if let ElementKind::Primitive { bytes } = T::KIND {
+            decoder.take_primitives(bytes, index).ok()?;
+        } else {
+            T::skip_elements(index, &mut decoder).ok()?;
+        }
+        T::view(&mut decoder).ok()
+    }
+
+    /// Iterates over the elements.
+    #[inline]
+    pub const fn iter(&self) -> Elements<'a, T> {
+        Elements {
+            next: self.first,
+            left: self.length,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<'a> SequenceView<'a, u8> {
+    /// Returns the elements as bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        let mut decoder = self.first;
+        decoder.primitives::<u8>(self.length).unwrap_or_default()
+    }
+}
+
+impl<T> Clone for SequenceView<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SequenceView<'_, T> {}
+
+impl<T: CdrType> Debug for SequenceView<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: CdrType> IntoIterator for SequenceView<'a, T> {
+    type Item = T::View<'a>;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        self.iter()
+    }
+}
+
+impl<'a, T: CdrType> IntoIterator for &SequenceView<'a, T> {
+    type Item = T::View<'a>;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over the elements of a [`SequenceView`].
+pub struct Elements<'a, T> {
+    next: Decoder<'a>,
+    left: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Elements<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<T> Debug for Elements<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Elements")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: CdrType> Iterator for Elements<'a, T> {
+    type Item = T::View<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<T::View<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        // The elements were checked when the view was created, so no error is lost here.
+        T::view(&mut self.next).ok()
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: CdrType> ExactSizeIterator for Elements<'_, T> {}
+
+impl<T: CdrType> core::iter::FusedIterator for Elements<'_, T> {}
 
 /// Writes the number of elements, then the elements.
 #[inline]
-pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     encoder.collection(T::KIND.delimits_sequence(), |encoder| {
         encoder.length(values.len())?;
         T::encode_elements(values, encoder)
@@ -17,10 +176,7 @@ pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Res
 }
 
 #[inline]
-pub(super) fn encode_as_key<T: CdrType>(
-    values: &[T],
-    encoder: &mut Encoder<'_>,
-) -> Result<(), CdrError> {
+fn encode_as_key<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     encoder.collection(T::KIND.delimits_sequence(), |encoder| {
         encoder.length(values.len())?;
         values
@@ -31,7 +187,7 @@ pub(super) fn encode_as_key<T: CdrType>(
 
 /// Checks a sequence of at most `bound` elements and borrows it.
 #[inline]
-pub(super) fn view<'a, T: CdrType>(
+fn view<'a, T: CdrType>(
     decoder: &mut Decoder<'a>,
     bound: usize,
 ) -> Result<SequenceView<'a, T>, CdrError> {
@@ -43,7 +199,7 @@ pub(super) fn view<'a, T: CdrType>(
 
 /// Copies a sequence of at most `bound` elements as part of a key.
 #[inline]
-pub(super) fn transcribe_key<T: CdrType>(
+fn transcribe_key<T: CdrType>(
     source: KeySource,
     decoder: &mut Decoder<'_>,
     encoder: &mut Encoder<'_>,
@@ -60,7 +216,7 @@ pub(super) fn transcribe_key<T: CdrType>(
 }
 
 /// Reads a sequence of at most `bound` elements as part of a key, passing each to `push`.
-pub(super) fn decode_key<T: CdrType>(
+fn decode_key<T: CdrType>(
     source: KeySource,
     decoder: &mut Decoder<'_>,
     bound: usize,
@@ -73,52 +229,66 @@ pub(super) fn decode_key<T: CdrType>(
 }
 
 #[inline]
-pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
+fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
     size.collection(T::KIND.delimits_sequence());
     size.primitives(size_of::<u32>(), 1);
     size.elements::<T>(bound);
 }
 
-/// Returns the number of elements or the length of the longest element, whichever is larger.
-pub(super) fn length<T: CdrType>(values: &[T]) -> Option<usize> {
-    let inner = values.iter().filter_map(T::length).max();
-    inner.max(Some(values.len()))
+/// Items of [`CdrType`] that both kinds of sequences of `T` have.
+macro_rules! sequence_items {
+    () => {
+        const KIND: ElementKind = ElementKind::Other;
+        type View<'a> = SequenceView<'a, T>;
+
+        #[inline]
+        fn initial() -> Self {
+            Self::new()
+        }
+
+        #[inline]
+        fn initial_view<'a>() -> SequenceView<'a, T> {
+            SequenceView::EMPTY
+        }
+
+        #[inline]
+        fn reset(&mut self) {
+            self.clear();
+        }
+
+        #[inline]
+        fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+            let mut values = Self::new();
+            values.decode_into(decoder)?;
+            Ok(values)
+        }
+
+        /// Number of elements, or the length of the longest element if that is larger.
+        fn length(&self) -> Option<usize> {
+            let inner = self.iter().filter_map(T::length).max();
+            inner.max(Some(self.len()))
+        }
+
+        fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
+            self.iter().for_each(|value| value.lengths(visit));
+        }
+
+        fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+            let (_, rest) = path.element()?;
+            T::field_kind(rest)
+        }
+
+        fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+            let (index, rest) = path.element()?;
+            T::field(view.get(index)?, rest)
+        }
+    };
 }
 
-/// Field type of an element.
-pub(super) fn field_kind<T: CdrType>(path: FieldPath<'_>) -> Option<FieldKind> {
-    let (_, rest) = path.element()?;
-    T::field_kind(rest)
-}
-
-/// Field value of an element; `None` if the sequence is shorter.
-pub(super) fn field<'a, T: CdrType>(
-    view: SequenceView<'a, T>,
-    path: FieldPath<'_>,
-) -> Option<FieldValue<'a>> {
-    let (index, rest) = path.element()?;
-    T::field(view.get(index)?, rest)
-}
-
-impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
-    const KIND: Kind = Kind::Other;
+impl<T: CdrType, const N: usize> CdrType for BoundedSequence<T, N> {
     const BOUND: Option<usize> = Some(N);
-    type View<'a> = SequenceView<'a, T>;
 
-    #[inline]
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn initial_view<'a>() -> SequenceView<'a, T> {
-        SequenceView::EMPTY
-    }
-
-    #[inline]
-    fn reset(&mut self) {
-        self.clear();
-    }
+    sequence_items!();
 
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
@@ -128,13 +298,6 @@ impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
     #[inline]
     fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
         view(decoder, N)
-    }
-
-    #[inline]
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
-        let mut values = Self::new();
-        values.decode_into(decoder)?;
-        Ok(values)
     }
 
     fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
@@ -180,20 +343,76 @@ impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
     fn measure_key(size: &mut MaxSize) {
         measure_key::<T>(size, N);
     }
+}
 
-    fn length(&self) -> Option<usize> {
-        length(self)
+#[cfg(feature = "alloc")]
+impl<T: CdrType> super::AcceptsBound for alloc::vec::Vec<T> {}
+
+#[cfg(feature = "alloc")]
+impl<T: CdrType> CdrType for alloc::vec::Vec<T> {
+    sequence_items!();
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.len() > encoder.bound() {
+            return Err(CdrError::BoundExceeded);
+        }
+        encode(self, encoder)
     }
 
-    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
-        self.iter().for_each(|value| value.lengths(visit));
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
+        view(decoder, decoder.bound())
     }
 
-    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-        field_kind::<T>(path)
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        decoder.collection(T::KIND.delimits_sequence(), |decoder| {
+            let length = decoder.length::<T>(decoder.bound())?;
+            if T::KIND.is_primitive() {
+                // `length` has checked that the bytes of all elements are present.
+                self.resize_with(length, T::initial);
+                return T::decode_elements(self, decoder);
+            }
+            self.truncate(length);
+            T::decode_elements(self, decoder)?;
+            while self.len() < length {
+                self.push(T::decode(decoder)?);
+            }
+            Ok(())
+        })
     }
 
-    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-        field(view, path)
+    #[inline]
+    fn encode_as_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.len() > encoder.bound() {
+            return Err(CdrError::BoundExceeded);
+        }
+        encode_as_key(self, encoder)
+    }
+
+    #[inline]
+    fn transcribe_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        transcribe_key::<T>(source, decoder, encoder, decoder.bound())
+    }
+
+    fn decode_key(source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        decode_key(source, decoder, decoder.bound(), |value| {
+            values.push(value);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut MaxSize) {
+        match size.bound() {
+            Some(bound) => measure_key::<T>(size, bound),
+            None => size.unbounded(),
+        }
     }
 }

@@ -1,43 +1,56 @@
-//! `CdrType` for bounded strings, and the functions common to all strings.
+//! CDR strings: `CdrType` for [`BoundedString`] and, with feature `alloc`, `String`.
+//!
+//! The member that holds a `String` states its bound, `#[topic(bound = N)]`, or it has none
+//! ([`UNBOUNDED`](super::limits::UNBOUNDED)).
 
-use heapless::String;
-
-use super::encoder::Encoder;
 use super::{
-    CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySource, Kind, MaxSize,
+    BoundedString, CdrError, CdrType, Decoder, ElementKind, Encoder, FieldKind, FieldPath,
+    FieldValue, KeySource, MaxSize,
 };
 
 #[inline]
-pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
     if value.len() > bound {
         return Err(CdrError::BoundExceeded);
     }
     encoder.string(value)
 }
 
-/// Field type of a string: text, if the path ends here.
-pub(super) fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-    path.is_at_end().then_some(FieldKind::Text)
+/// Items of [`CdrType`] that both kinds of strings have.
+macro_rules! string_items {
+    () => {
+        const KIND: ElementKind = ElementKind::Other;
+        type View<'a> = &'a str;
+
+        #[inline]
+        fn initial() -> Self {
+            Self::new()
+        }
+
+        #[inline]
+        fn initial_view<'a>() -> &'a str {
+            ""
+        }
+
+        #[inline]
+        fn length(&self) -> Option<usize> {
+            Some(self.len())
+        }
+
+        fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+            path.is_at_end().then_some(FieldKind::Text)
+        }
+
+        fn field<'a>(text: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+            path.is_at_end().then_some(FieldValue::Text(text))
+        }
+    };
 }
 
-pub(super) fn field<'a>(text: &'a str, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-    path.is_at_end().then_some(FieldValue::Text(text))
-}
-
-impl<const N: usize> CdrType for String<N> {
-    const KIND: Kind = Kind::Other;
+impl<const N: usize> CdrType for BoundedString<N> {
     const BOUND: Option<usize> = Some(N);
-    type View<'a> = &'a str;
 
-    #[inline]
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    #[inline]
-    fn initial_view<'a>() -> &'a str {
-        ""
-    }
+    string_items!();
 
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
@@ -67,17 +80,57 @@ impl<const N: usize> CdrType for String<N> {
     fn measure_key(size: &mut MaxSize) {
         size.string(N);
     }
+}
+
+#[cfg(feature = "alloc")]
+impl super::AcceptsBound for alloc::string::String {}
+
+#[cfg(feature = "alloc")]
+impl CdrType for alloc::string::String {
+    string_items!();
 
     #[inline]
-    fn length(&self) -> Option<usize> {
-        Some(self.len())
+    fn reset(&mut self) {
+        self.clear();
     }
 
-    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
-        field_kind(path)
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encode(self, encoder.bound(), encoder)
     }
 
-    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
-        field(view, path)
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, CdrError> {
+        decoder.string(decoder.bound())
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Self::view(decoder).map(Self::from)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let value = Self::view(decoder)?;
+        self.clear();
+        self.push_str(value);
+        Ok(())
+    }
+
+    #[inline]
+    fn transcribe_key(
+        _: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        encoder.string(Self::view(decoder)?)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut MaxSize) {
+        match size.bound() {
+            Some(bound) => size.string(bound),
+            None => size.unbounded(),
+        }
     }
 }

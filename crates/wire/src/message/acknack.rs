@@ -1,11 +1,11 @@
-//! ACKNACK submessage (RTPS 2.5 §8.3.8.1).
+//! ACKNACK and NACK_FRAG: what a reader acknowledges and requests (RTPS 2.5 §8.3.8.1, §8.3.8.12).
 
-use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
+use super::submessage::{SubmessageBody, SubmessageId};
 use crate::{
     Error,
     bytes::{Reader, Writer, order_of},
     guid::EntityId,
-    sequence::SequenceNumberSet,
+    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
 };
 
 /// Flag F: no response is required.
@@ -47,31 +47,78 @@ impl AckNack {
         }
         Ok(parsed)
     }
+}
 
+impl SubmessageBody for AckNack {
+    const ID: u8 = SubmessageId::ACKNACK;
+
+    #[inline]
+    fn flags(&self) -> u8 {
+        if self.is_final { FINAL } else { 0 }
+    }
+
+    #[inline]
     fn body_len(&self) -> usize {
         8 + self.state.buffer_len() + 4
     }
 
-    /// Bytes that [`emit`](Self::emit) writes.
     #[inline]
-    #[must_use]
-    pub fn buffer_len(&self) -> usize {
-        SUBMESSAGE_HEADER_BYTES + self.body_len()
-    }
-
-    /// Writes the submessage with its header; returns its length.
-    ///
-    /// # Panics
-    /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
-    #[inline]
-    pub fn emit(&self, buffer: &mut [u8]) -> usize {
-        let mut writer = Writer::new(buffer);
-        let flags = if self.is_final { FINAL } else { 0 };
-        write_header(&mut writer, SubmessageId::ACKNACK, flags, self.body_len());
+    fn write_body(&self, writer: &mut Writer<'_>) {
         writer.put(&self.reader.0);
         writer.put(&self.writer.0);
-        self.state.write(&mut writer);
+        self.state.write(writer);
         writer.i32(self.count);
-        writer.len()
+    }
+}
+
+/// NACK_FRAG: a reader's request for missing fragments of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NackFrag {
+    /// Entity id of the reader that sends this NACK_FRAG.
+    pub reader: EntityId,
+    /// Entity id of the destination writer.
+    pub writer: EntityId,
+    /// Sequence number of the change.
+    pub sequence: SequenceNumber,
+    /// Missing, requested fragments. Unlike in an ACKNACK, those below the base are not acknowledged.
+    pub state: FragmentNumberSet,
+    /// Incremented with each new NACK_FRAG, so that duplicates are detected.
+    pub count: i32,
+}
+
+impl NackFrag {
+    /// Parses the submessage body.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSequenceNumber`] if `sequence < 1`; [`Error::InvalidSet`];
+    /// [`Error::Truncated`].
+    #[inline]
+    pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(body, order_of(flags));
+        Ok(Self {
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
+            sequence: SequenceNumber::read_positive(&mut reader)?,
+            state: FragmentNumberSet::read(&mut reader)?,
+            count: reader.i32()?,
+        })
+    }
+}
+
+impl SubmessageBody for NackFrag {
+    const ID: u8 = SubmessageId::NACK_FRAG;
+
+    #[inline]
+    fn body_len(&self) -> usize {
+        16 + self.state.buffer_len() + 4
+    }
+
+    #[inline]
+    fn write_body(&self, writer: &mut Writer<'_>) {
+        writer.put(&self.reader.0);
+        writer.put(&self.writer.0);
+        self.sequence.write(writer);
+        self.state.write(writer);
+        writer.i32(self.count);
     }
 }

@@ -1,6 +1,6 @@
 //! GAP submessage (RTPS 2.5 §8.3.8.4).
 
-use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
+use super::submessage::{SubmessageBody, SubmessageId};
 use crate::{
     Error,
     bytes::{Reader, Writer, order_of},
@@ -75,43 +75,38 @@ impl Gap {
         }
         Ok(())
     }
+}
 
+impl SubmessageBody for Gap {
+    const ID: u8 = SubmessageId::GAP;
+
+    #[inline]
+    fn flags(&self) -> u8 {
+        let group = self.group.map_or(0, |_| GROUP_INFO);
+        let filtered = self.filtered.map_or(0, |_| FILTERED_COUNT);
+        group | filtered
+    }
+
+    #[inline]
     fn body_len(&self) -> usize {
         let group_len = self.group.map_or(0, |_| 16);
         let filtered_len = self.filtered.map_or(0, |_| 8);
         16 + self.list.buffer_len() + group_len + filtered_len
     }
 
-    /// Bytes that [`emit`](Self::emit) writes.
     #[inline]
-    #[must_use]
-    pub fn buffer_len(&self) -> usize {
-        SUBMESSAGE_HEADER_BYTES + self.body_len()
-    }
-
-    /// Writes the submessage with its header; returns its length.
-    ///
-    /// # Panics
-    /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
-    #[inline]
-    pub fn emit(&self, buffer: &mut [u8]) -> usize {
-        let mut writer = Writer::new(buffer);
-        let group = self.group.map_or(0, |_| GROUP_INFO);
-        let filtered = self.filtered.map_or(0, |_| FILTERED_COUNT);
-        let flags = group | filtered;
-        write_header(&mut writer, SubmessageId::GAP, flags, self.body_len());
+    fn write_body(&self, writer: &mut Writer<'_>) {
         writer.put(&self.reader.0);
         writer.put(&self.writer.0);
-        self.start.write(&mut writer);
-        self.list.write(&mut writer);
+        self.start.write(writer);
+        self.list.write(writer);
         if let Some(group) = self.group {
-            group.start.write(&mut writer);
-            group.end.write(&mut writer);
+            group.start.write(writer);
+            group.end.write(writer);
         }
         if let Some(filtered) = self.filtered {
-            SequenceNumber(filtered).write(&mut writer);
+            SequenceNumber(filtered).write(writer);
         }
-        writer.len()
     }
 }
 

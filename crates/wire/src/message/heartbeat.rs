@@ -1,6 +1,6 @@
-//! HEARTBEAT submessage (RTPS 2.5 §8.3.8.6).
+//! HEARTBEAT and HEARTBEAT_FRAG: what a writer has available (RTPS 2.5 §8.3.8.6, §8.3.8.7).
 
-use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
+use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageBody, SubmessageId};
 use crate::{
     Error,
     bytes::{Reader, Writer, order_of},
@@ -87,29 +87,13 @@ impl Heartbeat {
         }
         Ok(parsed)
     }
+}
 
-    /// Bytes that [`emit`](Self::emit) writes.
-    #[inline]
-    #[must_use]
-    pub const fn buffer_len(&self) -> usize {
-        SUBMESSAGE_HEADER_BYTES + self.body_len()
-    }
+impl SubmessageBody for Heartbeat {
+    const ID: u8 = SubmessageId::HEARTBEAT;
 
     #[inline]
-    const fn body_len(&self) -> usize {
-        match self.group {
-            Some(_) => BODY_BYTES + GROUP_BYTES,
-            None => BODY_BYTES,
-        }
-    }
-
-    /// Writes the submessage with its header; returns its length.
-    ///
-    /// # Panics
-    /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
-    #[inline]
-    pub fn emit(&self, buffer: &mut [u8]) -> usize {
-        let mut writer = Writer::new(buffer);
+    fn flags(&self) -> u8 {
         let mut flags = if self.is_final { FINAL } else { 0 };
         if self.liveliness {
             flags |= LIVELINESS;
@@ -117,16 +101,27 @@ impl Heartbeat {
         if self.group.is_some() {
             flags |= GROUP_INFO;
         }
-        write_header(&mut writer, SubmessageId::HEARTBEAT, flags, self.body_len());
+        flags
+    }
+
+    #[inline]
+    fn body_len(&self) -> usize {
+        match self.group {
+            Some(_) => BODY_BYTES + GROUP_BYTES,
+            None => BODY_BYTES,
+        }
+    }
+
+    #[inline]
+    fn write_body(&self, writer: &mut Writer<'_>) {
         writer.put(&self.reader.0);
         writer.put(&self.writer.0);
-        self.first.write(&mut writer);
-        self.last.write(&mut writer);
+        self.first.write(writer);
+        self.last.write(writer);
         writer.i32(self.count);
         if let Some(group) = &self.group {
-            group.write(&mut writer);
+            group.write(writer);
         }
-        writer.len()
     }
 }
 
@@ -158,5 +153,66 @@ impl HeartbeatGroup {
         self.last.write(writer);
         writer.put(&self.writers);
         writer.put(&self.secure_writers);
+    }
+}
+
+/// Size of a HEARTBEAT_FRAG in bytes, including its submessage header.
+pub const HEARTBEAT_FRAG_BYTES: usize = SUBMESSAGE_HEADER_BYTES + FRAG_BODY_BYTES;
+
+const FRAG_BODY_BYTES: usize = 24;
+
+/// HEARTBEAT_FRAG: the fragments of a change that a writer has available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeartbeatFrag {
+    /// Destination reader; [`EntityId::UNKNOWN`] for all matched readers.
+    pub reader: EntityId,
+    /// Entity id of the writer that sends this HEARTBEAT_FRAG.
+    pub writer: EntityId,
+    /// Sequence number of the change.
+    pub sequence: SequenceNumber,
+    /// Number of the last available fragment; all from 1 are available.
+    pub last_fragment: u32,
+    /// Incremented with each new HEARTBEAT_FRAG, so that duplicates are detected.
+    pub count: i32,
+}
+
+impl HeartbeatFrag {
+    /// Parses the submessage body.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSequenceNumber`] if `sequence < 1`; [`Error::InvalidFragment`] if
+    /// `last_fragment` is 0; [`Error::Truncated`].
+    #[inline]
+    pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(body, order_of(flags));
+        let parsed = Self {
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
+            sequence: SequenceNumber::read_positive(&mut reader)?,
+            last_fragment: reader.u32()?,
+            count: reader.i32()?,
+        };
+        if parsed.last_fragment == 0 {
+            return Err(Error::InvalidFragment);
+        }
+        Ok(parsed)
+    }
+}
+
+impl SubmessageBody for HeartbeatFrag {
+    const ID: u8 = SubmessageId::HEARTBEAT_FRAG;
+
+    #[inline]
+    fn body_len(&self) -> usize {
+        FRAG_BODY_BYTES
+    }
+
+    #[inline]
+    fn write_body(&self, writer: &mut Writer<'_>) {
+        writer.put(&self.reader.0);
+        writer.put(&self.writer.0);
+        self.sequence.write(writer);
+        writer.u32(self.last_fragment);
+        writer.i32(self.count);
     }
 }

@@ -5,47 +5,36 @@
 //! the message.
 //!
 //! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload is already in the
-//! frame, and a [`SampleHead`], or header, INFO_TS and [`DataHead`], is written before it. All output is
+//! frame, and a [`SamplePrefix`], or header, INFO_TS and [`DataPrefix`], is written before it. All output is
 //! little-endian.
 
 mod acknack;
 mod data;
-mod data_fragment;
 mod gap;
 mod header;
-mod header_extension;
 mod heartbeat;
-mod heartbeat_fragment;
-mod info_destination;
-mod info_reply;
-mod info_reply_ip4;
-mod info_source;
-mod info_timestamp;
-mod message_checksum;
-mod nack_fragment;
-mod sample_head;
-mod set_mark;
-mod status_info;
+mod info;
+mod inline_qos;
 mod submessage;
 mod writer;
 
-pub use acknack::AckNack;
-pub use data::{Data, DataHead, PayloadKind};
-pub use data_fragment::{DataFrag, DataFragHead};
+pub use acknack::{AckNack, NackFrag};
+pub use data::{
+    Data, DataFrag, DataFragPrefix, DataPrefix, PayloadKind, SAMPLE_PREFIX_BYTES, SamplePrefix,
+};
 pub use gap::{Gap, GapGroup};
-pub use header::{HEADER_BYTES, Header, VENDOR_ID, VERSION};
-pub use header_extension::HeaderExtension;
-pub use heartbeat::{HEARTBEAT_BYTES, Heartbeat, HeartbeatGroup};
-pub use heartbeat_fragment::{HEARTBEAT_FRAG_BYTES, HeartbeatFrag};
-pub use info_destination::{INFO_DESTINATION_BYTES, InfoDestination};
-pub use info_reply::InfoReply;
-pub use info_reply_ip4::InfoReplyIp4;
-pub use info_source::{INFO_SOURCE_BYTES, InfoSource};
-pub use info_timestamp::{INFO_TIMESTAMP_BYTES, InfoTimestamp};
-pub use message_checksum::{ChecksumKind, MessageChecksum};
-pub use nack_fragment::NackFrag;
-pub use sample_head::{SAMPLE_HEAD_BYTES, SampleHead};
-pub use set_mark::{GroupDigest, SetMark, group_digest};
-pub use status_info::StatusInfo;
-pub use submessage::{SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages, Undecoded};
+pub use header::{
+    ChecksumKind, HEADER_BYTES, Header, HeaderExtension, MessageChecksum, VENDOR_ID, VERSION,
+};
+pub use heartbeat::{
+    HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES, Heartbeat, HeartbeatFrag, HeartbeatGroup,
+};
+pub use info::{
+    INFO_DESTINATION_BYTES, INFO_SOURCE_BYTES, INFO_TIMESTAMP_BYTES, InfoDestination, InfoReply,
+    InfoReplyIp4, InfoSource, InfoTimestamp,
+};
+pub use inline_qos::{CoherentSetInfo, GroupDigest, StatusInfo, group_digest};
+pub use submessage::{
+    RawSubmessage, SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages,
+};
 pub use writer::MessageWriter;

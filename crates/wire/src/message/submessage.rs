@@ -71,6 +71,69 @@ pub(super) fn length_field(body: usize) -> u16 {
     u16::try_from(body).unwrap_or(0)
 }
 
+/// Body of a submessage that is written as a whole, without a payload behind it.
+pub(super) trait SubmessageBody {
+    const ID: u8;
+
+    /// Flags other than the byte order.
+    #[inline]
+    fn flags(&self) -> u8 {
+        0
+    }
+
+    /// Number of bytes that [`write_body`](Self::write_body) writes.
+    fn body_len(&self) -> usize;
+
+    fn write_body(&self, writer: &mut Writer<'_>);
+
+    /// Length of header and body.
+    #[inline]
+    fn whole_len(&self) -> usize {
+        SUBMESSAGE_HEADER_BYTES + self.body_len()
+    }
+
+    /// Writes header and body; returns their length.
+    #[inline]
+    fn write_whole(&self, buffer: &mut [u8]) -> usize {
+        let mut writer = Writer::new(buffer);
+        write_header(&mut writer, Self::ID, self.flags(), self.body_len());
+        self.write_body(&mut writer);
+        writer.len()
+    }
+}
+
+/// Implements `buffer_len` and `emit` of submessages.
+macro_rules! emit_with_header {
+    ($($submessage:ty),+) => {
+        $(impl $submessage {
+            /// Bytes that [`emit`](Self::emit) writes.
+            #[inline]
+            #[must_use]
+            pub fn buffer_len(&self) -> usize {
+                self.whole_len()
+            }
+
+            /// Writes the submessage with its header; returns its length.
+            ///
+            /// # Panics
+            /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
+            #[inline]
+            pub fn emit(&self, buffer: &mut [u8]) -> usize {
+                self.write_whole(buffer)
+            }
+        })+
+    };
+}
+
+emit_with_header!(AckNack, NackFrag, Gap, Heartbeat, HeartbeatFrag);
+emit_with_header!(
+    InfoTimestamp,
+    InfoSource,
+    InfoDestination,
+    InfoReply<'_>,
+    InfoReplyIp4
+);
+
 /// Decoded submessage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submessage<'a> {
@@ -118,7 +181,7 @@ pub enum Submessage<'a> {
 /// A receiver of mostly one kind checks [`id`](Self::id) and decodes that kind directly ([`Data::parse`]), because
 /// a [`Submessage`] is as large as its largest variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Undecoded<'a> {
+pub struct RawSubmessage<'a> {
     /// Submessage id.
     pub id: u8,
     /// Flags.
@@ -129,7 +192,7 @@ pub struct Undecoded<'a> {
     pub body_offset: usize,
 }
 
-impl<'a> Undecoded<'a> {
+impl<'a> RawSubmessage<'a> {
     /// Decodes the body.
     ///
     /// # Errors
@@ -202,7 +265,7 @@ impl<'a> Submessages<'a> {
 
     /// Returns the next submessage without decoding it.
     #[inline]
-    pub fn next_undecoded(&mut self) -> Option<Result<Undecoded<'a>, Error>> {
+    pub fn next_raw(&mut self) -> Option<Result<RawSubmessage<'a>, Error>> {
         let rest = self.message.get(self.offset..)?;
         let Some((&[id, flags, a, b], rest)) = rest.split_first_chunk() else {
             return (!rest.is_empty()).then(|| self.end());
@@ -218,7 +281,7 @@ impl<'a> Submessages<'a> {
         };
         let body_offset = self.offset + SUBMESSAGE_HEADER_BYTES;
         self.offset = body_offset + length;
-        Some(Ok(Undecoded {
+        Some(Ok(RawSubmessage {
             id,
             flags,
             body,
@@ -227,7 +290,7 @@ impl<'a> Submessages<'a> {
     }
 
     #[cold]
-    fn end(&mut self) -> Result<Undecoded<'a>, Error> {
+    fn end(&mut self) -> Result<RawSubmessage<'a>, Error> {
         self.offset = self.message.len();
         Err(Error::Truncated)
     }
@@ -238,6 +301,6 @@ impl<'a> Iterator for Submessages<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.next_undecoded()?.and_then(|found| found.decode()))
+        Some(self.next_raw()?.and_then(|found| found.decode()))
     }
 }

@@ -1,9 +1,9 @@
 //! Writer of a message, submessage by submessage.
 
 use super::{
-    AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
-    HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, NackFrag,
-    SetMark,
+    AckNack, CoherentSetInfo, DataFragPrefix, DataPrefix, Gap, HEADER_BYTES, Header,
+    HeaderExtension, Heartbeat, HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4,
+    InfoSource, InfoTimestamp, NackFrag, submessage::SubmessageBody,
 };
 use crate::{BufferTooSmall, guid::GuidPrefix, time::Timestamp};
 
@@ -18,6 +18,20 @@ pub struct MessageWriter<'a> {
 /// Maximum body of a submessage that is not the last, in bytes: the length field has two bytes, and the next
 /// submessage is aligned to four.
 const MAX_BODY_BYTES: usize = 0xfffc;
+
+/// Defines methods that append a submessage without payload.
+macro_rules! appends {
+    ($($(#[$documentation:meta])+ $method:ident: $submessage:ty;)+) => {
+        $($(#[$documentation])+
+        ///
+        /// # Errors
+        /// [`BufferTooSmall`]; nothing was written.
+        #[inline]
+        pub fn $method(&mut self, submessage: &$submessage) -> Result<&mut Self, BufferTooSmall> {
+            self.append(submessage)
+        })+
+    };
+}
 
 impl<'a> MessageWriter<'a> {
     /// Starts a message with its header.
@@ -57,6 +71,12 @@ impl<'a> MessageWriter<'a> {
         Ok(room)
     }
 
+    #[inline]
+    fn append<S: SubmessageBody>(&mut self, submessage: &S) -> Result<&mut Self, BufferTooSmall> {
+        submessage.write_whole(self.reserve(submessage.whole_len())?);
+        Ok(self)
+    }
+
     /// Appends a HEADER_EXTENSION, which must be the first submessage. [`HeaderExtension::seal`] completes it when the
     /// message is complete.
     ///
@@ -76,9 +96,7 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn info_timestamp(&mut self, timestamp: Timestamp) -> Result<&mut Self, BufferTooSmall> {
-        let submessage = InfoTimestamp(Some(timestamp));
-        submessage.emit(self.reserve(submessage.buffer_len())?);
-        Ok(self)
+        self.append(&InfoTimestamp(Some(timestamp)))
     }
 
     /// Appends an INFO_DST: destination of the following submessages.
@@ -87,48 +105,41 @@ impl<'a> MessageWriter<'a> {
     /// [`BufferTooSmall`]; nothing was written.
     #[inline]
     pub fn info_destination(&mut self, prefix: GuidPrefix) -> Result<&mut Self, BufferTooSmall> {
-        let submessage = InfoDestination(prefix);
-        submessage.emit(self.reserve(submessage.buffer_len())?);
-        Ok(self)
+        self.append(&InfoDestination(prefix))
     }
 
-    /// Appends an INFO_SRC: source of the following submessages.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn info_source(&mut self, source: &InfoSource) -> Result<&mut Self, BufferTooSmall> {
-        source.emit(self.reserve(source.buffer_len())?);
-        Ok(self)
-    }
-
-    /// Appends an INFO_REPLY: reply locators for the following submessages.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    pub fn info_reply(&mut self, reply: &InfoReply<'_>) -> Result<&mut Self, BufferTooSmall> {
-        reply.emit(self.reserve(reply.buffer_len())?);
-        Ok(self)
-    }
-
-    /// Appends an INFO_REPLY_IP4: UDPv4 reply locators for the following submessages.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    pub fn info_reply_ip4(&mut self, reply: &InfoReplyIp4) -> Result<&mut Self, BufferTooSmall> {
-        reply.emit(self.reserve(reply.buffer_len())?);
-        Ok(self)
+    appends! {
+        /// Appends an INFO_SRC: source of the following submessages.
+        info_source: InfoSource;
+        /// Appends an INFO_REPLY: reply locators for the following submessages.
+        info_reply: InfoReply<'_>;
+        /// Appends an INFO_REPLY_IP4: UDPv4 reply locators for the following submessages.
+        info_reply_ip4: InfoReplyIp4;
+        /// Appends a HEARTBEAT: available changes of a writer.
+        heartbeat: Heartbeat;
+        /// Appends a HEARTBEAT_FRAG: available fragments of a change.
+        heartbeat_frag: HeartbeatFrag;
+        /// Appends an ACKNACK: acknowledgment and repair request of a reader.
+        acknack: AckNack;
+        /// Appends a NACK_FRAG: request for missing fragments.
+        nack_frag: NackFrag;
+        /// Appends a GAP: irrelevant changes.
+        gap: Gap;
     }
 
     /// Appends a DATA. The payload, including its encapsulation header, is copied and padded with zeros to a multiple
-    /// of four; it is empty if the head has no payload.
+    /// of four; it is empty if the prefix has no payload.
     ///
     /// # Errors
     /// [`BufferTooSmall`], also if the submessage exceeds its length field; nothing was written.
     #[inline]
-    pub fn data(&mut self, head: &DataHead, payload: &[u8]) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.buffer_len(), payload, |room, length| {
-            head.emit(room, length);
+    pub fn data(
+        &mut self,
+        prefix: &DataPrefix,
+        payload: &[u8],
+    ) -> Result<&mut Self, BufferTooSmall> {
+        self.with_payload(prefix.buffer_len(), payload, |room, length| {
+            prefix.emit(room, length);
         })
     }
 
@@ -139,11 +150,11 @@ impl<'a> MessageWriter<'a> {
     #[inline]
     pub fn data_frag(
         &mut self,
-        head: &DataFragHead,
+        prefix: &DataFragPrefix,
         fragments: &[u8],
     ) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.buffer_len(), fragments, |room, length| {
-            head.emit(room, length);
+        self.with_payload(prefix.buffer_len(), fragments, |room, length| {
+            prefix.emit(room, length);
         })
     }
 
@@ -151,14 +162,14 @@ impl<'a> MessageWriter<'a> {
     ///
     /// # Errors
     /// Those of [`data`](Self::data).
-    pub fn marked_data(
+    pub fn data_with_set(
         &mut self,
-        head: &DataHead,
-        mark: &SetMark,
+        prefix: &DataPrefix,
+        set: &CoherentSetInfo,
         payload: &[u8],
     ) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.marked_len(mark), payload, |room, length| {
-            head.emit_marked(mark, room, length);
+        self.with_payload(prefix.len_with_set(set), payload, |room, length| {
+            prefix.emit_with_set(set, room, length);
         })
     }
 
@@ -166,87 +177,34 @@ impl<'a> MessageWriter<'a> {
     ///
     /// # Errors
     /// Those of [`data_frag`](Self::data_frag).
-    pub fn marked_data_frag(
+    pub fn data_frag_with_set(
         &mut self,
-        head: &DataFragHead,
-        mark: &SetMark,
+        prefix: &DataFragPrefix,
+        set: &CoherentSetInfo,
         fragments: &[u8],
     ) -> Result<&mut Self, BufferTooSmall> {
-        self.with_payload(head.marked_len(mark), fragments, |room, length| {
-            head.emit_marked(mark, room, length);
+        self.with_payload(prefix.len_with_set(set), fragments, |room, length| {
+            prefix.emit_with_set(set, room, length);
         })
     }
 
     #[inline]
     fn with_payload(
         &mut self,
-        head_len: usize,
+        prefix_len: usize,
         payload: &[u8],
         emit: impl FnOnce(&mut [u8], usize),
     ) -> Result<&mut Self, BufferTooSmall> {
-        if head_len + payload.len() > MAX_BODY_BYTES {
+        if prefix_len + payload.len() > MAX_BODY_BYTES {
             return Err(BufferTooSmall);
         }
         let padded = payload.len().next_multiple_of(4);
-        let room = self.reserve(head_len + padded)?;
-        let (head, rest) = room.split_at_mut(head_len);
+        let room = self.reserve(prefix_len + padded)?;
+        let (prefix, rest) = room.split_at_mut(prefix_len);
         let (body, padding) = rest.split_at_mut(payload.len());
-        emit(head, padded);
+        emit(prefix, padded);
         body.copy_from_slice(payload);
         padding.fill(0);
-        Ok(self)
-    }
-
-    /// Appends a HEARTBEAT: available changes of a writer.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn heartbeat(&mut self, heartbeat: &Heartbeat) -> Result<&mut Self, BufferTooSmall> {
-        heartbeat.emit(self.reserve(heartbeat.buffer_len())?);
-        Ok(self)
-    }
-
-    /// Appends a HEARTBEAT_FRAG: available fragments of a change.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn heartbeat_frag(
-        &mut self,
-        heartbeat: &HeartbeatFrag,
-    ) -> Result<&mut Self, BufferTooSmall> {
-        heartbeat.emit(self.reserve(heartbeat.buffer_len())?);
-        Ok(self)
-    }
-
-    /// Appends an ACKNACK: acknowledgment and repair request of a reader.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn acknack(&mut self, acknack: &AckNack) -> Result<&mut Self, BufferTooSmall> {
-        acknack.emit(self.reserve(acknack.buffer_len())?);
-        Ok(self)
-    }
-
-    /// Appends a NACK_FRAG: request for missing fragments.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn nack_frag(&mut self, nack: &NackFrag) -> Result<&mut Self, BufferTooSmall> {
-        nack.emit(self.reserve(nack.buffer_len())?);
-        Ok(self)
-    }
-
-    /// Appends a GAP: irrelevant changes.
-    ///
-    /// # Errors
-    /// [`BufferTooSmall`]; nothing was written.
-    #[inline]
-    pub fn gap(&mut self, gap: &Gap) -> Result<&mut Self, BufferTooSmall> {
-        gap.emit(self.reserve(gap.buffer_len())?);
         Ok(self)
     }
 }

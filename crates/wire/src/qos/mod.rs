@@ -5,19 +5,15 @@
 //! implemented here.
 
 mod kinds;
-mod octets;
+mod parameter_value;
 mod policies;
-mod policy_id;
-mod wire_form;
 
 pub use kinds::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
-    OwnershipKind, PresentationAccessScope, ReliabilityKind,
+    OwnershipKind, PolicyId, PresentationAccessScope, ReliabilityKind,
 };
-pub use octets::Octets;
+pub(crate) use parameter_value::ParameterValue;
 pub use policies::{
-    DataRepresentations, DurabilityService, History, LENGTH_UNLIMITED, Liveliness, Partition,
-    Presentation, QosPolicies, ReaderDataLifecycle, Reliability, ResourceLimits,
+    DataRepresentations, DurabilityService, History, LENGTH_UNLIMITED, Liveliness, Octets,
+    Partition, Presentation, QosPolicies, ReaderDataLifecycle, Reliability, ResourceLimits,
 };
-pub use policy_id::PolicyId;
-pub(crate) use wire_form::WireForm;

@@ -1,11 +1,13 @@
 //! QoS policies, each with the standard's default (DDS 1.4 §2.2.3).
 
+use core::fmt;
+
 use super::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
-    Octets, OwnershipKind, PresentationAccessScope, ReliabilityKind,
+    OwnershipKind, PresentationAccessScope, ReliabilityKind,
 };
 use crate::{
-    limits::{MAX_DATA_REPRESENTATIONS, MAX_PARTITION_BYTES, MAX_PARTITIONS},
+    limits::{MAX_DATA_REPRESENTATIONS, MAX_OCTETS, MAX_PARTITION_BYTES, MAX_PARTITIONS},
     time::Duration,
 };
 
@@ -145,6 +147,70 @@ impl Default for ReaderDataLifecycle {
     }
 }
 
+/// Opaque octets of USER_DATA, TOPIC_DATA and GROUP_DATA (DDS 1.4 §2.2.3.1 to §2.2.3.3), at most [`MAX_OCTETS`]. Longer data of a peer is cut, see
+/// [`is_truncated`](Self::is_truncated): a cut value is better than an unreachable peer.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Octets {
+    kept: heapless::Vec<u8, MAX_OCTETS>,
+    is_truncated: bool,
+}
+
+impl Octets {
+    /// Creates an empty value.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            kept: heapless::Vec::new(),
+            is_truncated: false,
+        }
+    }
+
+    /// Copies `octets`; `None` if longer than [`MAX_OCTETS`].
+    #[must_use]
+    pub fn of(octets: &[u8]) -> Option<Self> {
+        let kept = heapless::Vec::from_slice(octets).ok()?;
+        Some(Self {
+            kept,
+            is_truncated: false,
+        })
+    }
+
+    /// Marks these octets as the first part of a longer value ([`is_truncated`](Self::is_truncated)).
+    #[must_use]
+    pub fn truncated(self) -> Self {
+        Self {
+            is_truncated: true,
+            ..self
+        }
+    }
+
+    /// The octets.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// Returns true if there are no octets.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Returns true if the peer announced more octets than these.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+}
+
+/// Formats the octets as escaped ASCII: most are text.
+impl fmt::Debug for Octets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut = if self.is_truncated { ", cut" } else { "" };
+        write!(formatter, "Octets(\"{}\"{cut})", self.kept.escape_ascii())
+    }
+}
+
 /// QoS policies of discovery data, and READER_DATA_LIFECYCLE, which is not announced: peers' endpoints have its
 /// default.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,7 +293,7 @@ impl QosPolicies {
     #[must_use]
     pub fn octets_cut(&self) -> u64 {
         let all = [&self.user_data, &self.topic_data, &self.group_data];
-        all.iter().filter(|octets| octets.is_cut()).count() as u64
+        all.iter().filter(|octets| octets.is_truncated()).count() as u64
     }
 
     /// Returns the defaults of readers: best-effort (DDS 1.4 §2.2.3).

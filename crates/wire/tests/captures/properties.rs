@@ -7,7 +7,7 @@ use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     locator::Locator,
     message::{
-        AckNack, DataHead, Gap, GapGroup, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
+        AckNack, DataPrefix, Gap, GapGroup, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
         HeartbeatGroup, InfoReplyIp4, NackFrag, PayloadKind, StatusInfo, Submessage, Submessages,
     },
     parameter::ParameterList,
@@ -298,7 +298,7 @@ proptest! {
         payload.resize(payload.len().next_multiple_of(4), 0);
         let status = status.map(|(disposed, unregistered)| StatusInfo { disposed, unregistered });
         let kind = if is_key { PayloadKind::Key } else { PayloadKind::Data };
-        let head = DataHead { reader, writer, sequence, key_hash, status, payload: kind };
+        let head = DataPrefix { reader, writer, sequence, key_hash, status, payload: kind };
         let mut message = vec![0xaa; head.buffer_len()];
         head.emit(&mut message, payload.len());
         message.extend_from_slice(&payload);

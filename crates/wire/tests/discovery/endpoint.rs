@@ -2,7 +2,7 @@
 
 use isolane_wire::{
     BufferTooSmall, Error,
-    builtin_data::{EndpointData, EndpointKey, ParticipantData, emit_key_guid, parse_key_guid},
+    builtin_data::{EndpointData, KeyKind, ParticipantData, emit_key_guid, parse_key_guid},
     guid::{EntityId, EntityKind, GuidPrefix},
     limits::MAX_NAME_BYTES,
     parameter::pid,
@@ -193,8 +193,8 @@ fn names_that_are_no_strings_are_refused() {
 #[test]
 fn the_end_of_an_entity_is_told_by_its_guid_alone() {
     for (key, guid) in [
-        (EndpointKey::Participant, ParticipantData::new(PREFIX).guid),
-        (EndpointKey::Endpoint, WRITER),
+        (KeyKind::Participant, ParticipantData::new(PREFIX).guid),
+        (KeyKind::Endpoint, WRITER),
     ] {
         let mut buffer = [0; 28];
         assert_eq!(emit_key_guid(key, guid, &mut buffer), Ok(28));

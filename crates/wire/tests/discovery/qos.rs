@@ -164,7 +164,7 @@ fn of_longer_user_data_the_first_octets_are_kept_and_said_to_be_a_part() {
         value.extend((0..count).map(|at| at as u8));
         value
     };
-    for (id, count, is_cut) in [
+    for (id, count, is_truncated) in [
         (pid::USER_DATA, MAX_OCTETS, false),
         (pid::USER_DATA, MAX_OCTETS + 1, true),
         (pid::TOPIC_DATA, 1000, true),
@@ -180,7 +180,10 @@ fn of_longer_user_data_the_first_octets_are_kept_and_said_to_be_a_part() {
             _ => &qos.group_data,
         };
         assert_eq!(octets.as_slice(), &announced(MAX_OCTETS)[4..]);
-        assert_eq!((octets.is_cut(), qos.octets_cut()), (is_cut, is_cut.into()));
+        assert_eq!(
+            (octets.is_truncated(), qos.octets_cut()),
+            (is_truncated, is_truncated.into())
+        );
     }
     assert_eq!(Octets::of(&[0; MAX_OCTETS + 1]), None);
 }

@@ -4,7 +4,7 @@ use isolane_wire::{
     ByteOrder, Error,
     guid::EntityId,
     message::{
-        Data, DataHead, HEADER_BYTES, PayloadKind, StatusInfo, Submessage, SubmessageId,
+        Data, DataPrefix, HEADER_BYTES, PayloadKind, StatusInfo, Submessage, SubmessageId,
         Submessages,
     },
     parameter::pid,
@@ -246,7 +246,7 @@ fn a_head_in_front_of_a_payload_in_place_reads_back() {
         (Some(HASH), Some(dispose), PayloadKind::Key, 56),
         (Some(HASH), Some(dispose), PayloadKind::None, 56),
     ] {
-        let head = DataHead {
+        let head = DataPrefix {
             reader: EntityId::UNKNOWN,
             writer: WRITER,
             sequence: SequenceNumber(0x1_0000_0001),
@@ -255,7 +255,7 @@ fn a_head_in_front_of_a_payload_in_place_reads_back() {
             payload,
         };
         assert_eq!(head.buffer_len(), length);
-        assert!(length <= DataHead::MAX_BYTES);
+        assert!(length <= DataPrefix::MAX_BYTES);
         let bytes: &[u8] = match payload {
             PayloadKind::None => &[],
             _ => b"\0\x01\0\0in place",
@@ -280,7 +280,7 @@ fn a_head_in_front_of_a_payload_in_place_reads_back() {
 
 #[test]
 fn a_payload_too_long_for_the_length_field_goes_on_to_the_end_of_the_message() {
-    let head = DataHead {
+    let head = DataPrefix {
         reader: READER,
         writer: WRITER,
         sequence: SequenceNumber(1),

@@ -3,7 +3,7 @@
 use isolane_wire::{
     ByteOrder, Error,
     message::{
-        DataFrag, DataFragHead, HeartbeatFrag, NackFrag, PayloadKind, StatusInfo, Submessage,
+        DataFrag, DataFragPrefix, HeartbeatFrag, NackFrag, PayloadKind, StatusInfo, Submessage,
         Submessages,
     },
     parameter::pid,
@@ -202,7 +202,7 @@ fn a_head_of_fragments_reads_back() {
             true,
         ),
     ] {
-        let head = DataFragHead {
+        let head = DataFragPrefix {
             reader: READER,
             writer: WRITER,
             sequence: SequenceNumber(77),

@@ -98,7 +98,7 @@ fn elsewhere_than_behind_the_header_it_is_refused() {
     let body = Bytes::new(ByteOrder::Little).u32(1000);
     for offset in [0, 4, BODY_AT - 1, BODY_AT + 16] {
         let read = HeaderExtension::parse(3, &body.bytes, offset);
-        assert_eq!(read, Err(Error::Misplaced));
+        assert_eq!(read, Err(Error::HeaderExtensionMisplaced));
     }
     let message = [
         &[0; HEADER_BYTES][..],
@@ -112,7 +112,7 @@ fn elsewhere_than_behind_the_header_it_is_refused() {
         read,
         [
             Ok(Submessage::Pad),
-            Err(Error::Misplaced),
+            Err(Error::HeaderExtensionMisplaced),
             Ok(Submessage::Pad)
         ]
     );

@@ -5,14 +5,14 @@ use isolane_wire::{
     guid::GuidPrefix,
     guid::{EntityId, EntityKind},
     message::{
-        Data, DataFragHead, DataHead, HEADER_BYTES, Header, MessageWriter, PayloadKind, SetMark,
-        StatusInfo, Submessage, Submessages, VENDOR_ID, VERSION, group_digest,
+        CoherentSetInfo, Data, DataFragPrefix, DataPrefix, HEADER_BYTES, Header, MessageWriter,
+        PayloadKind, StatusInfo, Submessage, Submessages, VENDOR_ID, VERSION, group_digest,
     },
     parameter::{ParameterList, pid},
     sequence::SequenceNumber,
 };
 
-const HEAD: DataHead = DataHead {
+const HEAD: DataPrefix = DataPrefix {
     reader: EntityId::UNKNOWN,
     writer: EntityId::user(1, EntityKind::WRITER_NO_KEY),
     sequence: SequenceNumber(9),
@@ -51,12 +51,12 @@ fn with_data<T>(bytes: &[u8], look: impl FnOnce(&Data<'_>) -> T) -> T {
 #[test]
 fn a_marked_sample_is_read_as_it_was_written() {
     let marks = [
-        SetMark::default(),
-        SetMark {
+        CoherentSetInfo::default(),
+        CoherentSetInfo {
             coherent_set: number(7),
-            ..SetMark::default()
+            ..CoherentSetInfo::default()
         },
-        SetMark {
+        CoherentSetInfo {
             coherent_set: number(7),
             group_sequence: number(1 << 40),
             group_coherent_set: number(i64::MAX),
@@ -65,11 +65,11 @@ fn a_marked_sample_is_read_as_it_was_written() {
     ];
     let heads = [
         HEAD,
-        DataHead {
+        DataPrefix {
             key_hash: Some([5; 16]),
             ..HEAD
         },
-        DataHead {
+        DataPrefix {
             key_hash: Some([5; 16]),
             status: Some(StatusInfo {
                 disposed: true,
@@ -82,30 +82,32 @@ fn a_marked_sample_is_read_as_it_was_written() {
     for mark in marks {
         for head in heads {
             let bytes = written(|message| {
-                message.marked_data(&head, &mark, &[1, 2, 3, 4, 5]).unwrap();
+                message
+                    .data_with_set(&head, &mark, &[1, 2, 3, 4, 5])
+                    .unwrap();
             });
             with_data(&bytes, |data| {
-                assert_eq!(data.set_mark(), mark);
+                assert_eq!(data.coherent_set_info(), mark);
                 assert_eq!(data.key_hash(), head.key_hash);
                 assert_eq!(data.status_info(), head.status.unwrap_or_default());
                 assert_eq!(data.sequence, HEAD.sequence);
                 assert_eq!(data.bytes, [1, 2, 3, 4, 5, 0, 0, 0]);
                 assert_eq!(data.set_end(), None);
             });
-            assert_eq!(bytes.len(), HEADER_BYTES + head.marked_len(&mark) + 8);
+            assert_eq!(bytes.len(), HEADER_BYTES + head.len_with_set(&mark) + 8);
         }
     }
 }
 
 #[test]
 fn without_a_mark_the_bytes_are_those_of_any_sample() {
-    let head = DataHead {
+    let head = DataPrefix {
         key_hash: Some([5; 16]),
         ..HEAD
     };
     let marked = written(|message| {
         message
-            .marked_data(&head, &SetMark::default(), &[1; 4])
+            .data_with_set(&head, &CoherentSetInfo::default(), &[1; 4])
             .unwrap();
     });
     let plain = written(|message| {
@@ -116,23 +118,23 @@ fn without_a_mark_the_bytes_are_those_of_any_sample() {
 
 #[test]
 fn the_end_of_a_set_is_known_by_its_number_and_by_having_no_payload() {
-    let end = SetMark {
+    let end = CoherentSetInfo {
         coherent_set: Some(SequenceNumber::UNKNOWN),
-        ..SetMark::default()
+        ..CoherentSetInfo::default()
     };
-    let of = |payload, mark: &SetMark| {
-        let head = DataHead { payload, ..HEAD };
+    let of = |payload, mark: &CoherentSetInfo| {
+        let head = DataPrefix { payload, ..HEAD };
         let bytes = written(|message| {
-            message.marked_data(&head, mark, &[]).unwrap();
+            message.data_with_set(&head, mark, &[]).unwrap();
         });
         with_data(&bytes, |data| data.set_end())
     };
     assert_eq!(of(PayloadKind::None, &end), Some(end));
     assert_eq!(of(PayloadKind::Data, &end), None);
-    assert_eq!(of(PayloadKind::None, &SetMark::default()), None);
-    let in_set = SetMark {
+    assert_eq!(of(PayloadKind::None, &CoherentSetInfo::default()), None);
+    let in_set = CoherentSetInfo {
         coherent_set: number(3),
-        ..SetMark::default()
+        ..CoherentSetInfo::default()
     };
     assert_eq!(of(PayloadKind::None, &in_set), None);
     assert_eq!((end.set(), in_set.set()), (None, number(3)));
@@ -151,7 +153,7 @@ fn marks_are_read_in_both_byte_orders_and_short_ones_are_not_there() {
         ),
     ] {
         let (list, _) = ParameterList::parse(&bytes, order).unwrap();
-        let mark = SetMark::of(Some(&list));
+        let mark = CoherentSetInfo::of(Some(&list));
         assert_eq!(mark.coherent_set, number((1 << 32) + 2));
     }
     for id in [
@@ -161,14 +163,14 @@ fn marks_are_read_in_both_byte_orders_and_short_ones_are_not_there() {
     ] {
         let short = [id as u8, 0, 4, 0, 1, 2, 3, 4, 1, 0, 0, 0];
         let (list, _) = ParameterList::parse(&short, ByteOrder::Little).unwrap();
-        assert!(SetMark::of(Some(&list)).is_empty());
+        assert!(CoherentSetInfo::of(Some(&list)).is_empty());
     }
-    assert!(SetMark::of(None).is_empty());
+    assert!(CoherentSetInfo::of(None).is_empty());
 }
 
 #[test]
 fn a_marked_fragment_says_what_a_whole_sample_says() {
-    let head = DataFragHead {
+    let head = DataFragPrefix {
         reader: EntityId::UNKNOWN,
         writer: HEAD.writer,
         sequence: HEAD.sequence,
@@ -180,20 +182,20 @@ fn a_marked_fragment_says_what_a_whole_sample_says() {
         status: None,
         is_key: false,
     };
-    let mark = SetMark {
+    let mark = CoherentSetInfo {
         coherent_set: number(7),
         group_sequence: number(12),
-        ..SetMark::default()
+        ..CoherentSetInfo::default()
     };
     let bytes = written(|message| {
-        message.marked_data_frag(&head, &mark, &[1; 8]).unwrap();
+        message.data_frag_with_set(&head, &mark, &[1; 8]).unwrap();
     });
-    assert_eq!(bytes.len(), HEADER_BYTES + head.marked_len(&mark) + 8);
+    assert_eq!(bytes.len(), HEADER_BYTES + head.len_with_set(&mark) + 8);
     let Some(Ok(Submessage::DataFrag(fragment))) = Submessages::new(&bytes, HEADER_BYTES).next()
     else {
         panic!("a DATA_FRAG was written");
     };
-    assert_eq!(SetMark::of(fragment.inline_qos.as_ref()), mark);
+    assert_eq!(CoherentSetInfo::of(fragment.inline_qos.as_ref()), mark);
     assert_eq!(fragment.bytes, [1; 8]);
 }
 

@@ -5,9 +5,9 @@ use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     locator::Locator,
     message::{
-        AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
+        AckNack, DataFragPrefix, DataPrefix, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, InfoReply, InfoReplyIp4, InfoSource, MessageWriter, NackFrag, PayloadKind,
-        SAMPLE_HEAD_BYTES, SampleHead, Submessage, Submessages,
+        SAMPLE_PREFIX_BYTES, SamplePrefix, Submessage, Submessages,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -29,7 +29,7 @@ const HEARTBEAT: Heartbeat = Heartbeat {
     liveliness: false,
 };
 
-const HEAD: DataHead = DataHead {
+const HEAD: DataPrefix = DataPrefix {
     reader: EntityId::UNKNOWN,
     writer: WRITER,
     sequence: ONE,
@@ -38,8 +38,8 @@ const HEAD: DataHead = DataHead {
     payload: PayloadKind::Data,
 };
 
-fn fragment() -> DataFragHead {
-    DataFragHead {
+fn fragment() -> DataFragPrefix {
+    DataFragPrefix {
         reader: READER,
         writer: WRITER,
         sequence: ONE,
@@ -208,7 +208,7 @@ fn a_payload_too_long_for_the_length_field_is_refused_amid_others() {
 #[test]
 fn the_heads_laid_out_once_are_those_written_one_by_one() {
     let header = Header::new(PREFIX);
-    let laid_out = SampleHead::new(&header, WRITER);
+    let laid_out = SamplePrefix::new(&header, WRITER);
     let timestamp = Timestamp::from_nanos(1_700_000_000_123_456_789);
     let payload = vec![7; 0x2_0000];
     for (number, payload_len) in [
@@ -217,11 +217,11 @@ fn the_heads_laid_out_once_are_those_written_one_by_one() {
         (i64::MAX - 1, 0xffe8),
         (2, 0x1_0000),
     ] {
-        let head = DataHead {
+        let head = DataPrefix {
             sequence: SequenceNumber(number),
             ..HEAD
         };
-        let mut one_by_one = vec![0; SAMPLE_HEAD_BYTES];
+        let mut one_by_one = vec![0; SAMPLE_PREFIX_BYTES];
         let length = MessageWriter::new(&mut one_by_one, &header)
             .and_then(|mut message| {
                 message
@@ -231,7 +231,7 @@ fn the_heads_laid_out_once_are_those_written_one_by_one() {
             .expect("it fits");
         head.emit(&mut one_by_one[length..], payload_len);
 
-        let mut datagram = [0xff; SAMPLE_HEAD_BYTES];
+        let mut datagram = [0xff; SAMPLE_PREFIX_BYTES];
         laid_out.emit(&mut datagram, timestamp, head.sequence, payload_len);
         assert_eq!(datagram[..], one_by_one, "{payload_len} bytes");
 

@@ -113,7 +113,7 @@ fn of_user_data_of_a_peer_that_is_too_long_the_first_octets_are_kept_and_that_is
     world.run_for(SECOND);
     let user_data = &known(&world, a, guid).expect("it is known").qos.user_data;
     assert_eq!(user_data.as_slice(), [7; MAX_OCTETS]);
-    assert!(user_data.is_cut());
+    assert!(user_data.is_truncated());
     assert_eq!(world.protocol(a).counters().octets_cut, 1);
 }
 

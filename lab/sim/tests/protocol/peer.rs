@@ -9,8 +9,8 @@ use isolane_wire::{
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
     message::{
-        AckNack, DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
-        Submessage, Submessages, VERSION,
+        AckNack, DataPrefix, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind,
+        StatusInfo, Submessage, Submessages, VERSION,
     },
     qos::{QosPolicies, ReliabilityKind},
     sequence::{SequenceNumber, SequenceNumberSet},
@@ -154,7 +154,7 @@ impl Peer {
 
     /// SPDP: good-bye.
     pub(crate) fn leave(&self, world: &mut World) {
-        let farewell = DataHead {
+        let farewell = DataPrefix {
             status: Some(StatusInfo {
                 disposed: true,
                 unregistered: true,
@@ -326,8 +326,8 @@ pub(crate) fn for_each_submessage(world: &World, mut see: impl FnMut(Submessage<
     }
 }
 
-pub(crate) fn head(writer: EntityId, number: i64) -> DataHead {
-    DataHead {
+pub(crate) fn head(writer: EntityId, number: i64) -> DataPrefix {
+    DataPrefix {
         reader: EntityId::UNKNOWN,
         writer,
         sequence: SequenceNumber(number),

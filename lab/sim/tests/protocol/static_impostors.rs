@@ -7,7 +7,7 @@ use isolane_rtps::Announces;
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Sample, World, WriterHandle};
 use isolane_wire::{
     guid::{EntityId, GuidPrefix},
-    message::{DataHead, Heartbeat, InfoSource, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
+    message::{DataPrefix, Heartbeat, InfoSource, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
     sequence::SequenceNumber,
 };
 
@@ -151,11 +151,11 @@ fn say_what_harms(world: &mut World, peer: &mut Peer, writer: EntityId, behind: 
         prefix: name,
     };
     let payload = Sample::value(99).payload();
-    let sample = DataHead {
+    let sample = DataPrefix {
         writer,
         ..head(writer, 1)
     };
-    let farewell = DataHead {
+    let farewell = DataPrefix {
         status: Some(StatusInfo {
             disposed: true,
             unregistered: true,

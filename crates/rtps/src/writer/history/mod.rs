@@ -38,7 +38,7 @@ use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use isolane_wire::{
     cdr::KeyHash,
-    message::SetMark,
+    message::CoherentSetInfo,
     qos::{DurabilityKind, DurabilityService, HistoryKind, QosPolicies},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
@@ -190,7 +190,7 @@ pub(crate) struct History {
     ends: usize,
     pinned: Option<Pinned>,
     /// Set and group marks by slot; empty if the writer has none.
-    marks: Vec<SetMark>,
+    marks: Vec<CoherentSetInfo>,
     set_ends: SetEnds,
 }
 
@@ -235,7 +235,7 @@ impl History {
         })
     }
 
-    pub(crate) fn set_mark(&mut self, sequence: SequenceNumber, mark: SetMark) {
+    pub(crate) fn set_mark(&mut self, sequence: SequenceNumber, mark: CoherentSetInfo) {
         if let Some(slot) = self.slot_of(sequence) {
             self.marks[usize::from(slot)] = mark;
         }
@@ -243,7 +243,7 @@ impl History {
 
     /// Returns the mark of a change, also of a removed one that is pinned.
     #[inline]
-    pub(crate) fn mark_of(&self, sequence: SequenceNumber) -> Option<&SetMark> {
+    pub(crate) fn mark_of(&self, sequence: SequenceNumber) -> Option<&CoherentSetInfo> {
         match self.marks.is_empty() {
             true => None,
             false => self.find_mark(sequence),
@@ -251,7 +251,7 @@ impl History {
     }
 
     #[inline(never)]
-    fn find_mark(&self, sequence: SequenceNumber) -> Option<&SetMark> {
+    fn find_mark(&self, sequence: SequenceNumber) -> Option<&CoherentSetInfo> {
         let pinned = self.pinned.filter(|pinned| pinned.sequence == sequence);
         let slot = match pinned {
             Some(pinned) => pinned.slot,

@@ -9,7 +9,7 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use isolane_wire::{message::SetMark, sequence::SequenceNumber};
+use isolane_wire::{message::CoherentSetInfo, sequence::SequenceNumber};
 
 use crate::{
     limits::MIN_SET_ENDS,
@@ -63,7 +63,7 @@ impl History {
         };
         self.changes
             .resize(usize::from(slots + ends), Change::EMPTY);
-        self.marks = alloc::vec![SetMark::default(); self.changes.len()];
+        self.marks = alloc::vec![CoherentSetInfo::default(); self.changes.len()];
         self.set_ends = SetEnds {
             free: (slots..slots + ends).rev().collect(),
             order: VecDeque::with_capacity(usize::from(ends)),
@@ -114,7 +114,7 @@ impl History {
     }
 
     /// Adds the end of a set, for which there must be room.
-    pub(crate) fn commit_set_end(&mut self, change: Change, mark: SetMark) {
+    pub(crate) fn commit_set_end(&mut self, change: Change, mark: CoherentSetInfo) {
         let Some(slot) = self.set_ends.free.pop() else {
             return;
         };
@@ -151,9 +151,9 @@ mod tests {
         let coherent_set = set.map(SequenceNumber);
         history.set_mark(
             sequence,
-            SetMark {
+            CoherentSetInfo {
                 coherent_set,
-                ..SetMark::default()
+                ..CoherentSetInfo::default()
             },
         );
     }
@@ -164,9 +164,9 @@ mod tests {
             sequence: SequenceNumber(sequence),
             ..Change::EMPTY
         };
-        let mark = SetMark {
+        let mark = CoherentSetInfo {
             coherent_set: Some(SequenceNumber::UNKNOWN),
-            ..SetMark::default()
+            ..CoherentSetInfo::default()
         };
         history.commit_set_end(change, mark);
         has_room

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isolane_wire::{
     message::{
-        Data, DataFrag, DataFragHead, DataHead, InfoDestination, InfoTimestamp, PayloadKind,
+        Data, DataFrag, DataFragPrefix, DataPrefix, InfoDestination, InfoTimestamp, PayloadKind,
         Submessage, SubmessageId,
     },
     parameter::pid,
@@ -65,7 +65,7 @@ fn written(submessage: &Submessage<'_>) -> Vec<u8> {
 
 fn write_data(data: &Data<'_>, buffer: &mut [u8]) -> usize {
     let has_status = inline_qos_of(data).contains(&pid::STATUS_INFO);
-    let head = DataHead {
+    let head = DataPrefix {
         reader: data.reader,
         writer: data.writer,
         sequence: data.sequence,
@@ -80,7 +80,7 @@ fn write_data(data: &Data<'_>, buffer: &mut [u8]) -> usize {
 }
 
 fn write_fragments(data: &DataFrag<'_>, buffer: &mut [u8]) -> usize {
-    let head = DataFragHead {
+    let head = DataFragPrefix {
         reader: data.reader,
         writer: data.writer,
         sequence: data.sequence,

@@ -5,7 +5,7 @@ use isolane_rtps::{ChangeKind, InstanceState};
 use isolane_sim::{NodeConfig, Sample, Topic, World, key_of};
 use isolane_wire::{
     guid::{EntityId, EntityKind, GuidPrefix},
-    message::{DataHead, Gap, HEADER_BYTES, PayloadKind, StatusInfo},
+    message::{DataPrefix, Gap, HEADER_BYTES, PayloadKind, StatusInfo},
     qos::{DurabilityKind, QosPolicies},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -75,7 +75,7 @@ fn an_end(status: StatusInfo, has_key: bool, has_hash: bool) -> (ChangeKind, Ins
     let head = head(KEYED_WRITER, 1);
     peer.say(&mut world, |message| message.data(&head, &alive).map(drop));
     let key = Sample::dispose(7).payload();
-    let end = DataHead {
+    let end = DataPrefix {
         sequence: SequenceNumber(2),
         key_hash: has_hash.then(|| key_of(&key, true).expect("a key")),
         status: Some(status),
@@ -126,7 +126,7 @@ fn the_end_of_an_instance_is_understood_by_its_key_or_by_its_hash() {
 fn the_key_in_the_payload_is_believed_and_not_a_vendors_hash_of_it() {
     let (mut world, peer, reader) = a_keyed_reader();
     let payload = Sample::keyed(7, 1).payload();
-    let head = DataHead {
+    let head = DataPrefix {
         key_hash: Some([0xee; 16]),
         ..head(KEYED_WRITER, 1)
     };

@@ -4,7 +4,7 @@ use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{LinkConfig, Random, World, seeds};
 use isolane_wire::{
     guid::EntityId,
-    message::{DataFragHead, HEADER_BYTES, Header, HeartbeatFrag, MessageWriter, NackFrag},
+    message::{DataFragPrefix, HEADER_BYTES, Header, HeartbeatFrag, MessageWriter, NackFrag},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     sequence::{FragmentNumberSet, SequenceNumber},
 };
@@ -69,7 +69,7 @@ fn a_lie_that_comes_first_keeps_its_sample_from_arriving_for_a_while_and_not_for
 fn a_lie_in_a_writers_name_does_not_have_its_reader_ask_again_and_again() {
     let topic = large().reliable().keep_all(8);
     let (mut world, (a, b), writer, reader) = a_pair_in(World::new(1), &topic);
-    let lie = DataFragHead {
+    let lie = DataFragPrefix {
         writer: world.writer_guid(writer).entity,
         ..part(1, 1, 1, CYCLONE, 20_000)
     };

@@ -4,7 +4,7 @@ use isolane_rtps::limits::ASSEMBLY_PATIENCE;
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
     guid::{EntityId, GuidPrefix},
-    message::{DataFragHead, HeartbeatFrag, NackFrag, Submessage},
+    message::{DataFragPrefix, HeartbeatFrag, NackFrag, Submessage},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     sequence::SequenceNumber,
 };
@@ -40,8 +40,8 @@ pub(super) fn part(
     fragments: u16,
     cut: Cut,
     bytes: usize,
-) -> DataFragHead {
-    DataFragHead {
+) -> DataFragPrefix {
+    DataFragPrefix {
         reader: EntityId::UNKNOWN,
         writer: WRITER,
         sequence: SequenceNumber(sequence),
@@ -56,7 +56,7 @@ pub(super) fn part(
 }
 
 /// The fragments of a sample, submessage by submessage.
-pub(super) fn parts(sequence: i64, payload: &[u8], cut: Cut) -> Vec<(DataFragHead, &[u8])> {
+pub(super) fn parts(sequence: i64, payload: &[u8], cut: Cut) -> Vec<(DataFragPrefix, &[u8])> {
     let size = usize::from(cut.fragment_bytes);
     let of_submessage = payload
         .chunks(size * usize::from(cut.fragments))
@@ -70,7 +70,7 @@ pub(super) fn parts(sequence: i64, payload: &[u8], cut: Cut) -> Vec<(DataFragHea
         .collect()
 }
 
-pub(super) fn say(world: &mut World, peer: &Peer, (head, bytes): (DataFragHead, &[u8])) {
+pub(super) fn say(world: &mut World, peer: &Peer, (head, bytes): (DataFragPrefix, &[u8])) {
     peer.say(world, |message| message.data_frag(&head, bytes).map(drop));
 }
 
@@ -122,7 +122,7 @@ fn every_way_of_cutting_is_put_together() {
                         fragment_bytes: payload.len().min(usize::from(cut.fragment_bytes)) as u16,
                         ..cut
                     };
-                    let head = DataFragHead {
+                    let head = DataFragPrefix {
                         fragment_size: whole.fragment_bytes,
                         ..part.0
                     };
@@ -263,14 +263,18 @@ fn key_and_status_may_come_with_one_fragment_only() {
     peer.announce(&mut world, writer, QosPolicies::default());
     let alive = Sample::keyed(7, 1).padded(5_000).payload();
     for (head, bytes) in parts(1, &alive, ONE_BY_ONE) {
-        say(&mut world, &peer, (DataFragHead { writer, ..head }, bytes));
+        say(
+            &mut world,
+            &peer,
+            (DataFragPrefix { writer, ..head }, bytes),
+        );
     }
     // The key of an instance's end, followed by more than anyone needs.
     let mut key = Sample::dispose(7).payload();
     let hash = key_of(&key, true).ok();
     key.resize(3_000, 0);
     for (nth, (head, bytes)) in parts(2, &key, ONE_BY_ONE).into_iter().enumerate() {
-        let head = DataFragHead {
+        let head = DataFragPrefix {
             writer,
             is_key: true,
             key_hash: hash.filter(|_| nth == 0),
@@ -309,7 +313,7 @@ fn fragments_for_another_participant_or_of_an_unknown_writer_are_left_alone() {
         &mut world,
         &peer,
         (
-            DataFragHead {
+            DataFragPrefix {
                 writer: unknown,
                 ..head
             },

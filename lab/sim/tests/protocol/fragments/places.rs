@@ -4,7 +4,7 @@ use isolane_rtps::limits::ASSEMBLIES;
 use isolane_sim::{LinkConfig, World};
 use isolane_wire::{
     guid::{EntityId, EntityKind},
-    message::DataFragHead,
+    message::DataFragPrefix,
     qos::{DurabilityKind, LivelinessKind, QosPolicies, ReliabilityKind},
 };
 
@@ -20,8 +20,8 @@ use crate::{
 const HUGE: usize = 1 << 20;
 
 /// A fragment of a sample of which no end is in sight.
-fn endless(writer: EntityId, sequence: i64, fragment: u32) -> DataFragHead {
-    DataFragHead {
+fn endless(writer: EntityId, sequence: i64, fragment: u32) -> DataFragPrefix {
+    DataFragPrefix {
         writer,
         ..part(sequence, fragment, 1, CYCLONE, HUGE)
     }

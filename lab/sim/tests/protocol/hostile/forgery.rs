@@ -183,7 +183,7 @@ fn data_in_the_writers_name_is_delivered_and_the_true_sample_is_a_duplicate() {
 #[test]
 fn a_farewell_in_a_participants_name_parts_it_until_it_announces_itself_again() {
     let mut forged = Forged::new();
-    let farewell = isolane_wire::message::DataHead {
+    let farewell = isolane_wire::message::DataPrefix {
         status: Some(StatusInfo {
             disposed: true,
             unregistered: true,

@@ -4,10 +4,10 @@ use isolane_sim::{
     NodeConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World, WriterHandle,
 };
 use isolane_wire::{
-    builtin_data::{EndpointKey, emit_key_guid},
+    builtin_data::{KeyKind, emit_key_guid},
     guid::{EntityId, Guid},
     message::{
-        DataFragHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo, Submessage,
+        DataFragPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo, Submessage,
     },
     sequence::{SequenceNumber, SequenceNumberSet},
 };
@@ -101,8 +101,8 @@ impl Forged {
     /// The end of an endpoint of one node, to the other, as the next announcement of its SEDP writer.
     fn end_endpoint(&mut self, of: usize, sedp: EntityId, guid: Guid) {
         let mut key = [0; 64];
-        let length = emit_key_guid(EndpointKey::Endpoint, guid, &mut key).expect("it fits");
-        let head = isolane_wire::message::DataHead {
+        let length = emit_key_guid(KeyKind::Endpoint, guid, &mut key).expect("it fits");
+        let head = isolane_wire::message::DataPrefix {
             status: Some(StatusInfo {
                 disposed: true,
                 unregistered: true,
@@ -280,7 +280,7 @@ fn runs_of_samples_from_another_address_end_no_best_effort_flow() {
 #[test]
 fn a_fragment_far_ahead_from_another_address_ends_no_best_effort_flow() {
     let mut forged = Forged::new(&Topic::new("Forged"));
-    let head = DataFragHead {
+    let head = DataFragPrefix {
         reader: EntityId::UNKNOWN,
         writer: forged.entity(),
         sequence: SequenceNumber(1 << 40),

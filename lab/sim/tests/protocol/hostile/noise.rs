@@ -4,7 +4,9 @@ use isolane_sim::{LinkConfig, NodeConfig, NodeId, ReaderHandle, Topic, World, Wr
 use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     locator::Locator,
-    message::{AckNack, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo},
+    message::{
+        AckNack, DataPrefix, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
+    },
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -212,7 +214,7 @@ impl Lie {
                 list: set,
             }),
             _ => message.data(
-                &DataHead {
+                &DataPrefix {
                     reader,
                     writer,
                     sequence: SequenceNumber(low),

@@ -339,7 +339,7 @@ fn instances_without_end_find_the_cache_full_and_each_is_counted() {
     assert_eq!(world.matched_writers(reader), 1);
     for number in 1..=1_000 {
         let payload = Sample::keyed(number as u32, 7).payload();
-        let head = isolane_wire::message::DataHead {
+        let head = isolane_wire::message::DataPrefix {
             payload: PayloadKind::Data,
             sequence: SequenceNumber(number),
             ..head(KEYED_WRITER, number)

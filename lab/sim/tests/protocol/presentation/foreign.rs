@@ -2,7 +2,7 @@
 
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
-    message::{DataHead, PayloadKind, SetMark},
+    message::{CoherentSetInfo, DataPrefix, PayloadKind},
     qos::{Presentation, QosPolicies},
     sequence::SequenceNumber,
 };
@@ -42,21 +42,21 @@ fn foreign(presentation: Presentation) -> Foreign {
 
 impl Foreign {
     /// A sample whose value is its number.
-    fn say(&mut self, number: i64, mark: SetMark) {
+    fn say(&mut self, number: i64, mark: CoherentSetInfo) {
         let payload = Sample::value(number as u64).payload();
         let head = head(WRITER, number);
         self.peer.say(&mut self.world, |message| {
-            message.marked_data(&head, &mark, &payload).map(drop)
+            message.data_with_set(&head, &mark, &payload).map(drop)
         });
     }
 
-    fn end(&mut self, number: i64, mark: SetMark) {
-        let head = DataHead {
+    fn end(&mut self, number: i64, mark: CoherentSetInfo) {
+        let head = DataPrefix {
             payload: PayloadKind::None,
             ..head(WRITER, number)
         };
         self.peer.say(&mut self.world, |message| {
-            message.marked_data(&head, &mark, &[]).map(drop)
+            message.data_with_set(&head, &mark, &[]).map(drop)
         });
     }
 
@@ -66,10 +66,10 @@ impl Foreign {
     }
 }
 
-fn in_set(set: i64) -> SetMark {
-    SetMark {
+fn in_set(set: i64) -> CoherentSetInfo {
+    CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),
-        ..SetMark::default()
+        ..CoherentSetInfo::default()
     }
 }
 
@@ -81,7 +81,7 @@ fn a_set_ends_with_the_first_sample_of_the_next_or_of_none() {
     assert_eq!(foreign.values(), []);
     foreign.say(3, in_set(3));
     assert_eq!(foreign.values(), [1, 2]);
-    foreign.say(4, SetMark::default());
+    foreign.say(4, CoherentSetInfo::default());
     assert_eq!(foreign.values(), [1, 2, 3, 4]);
     foreign.say(5, in_set(5));
     foreign.say(6, in_set(SequenceNumber::UNKNOWN.get()));
@@ -91,7 +91,7 @@ fn a_set_ends_with_the_first_sample_of_the_next_or_of_none() {
 #[test]
 fn a_set_whose_first_sample_never_came_is_dropped() {
     let mut foreign = foreign(COHERENT_TOPIC);
-    foreign.say(1, SetMark::default());
+    foreign.say(1, CoherentSetInfo::default());
     foreign.say(2, in_set(7));
     foreign.say(3, in_set(7));
     foreign.say(4, in_set(i64::MAX));
@@ -107,7 +107,7 @@ fn numbers_that_contradict_each_other_cost_their_sender_alone() {
     let numbers = [1, i64::MAX, 3, 3, 2, -5, 0, i64::MIN];
     for (nth, &number) in (1..).zip(&numbers) {
         for (of, &set) in (0..).zip(&numbers) {
-            let mark = SetMark {
+            let mark = CoherentSetInfo {
                 coherent_set: Some(SequenceNumber(set)),
                 group_sequence: Some(SequenceNumber(number)),
                 group_coherent_set: Some(SequenceNumber(set)),
@@ -118,7 +118,7 @@ fn numbers_that_contradict_each_other_cost_their_sender_alone() {
             let unknown = Some(SequenceNumber::UNKNOWN);
             foreign.end(
                 sequence + 1,
-                SetMark {
+                CoherentSetInfo {
                     coherent_set: unknown,
                     ..mark
                 },

@@ -3,7 +3,7 @@
 use isolane_sim::{NodeConfig, ReaderHandle, Sample, World};
 use isolane_wire::{
     guid::{EntityId, EntityKind},
-    message::{DataHead, Heartbeat, HeartbeatGroup, PayloadKind, SetMark, Submessage},
+    message::{CoherentSetInfo, DataPrefix, Heartbeat, HeartbeatGroup, PayloadKind, Submessage},
     qos::{Presentation, QosPolicies},
     sequence::SequenceNumber,
 };
@@ -83,22 +83,22 @@ impl Publisher {
     }
 
     /// A sample of this number and value.
-    fn say(&mut self, writer: usize, number: i64, value: u64, mark: SetMark) {
+    fn say(&mut self, writer: usize, number: i64, value: u64, mark: CoherentSetInfo) {
         let payload = Sample::value(value).payload();
         let head = head(self.writers[writer], number);
         self.peer.say(&mut self.world, |message| {
-            message.marked_data(&head, &mark, &payload).map(drop)
+            message.data_with_set(&head, &mark, &payload).map(drop)
         });
     }
 
     fn end(&mut self, writer: usize, number: i64) {
-        let head = DataHead {
+        let head = DataPrefix {
             payload: PayloadKind::None,
             ..head(self.writers[writer], number)
         };
         let mark = in_set(SequenceNumber::UNKNOWN.get());
         self.peer.say(&mut self.world, |message| {
-            message.marked_data(&head, &mark, &[]).map(drop)
+            message.data_with_set(&head, &mark, &[]).map(drop)
         });
     }
 
@@ -125,18 +125,18 @@ impl Publisher {
 }
 
 /// Of a set of its writer, of which the group is told nothing.
-fn in_set(set: i64) -> SetMark {
-    SetMark {
+fn in_set(set: i64) -> CoherentSetInfo {
+    CoherentSetInfo {
         coherent_set: Some(SequenceNumber(set)),
-        ..SetMark::default()
+        ..CoherentSetInfo::default()
     }
 }
 
 /// Of this number in the group.
-fn numbered(number: i64) -> SetMark {
-    SetMark {
+fn numbered(number: i64) -> CoherentSetInfo {
+    CoherentSetInfo {
         group_sequence: Some(SequenceNumber(number)),
-        ..SetMark::default()
+        ..CoherentSetInfo::default()
     }
 }
 
@@ -153,7 +153,7 @@ fn sets_of_a_group_that_does_not_number_its_samples_are_those_of_each_writer() {
         // Without a word, by the first sample of the next.
         foreign.say(1, 2, 21, in_set(2));
         assert_eq!(foreign.values(), [10, 11, 20]);
-        foreign.say(1, 3, 22, SetMark::default());
+        foreign.say(1, 3, 22, CoherentSetInfo::default());
         assert_eq!(foreign.values(), [10, 11, 20, 21, 22]);
         assert_eq!(foreign.unnumbered(), 2);
         let ledger = foreign.world.reader_ledger(foreign.reader);
@@ -164,9 +164,9 @@ fn sets_of_a_group_that_does_not_number_its_samples_are_those_of_each_writer() {
 #[test]
 fn samples_without_a_number_have_no_order_and_wait_for_nobody() {
     let mut foreign = publisher(ORDERED_GROUP, 3);
-    foreign.say(0, 1, 10, SetMark::default());
+    foreign.say(0, 1, 10, CoherentSetInfo::default());
     assert_eq!(foreign.values(), [10]);
-    foreign.say(1, 1, 20, SetMark::default());
+    foreign.say(1, 1, 20, CoherentSetInfo::default());
     assert_eq!(foreign.values(), [10, 20]);
     assert_eq!(foreign.unnumbered(), 2);
 }
@@ -176,7 +176,7 @@ fn a_writer_that_stops_numbering_leaves_its_group_and_the_others_go_on() {
     let mut foreign = publisher(ORDERED_GROUP, 3);
     foreign.say(0, 1, 10, numbered(2));
     assert_eq!(foreign.values(), [], "the others may have one before");
-    foreign.say(1, 1, 20, SetMark::default());
+    foreign.say(1, 1, 20, CoherentSetInfo::default());
     foreign.heartbeat(2, 0, Some(2));
     assert_eq!(foreign.values(), [20, 10]);
     foreign.say(1, 2, 21, numbered(7));

@@ -1,7 +1,10 @@
-//! CDR encoder.
+//! CDR encoder, and payloads written with it.
 
 use super::limits::UNBOUNDED;
-use super::{ByteOrder, CdrError, CdrType, Extensibility, Primitive, Representation};
+use super::{
+    ByteOrder, CdrError, CdrType, ENCAPSULATION_BYTES, Encapsulation, Extensibility, Primitive,
+    Representation, TopicType,
+};
 
 /// Writes CDR to a slice whose start is the origin of alignment, after the encapsulation header.
 ///
@@ -221,4 +224,41 @@ impl<'a> Encoder<'a> {
 #[inline]
 pub(super) const fn padding(position: usize, alignment: usize) -> usize {
     position.wrapping_neg() & (alignment - 1)
+}
+
+/// Writes a sample with its encapsulation header, little-endian, padded to a multiple of 4 bytes. Returns the
+/// number of bytes.
+///
+/// # Errors
+/// Those of [`CdrType::encode`].
+#[inline]
+pub fn write_payload<T: TopicType>(
+    value: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    encapsulate(representation, T::EXTENSIBILITY, out, |encoder| {
+        value.encode(encoder)
+    })
+}
+
+/// Writes a payload: the encapsulation header, what `write` writes, and padding to a multiple of 4 bytes.
+#[inline]
+pub(super) fn encapsulate(
+    representation: Representation,
+    extensibility: Extensibility,
+    out: &mut [u8],
+    write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>,
+) -> Result<usize, CdrError> {
+    let (header, body) = out
+        .split_first_chunk_mut::<ENCAPSULATION_BYTES>()
+        .ok_or(CdrError::NoRoom)?;
+    let order = ByteOrder::Little;
+    let mut encoder = Encoder::new(body, representation, order);
+    write(&mut encoder)?;
+    let end = encoder.position();
+    encoder.align(4)?;
+    let padding = (encoder.position() - end) as u8;
+    *header = Encapsulation::of(representation, extensibility, order).header(padding);
+    Ok(ENCAPSULATION_BYTES + encoder.position())
 }

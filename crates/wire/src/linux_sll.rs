@@ -17,14 +17,14 @@ pub const VERSION_2_BYTES: usize = 20;
 
 /// Version of the cooked header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Version {
+pub enum SllVersion {
     /// LINKTYPE_LINUX_SLL.
     One,
     /// LINKTYPE_LINUX_SLL2.
     Two,
 }
 
-impl Version {
+impl SllVersion {
     const fn header_bytes(self) -> usize {
         match self {
             Self::One => VERSION_1_BYTES,
@@ -43,7 +43,7 @@ impl Version {
 
 /// Parsed cooked packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct SllPacket<'a> {
     /// VLAN tags, outermost first.
     pub tags: heapless::Vec<VlanTag, MAX_VLAN_TAGS>,
     /// Ethertype of the payload.
@@ -52,12 +52,12 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> Packet<'a> {
+impl<'a> SllPacket<'a> {
     /// Parses the header and up to two tags. The ethertype of a third tag is returned as `ether_type`.
     ///
     /// # Errors
     /// [`Error::Truncated`].
-    pub fn parse(version: Version, bytes: &'a [u8]) -> Result<Self, Error> {
+    pub fn parse(version: SllVersion, bytes: &'a [u8]) -> Result<Self, Error> {
         let (header, mut payload) = bytes
             .split_at_checked(version.header_bytes())
             .ok_or(Error::Truncated)?;
@@ -87,7 +87,7 @@ mod tests {
     use crate::ethernet::EtherType;
 
     /// Builds a header of either version followed by the given bytes.
-    fn cooked<const N: usize>(version: Version, protocol: u16, behind: &[u8]) -> [u8; N] {
+    fn cooked<const N: usize>(version: SllVersion, protocol: u16, behind: &[u8]) -> [u8; N] {
         let mut bytes = [0x55; N];
         let at = version.protocol();
         bytes[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
@@ -97,11 +97,11 @@ mod tests {
 
     #[test]
     fn both_versions_name_what_follows_them() {
-        let one = cooked::<18>(Version::One, EtherType::IPV4, b"ab");
-        let two = cooked::<22>(Version::Two, EtherType::IPV4, b"ab");
+        let one = cooked::<18>(SllVersion::One, EtherType::IPV4, b"ab");
+        let two = cooked::<22>(SllVersion::Two, EtherType::IPV4, b"ab");
         for packet in [
-            Packet::parse(Version::One, &one),
-            Packet::parse(Version::Two, &two),
+            SllPacket::parse(SllVersion::One, &one),
+            SllPacket::parse(SllVersion::Two, &two),
         ] {
             let packet = packet.unwrap();
             assert_eq!(packet.ether_type, EtherType::IPV4);
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn tags_stand_between_header_and_packet() {
         let tagged = [0xe0, 0x05, 0x08, 0x00, b'x'];
-        let bytes = cooked::<21>(Version::One, crate::vlan::CUSTOMER_TAG, &tagged);
-        let packet = Packet::parse(Version::One, &bytes).unwrap();
+        let bytes = cooked::<21>(SllVersion::One, crate::vlan::CUSTOMER_TAG, &tagged);
+        let packet = SllPacket::parse(SllVersion::One, &bytes).unwrap();
         assert_eq!((packet.tags[0].pcp, packet.tags[0].id), (7, 5));
         assert_eq!(packet.ether_type, EtherType::IPV4);
         assert_eq!(packet.payload, b"x");
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn what_is_cut_in_header_or_tag_is_truncated() {
         let tagged = [0xe0, 0x05, 0x08, 0x00];
-        let bytes = cooked::<24>(Version::Two, crate::vlan::CUSTOMER_TAG, &tagged);
+        let bytes = cooked::<24>(SllVersion::Two, crate::vlan::CUSTOMER_TAG, &tagged);
         for length in 0..bytes.len() {
-            let cut = Packet::parse(Version::Two, &bytes[..length]);
+            let cut = SllPacket::parse(SllVersion::Two, &bytes[..length]);
             assert_eq!(cut, Err(Error::Truncated), "{length}");
         }
     }

@@ -1,33 +1,74 @@
-//! Ring of past activations, because arrivals and deadlines are often learnt of later.
+//! Lower-priority activations that an arrival waited for.
 //!
-//! The ring answers which job ran at an instant, and which lower-priority activations came between an arrival and
-//! now. For most arrivals the latter needs no search: no activation has ended since, which one comparison
-//! shows, or none of lower priority, which the latest activation of each priority shows.
+//! A *priority inversion* is a lower-priority activation that began after a more urgent arrival. The job table shows
+//! only that no such activation begins while a more urgent job is ready, not if the loop polled before it chose. So
+//! arrivals are judged by their stamps when they are handled. A lower-priority activation that began after the stamp
+//! is
+//!
+//! * an **inversion** if the poll before it showed the source as readable, or there was no poll between it and the
+//!   preceding activation;
+//! * **kernel latency** if the poll did not show the source as readable. A frame's stamp is taken when it enters
+//!   the host, some microseconds before it is in the socket; and the clock is read after the poll.
+//!
+//! An event inside the process (a callback whose sample is in the cache, a due timer) needs no poll: every
+//! lower-priority activation that begins afterwards is an inversion.
+//!
+//! The activations are found in a ring of past ones, because arrivals and deadlines are often learnt of later. For
+//! most arrivals this needs no search: no activation has ended since, which one comparison shows, or none of lower
+//! priority, which the latest activation of each priority shows.
 
 use core::num::NonZeroU64;
+use core::ops::AddAssign;
 
 use isolane_wire::time::Instant;
 
 use crate::job::JobId;
 use crate::limits::{PRIORITIES, REMEMBERED_ACTIVATIONS};
-use crate::waited::Waited;
+
+/// Lower-priority activations before an arrival was handled, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PriorityInversions {
+    /// Caused by the loop: the poll before them showed the source as readable, or there was no poll.
+    pub inversions: u64,
+    /// Caused by the kernel: the poll before them did not show the source as readable, although the stamp is earlier.
+    pub kernel_latency_events: u64,
+    /// Maximum time from a stamp to a poll that did not show the source as readable.
+    pub kernel_latency_max_ns: u64,
+}
+
+impl PriorityInversions {
+    /// Returns true if there were none.
+    #[inline]
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.inversions | self.kernel_latency_events == 0
+    }
+}
+
+impl AddAssign for PriorityInversions {
+    fn add_assign(&mut self, other: PriorityInversions) {
+        self.inversions += other.inversions;
+        self.kernel_latency_events += other.kernel_latency_events;
+        self.kernel_latency_max_ns = self.kernel_latency_max_ns.max(other.kernel_latency_max_ns);
+    }
+}
 
 /// Poll of the sources.
 #[derive(Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct Poll {
     /// Time read directly after the poll.
     at: Instant,
-    /// Bit *s + 1*: source *s* was readable. Bit 0 is always set, so that `Option<Look>` needs no extra space in each
+    /// Bit *s + 1*: source *s* was readable. Bit 0 is always set, so that `Option<Poll>` needs no extra space in each
     /// activation.
     readable: NonZeroU64,
 }
 
-impl Look {
+impl Poll {
     /// Creates a poll result; bit *s* of `readable`: source *s* was readable.
     #[inline]
-    pub(crate) fn new(at: Instant, readable: u32) -> Look {
+    pub(crate) fn new(at: Instant, readable: u32) -> Poll {
         let readable = NonZeroU64::MIN | u64::from(readable) << 1;
-        Look { at, readable }
+        Poll { at, readable }
     }
 
     fn has_shown(&self, source: u8) -> bool {
@@ -42,7 +83,7 @@ pub(crate) struct Activation {
     pub(crate) begin: Instant,
     pub(crate) finish: Instant,
     /// Poll between the preceding activation and this one, if any.
-    pub(crate) look: Option<Look>,
+    pub(crate) poll: Option<Poll>,
 }
 
 impl Activation {
@@ -52,7 +93,7 @@ impl Activation {
         priority: 0,
         begin: Instant::new(0),
         finish: Instant::new(0),
-        look: None,
+        poll: None,
     };
 
     fn was_running_at(&self, instant: Instant) -> bool {
@@ -61,21 +102,21 @@ impl Activation {
 
     /// Returns true if the poll before this activation showed the arrival's source as readable.
     fn was_shown(&self, arrival: &Arrival) -> bool {
-        let shown = arrival.source.zip(self.look);
-        shown.is_some_and(|(source, look)| look.has_shown(source))
+        let shown = arrival.source.zip(self.poll);
+        shown.is_some_and(|(source, poll)| poll.has_shown(source))
     }
 
     /// Classifies an activation that began after a more urgent arrival: loop or kernel at fault.
-    fn judge(&self, arrival: &Arrival) -> Waited {
-        match (arrival.source, self.look) {
-            (Some(source), Some(look)) if !look.has_shown(source) => Waited {
-                kernel_late: 1,
-                kernel_late_max_ns: look.at.as_nanos().saturating_sub(arrival.at.as_nanos()),
-                ..Waited::default()
+    fn judge(&self, arrival: &Arrival) -> PriorityInversions {
+        match (arrival.source, self.poll) {
+            (Some(source), Some(poll)) if !poll.has_shown(source) => PriorityInversions {
+                kernel_latency_events: 1,
+                kernel_latency_max_ns: poll.at.as_nanos().saturating_sub(arrival.at.as_nanos()),
+                ..PriorityInversions::default()
             },
-            _ => Waited {
+            _ => PriorityInversions {
                 inversions: 1,
-                ..Waited::default()
+                ..PriorityInversions::default()
             },
         }
     }
@@ -95,7 +136,7 @@ pub(crate) struct Arrival {
 /// Delays of an arrival.
 #[derive(Default)]
 pub(crate) struct Wait {
-    pub(crate) waited: Waited,
+    pub(crate) waited: PriorityInversions,
     /// Blocking: remaining time in ns of the lower-priority activation that ran at the arrival, and its job.
     pub(crate) blocking: Option<(u64, JobId)>,
 }

@@ -1,8 +1,10 @@
-//! Encoding of the types of members.
+//! Types of members and topics.
 
 use core::fmt::Debug;
 
-use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, MaxSize};
+use super::{
+    CdrError, Decoder, Encoder, Extensibility, FieldKind, FieldPath, FieldValue, KeySource, MaxSize,
+};
 
 /// Type of a member of a structure, or of an element of a sequence or array.
 ///
@@ -20,7 +22,7 @@ use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, MaxSiz
 )]
 pub trait CdrType: Sized {
     /// Category of the type as an element of a collection.
-    const KIND: Kind;
+    const KIND: ElementKind;
 
     /// Maximum number of elements or bytes, if the type itself is bounded.
     const BOUND: Option<usize> = None;
@@ -155,9 +157,69 @@ pub trait CdrType: Sized {
     }
 }
 
+/// Structure whose values are the samples of a topic. Implemented by `#[derive(TopicType)]`.
+///
+/// [`CdrType`] defines the encoding; nested structures implement only that.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the type of a topic",
+    note = "put #[derive(TopicType)] on the struct; enumerations, numbers and collections can only be members"
+)]
+pub trait TopicType: CdrType {
+    /// Type name that discovery compares, for example `vehicle::BrakePressure`.
+    const TYPE_NAME: &'static str;
+
+    /// True if members are marked as key: the topic then has an instance for each key value.
+    const KEYED: bool;
+
+    /// Extensibility of the type.
+    const EXTENSIBILITY: Extensibility;
+
+    /// Writes the key members in the order of their ids, which is the order of declaration. Writes nothing for a
+    /// type without key.
+    ///
+    /// # Errors
+    /// Those of [`CdrType::encode`].
+    #[inline]
+    fn encode_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if Self::KEYED {
+            self.encode_as_key(encoder)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads a sample or a key and writes the key, encoded as by [`encode_key`](Self::encode_key).
+    ///
+    /// # Errors
+    /// Those of reading and writing.
+    #[inline]
+    fn copy_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        if Self::KEYED {
+            Self::transcribe_key(source, decoder, encoder)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns the maximum size of a key in big-endian XCDR2, as used for the key hash. `None` if unbounded or
+    /// beyond [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES).
+    #[inline]
+    fn max_key_bytes() -> Option<usize> {
+        if Self::KEYED {
+            MaxSize::of_key::<Self>()
+        } else {
+            Some(0)
+        }
+    }
+}
+
 /// Category of an element type: decides about the DHEADER of its collection and how elements are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementKind {
     /// A primitive.
     Primitive {
         /// Size in bytes.
@@ -171,7 +233,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl ElementKind {
     /// Returns true for a primitive.
     #[inline]
     pub const fn is_primitive(self) -> bool {
@@ -213,23 +275,12 @@ pub struct MemberLength {
     pub bound: Option<usize>,
 }
 
-/// Form of the data from which a key is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeySource {
-    /// A whole sample: other members are skipped.
-    Sample,
-    /// A serialized key.
-    Key,
-    /// A key as input of the key hash: without DHEADERs of structures.
-    Hash,
-}
-
 /// Marks types that accept `#[topic(bound = N)]`: those without a bound in the type.
 #[diagnostic::on_unimplemented(
     message = "`#[topic(bound = N)]` does not apply to `{Self}`",
     label = "has no bound of its own to set",
     note = "the bound is for `String` and `Vec<T>`, and for arrays of these; `BoundedString<N>` and `BoundedSequence<T, N>` carry theirs in the type"
 )]
-pub trait LocallyBounded: CdrType {}
+pub trait AcceptsBound: CdrType {}
 
-impl<T: LocallyBounded, const N: usize> LocallyBounded for [T; N] {}
+impl<T: AcceptsBound, const N: usize> AcceptsBound for [T; N] {}

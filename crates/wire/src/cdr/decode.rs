@@ -1,10 +1,10 @@
-//! CDR decoder.
+//! CDR decoder, and payloads read with it.
 
-use super::encoder::padding;
+use super::encode::padding;
 use super::limits::{MAX_DEPTH, UNBOUNDED};
 use super::{
     ByteOrder, CdrError, CdrType, Encapsulation, Encoder, Extensibility, KeySource, Primitive,
-    Representation,
+    Representation, TopicType,
 };
 
 /// Reads CDR from a slice whose start is the origin of alignment, after the encapsulation header.
@@ -19,9 +19,9 @@ pub struct Decoder<'a> {
     representation: Representation,
     order: ByteOrder,
     /// DHEADER of the next structure according to the encapsulation; `None` if the reader's type decides.
-    announced: Option<bool>,
+    has_dheader: Option<bool>,
     /// True inside a structure whose extensibility differs from that of the writer's type.
-    is_foreign: bool,
+    extensibility_mismatch: bool,
     depth_left: u8,
     /// Bound of the member being read: elements of its `Vec`s, bytes of its `String`s.
     bound: usize,
@@ -36,8 +36,8 @@ impl<'a> Decoder<'a> {
             position: 0,
             representation,
             order,
-            announced: None,
-            is_foreign: false,
+            has_dheader: None,
+            extensibility_mismatch: false,
             depth_left: MAX_DEPTH,
             bound: UNBOUNDED,
         }
@@ -55,7 +55,7 @@ impl<'a> Decoder<'a> {
     pub fn of_payload(payload: &'a [u8]) -> Result<Self, CdrError> {
         let (encapsulation, body) = Encapsulation::split(payload)?;
         let mut decoder = Self::new(body, encapsulation.representation, encapsulation.order);
-        decoder.announced = Some(encapsulation.delimited);
+        decoder.has_dheader = Some(encapsulation.delimited);
         Ok(decoder)
     }
 
@@ -167,7 +167,7 @@ impl<'a> Decoder<'a> {
     ) -> Result<R, CdrError> {
         let declared = extensibility == Extensibility::Appendable
             && self.representation == Representation::Xcdr2;
-        let delimited = self.announced.unwrap_or(declared);
+        let delimited = self.has_dheader.unwrap_or(declared);
         self.enter(extensibility, delimited, delimited != declared, read)
     }
 
@@ -176,15 +176,15 @@ impl<'a> Decoder<'a> {
         &mut self,
         extensibility: Extensibility,
         delimited: bool,
-        is_foreign: bool,
+        extensibility_mismatch: bool,
         read: impl FnOnce(&mut Members<'a>) -> Result<R, CdrError>,
     ) -> Result<R, CdrError> {
-        if self.is_foreign {
+        if self.extensibility_mismatch {
             return Err(CdrError::OtherExtensibility);
         }
         let mut inner = if delimited { self.delimited()? } else { *self };
-        inner.announced = None;
-        inner.is_foreign = is_foreign;
+        inner.has_dheader = None;
+        inner.extensibility_mismatch = extensibility_mismatch;
         inner.depth_left = self
             .depth_left
             .checked_sub(1)
@@ -208,13 +208,13 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     /// Those of `read`.
-    pub(super) fn lone_key<R>(
+    pub(super) fn key_payload<R>(
         self,
         mut read: impl FnMut(KeySource, &mut Self) -> Result<R, CdrError>,
     ) -> Result<R, CdrError> {
         let (mut delimited, mut plain) = (self, self);
         let key = read(KeySource::Key, &mut delimited);
-        if key.is_ok() || self.announced != Some(true) {
+        if key.is_ok() || self.has_dheader != Some(true) {
             return key;
         }
         match read(KeySource::Hash, &mut plain) {
@@ -371,4 +371,32 @@ impl<'a> Members<'a> {
         self.decoder.bound = bound;
         &mut self.decoder
     }
+}
+
+/// Reads a sample in place: strings and collections borrow from `payload`.
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+#[inline]
+pub fn view_payload<T: TopicType>(payload: &[u8]) -> Result<T::View<'_>, CdrError> {
+    T::view(&mut Decoder::of_payload(payload)?)
+}
+
+/// Reads a sample as an owned value.
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+#[inline]
+pub fn read_payload<T: TopicType>(payload: &[u8]) -> Result<T, CdrError> {
+    T::decode(&mut Decoder::of_payload(payload)?)
+}
+
+/// Reads a sample into `value`, reusing its allocations. After an error `value` is valid but mixes parts of
+/// both samples.
+///
+/// # Errors
+/// The decoding error of an invalid payload.
+#[inline]
+pub fn read_payload_into<T: TopicType>(payload: &[u8], value: &mut T) -> Result<(), CdrError> {
+    value.decode_into(&mut Decoder::of_payload(payload)?)
 }
