@@ -1,7 +1,7 @@
 //! Command `isolane`: argument parsing and printing only.
 //!
-//! A call passes `arguments` (grammar), `settings` (complete, consistent configuration) and `commands` (execution with
-//! the libraries), and ends with an exit code. Results go to standard output, everything else to standard error.
+//! A call passes `arguments` (grammar), `settings` (layers below the command line) and `commands` (execution with the
+//! libraries), and ends with an exit code. Results go to standard output, everything else to standard error.
 
 #![forbid(unsafe_code)]
 
@@ -14,14 +14,10 @@ mod log;
 mod output;
 mod result_file;
 mod settings;
-mod shape;
-mod spy;
 mod stop;
-mod top;
 mod values;
-mod why;
 
-use crate::arguments::Arguments;
+use crate::arguments::Call;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::settings::Settings;
@@ -30,13 +26,13 @@ use crate::settings::Settings;
 static ALLOCATOR: isolane::ExitWithoutMemory = isolane::ExitWithoutMemory;
 
 fn main() -> std::process::ExitCode {
-    let outcome = match Arguments::of_process() {
-        Ok(arguments) => run(arguments),
+    let outcome = match Call::parse(std::env::args_os()) {
+        Ok(call) => run(call),
         Err(error) if error.use_stderr() => {
             output::tell(error.render().to_string().trim_end());
             Ok(ExitCode::WrongUsage)
         }
-        Err(asked) => output::print_help(&asked.render()),
+        Err(help) => output::print_help(&help.render()),
     };
     let outcome = outcome.unwrap_or_else(|failure| {
         if !matches!(failure, Failure::OutputClosed) {
@@ -47,26 +43,7 @@ fn main() -> std::process::ExitCode {
     outcome.into()
 }
 
-fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
-    let settings = Settings::new(arguments, &|name| std::env::var_os(name))?;
-    if !settings.warnings.is_empty() {
-        output::tell(failure::draw(&settings.warnings));
-    }
-    for note in &settings.notes {
-        output::tell(format!("note: {note}"));
-    }
-    if settings.verbosity > 0 {
-        output::tell(settings.describe().trim_end());
-    }
-    if let Some(destination) = settings.command.json() {
-        output::check_writable(destination)?;
-    }
-    if let Some(page) = settings.command.page() {
-        output::check_writable(&values::Destination::File(page.to_owned()))?;
-    }
-    // A process of a measurement reports to its parent in its own format.
-    if !matches!(settings.command, settings::Command::Child(_)) {
-        log::install(settings.verbosity);
-    }
-    commands::run(settings.command)
+fn run(call: Call) -> Result<ExitCode, Failure> {
+    let (command, settings) = Settings::new(call, &|name| std::env::var_os(name))?;
+    commands::run(command, settings)
 }

@@ -64,6 +64,24 @@ pub(crate) fn print_json(
     }
 }
 
+/// Writes a result as JSON to the destination, if there is one, and as text to standard output, unless the JSON is there.
+///
+/// # Errors
+/// The result cannot be written.
+pub(crate) fn print_json_or<R: serde::Serialize>(
+    result: &R,
+    destination: Option<&Destination>,
+    text: impl FnOnce(&R) -> String,
+) -> Result<ExitCode, Failure> {
+    if let Some(destination) = destination {
+        print_json(result, destination)?;
+    }
+    match destination {
+        Some(Destination::StandardOutput) => Ok(ExitCode::Done),
+        _ => print(&text(result)),
+    }
+}
+
 fn json(result: &impl serde::Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string_pretty(result)?;
     text.push('\n');

@@ -7,22 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
-use isolane::{BuildError, Builder, Counters, Interfaces as Chosen, Participant, Qos};
-use isolane_model::{Durability, History, Reliability};
+use isolane::{BuildError, Builder, Counters, Interfaces as Chosen, Participant};
 
 use super::described::with_described;
+use super::endpoint::EndpointSettings;
+use super::interface_watch::InterfaceWatch;
 use super::lane;
-use super::presence::Presence;
+use super::why::FullTables;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::{
-    ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables,
-};
+use crate::limits::{SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables};
 use crate::output::tell;
-use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
+use crate::settings::{Interfaces, LaneSettings, NetworkSettings};
 use crate::stop;
-use crate::values::{Peer, Representation};
-use crate::why::FullTables;
+use crate::values::Peer;
 
 /// Interval at which the loop checks for a stop. A signal interrupts its sleep, so the interval only bounds a signal
 /// that arrives just before.
@@ -45,7 +43,7 @@ pub(super) fn build_endpoint<'a>(
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
     let of = (&settings.network, &settings.lane, Some(settings));
-    build_with(name, of, &settings.peers.value, USUAL_PARTICIPANTS).map_err(failure)
+    build_with(name, of, &settings.peers, USUAL_PARTICIPANTS).map_err(failure)
 }
 
 /// Creates a participant for callers that handle errors themselves. `most` is the default limit of known participants.
@@ -163,37 +161,11 @@ pub(super) fn failure(error: BuildError) -> Failure {
         true => ExitCode::WrongUsage,
         false => ExitCode::MachineForbids,
     };
-    Failure::new(code, "the participant could not be made", error.to_string())
-}
-
-pub(super) fn qos(settings: &EndpointSettings) -> Qos {
-    let mut qos = match settings.reliability.value {
-        Reliability::BestEffort => Qos::best_effort(),
-        Reliability::Reliable => Qos::reliable(),
-    };
-    if settings.durability.value == Durability::TransientLocal {
-        qos = qos.transient_local();
-    }
-    qos = match settings.history.value {
-        History::KeepAll => qos.keep_all(),
-        History::KeepLast(depth) => qos.keep_last(u16::try_from(depth.get()).unwrap_or(u16::MAX)),
-    };
-    if let Some(bytes) = settings.max_bytes.value {
-        qos = qos.max_bytes(bytes as usize + ENCAPSULATION_HEADER_BYTES);
-    }
-    if let Some(deadline) = settings.deadline.value {
-        qos = qos.response_deadline(deadline);
-    }
-    if let Some(period) = settings.separation_max {
-        qos = qos.deadline(period);
-    }
-    let samples = u16::try_from(settings.max_samples.value.get()).unwrap_or(u16::MAX);
-    qos.max_samples(samples)
-        .level(settings.level.value)
-        .representation(match settings.representation.value {
-            Representation::Xcdr1 => isolane::Representation::Xcdr1,
-            Representation::Xcdr2 => isolane::Representation::Xcdr2,
-        })
+    Failure::new(
+        code,
+        "the participant could not be created",
+        error.to_string(),
+    )
 }
 
 /// End condition of a command: a signal, or the end of its time.
@@ -201,7 +173,7 @@ pub(super) struct Until {
     interrupted: Arc<AtomicBool>,
     end: Option<Instant>,
     /// Interfaces in use, whose state changes are reported.
-    presence: Option<RefCell<Presence>>,
+    interfaces: Option<RefCell<InterfaceWatch>>,
 }
 
 impl Until {
@@ -210,13 +182,13 @@ impl Until {
         Ok(Self {
             interrupted,
             end: run_for.map(|time| Instant::now() + time),
-            presence: None,
+            interfaces: None,
         })
     }
 
     /// Enables reports of interfaces that go down or come back.
     pub(super) fn with_network(mut self, network: &NetworkSettings) -> Self {
-        self.presence = Some(RefCell::new(Presence::new(network)));
+        self.interfaces = Some(RefCell::new(InterfaceWatch::new(network)));
         self
     }
 
@@ -250,8 +222,8 @@ impl Until {
             if self.over() {
                 return false;
             }
-            if let Some(presence) = &self.presence {
-                presence.borrow_mut().look();
+            if let Some(interfaces) = &self.interfaces {
+                interfaces.borrow_mut().look();
             }
             participant.run_until(self.left(SLICE), || done() || self.interrupted());
         }
