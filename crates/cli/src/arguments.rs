@@ -36,7 +36,7 @@ pub(crate) use self::endpoint::LaneArguments;
         ("isolane demo", "what it is for, on this machine, in about two minutes (best as root)"),
         ("isolane sub Square", "in one terminal, and in another:"),
         ("isolane pub Square", "shapes of ShapeType; any DDS can be the other side"),
-        ("isolane doctor", "what of this machine stands in the way of low latency"),
+        ("isolane doctor", "what prevents low latency on this machine"),
     ], "isolane COMMAND --help (more, and more examples); isolane man")
 )]
 pub(crate) struct Arguments {
@@ -252,7 +252,7 @@ pub(crate) enum Command {
         ("isolane demo --rows executor", "only what disturbs a topic from inside, in about 45 s"),
         ("isolane demo --page demo.html", "with pictures, for a browser"),
         ("isolane demo --json demo.json", "the results for programs too"),
-    ], "bench rtt (one measurement of your own), doctor (what this machine lacks)"))]
+    ], "bench rtt (a single measurement), doctor (what this machine lacks)"))]
     Demo(Demo),
     /// Publish a topic
     #[command(name = "pub", after_help = ExitCode::help_with_examples(&[
@@ -271,7 +271,7 @@ pub(crate) enum Command {
         ("isolane sub Square --json -", "a line of JSON a sample"),
         (
             "sudo isolane sub Square -i eth0 --datapath xdp --level 5 --budget 20/10ms",
-            "by a lane of its own, at most 20 datagrams in 10 ms",
+            "by an own lane, at most 20 datagrams in 10 ms",
         ),
     ], "pub (the other side), ls (who is there), spy (what is on the wire)"))]
     Subscribe(Subscribe),
@@ -330,9 +330,9 @@ pub(crate) enum Command {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
         ("sudo isolane tune apply plan.json", "all of it, or nothing"),
-        ("isolane tune status", "does it still stand"),
+        ("isolane tune status", "is it still in effect"),
         ("sudo isolane tune rollback", "as it was found"),
-    ], "doctor (what of this machine stands in the way), config (the switches of the profile)"))]
+    ], "doctor (what prevents low latency), config (the switches of the profile)"))]
     #[command(subcommand)]
     Tune(Tune),
     /// Measure round trips or throughput on this machine

@@ -80,7 +80,7 @@ pub(super) fn build_with<'a>(
     let mut notes = Notes {
         network,
         peers,
-        told: Vec::new(),
+        printed: Vec::new(),
     };
     notes.tell(&participant);
     Ok((participant, notes))
@@ -90,20 +90,20 @@ pub(super) fn build_with<'a>(
 pub(super) struct Notes<'a> {
     network: &'a NetworkSettings,
     peers: &'a [Peer],
-    told: Vec<String>,
+    printed: Vec<String>,
 }
 
 impl Notes<'_> {
     /// Reports new notes; creating an endpoint may add some.
     pub(super) fn tell(&mut self, participant: &Participant) {
         for note in participant.notes() {
-            let is_news = !self.told.contains(&note);
+            let is_news = !self.printed.contains(&note);
             if is_news && (self.network.verbosity > 0 || !is_as_asked(&note, self.peers)) {
                 // The note names the library's function.
                 let said = note.replace("Builder::peer", "--peer ADDRESS");
                 tell(format!("note: {said}"));
             }
-            self.told.push(note);
+            self.printed.push(note);
         }
     }
 }

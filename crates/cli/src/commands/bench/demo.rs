@@ -110,7 +110,7 @@ other's below it; AF_XDP, past the shared stack, with one lane for all levels; a
 budgets, which drop in the driver what would become receive work beyond them. The last rows are beside a
 flood that a bulk reader of the same participants gets: there the budget is that reader's. Compare the
 hosts' part. The ratios over all payloads are computed from this run; a row of fewer than three seconds has
-no ratio of its own.";
+no separate ratio.";
 
 const MEANING_OF_EXECUTOR: &str = "\
 The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred

@@ -251,7 +251,7 @@ fn floods(text: &mut String, runs: &[Run]) {
     for (run, asked, [a_to_b, b_to_a]) in deviating {
         let _ = writeln!(
             text,
-            "The flood beside {} B, {}, reached {a_to_b:.2} and {b_to_a:.2} of the link's rate, not \
+            "The flood with {} B, {}, reached {a_to_b:.2} and {b_to_a:.2} of the link's rate, not \
              {:.2} (datagrams of {} B).",
             run.payload_bytes,
             run.publisher.word(),
@@ -280,7 +280,7 @@ fn storms(text: &mut String, runs: &[Run]) {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "\nThe storm sent {low:.0} to {high:.0} frames a second each way ({:.0} were asked for), each for {} \
+        "\nThe storm sent {low:.0} to {high:.0} frames a second each way ({:.0} were requested), each for {} \
          sockets.",
         asked.frames_per_s, asked.sockets
     );

@@ -291,7 +291,7 @@ fn reaches(datapath: &str, disturbance: Beside) -> Result<(), Failure> {
         return Ok(());
     };
     let reason = match kind.is_inside() {
-        true => "it takes two hosts in namespaces and the cable between them",
+        true => "it needs two hosts in namespaces and the cable between them",
         false => "it goes through the cable, between hosts in namespaces",
     };
     let what = word_of(disturbance);

@@ -209,7 +209,6 @@ pub(super) struct Progress {
     /// Number of parts begun.
     begun: usize,
     part_began: Instant,
-    began: Instant,
 }
 
 impl Progress {
@@ -225,7 +224,6 @@ impl Progress {
             parts,
             begun: 0,
             part_began: Instant::now(),
-            began: Instant::now(),
         }
     }
 
@@ -238,7 +236,7 @@ impl Progress {
                 "{}/{} (about {} left): {what}",
                 self.begun,
                 self.parts.len(),
-                in_words(self.left(self.began.elapsed()))
+                in_words(self.left())
             ));
         } else {
             self.bar.set_message(what.to_owned());
@@ -249,23 +247,16 @@ impl Progress {
     /// Updates the bar.
     pub(super) fn tick(&self) {
         let passed = self.passed();
-        let left = self.left(self.began.elapsed());
+        let left = self.left();
         self.bar
             .set_prefix(format!("about {} left", in_words(left)));
         self.bar.set_position(milliseconds(passed));
     }
 
-    /// Remaining time, scaled by the deviation of the finished parts.
-    fn left(&self, elapsed: Duration) -> Duration {
-        let passed = self.passed();
-        let expected = self.parts.iter().sum::<Duration>().saturating_sub(passed);
-        // Few parts do not allow an estimate.
-        let is_early = self.begun <= FEW_PARTS || passed.is_zero();
-        let slower = match is_early {
-            true => 1.0,
-            false => elapsed.as_secs_f64() / passed.as_secs_f64(),
-        };
-        expected.mul_f64(slower)
+    /// Expected duration of the remaining parts.
+    fn left(&self) -> Duration {
+        let all: Duration = self.parts.iter().sum();
+        all.saturating_sub(self.passed())
     }
 
     /// Expected duration of the finished parts, and of the current one up to its end.
@@ -282,9 +273,6 @@ impl Drop for Progress {
         self.bar.finish_and_clear();
     }
 }
-
-/// Number of parts after which durations are extrapolated.
-const FEW_PARTS: usize = 3;
 
 /// Rounded duration: "40 s", "124 s", "19 min".
 pub(super) fn in_words(time: Duration) -> String {
@@ -364,20 +352,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_follows_from_what_is_behind() {
-        let part = Duration::from_secs(10);
-        let mut progress = Progress::new(vec![part; 10]);
-        assert_eq!(progress.left(Duration::ZERO), part * 10);
-        for _ in 0..=FEW_PARTS {
-            progress.begin("one");
-        }
-        // Three parts are done, which took 60 s instead of 30.
-        let left = progress.left(Duration::from_secs(60));
-        assert!(left > Duration::from_secs(120), "{left:?}");
-        assert!(left < Duration::from_secs(141), "{left:?}");
-    }
-
-    #[test]
     fn times_are_told_in_seconds_or_minutes() {
         assert_eq!(in_words(Duration::from_millis(39_200)), "40 s");
         assert_eq!(in_words(Duration::from_secs(180)), "180 s");
@@ -396,5 +370,6 @@ mod tests {
         while progress.passed() <= passed {}
         progress.begin("two");
         assert_eq!(progress.passed(), long, "two has no time to take");
+        assert_eq!(progress.left(), long);
     }
 }

@@ -352,7 +352,7 @@ fn cannot_listen(why: impl Display) -> Failure {
 }
 
 fn lacks_right() -> Failure {
-    cannot_listen("it takes the right CAP_NET_RAW, and this process does not have it").with_remedy(
+    cannot_listen("this process lacks the right CAP_NET_RAW").with_remedy(
         "run it as root (sudo isolane spy ...), give the program the right once (sudo setcap cap_net_raw+ep \
          \"$(command -v isolane)\"), or read a capture: isolane spy FILE.pcap",
     )

@@ -330,11 +330,11 @@ fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
     let built = builder.build();
     match &built {
         Ok(_) => tell(format!(
-            "the participants of domain {domain} are asked for their topics: samples of writers that were announced before \
+            "asking the participants of domain {domain} for their topics: samples of writers that were announced before \
              are shown once they have answered"
         )),
         Err(why) => tell(format!(
-            "note: the participants of domain {domain} cannot be asked for their topics: {why}"
+            "note: cannot ask the participants of domain {domain} for their topics: {why}"
         )),
     }
     built.ok()

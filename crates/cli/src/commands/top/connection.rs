@@ -112,10 +112,10 @@ impl Connection {
         match &self.process {
             _ if self.latest.is_some() => "has ended, or was not read for a while".into(),
             Some(process) if !own.is_root() && process.user_id != own.as_raw() => format!(
-                "belongs to user {}: look as that user, or as root",
+                "belongs to user {}: run isolane top as that user, or as root",
                 process.user_id
             ),
-            _ => "turned this look away: enough others look at it already".into(),
+            _ => "refuses another observer: it has the most it accepts".into(),
         }
     }
 

@@ -85,7 +85,7 @@ impl Lines {
         }
         let Some(snapshot) = &seen.snapshot else {
             if seen.problem.is_none() {
-                self.note("waiting for its first word");
+                self.note("waiting for its first snapshot");
             }
             return;
         };
@@ -212,20 +212,20 @@ fn levels(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
 
 /// Counts of lanes with rings; other traffic used kernel sockets.
 fn lanes(snapshot: &Snapshot) -> Columns {
-    let mut columns = Columns::new(&["lane", ">in by ring", ">out by ring", "beside"]);
+    let mut columns = Columns::new(&["lane", ">in by ring", ">out by ring", "others"]);
     let with_ring = snapshot.lanes.iter().filter(|lane| !lane.counts.is_empty());
     let mut rows: Vec<&LaneSample> = with_ring.collect();
     rows.sort_by_key(|lane| Reverse(lane.level));
     for lane in rows {
         let count = |name: &str| lane.counts.get(name).copied().unwrap_or(0);
         let (received, sent) = ("received_by_lane", "sent_by_lane");
-        let mut beside = lane.counts.clone();
-        beside.retain(|name, _| name != received && name != sent);
+        let mut others = lane.counts.clone();
+        others.retain(|name, _| name != received && name != sent);
         columns.row(vec![
             level(lane.level, "discovery"),
             grouped(count(received)),
             grouped(count(sent)),
-            reasons(&beside),
+            reasons(&others),
         ]);
     }
     columns
@@ -233,7 +233,7 @@ fn lanes(snapshot: &Snapshot) -> Columns {
 
 fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
     let mut columns = Columns::new(&[
-        "topic", ">level", "end", ">matched", ">per s", ">samples", ">missed", "during", "beside",
+        "topic", ">level", "end", ">matched", ">per s", ">samples", ">missed", "during", "counters",
     ]);
     let of_writers = snapshot.writers.iter().enumerate().map(|(place, writer)| {
         let rate = rates.and_then(|rates| rates.writers.get(place).copied());
@@ -250,8 +250,8 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
     for (endpoint, end, counted, per_s) in rows {
         // Sums and normal values are omitted.
         let usual = [counted, "accounted", "sent", "heartbeats"];
-        let mut beside = endpoint.ledger.clone();
-        beside.retain(|name, _| !usual.contains(&name.as_str()));
+        let mut counters = endpoint.ledger.clone();
+        counters.retain(|name, _| !usual.contains(&name.as_str()));
         columns.row(vec![
             clean(&endpoint.topic),
             endpoint.level.to_string(),
@@ -261,7 +261,7 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
             grouped(endpoint.ledger.get(counted).copied().unwrap_or(0)),
             endpoint.deadline_missed.map_or_else(none, grouped),
             endpoint.missed_during.as_deref().map_or_else(none, clean),
-            reasons(&beside),
+            reasons(&counters),
         ]);
     }
     columns

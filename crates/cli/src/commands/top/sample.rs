@@ -36,10 +36,9 @@ pub(crate) struct Seen {
 }
 
 /// Explanation of why running participants may not be found.
-pub(crate) const WHY_NONE: &str = "no participant that can be looked at runs in this network \
-    namespace: `isolane pub` and `sub` can be, a program of your own that is built with \
-    Builder::observable(true), and nobody in another network namespace (ip netns exec NAME isolane \
-    top; a container has its own)";
+pub(crate) const WHY_NONE: &str = "no observable participant runs in this network namespace. Observable \
+    are `isolane pub` and `sub`, and programs built with Builder::observable(true). For another network namespace: ip \
+    netns exec NAME isolane top (a container has its own)";
 
 impl Sample {
     pub(super) fn new(participants: Vec<Seen>) -> Self {

@@ -191,9 +191,9 @@ fn not_kept(error: BootError) -> Failure {
             "name a folder on a disk (--state DIR); or --no-boot: until the next boot"
         }
         BootError::Saved(..) => {
-            "isolane tune rollback takes it away, with all that was set; or --no-boot: until the next boot"
+            "isolane tune rollback removes it, with all that was set; or --no-boot: until the next boot"
         }
-        BootError::Setting(_) | BootError::System(_) => "--no-boot carries it out until then",
+        BootError::Setting(_) | BootError::System(_) => "--no-boot applies it until then",
     };
     Failure::new(
         ExitCode::MachineForbids,
@@ -213,7 +213,7 @@ fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
             ),
             _ => (
                 format!("the saved plan in {folder} cannot be read, and nothing was changed"),
-                "isolane tune rollback takes it away; then plan and apply again",
+                "isolane tune rollback removes it; then plan and apply again",
             ),
         };
         Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(remedy)

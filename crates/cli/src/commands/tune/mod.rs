@@ -32,7 +32,7 @@ use crate::settings::{Interfaces, Settings};
 pub(crate) enum Tune {
     /// Plan changes of this machine, with reason, cost and undo of each; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane tune plan", "what the description's profile asks for, on this machine"),
+        ("isolane tune plan", "the changes of the description's profile, on this machine"),
         ("isolane tune plan --profile latency --diff", "another profile; only what would change"),
         ("isolane tune plan plan.json", "and keep it, for `isolane tune apply plan.json`"),
         (
@@ -61,7 +61,7 @@ pub(crate) enum Tune {
         ("sudo isolane tune verify", "the settings, and wake-ups on the described host's core"),
         ("sudo isolane tune verify --core 3 --seconds 60 --at-most 100us", "exit code 1 if one was later"),
         ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "and by which transmit queue each level leaves"),
-        ("sudo isolane tune verify --watch", "then report whenever somebody undoes a setting"),
+        ("sudo isolane tune verify --watch", "then report whenever another program undoes a setting"),
     ], "tune ports (where datagrams land), tune status (the settings alone)"))]
     Verify(Verify),
     /// Find ports whose datagrams reach the critical receive queue in both directions, with the help of another host
@@ -75,7 +75,7 @@ pub(crate) enum Tune {
     Ports(Ports),
     /// Learn which entries of the RSS indirection table a host's datagrams select, where the hash key cannot be read
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "asks for a second; then:"),
+        ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "takes a second; then:"),
         ("isolane tune plan --placement learnt.json", "plans a table that leads described flows to their queue"),
     ], "tune answer --learn (runs on the other host), tune ports (then measures)"))]
     Learn(Learn),

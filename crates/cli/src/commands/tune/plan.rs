@@ -233,10 +233,10 @@ fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
     let path = path.display();
     let next = match (plan.steps.is_empty(), &from.facts) {
         (true, _) => String::from("there is nothing to apply"),
-        (false, None) => format!("to carry it out: sudo isolane tune apply {path}"),
+        (false, None) => format!("to apply it: sudo isolane tune apply {path}"),
         (false, Some(_)) => {
             format!(
-                "to carry it out, on {}: sudo isolane tune apply {path}",
+                "to apply it, on {}: sudo isolane tune apply {path}",
                 plan.machine.hostname
             )
         }

@@ -6,7 +6,7 @@ use isolane_tune::apply::{Links, Standing, Status, rollback as roll_back};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
 
-use super::failure::{CLOSE_IT, failure, left, told};
+use super::failure::{CLOSE_IT, failure, left, unclosed_text};
 use super::verify::applied;
 use super::{StateArguments, await_links, check_damaged, check_state, damaged};
 use crate::exit_code::ExitCode;
@@ -61,9 +61,9 @@ fn text(status: Option<&Status>) -> String {
     };
     let mut text = format!("profile {}\n", status.profile);
     if !status.is_complete {
-        text.push_str("it was not carried out to its end: isolane tune rollback undoes it\n");
+        text.push_str("it was not applied completely: isolane tune rollback undoes it\n");
     } else if !status.is_of_this_boot {
-        text.push_str("it was carried out before the last boot, and not since\n");
+        text.push_str("it was applied before the last boot, and not since\n");
     }
     for setting in &status.settings {
         text.push_str(&line(setting));
@@ -141,18 +141,18 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
         )
         .with_remedy("remove what is in the way, and call it again"));
     }
-    let unclosed = done.unclosed.as_ref().map(told);
+    let unclosed = done.unclosed.as_ref().map(unclosed_text);
     match (done.broken, unclosed) {
         (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
         (None, Some(unclosed)) => Err(Failure::new(
             ExitCode::MachineForbids,
-            "all was restored, but the journal could not be taken away",
+            "all was restored, but the journal could not be removed",
             unclosed,
         )
         .with_remedy(CLOSE_IT)),
         (Some((error, kept)), unclosed) => Err(Failure::new(
             ExitCode::AnswerIsNo,
-            "all that the journal still tells was restored, but it is damaged",
+            "all that could be read from the journal was restored, but it is damaged",
             match unclosed {
                 None => error.to_string(),
                 Some(unclosed) => format!("{error}, and could not be set aside: {unclosed}"),

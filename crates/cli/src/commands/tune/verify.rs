@@ -187,7 +187,7 @@ impl Verify {
             let woken = wake_up(what, until.flag()).map_err(|error| {
                 let what = format!("wake-ups on core {core} cannot be measured");
                 Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
-                    "it takes CAP_SYS_NICE and an existing core: run it as root, see isolane doctor",
+                    "run it as root (CAP_SYS_NICE), with an existing core; see isolane doctor",
                 )
             })?;
             found.extend(woken);
@@ -210,7 +210,7 @@ impl Verify {
         let mut failed = Vec::new();
         if let Some(status) = &report.applied {
             if !status.is_complete {
-                failed.push(String::from("the plan was not carried out to its end"));
+                failed.push(String::from("the plan was not applied completely"));
             }
             let undone = status.settings.iter().filter(|setting| !setting.stands);
             failed.extend(undone.map(|setting| match &setting.now {
@@ -252,7 +252,7 @@ impl Verify {
             Some(status) => {
                 let standing = status.settings.iter().filter(|setting| setting.stands);
                 let all = count_of(status.settings.len() as u64, "setting");
-                writeln!(text, "Settings: {} of {all} stand", standing.count())
+                writeln!(text, "Settings: {} of {all} in effect", standing.count())
             }
         };
         if report.wake_ups.is_empty() {
@@ -283,7 +283,7 @@ impl Verify {
             (Some(interface), None) => {
                 let _ = writeln!(
                     text,
-                    "Transmit queues: the queueing of {interface} does not count by queue (it takes mq or mqprio)"
+                    "Transmit queues: the queueing of {interface} does not count by queue (mq and mqprio do)"
                 );
             }
             (Some(interface), Some(found)) => {
@@ -512,7 +512,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
             ),
             (Some(now), true) => format!("{} is {now} again, as it should be", setting.setting),
             (Some(now), false) => format!(
-                "somebody set {} to {now}; it should be {}",
+                "another program set {} to {now}; it should be {}",
                 setting.setting, setting.applied
             ),
             (None, _) => format!("{} can no longer be read", setting.setting),

@@ -40,7 +40,7 @@ fn table_full(facts: &Facts, full: &FullTables) -> Reason {
         Verdict::No,
         facts.here.domain,
         format!(
-            "it cannot be said who has {}: the tables of this command were full for {}",
+            "it is unknown who has {}: the tables of this command were full for {}",
             topic(facts),
             full.refused
         ),
@@ -86,7 +86,7 @@ fn elsewhere(facts: &Facts, missing: &[EndpointKind]) -> Vec<Reason> {
         let (own, other) = (facts.here.domain, heard.domain);
         let there = said(heard, &facts.topic);
         let here = match said(&facts.here, &facts.topic) {
-            none if none.is_empty() => String::from("nobody"),
+            none if none.is_empty() => String::from("no endpoint"),
             some => some,
         };
         let topic = topic(facts);
@@ -145,7 +145,7 @@ fn nowhere(facts: &Facts, missing: &[EndpointKind]) -> Reason {
             "nothing-announced",
             Verdict::No,
             domain,
-            format!("nobody announced anything in domain {domain} while this host listened"),
+            format!("no participant announced itself in domain {domain} while this host listened"),
             "is the other program running, in this domain (--domain), on an interface that is listened to \
              (--interface)? Where multicast does not get through name it: --peer ADDRESS",
         );

@@ -159,7 +159,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
     let prefix = endpoint.guid().prefix;
     if let Some(own) = described.clone().find(|one| one.is(prefix)) {
         let sentence = format!(
-            "the {said} is one that {} has beside those that are described: it is announced, and meets described ones of \
+            "the {said} belongs to {} and is not described: it is announced, and meets described ones of \
              its own participant alone",
             own.said()
         );
@@ -170,8 +170,8 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
         return about(facts, "not-described", Verdict::No, sentence, &remedy);
     }
     let sentence = format!(
-        "the {said} was discovered, and meets none of those that are described: these are announced to nobody{}",
-        talks_beside(facts, endpoint)
+        "the {said} was discovered, and meets none of those that are described: these are not announced{}",
+        other_matches(facts, endpoint)
     );
     // Probably intended participant: a described one with the same role that was not heard.
     let is_heard = |one: &DescribedHere| {
@@ -193,7 +193,7 @@ fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
 }
 
 /// Text on other discovered endpoints that match it.
-fn talks_beside(facts: &Facts, endpoint: &Endpoint) -> String {
+fn other_matches(facts: &Facts, endpoint: &Endpoint) -> String {
     let (other, said) = match endpoint.kind {
         EndpointKind::Writer => (EndpointKind::Reader, "readers"),
         EndpointKind::Reader => (EndpointKind::Writer, "writers"),

@@ -247,7 +247,7 @@ fn said(values: &Disagreement) -> String {
         "OWNERSHIP" => {
             format!("of OWNERSHIP: the writer has {offered}, the reader {requested}")
         }
-        name => format!("of {name}: the writer offers {offered}, the reader asks for {requested}"),
+        name => format!("of {name}: the writer offers {offered}, the reader requests {requested}"),
     }
 }
 
@@ -261,7 +261,7 @@ fn remedy(difference: Difference) -> &'static str {
         Difference::Policy(policy) => match policy {
             PolicyId::RELIABILITY => "make the writer RELIABLE, or the reader BEST_EFFORT",
             PolicyId::DURABILITY => {
-                "let the writer keep as much as the reader asks for (TRANSIENT_LOCAL), or the reader ask \
+                "let the writer keep as much as the reader requests (TRANSIENT_LOCAL), or the reader request \
                  for less"
             }
             PolicyId::DEADLINE | PolicyId::LATENCY_BUDGET => {
@@ -275,7 +275,7 @@ fn remedy(difference: Difference) -> &'static str {
             PolicyId::DATA_REPRESENTATION => {
                 "let the reader take the representation the writer sends"
             }
-            _ => "let the writer offer at least what the reader asks for",
+            _ => "let the writer offer at least what the reader requests",
         },
         _ => "give both the same",
     }

@@ -127,16 +127,15 @@ fn a_policy_is_named_with_both_values() {
     says(
         &reason,
         "policy",
-        &["RELIABILITY", "offers BEST_EFFORT", "asks for RELIABLE"],
+        &["RELIABILITY", "offers BEST_EFFORT", "requests RELIABLE"],
     );
     assert_eq!(reason.differences[0].name, "RELIABILITY");
     assert_eq!(reason.differences[0].offered, "BEST_EFFORT");
-    let reason =
-        changed(|_, reader| reader.qos.deadline = Duration::from_millis(5).into());
+    let reason = changed(|_, reader| reader.qos.deadline = Duration::from_millis(5).into());
     says(
         &reason,
         "policy",
-        &["DEADLINE", "offers infinite", "asks for 5ms"],
+        &["DEADLINE", "offers infinite", "requests 5ms"],
     );
     let reason = changed(|_, reader| reader.qos.liveliness.kind = LivelinessKind::ManualByTopic);
     says(
@@ -247,7 +246,7 @@ fn silence_is_said_to_be_silence() {
     says(
         &only(&facts),
         "nothing-announced",
-        &["nobody announced anything in domain 0"],
+        &["no participant announced itself in domain 0"],
     );
 }
 
