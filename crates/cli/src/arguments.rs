@@ -3,14 +3,13 @@
 //! Each command's own options stand with the command. clap checks them and fills in defaults; [`Call`] keeps how they were
 //! written, so that `settings` can print every value with its source.
 
-mod endpoint;
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use isolane_model::Domain;
+use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_QUEUE};
+use isolane_model::{Datapath, Domain};
 
 use crate::commands::bench::{Bench, Demo};
 use crate::commands::endpoint::{Publish, Subscribe};
@@ -22,9 +21,7 @@ use crate::commands::tune::Tune;
 use crate::commands::why::Why;
 use crate::exit_code::ExitCode;
 use crate::settings::SettingLine;
-use crate::values::Destination;
-
-pub(crate) use self::endpoint::LaneArguments;
+use crate::values::{Destination, word};
 
 /// Arguments of `isolane`.
 #[derive(Debug, Parser)]
@@ -392,4 +389,28 @@ pub(crate) struct DoctorArguments {
     /// Write the findings as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
+}
+
+/// Options of the datapath.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LaneArguments {
+    /// Set the datapath: udp (kernel sockets), xdp (AF_XDP lanes; needs capabilities), auto (xdp where it works)
+    /// [default: the described host's, else udp]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
+    pub(crate) datapath: Option<Datapath>,
+    /// Set the device queue of xdp lanes [default: the described host's, else 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
+    pub(crate) queue: Option<u32>,
+    /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else 1000;
+    /// `ls`, `why`: 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
+    pub(crate) max_participants: Option<u32>,
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
 }

@@ -10,7 +10,6 @@ mod commands;
 mod exit_code;
 mod failure;
 mod limits;
-mod log;
 mod output;
 mod result_file;
 mod settings;

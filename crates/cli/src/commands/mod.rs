@@ -2,7 +2,6 @@
 
 pub(crate) mod bench;
 mod config;
-mod described;
 mod doctor;
 pub(crate) mod endpoint;
 mod interface_watch;

@@ -18,7 +18,6 @@ use crate::arguments::{
     Call, Command, CommonArguments, ConfigArguments, DoctorArguments, LaneArguments, Refused,
 };
 use crate::failure::{self, Failure};
-use crate::log;
 use crate::output;
 use crate::values::Destination;
 
@@ -264,7 +263,7 @@ impl Settings {
             output::tell(self.describe().trim_end());
         }
         self.outputs.iter().try_for_each(output::check_writable)?;
-        log::install(self.network.verbosity);
+        output::install_log(self.network.verbosity);
         Ok(())
     }
 

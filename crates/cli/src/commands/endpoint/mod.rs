@@ -22,7 +22,7 @@ pub(crate) use self::publish::Publish;
 pub(crate) use self::subscribe::Subscribe;
 #[cfg(test)]
 pub(crate) use self::subscribe::SubscribeSettings;
-use super::described::DescribedAs;
+use super::participant::{self, DescribedAs};
 use crate::arguments::LaneArguments;
 use crate::failure::Failure;
 use crate::limits::{ENCAPSULATION_HEADER_BYTES, READER_HISTORY};
@@ -185,7 +185,7 @@ impl EndpointArguments {
         let shown = separation_max.map_or(String::from("none"), format_duration);
         settings.set("qos_deadline", shown, &deadline.source);
 
-        let mut qos = super::described::qos(reliability.value, durability, history)
+        let mut qos = participant::qos(reliability.value, durability, history)
             .max_samples(u16::try_from(max_samples.value.get()).unwrap_or(u16::MAX))
             .level(level)
             .representation(match self.representation {

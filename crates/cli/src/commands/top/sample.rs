@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use isolane::observe::{Counts, EndpointSample, FlowSample, JobSample, LaneSample, Snapshot};
 use serde::Serialize;
 
-use super::connection::Connection;
+use super::discovery::Connection;
 
 /// All participants at one time.
 #[derive(Clone, Debug, Serialize)]

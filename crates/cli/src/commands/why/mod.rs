@@ -26,9 +26,10 @@ use serde::Serialize;
 use self::described::DescribedHere;
 pub(super) use self::facts::FullTables;
 use self::facts::{Facts, Heard, Ignoring, LocalNetwork, Reason, Refusal, Verdict};
-use super::described::{check_ports, described_participant};
 use super::endpoint::check_topic;
-use super::participant::{Until, build_with, full_tables, unasked};
+use super::participant::{
+    Until, build_with, check_ports, described_participant, full_tables, unasked,
+};
 use super::top::discovery::Watcher;
 use crate::arguments::LaneArguments;
 use crate::exit_code::ExitCode;
