@@ -118,7 +118,7 @@ impl Tune {
             Self::Status(status) => settings.begin().and_then(|()| status.run()),
             Self::Rollback(state) => settings.begin().and_then(|()| status::rollback(&state)),
             Self::Verify(verify) => verify.run(&settings),
-            Self::Ports(ports) => ports.run(&settings),
+            Self::Ports(ports) => ports.run(settings),
             Self::Learn(learn) => learn.run(&settings),
         }
     }

@@ -110,12 +110,14 @@ fn places(level: Level) -> Vec<u16> {
     (0..PLACES).map(|place| first + 8 * place).collect()
 }
 
-/// Named ports, or those of the level.
-fn ports_or_places(ports: &[u16], level: Level) -> Vec<u16> {
-    match ports.is_empty() {
-        true => places(level),
-        false => ports.to_vec(),
+/// Named ports, or those of the level, which are recorded then.
+fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Settings) -> Vec<u16> {
+    if !given.is_empty() {
+        return given.to_vec();
     }
+    let ports = places(level);
+    settings.set(name, listed(&ports), &Source::Default);
+    ports
 }
 
 /// JSON form (`--json`).
@@ -139,12 +141,12 @@ struct PortsReport<'a> {
 
 impl Ports {
     /// Measures the port pairs; exit code 1 if queues were requested and no pair fits.
-    pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let own = ports_or_places("ports", &self.ports, self.level, &mut settings);
+        let others = ports_or_places("peer_ports", &self.peer_ports, self.level, &mut settings);
         settings.begin()?;
-        let interface = only_interface(settings)?;
+        let interface = only_interface(&settings)?;
         let (address, queues) = place_of(interface)?;
-        let own = ports_or_places(&self.ports, self.level);
-        let others = ports_or_places(&self.peer_ports, self.level);
         let question = Question {
             address,
             peer: self.peer,
