@@ -157,7 +157,8 @@ impl Why {
         if until.interrupted() {
             return Ok(ExitCode::Interrupted);
         }
-        self.answer(&facts, &judge(&facts))
+        let reasons = judge(&facts);
+        self.answer(&facts.here, &facts.elsewhere, &facts.filters, &reasons)
     }
 
     /// Participants in domains where the topic may be by mistake. Those that cannot be created are skipped.
@@ -192,41 +193,37 @@ impl Why {
             format!("no participant of this host can join domain {domain}, because {error}"),
             "end the program that has the port (ss -ulpn), or use another domain: --domain",
         );
-        let facts = Facts {
-            topic: self.topic.clone(),
-            here: Heard {
-                domain,
-                participants: Vec::new(),
-                endpoints: Vec::new(),
-            },
-            elsewhere: Vec::new(),
-            networks: Vec::new(),
-            ignoring: Vec::new(),
-            refusals: Vec::new(),
-            described: Vec::new(),
-            filters: PacketFilters::unreadable(String::from("nothing was listened to")),
-            full: None,
-            unasked: None,
+        let here = Heard {
+            domain,
+            participants: Vec::new(),
+            endpoints: Vec::new(),
         };
-        self.answer(&facts, &[reason])
+        let filters = PacketFilters::unreadable(String::from("nothing was listened to"));
+        self.answer(&here, &[], &filters, &[reason])
     }
 
-    fn answer(&self, facts: &Facts, reasons: &[Reason]) -> Result<ExitCode, Failure> {
+    fn answer(
+        &self,
+        here: &Heard,
+        elsewhere: &[Heard],
+        filters: &PacketFilters,
+        reasons: &[Reason],
+    ) -> Result<ExitCode, Failure> {
         let talks = reasons.iter().all(|reason| reason.verdict != Verdict::No)
             && reasons.iter().any(|reason| reason.verdict == Verdict::Yes);
-        let count = |kind| facts.here.of_topic(&facts.topic, kind).count();
+        let count = |kind| here.of_topic(&self.topic, kind).count();
         let answer = Answer {
             schema: "isolane/why/1",
-            topic: &facts.topic,
-            domain: facts.here.domain,
+            topic: &self.topic,
+            domain: here.domain,
             talks,
-            participants: facts.here.participants.len(),
+            participants: here.participants.len(),
             writers: count(EndpointKind::Writer),
             readers: count(EndpointKind::Reader),
-            other_domains: facts.elsewhere.iter().map(|heard| heard.domain).collect(),
+            other_domains: elsewhere.iter().map(|heard| heard.domain).collect(),
             firewall: Firewall {
-                read_by: facts.filters.read_by.clone(),
-                unreadable: facts.filters.unreadable.clone(),
+                read_by: filters.read_by.clone(),
+                unreadable: filters.unreadable.clone(),
             },
             reasons,
         };
