@@ -125,8 +125,9 @@ impl Settings {
             outputs: call.outputs,
         };
         settings.set_network();
-        if let Some(path) = described_in {
-            settings.set("description", path.value.display(), &path.source);
+        match described_in {
+            Some(path) => settings.set("description", path.value.display(), &path.source),
+            None => settings.set("description", "none", &Source::Default),
         }
         settings.lines.extend(call.options);
         Ok((call.command, settings))

@@ -386,7 +386,7 @@ fn text(flows: &[&DescribedFlow], placed: &[PlacedFlow]) -> String {
 }
 
 fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
-    let what = format!("the hash of {} was not learnt", interface);
+    let what = format!("the hash of {interface} was not learnt");
     let remedy = "run `isolane tune answer -i NAME --learn` there, with the same --level";
     match error {
         LearnError::Apply(error) => failure(&what, &error),
