@@ -268,7 +268,7 @@ pub(crate) enum Command {
         ("isolane sub Square --json -", "a line of JSON a sample"),
         (
             "sudo isolane sub Square -i eth0 --datapath xdp --level 5 --budget 20/10ms",
-            "by an own lane, at most 20 datagrams in 10 ms",
+            "on an AF_XDP lane, at most 20 datagrams in 10 ms",
         ),
     ], "pub (the other side), ls (who is there), spy (what is on the wire)"))]
     Subscribe(Subscribe),
