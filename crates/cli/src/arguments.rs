@@ -1,36 +1,29 @@
-//! Command-line grammar: options and their help.
+//! Command line: the options of every command, and the list of commands with their examples.
 //!
-//! Values are neither validated nor defaulted here, because the description may supply them. `settings` turns the
-//! arguments into a complete, consistent configuration.
+//! Each command's own options stand with the command. clap checks them and fills in defaults; [`Call`] keeps how they were
+//! written, so that `settings` can print every value with its source.
 
-mod endpoint;
-mod measure;
-mod observe;
-mod tune;
-mod value;
-mod why;
-
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use isolane_model::Domain;
+use isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
+use crate::commands::bench::{Bench, Demo};
+use crate::commands::datapaths::Datapaths;
+use crate::commands::endpoint::{Publish, Subscribe};
+use crate::commands::list::List;
+use crate::commands::manual::{Child, Completions, Man};
+use crate::commands::spy::Spy;
+use crate::commands::top::Top;
+use crate::commands::tune::Tune;
+use crate::commands::why::Why;
+use crate::datapaths::{DatapathArgument, DatapathParser};
 use crate::exit_code::ExitCode;
+use crate::settings::SettingLine;
 use crate::values::Destination;
-
-pub(crate) use self::endpoint::{
-    EndpointArguments, LaneArguments, PublishArguments, SubscribeArguments,
-};
-pub(crate) use self::measure::{
-    Bench, BenchArguments, BenchRttArguments, BenchThroughputArguments, DemoArguments,
-};
-pub(crate) use self::observe::{DoctorArguments, ListArguments, SpyArguments, TopArguments};
-pub(crate) use self::tune::{
-    AnswerArguments, LearnArguments, PortsArguments, Tune, TuneApplyArguments, TuneArguments,
-    TuneExportArguments, TunePlanArguments, TuneSourceArguments, TuneStateArguments,
-    TuneVerifyArguments,
-};
-pub(crate) use self::why::WhyArguments;
 
 /// Arguments of `isolane`.
 #[derive(Debug, Parser)]
@@ -42,62 +35,189 @@ pub(crate) use self::why::WhyArguments;
         ("isolane demo", "what it is for, on this machine, in about two minutes (best as root)"),
         ("isolane sub Square", "in one terminal, and in another:"),
         ("isolane pub Square", "shapes of ShapeType; any DDS can be the other side"),
-        ("isolane doctor", "what of this machine stands in the way of low latency"),
+        ("isolane doctor", "what prevents low latency on this machine"),
     ], "isolane COMMAND --help (more, and more examples); isolane man")
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) common: CommonArguments,
+    common: CommonArguments,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
 }
 
 /// Heading of options that commands without a network refuse; the help of those commands omits them.
 const NETWORK_OPTIONS: &str = "Network options";
 
-impl Arguments {
-    /// Parses the arguments of this process.
+/// Common options that a command refuses, with the reason.
+pub(crate) struct Refused {
+    command: &'static str,
+    pub(crate) options: &'static [&'static str],
+    pub(crate) why: &'static str,
+}
+
+const ALL: &[&str] = &["interface", "domain", "config"];
+const INTERFACE: &[&str] = &["interface"];
+const OWN_HOSTS: &str =
+    "it measures between test hosts that it creates: the option has no effect there";
+const ONLY_DESCRIBED: &str =
+    "it sets up the interface that the description names for the host, and no other";
+
+const REFUSED: [Refused; 13] = [
+    Refused::new(
+        "config",
+        INTERFACE,
+        "each host of a description has its own interface",
+    ),
+    Refused::new(
+        "doctor",
+        INTERFACE,
+        "it looks at all interfaces, or at the one the description names for the host",
+    ),
+    Refused::new("tune plan", INTERFACE, ONLY_DESCRIBED),
+    Refused::new("tune export", INTERFACE, ONLY_DESCRIBED),
+    Refused::new(
+        "tune ports",
+        &["domain", "config"],
+        "ports and queues belong to the machine, not to a domain",
+    ),
+    Refused::new("tune apply", ALL, "the plan contains all it needs"),
+    Refused::new("tune status", ALL, "the plan contains all it needs"),
+    Refused::new("tune rollback", ALL, "the plan contains all it needs"),
+    Refused::new(
+        "top",
+        &["interface", "config"],
+        "it looks at processes of this host, which report all they use",
+    ),
+    Refused::new("demo", ALL, OWN_HOSTS),
+    Refused::new("bench", ALL, OWN_HOSTS),
+    Refused::new("completions", ALL, "it touches no network"),
+    Refused::new("datapaths", ALL, "it touches no network"),
+];
+
+impl Refused {
+    const fn new(
+        command: &'static str,
+        options: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        Self {
+            command,
+            options,
+            why,
+        }
+    }
+
+    /// Options that a command refuses, named with its subcommand (`tune plan`).
+    pub(crate) fn of(command: &str) -> Option<&'static Self> {
+        let command = if command == "man" {
+            "completions"
+        } else {
+            command
+        };
+        REFUSED.iter().find(|refused| {
+            let rest = command.strip_prefix(refused.command);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        })
+    }
+}
+
+/// Parsed command line.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) common: CommonArguments,
+    pub(crate) command: Command,
+    /// Name of the command with its subcommand: `tune plan`.
+    pub(crate) name: String,
+    /// Command's own options and their defaults, with the sources.
+    pub(crate) options: Vec<SettingLine>,
+    /// Files that the command will write at its end.
+    pub(crate) outputs: Vec<Destination>,
+}
+
+impl Call {
+    /// Parses a command line.
     ///
     /// # Errors
     /// The arguments are invalid, or request help or the version.
-    pub(crate) fn of_process() -> Result<Self, clap::Error> {
-        let matches = Self::grammar().try_get_matches()?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::grammar()))
+    pub(crate) fn parse(
+        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let matches = Arguments::grammar().try_get_matches_from(arguments)?;
+        let Arguments { common, command } = Arguments::from_arg_matches(&matches)
+            .map_err(|error| error.format(&mut Arguments::grammar()))?;
+        let (mut grammar, mut matches) = (&Arguments::grammar(), &matches);
+        let mut name = Vec::new();
+        while let Some((word, inner)) = matches.subcommand() {
+            name.push(word);
+            grammar = grammar.find_subcommand(word).expect("it was parsed");
+            matches = inner;
+        }
+        let own = grammar.get_arguments().filter(|it| !it.is_global_set());
+        let json = matches.try_get_one::<Destination>("json").ok().flatten();
+        let page = matches.try_get_one::<PathBuf>("page").ok().flatten();
+        let page = page.map(|path| Destination::File(path.clone()));
+        Ok(Self {
+            options: own.filter_map(|option| written(option, matches)).collect(),
+            outputs: json.cloned().into_iter().chain(page).collect(),
+            name: name.join(" "),
+            common,
+            command,
+        })
     }
+}
 
+/// Value of an option as it is written, with its source; `None`: a flag that is not given.
+fn written(option: &Arg, matches: &ArgMatches) -> Option<SettingLine> {
+    let id = option.get_id().as_str();
+    let source = matches.value_source(id);
+    let is_given = source == Some(ValueSource::CommandLine);
+    if !is_given && !option.get_action().takes_values() {
+        return None;
+    }
+    let values = matches.get_raw(id).into_iter().flatten();
+    let values: Vec<String> = values.map(|it| it.to_string_lossy().into_owned()).collect();
+    let value_name = option.get_value_names().and_then(<[_]>::first);
+    let (name, as_given) = match option.get_long() {
+        Some(long) => (long.replace('-', "_"), format!("--{long}")),
+        None => (
+            id.to_owned(),
+            value_name.map_or_else(String::new, ToString::to_string),
+        ),
+    };
+    Some(SettingLine {
+        name,
+        value: match values.is_empty() {
+            true => String::from("none"),
+            false => values.join(","),
+        },
+        source: match is_given {
+            true => format!("command line {as_given}"),
+            false => String::from("default"),
+        },
+    })
+}
+
+impl Arguments {
     /// Grammar of the command line. Every command knows all common options, so that one without effect is refused with
     /// the reason. A command's help and manual page list only the options it accepts.
     pub(crate) fn grammar() -> clap::Command {
         let whole = Self::command();
-        let common: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
-        whole.mut_subcommands(|command| match command.get_name() {
-            "tune" => command.mut_subcommands(|command| {
-                let refused: &[&str] = match command.get_name() {
-                    "plan" | "export" => &["interface"],
-                    "apply" | "status" | "rollback" => &["domain", "interface", "config"],
-                    "ports" => &["domain", "config"],
-                    _ => &[],
-                };
-                hiding(command, &common, refused)
-            }),
-            name => {
-                let refused: &[&str] = match name {
-                    "demo" | "bench" | "completions" | "datapaths" | "man" => {
-                        &["domain", "interface", "config"]
-                    }
-                    "config" | "doctor" => &["interface"],
-                    "top" => &["interface", "config"],
-                    _ => &[],
-                };
-                hiding(command, &common, refused)
-            }
+        let common: Vec<Arg> = whole.get_arguments().cloned().collect();
+        whole.mut_subcommands(|command| {
+            let name = command.get_name().to_owned();
+            let command = hiding(command, &common, &name);
+            command.mut_subcommands(|inner| {
+                let name = format!("{name} {}", inner.get_name());
+                hiding(inner, &common, &name)
+            })
         })
     }
 }
 
 /// Hides the common options that the command refuses.
-fn hiding(command: clap::Command, common: &[clap::Arg], refused: &[&str]) -> clap::Command {
-    let is_refused = |option: &&clap::Arg| refused.contains(&option.get_id().as_str());
+fn hiding(command: clap::Command, common: &[Arg], name: &str) -> clap::Command {
+    let refused = Refused::of(name).map_or(&[][..], |refused| refused.options);
+    let is_refused = |option: &&Arg| refused.contains(&option.get_id().as_str());
     let hidden = common.iter().filter(is_refused).cloned();
     command.args(hidden.map(|option| option.hide(true)))
 }
@@ -132,8 +252,8 @@ pub(crate) enum Command {
         ("isolane demo --rows executor", "only what disturbs a topic from inside, in about 45 s"),
         ("isolane demo --page demo.html", "with pictures, for a browser"),
         ("isolane demo --json demo.json", "the results for programs too"),
-    ], "bench rtt (one measurement of your own), doctor (what this machine lacks)"))]
-    Demo(DemoArguments),
+    ], "bench rtt (a single measurement), doctor (what this machine lacks)"))]
+    Demo(Demo),
     /// Publish a topic
     #[command(name = "pub", after_help = ExitCode::help_with_examples(&[
         ("isolane pub Square", "a blue square, once there is a subscriber, until Ctrl-C"),
@@ -143,7 +263,7 @@ pub(crate) enum Command {
             "to a subscriber on this machine, without multicast",
         ),
     ], "sub (the other side), ls (who is there), spy (what is on the wire)"))]
-    Publish(PublishArguments),
+    Publish(Publish),
     /// Subscribe to a topic and print its samples
     #[command(name = "sub", after_help = ExitCode::help_with_examples(&[
         ("isolane sub Square", "until Ctrl-C"),
@@ -151,17 +271,17 @@ pub(crate) enum Command {
         ("isolane sub Square --json -", "a line of JSON a sample"),
         (
             "sudo isolane sub Square -i eth0 --datapath xdp --level 5 --budget 20/10ms",
-            "by a lane of its own, at most 20 datagrams in 10 ms",
+            "on an AF_XDP lane, at most 20 datagrams in 10 ms",
         ),
     ], "pub (the other side), ls (who is there), spy (what is on the wire)"))]
-    Subscribe(SubscribeArguments),
+    Subscribe(Subscribe),
     /// List the participants, topics, writers and readers of the domain
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
         ("isolane ls", "who is heard within 3 s"),
         ("isolane ls --domain 5 --seconds 10 --json -", "another domain, for programs"),
         ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]
-    List(ListArguments),
+    List(List),
     /// Explain in a sentence why two endpoints of a topic do not communicate, or confirm that they do
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane why Square", "names, types, QoS, partitions, networks, domains, packet filters"),
@@ -172,7 +292,7 @@ pub(crate) enum Command {
             "for programs",
         ),
     ], "ls (who is there), spy (what is on the wire), doctor (this machine)"))]
-    Why(WhyArguments),
+    Why(Why),
     /// Show DDS traffic, live or from a capture
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane spy", "all interfaces, until Ctrl-C"),
@@ -182,7 +302,7 @@ pub(crate) enum Command {
         ("isolane spy trace.pcapng --json - | jq .submessages", "for programs"),
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "what another host sees"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
-    Spy(SpyArguments),
+    Spy(Spy),
     /// Show live what isolane processes of this host do: lanes, flows, budgets, rings, drops, jobs
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane top", "on a terminal, until q; plain text where there is none"),
@@ -191,7 +311,7 @@ pub(crate) enum Command {
         ("sudo isolane top", "those of all users"),
         ("sudo ip netns exec blue isolane top", "in another network namespace"),
     ], "ls (who is there in the network), spy (what is on the wire), doctor (this machine)"))]
-    Top(TopArguments),
+    Top(Top),
     /// Print the complete system description, with the source of each value
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane config --example > isolane.toml", "a commented description to begin with"),
@@ -204,7 +324,7 @@ pub(crate) enum Command {
         ("isolane datapaths", "names for --datapath and [host.NAME] datapath, options for both"),
         ("isolane sub Square --datapath xdp:queue=1,mode=copy", "a datapath with two of its options"),
     ], "config (options of the described hosts), doctor (what this machine lacks)"))]
-    Datapaths(DatapathsArguments),
+    Datapaths(Datapaths),
     /// Compare this machine with the needs of critical topics, and explain each finding; changes nothing
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane doctor", "what is right, what is not, what it costs, what to do"),
@@ -216,16 +336,18 @@ pub(crate) enum Command {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
         ("sudo isolane tune apply plan.json", "all of it, or nothing"),
-        ("isolane tune status", "does it still stand"),
+        ("isolane tune status", "is it still in effect"),
         ("sudo isolane tune rollback", "as it was found"),
-    ], "doctor (what of this machine stands in the way), config (the switches of the profile)"))]
-    Tune(TuneArguments),
+    ], "doctor (what prevents low latency), config (the switches of the profile)"))]
+    #[command(subcommand)]
+    Tune(Tune),
     /// Measure round trips or throughput on this machine
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --payload 64", "as root: between two test hosts and an emulated cable"),
         ("isolane bench throughput --payload 1024 --json -", "for programs"),
     ], "demo (what it is all about, in about two minutes), doctor (what this machine lacks)"))]
-    Bench(BenchArguments),
+    #[command(subcommand)]
+    Bench(Bench),
     /// Print a completion script for a shell
     #[command(after_help = ExitCode::help_with_examples(&[
         (
@@ -234,27 +356,20 @@ pub(crate) enum Command {
         ),
         ("isolane completions fish > ~/.config/fish/completions/isolane.fish", "for fish"),
     ], "man (manual pages)"))]
-    Completions(CompletionsArguments),
+    Completions(Completions),
     /// Print the manual page, or write one for each command
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane man | man -l -", "read it"),
         ("sudo isolane man /usr/local/share/man/man1", "install: then `man isolane-spy`"),
     ], "completions (for shells)"))]
-    Man(ManArguments),
+    Man(Man),
     /// Run one process of a measurement; started by `demo` and `bench`
     #[command(name = CHILD_COMMAND, hide = true)]
-    Child(ChildArguments),
+    Child(Child),
 }
 
 /// Name of the hidden command that runs a process of a measurement.
 pub(crate) const CHILD_COMMAND: &str = "child";
-
-#[derive(Debug, Args)]
-pub(crate) struct ChildArguments {
-    /// Role and its configuration, as JSON
-    #[arg(value_name = "ROLE")]
-    pub(crate) role: String,
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArguments {
@@ -267,23 +382,36 @@ pub(crate) struct ConfigArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DatapathsArguments {
-    /// Write the list as JSON to this file; `-` is standard output
+pub(crate) struct DoctorArguments {
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Examine facts recorded with --facts, possibly on another machine
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Show also findings without a problem
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print the facts of this machine as JSON, for --from, instead of findings
+    #[arg(long, conflicts_with_all = ["host", "all"])]
+    pub(crate) facts: bool,
+    /// Write the findings as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct CompletionsArguments {
-    /// Shell to print the script for
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ManArguments {
-    /// Write a page for each command into this directory, which is created if necessary [default: print the page of
-    /// isolane itself]
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: Option<PathBuf>,
+/// Options of the datapath.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LaneArguments {
+    /// Choose the datapath, and set its options: `auto` (the first that works here), or NAME:KEY=VALUE,... as in
+    /// `xdp:queue=1,mode=copy`; `isolane datapaths` lists all [default: the described host's, else udp]
+    #[arg(long, value_name = "NAME", value_parser = DatapathParser, hide_possible_values = true)]
+    pub(crate) datapath: Option<DatapathArgument>,
+    /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else 1000;
+    /// `ls`, `why`: 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
+    pub(crate) max_participants: Option<u32>,
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
 }

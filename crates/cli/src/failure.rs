@@ -74,7 +74,7 @@ impl fmt::Display for Failure {
                 }
             }
             Self::Description(problems) => formatter.write_str(&draw(problems)),
-            Self::OutputClosed => formatter.write_str("nobody reads the output any more"),
+            Self::OutputClosed => formatter.write_str("the reader of the output has closed it"),
         }
     }
 }

@@ -6,9 +6,11 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 use clap::builder::StyledStr;
-use isolane_model::visible;
+use isolane_model::{visible, visible_line};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -61,6 +63,24 @@ pub(crate) fn print_json(
     match destination {
         Destination::StandardOutput => print(&text),
         Destination::File(path) => write_text(&text, path),
+    }
+}
+
+/// Writes a result as JSON to the destination, if there is one, and as text to standard output, unless the JSON is there.
+///
+/// # Errors
+/// The result cannot be written.
+pub(crate) fn print_json_or<R: serde::Serialize>(
+    result: &R,
+    destination: Option<&Destination>,
+    text: impl FnOnce(&R) -> String,
+) -> Result<ExitCode, Failure> {
+    if let Some(destination) = destination {
+        print_json(result, destination)?;
+    }
+    match destination {
+        Some(Destination::StandardOutput) => Ok(ExitCode::Done),
+        _ => print(&text(result)),
     }
 }
 
@@ -225,9 +245,63 @@ fn not_written(destination: &Destination, error: &io::Error) -> Failure {
     )
 }
 
+/// Printer of the library's `log` records, with time and level.
+struct LogPrinter;
+
+static PRINTER: LogPrinter = LogPrinter;
+
+/// Part of a warning that `pub` and `sub` report themselves; it is printed twice only with higher verbosity.
+const REPORTED_BY_COMMANDS: &str = "they do not match";
+
+/// Installs the printer: warnings, with verbosity 1 also information, with verbosity 2 everything.
+pub(crate) fn install_log(verbosity: u8) {
+    let filter = match verbosity {
+        0 => LevelFilter::Warn,
+        1 => LevelFilter::Info,
+        _ => LevelFilter::Debug,
+    };
+    // Another installed logger is acceptable.
+    if log::set_logger(&PRINTER).is_ok() {
+        log::set_max_level(filter);
+    }
+}
+
+impl Log for LogPrinter {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // Records of other libraries are ignored.
+        metadata.target().starts_with("isolane")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let line = log_line(record, SystemTime::now());
+        if log::max_level() > LevelFilter::Warn || !line.contains(REPORTED_BY_COMMANDS) {
+            tell(line);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+fn log_line(record: &Record<'_>, now: SystemTime) -> String {
+    let level = match record.level() {
+        Level::Error => "error",
+        Level::Warn => "warning",
+        Level::Info => "info",
+        Level::Debug | Level::Trace => "debug",
+    };
+    let time = humantime::format_rfc3339_micros(now);
+    // A peer's name must not add lines.
+    let said = record.args().to_string();
+    format!("{time} {level}: {}", visible_line(&said))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::UNIX_EPOCH;
 
     use serde_json::{Value, json};
 
@@ -259,5 +333,19 @@ mod tests {
         assert!(!growing.is_file());
         growing.keep(&json!(1));
         growing.finish(&json!(2)).expect("it takes everything");
+    }
+
+    #[test]
+    fn a_line_has_time_and_level_and_stays_one_line() {
+        let record = Record::builder()
+            .level(Level::Warn)
+            .target("isolane::discovery")
+            .args(format_args!("a\nb"))
+            .build();
+        assert_eq!(
+            log_line(&record, UNIX_EPOCH),
+            "1970-01-01T00:00:00.000000Z warning: a\\u000ab"
+        );
+        assert!(PRINTER.enabled(record.metadata()));
     }
 }

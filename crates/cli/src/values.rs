@@ -7,14 +7,53 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use isolane_bench::cable::Arbiter;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
-use isolane_bench::report;
-use isolane_bench::scenario::plan::Part;
 use isolane_model::limits::{MAX_BUDGET_PERIOD, MIN_BUDGET_PERIOD};
-use isolane_model::{OverBudget, SampleBytes, Word, format_duration, parse_duration};
+use isolane_model::{
+    DurationError, OverBudget, SampleBytes, Word, format_duration, parse_duration,
+};
+use isolane_wire::level::Level;
 
-use crate::limits::{MAX_PAYLOAD_BYTES, MIN_PAYLOAD_BYTES};
+use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SECONDS, MIN_PAYLOAD_BYTES};
+
+/// Parses a number of seconds.
+pub(crate) fn seconds() -> impl TypedValueParser<Value = Duration> {
+    let number = clap::value_parser!(u32).range(1..=MAX_SECONDS);
+    number.map(|number| Duration::from_secs(number.into()))
+}
+
+pub(crate) fn count() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..)
+}
+
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| match error {
+        DurationError::Zero => format!("{error}: leave the option out if there is none"),
+        error => format!("{error}: {}", error.help()),
+    })
+}
+
+pub(crate) fn level(text: &str) -> Result<Level, String> {
+    let level = text.parse().ok().and_then(Level::new);
+    level.ok_or_else(|| String::from("a level is a number from 0 to 7, 7 the most critical"))
+}
+
+/// Parses one of a set of words, with shell completion and suggestions for misspelt words. The option's own help
+/// explains the words.
+pub(crate) fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    one_of(W::WORDS)
+}
+
+/// Parses one of these words, as [`word`].
+pub(crate) fn one_of<T: Copy + Send + Sync>(
+    words: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).map(|given| {
+        let known = words.iter().find(|(word, _)| *word == given);
+        known.expect("the parser lets only these through").1
+    })
+}
 
 /// Unicast discovery address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +151,7 @@ impl FromStr for ReceiveBudget {
                     })
             }
             _ => Err(String::from(
-                "write datagrams and the period, and what becomes of others: 20/10ms, 20/10ms/demote",
+                "write datagrams and the period, and the action for others: 20/10ms, 20/10ms/demote",
             )),
         }
     }
@@ -158,22 +197,10 @@ impl fmt::Display for Destination {
 pub(crate) struct PayloadBytes(SampleBytes);
 
 impl PayloadBytes {
-    /// Payload of 64 bytes: a control value with its timestamp.
-    pub(crate) const SMALL: Self = Self(SampleBytes::new(64).expect("it fits"));
-    pub(crate) const MEDIUM: Self = Self(SampleBytes::new(1024).expect("it fits"));
-    /// Payloads of paper 000.
-    pub(crate) const OF_PAPER: [Self; 3] = [
-        Self::SMALL,
-        Self(SampleBytes::new(512).expect("it fits")),
-        Self::MEDIUM,
-    ];
-
     pub(crate) fn get(self) -> u32 {
         self.0.get()
     }
-}
 
-impl PayloadBytes {
     /// Parses a payload that fits one frame in both directions.
     pub(crate) fn of_round_trip(text: &str) -> Result<Self, String> {
         Self::parse(text, MAX_RTT_MESSAGE_BYTES)
@@ -194,26 +221,6 @@ impl PayloadBytes {
     }
 }
 
-/// Types supported by `pub` and `sub`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SampleType {
-    /// `ShapeType`, the common demonstration type of DDS implementations.
-    Shape,
-}
-
-impl SampleType {
-    /// Type name announced in discovery.
-    pub(crate) fn announced_name(self) -> &'static str {
-        match self {
-            Self::Shape => "ShapeType",
-        }
-    }
-}
-
-impl Word for SampleType {
-    const WORDS: &'static [(&'static str, Self)] = &[("shape", Self::Shape)];
-}
-
 /// Data representation of samples (XTypes 1.3 §7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
@@ -224,161 +231,4 @@ pub(crate) enum Representation {
 impl Word for Representation {
     const WORDS: &'static [(&'static str, Self)] =
         &[("xcdr1", Self::Xcdr1), ("xcdr2", Self::Xcdr2)];
-}
-
-/// Format of an exported plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExportFormat {
-    Tuned,
-    Systemd,
-    Shell,
-}
-
-impl Word for ExportFormat {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("tuned", Self::Tuned),
-        ("systemd", Self::Systemd),
-        ("sh", Self::Shell),
-    ];
-}
-
-impl From<ExportFormat> for isolane_tune::Format {
-    fn from(format: ExportFormat) -> Self {
-        match format {
-            ExportFormat::Tuned => Self::Tuned,
-            ExportFormat::Systemd => Self::Systemd,
-            ExportFormat::Shell => Self::Shell,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disturbance {
-    None,
-    /// 25 UDP streams in each direction through the cable.
-    Flood,
-    /// A flood to a bulk reader of the participants.
-    ReadFlood,
-    /// Multicast delivered to hundreds of sockets on each host.
-    Storm,
-    /// Endpoints created and deleted.
-    Joining,
-    /// A reliable bulk topic in the same participants.
-    Bulk,
-    /// The bulk topic with losses and retransmissions.
-    Repair,
-    /// A reliable topic of large samples in the same participants.
-    Large,
-}
-
-impl Word for Disturbance {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("none", Self::None),
-        ("flood", Self::Flood),
-        ("read-flood", Self::ReadFlood),
-        ("storm", Self::Storm),
-        ("joining", Self::Joining),
-        ("bulk", Self::Bulk),
-        ("repair", Self::Repair),
-        ("large", Self::Large),
-    ];
-}
-
-impl Disturbance {
-    /// Disturbances of an ablation.
-    pub(crate) const OF_ABLATION: [Self; 4] =
-        [Self::None, Self::Flood, Self::Storm, Self::ReadFlood];
-
-    /// Returns whether participants read the disturbing traffic as bulk.
-    pub(crate) fn is_read(self) -> bool {
-        self == Self::ReadFlood
-    }
-
-    /// Disturbance in results.
-    pub(crate) fn in_report(self) -> Option<report::Disturbance> {
-        match self {
-            Self::None => None,
-            Self::Flood | Self::ReadFlood => Some(report::Disturbance::Flood),
-            Self::Storm => Some(report::Disturbance::Storm),
-            Self::Joining => Some(report::Disturbance::Joining),
-            Self::Bulk => Some(report::Disturbance::Bulk),
-            Self::Repair => Some(report::Disturbance::Repair),
-            Self::Large => Some(report::Disturbance::Large),
-        }
-    }
-}
-
-/// Arbiter of the link between two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkArbiter {
-    Fifo,
-    Strict,
-}
-
-impl Word for LinkArbiter {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("fifo", Self::Fifo), ("strict", Self::Strict)];
-}
-
-impl LinkArbiter {
-    pub(crate) const ALL: [Self; 2] = [Self::Fifo, Self::Strict];
-
-    pub(crate) fn in_cable(self) -> Arbiter {
-        match self {
-            Self::Fifo => Arbiter::Fifo,
-            Self::Strict => Arbiter::Strict,
-        }
-    }
-}
-
-/// Order in which an executor runs ready jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JobOrder {
-    Priority,
-    Fifo,
-}
-
-impl Word for JobOrder {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("priority", Self::Priority), ("fifo", Self::Fifo)];
-}
-
-impl JobOrder {
-    pub(crate) fn in_report(self) -> report::Order {
-        match self {
-            Self::Priority => report::Order::Priority,
-            Self::Fifo => report::Order::Fifo,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DemoPart {
-    Link,
-    Arbiter,
-    Lane,
-    Executor,
-}
-
-impl Word for DemoPart {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("link", Self::Link),
-        ("arbiter", Self::Arbiter),
-        ("lane", Self::Lane),
-        ("executor", Self::Executor),
-    ];
-}
-
-impl DemoPart {
-    /// All parts in display order.
-    pub(crate) const ALL: [Self; 4] = [Self::Link, Self::Arbiter, Self::Lane, Self::Executor];
-
-    pub(crate) fn in_plan(self) -> Part {
-        match self {
-            Self::Link => Part::Link,
-            Self::Arbiter => Part::Arbiter,
-            Self::Lane => Part::Lane,
-            Self::Executor => Part::Executor,
-        }
-    }
 }

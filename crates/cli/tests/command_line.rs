@@ -169,7 +169,6 @@ fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
             &["pub", "Square", "--representation", "xml"],
             "xcdr1, xcdr2",
         ),
-        (&["pub", "Square", "--type", "circle"], "shape"),
         (&["pub", "Square", "--size", "-1"], "-1 is not in"),
         (&["spy", "--kind", "dtaa"], "a similar value exists: 'data'"),
         (&["sub", "Square", "--peer", "localhost"], "IPv4"),

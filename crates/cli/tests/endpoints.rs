@@ -245,8 +245,8 @@ fn the_end_of_an_instance_is_printed_as_it_was_asked_for() {
 fn a_pair_that_cannot_match_says_so_while_it_runs_and_at_its_end() {
     let mut sub = Running::start(&mut isolane(204, &["sub", "Square", "--reliable"]));
     let mut publisher = Running::start(&mut isolane(204, &["pub", "Square", "--best-effort"]));
-    sub.tells("offers less than is asked for in RELIABILITY");
-    publisher.tells("asks for more than is offered in RELIABILITY");
+    sub.tells("offers less than is requested in RELIABILITY");
+    publisher.tells("requests more than is offered in RELIABILITY");
     for (ended, others) in [
         (sub.interrupt(), "writer"),
         (publisher.interrupt(), "reader"),
@@ -412,7 +412,7 @@ fn who_names_peers_on_the_loopback_is_not_told_of_multicast() {
     let loud = Running::start(&mut isolane(211, &words("ls --seconds 1 -v"))).end();
     assert!(loud.err.contains("no multicast on"), "{}", loud.err);
     // Nobody is there: what may be the reason is said.
-    assert_eq!(quiet.out, "nobody was heard\n");
+    assert_eq!(quiet.out, "no participant was heard\n");
     for said in ["--domain", "--peer", "isolane spy"] {
         assert!(quiet.err.contains(said), "no {said} in {}", quiet.err);
     }

@@ -114,8 +114,8 @@ fn a_host_that_does_not_answer_and_a_port_that_is_taken_are_told_with_the_remedy
          setpriv --reuid 65534 --clear-groups $ISOLANE tune ports 10.9.0.2 -i eth0 --ports 7007 --level 6",
     );
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("port 7007 cannot be had"), "{said}");
-    assert!(said.contains("end the participant that has it"), "{said}");
+    assert!(said.contains("port 7007 cannot be opened"), "{said}");
+    assert!(said.contains("end the participant that uses it"), "{said}");
 }
 
 #[test]

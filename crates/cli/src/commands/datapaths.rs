@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use clap::Args;
 use isolane_datapath::kind::{OptionDefault, OptionSpec};
 use serde::Serialize;
 
@@ -49,20 +50,32 @@ impl DatapathOption {
     }
 }
 
-pub(crate) fn run(json: Option<&Destination>) -> Result<ExitCode, Failure> {
-    let Some(destination) = json else {
-        return print(&text());
-    };
+#[derive(Debug, Args)]
+pub(crate) struct Datapaths {
+    /// Write the list as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+impl Datapaths {
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        match &self.json {
+            Some(destination) => print_json(&report(), destination),
+            None => print(&text()),
+        }
+    }
+}
+
+fn report() -> Report {
     let datapaths = kinds().iter().map(|kind| Datapath {
         name: kind.name(),
         summary: kind.summary(),
         options: kind.options().iter().map(DatapathOption::new).collect(),
     });
-    let report = Report {
+    Report {
         schema: "isolane/datapaths/1",
         datapaths: datapaths.collect(),
-    };
-    print_json(&report, destination)
+    }
 }
 
 fn text() -> String {

@@ -1,63 +1,83 @@
 //! `isolane ls`: the discovered participants with their writers and readers.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
+use clap::Args;
 use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use serde::Serialize;
 
-use super::ledgers;
+use super::ledger_text;
 use super::participant::{Until, build, full_tables, unasked};
+use super::spy::names;
+use super::why::FullTables;
+use crate::arguments::LaneArguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, print_json, tell};
-use crate::settings::ListSettings;
-use crate::spy::names;
-use crate::why::FullTables;
+use crate::settings::Settings;
+use crate::values::{Destination, Peer, seconds};
 
-/// Listens for the configured time, then prints the list.
-pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
-    let until = Until::new(Some(settings.listen_for.value))?.with_network(&settings.network);
-    let (participant, _) = build(
-        "isolane ls",
-        &settings.network,
-        &settings.lane,
-        &settings.peers.value,
-    )?;
-    let seconds = settings.listen_for.value.as_secs();
-    tell(format!(
-        "listening for {seconds} s in domain {}",
-        settings.network.domain.value
-    ));
-    until.run(&participant, || false);
-    if settings.network.verbosity > 1 {
-        ledgers::tell_all(&participant);
-    }
-    let full = full_tables(&participant, &settings.lane);
-    let refused = full.as_ref().map(|full| full.refused.clone());
-    let listing = Listing::of(&participant, refused, unasked(&settings.peers.value));
-    let printed = match &settings.json {
-        Some(destination) => print_json(&listing, destination),
-        None => print(&listing.text()),
-    };
-    if let Some(FullTables { refused, remedy }) = &full {
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) lane: LaneArguments,
+    /// Listen for announcements for this many seconds; hearing none is no failure
+    #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
+    seconds: Duration,
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Vec<Peer>,
+    /// Write the list as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+impl List {
+    /// Listens for the configured time, then prints the list.
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let lane = settings.lane(self.lane)?;
+        settings.begin()?;
+        let network = &settings.network;
+        let until = Until::new(Some(self.seconds))?.with_network(network);
+        let (participant, _) = build("isolane ls", network, &lane, &self.peer)?;
+        let seconds = self.seconds.as_secs();
         tell(format!(
-            "the list is not complete: the tables of this command were full for {refused}. To do: {remedy}"
+            "listening for {seconds} s in domain {}",
+            network.domain.value
         ));
+        until.run(&participant, || false);
+        if network.verbosity > 1 {
+            ledger_text::tell_all(&participant);
+        }
+        let full = full_tables(&participant, &lane);
+        let refused = full.as_ref().map(|full| full.refused.clone());
+        let listing = Listing::of(&participant, refused, unasked(&self.peer));
+        let printed = match &self.json {
+            Some(destination) => print_json(&listing, destination),
+            None => print(&listing.text()),
+        };
+        if let Some(FullTables { refused, remedy }) = &full {
+            tell(format!(
+                "the list is not complete: the tables of this command were full for {refused}. To do: {remedy}"
+            ));
+        }
+        if let Some(unasked) = &listing.unasked {
+            tell(format!("note: {unasked}"));
+        }
+        if until.interrupted() {
+            // Applies even if the list could not be written.
+            return Ok(ExitCode::Interrupted);
+        }
+        if listing.participants.is_empty() {
+            tell(
+                "to do: is it another domain (--domain N)? Does multicast not get through (--peer \
+                 ADDRESS)? `isolane spy --kind spdp` shows the announcements of all domains",
+            );
+        }
+        printed
     }
-    if let Some(unasked) = &listing.unasked {
-        tell(format!("note: {unasked}"));
-    }
-    if until.interrupted() {
-        // Applies even if the list could not be written.
-        return Ok(ExitCode::Interrupted);
-    }
-    if listing.participants.is_empty() {
-        tell(
-            "to do: is it another domain (--domain N)? Does multicast not get through (--peer \
-             ADDRESS)? `isolane spy --kind spdp` shows the announcements of all domains",
-        );
-    }
-    printed
 }
 
 /// Discovered participants. The JSON form (`--json`).
@@ -147,7 +167,7 @@ impl Listing {
             }
         }
         if self.participants.is_empty() {
-            text.push_str("nobody was heard\n");
+            text.push_str("no participant was heard\n");
         }
         text
     }

@@ -1,8 +1,8 @@
-//! `isolane completions` and `isolane man`, generated from the same arguments as the help.
+//! `isolane completions` and `isolane man`, generated from the same arguments as the help; and the hidden `isolane child`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::Command;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::arguments::Arguments;
@@ -10,30 +10,66 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, tell, write_text};
 
-pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command(), "isolane", &mut script);
-    print(&String::from_utf8_lossy(&script))
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Shell to print the script for
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
 }
 
-pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
-    let mut whole = command();
-    let Some(directory) = directory else {
-        return print(&page(&whole)?);
-    };
-    // Completes every command's name and adds the common options.
-    whole.build();
-    std::fs::create_dir_all(directory).map_err(|error| {
-        let what = format!(
-            "manual pages could not be written to {}",
-            directory.display()
-        );
-        Failure::new(ExitCode::MachineForbids, what, error.to_string())
-            .with_remedy("name a directory this user may write to")
-    })?;
-    write_pages(&whole, directory)?;
-    tell(format!("manual pages are in {}", directory.display()));
-    Ok(ExitCode::Done)
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write a page for each command into this directory, which is created if necessary [default: print the page of
+    /// isolane itself]
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// Cable, flood, or end of a measurement, started by its parent process.
+#[derive(Debug, Args)]
+pub(crate) struct Child {
+    /// Role and its configuration, as JSON
+    #[arg(value_name = "ROLE")]
+    role: String,
+}
+
+impl Completions {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command(), "isolane", &mut script);
+        print(&String::from_utf8_lossy(&script))
+    }
+}
+
+impl Child {
+    pub(super) fn run(&self) -> ExitCode {
+        match isolane_bench::child::main(&self.role) == std::process::ExitCode::SUCCESS {
+            true => ExitCode::Done,
+            false => ExitCode::AnswerIsNo,
+        }
+    }
+}
+
+impl Man {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let mut whole = command();
+        let Some(directory) = &self.directory else {
+            return print(&page(&whole)?);
+        };
+        // Completes every command's name and adds the common options.
+        whole.build();
+        std::fs::create_dir_all(directory).map_err(|error| {
+            let what = format!(
+                "manual pages could not be written to {}",
+                directory.display()
+            );
+            Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                .with_remedy("name a directory this user may write to")
+        })?;
+        write_pages(&whole, directory)?;
+        tell(format!("manual pages are in {}", directory.display()));
+        Ok(ExitCode::Done)
+    }
 }
 
 /// Writes the page of a command, and those of its subcommands.

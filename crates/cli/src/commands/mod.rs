@@ -1,58 +1,58 @@
-//! Commands, one per file: settings in, an exit code or a failure out.
+//! Commands, one per file or folder: options and settings in, an exit code or a failure out.
 
-mod bench_rtt;
-mod bench_throughput;
-mod child;
+pub(crate) mod bench;
 mod config;
-mod datapaths;
-mod demo;
-mod described;
+pub(crate) mod datapaths;
 mod doctor;
-mod laboratory;
+pub(crate) mod endpoint;
+mod interface_watch;
 mod lane;
-mod ledgers;
-mod list;
-mod manual;
-mod measurement;
+mod ledger_text;
+pub(crate) mod list;
+pub(crate) mod manual;
 mod needs;
 mod participant;
 mod placements;
-mod presence;
-mod progress;
-mod publish;
-mod round_trips;
-mod spy;
-mod subscribe;
-mod top;
-mod tune;
-mod watch;
-mod why;
+pub(crate) mod spy;
+pub(crate) mod top;
+pub(crate) mod tune;
+pub(crate) mod why;
 
+use crate::arguments::Command;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::settings::Command;
+use crate::settings::Settings;
 
 /// Runs a command.
 ///
 /// # Errors
 /// Reason why it failed.
-pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: Command, mut settings: Settings) -> Result<ExitCode, Failure> {
     match command {
-        Command::Demo(settings) => demo::run(settings),
-        Command::Publish(settings) => publish::run(settings),
-        Command::Subscribe(settings) => subscribe::run(settings),
-        Command::List(settings) => list::run(settings),
-        Command::Why(settings) => why::run(settings),
-        Command::Doctor(settings) => doctor::run(settings),
-        Command::Tune(settings) => tune::run(settings),
-        Command::Completions(shell) => manual::completions(shell),
-        Command::Man(directory) => manual::man(directory.as_deref()),
-        Command::Spy(settings) => spy::run(settings),
-        Command::Top(settings) => top::run(settings),
-        Command::Config(settings) => config::run(settings),
-        Command::Datapaths(json) => datapaths::run(json.as_ref()),
-        Command::BenchRtt(settings) => bench_rtt::run(settings),
-        Command::BenchThroughput(settings) => bench_throughput::run(settings),
-        Command::Child(role) => Ok(child::run(&role)),
+        Command::Demo(demo) => demo.run(&settings),
+        Command::Publish(publish) => publish.run(settings),
+        Command::Subscribe(subscribe) => subscribe.run(settings),
+        Command::List(list) => list.run(settings),
+        Command::Why(why) => why.run(settings),
+        Command::Spy(spy) => spy.run(settings),
+        Command::Top(top) => top.run(settings),
+        Command::Tune(tune) => tune.run(settings),
+        Command::Bench(bench) => bench.run(&settings),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
+        Command::Datapaths(datapaths) => {
+            settings.begin()?;
+            datapaths.run()
+        }
+        // A process of a measurement reports to its parent in its own format.
+        Command::Child(child) => Ok(child.run()),
+        Command::Config(arguments) => {
+            settings.begin()?;
+            config::run(settings.config(arguments))
+        }
+        Command::Doctor(arguments) => {
+            settings.begin()?;
+            doctor::run(settings.doctor(arguments)?)
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Common part of `pub`, `sub` and `ls`: the participant from the settings, and the end of the command.
+//! Common part of the commands with a participant: the participant from the settings, described ones, and the end of the
+//! command.
 
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
@@ -7,22 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
-use isolane::{BuildError, Builder, Counters, Interfaces as Chosen, Participant, Qos};
-use isolane_model::{Durability, History, Reliability};
+use isolane::{
+    Announces, BuildError, Builder, Counters, Described, EndpointKind, Interfaces as Chosen,
+    Participant, Qos,
+};
+use isolane_model::{Domain, Durability, History, Reliability, Source, Sourced, System, Topic};
 
-use super::described::with_described;
+use super::endpoint::EndpointSettings;
+use super::interface_watch::InterfaceWatch;
 use super::lane;
-use super::presence::Presence;
+use super::why::FullTables;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{
     ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables,
 };
 use crate::output::tell;
-use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
+use crate::settings::{Interfaces, LaneSettings, NetworkSettings};
 use crate::stop;
-use crate::values::{Peer, Representation};
-use crate::why::FullTables;
+use crate::values::Peer;
 
 /// Interval at which the loop checks for a stop. A signal interrupts its sleep, so the interval only bounds a signal
 /// that arrives just before.
@@ -45,7 +49,7 @@ pub(super) fn build_endpoint<'a>(
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
     let of = (&settings.network, &settings.lane, Some(settings));
-    build_with(name, of, &settings.peers.value, USUAL_PARTICIPANTS).map_err(failure)
+    build_with(name, of, &settings.peers, USUAL_PARTICIPANTS).map_err(failure)
 }
 
 /// Creates a participant for callers that handle errors themselves. `most` is the default limit of known participants.
@@ -82,7 +86,7 @@ pub(super) fn build_with<'a>(
     let mut notes = Notes {
         network,
         peers,
-        told: Vec::new(),
+        printed: Vec::new(),
     };
     notes.tell(&participant);
     Ok((participant, notes))
@@ -92,20 +96,20 @@ pub(super) fn build_with<'a>(
 pub(super) struct Notes<'a> {
     network: &'a NetworkSettings,
     peers: &'a [Peer],
-    told: Vec<String>,
+    printed: Vec<String>,
 }
 
 impl Notes<'_> {
     /// Reports new notes; creating an endpoint may add some.
     pub(super) fn tell(&mut self, participant: &Participant) {
         for note in participant.notes() {
-            let is_news = !self.told.contains(&note);
+            let is_news = !self.printed.contains(&note);
             if is_news && (self.network.verbosity > 0 || !is_as_asked(&note, self.peers)) {
                 // The note names the library's function.
                 let said = note.replace("Builder::peer", "--peer ADDRESS");
                 tell(format!("note: {said}"));
             }
-            self.told.push(note);
+            self.printed.push(note);
         }
     }
 }
@@ -163,37 +167,11 @@ pub(super) fn failure(error: BuildError) -> Failure {
         true => ExitCode::WrongUsage,
         false => ExitCode::MachineForbids,
     };
-    Failure::new(code, "the participant could not be made", error.to_string())
-}
-
-pub(super) fn qos(settings: &EndpointSettings) -> Qos {
-    let mut qos = match settings.reliability.value {
-        Reliability::BestEffort => Qos::best_effort(),
-        Reliability::Reliable => Qos::reliable(),
-    };
-    if settings.durability.value == Durability::TransientLocal {
-        qos = qos.transient_local();
-    }
-    qos = match settings.history.value {
-        History::KeepAll => qos.keep_all(),
-        History::KeepLast(depth) => qos.keep_last(u16::try_from(depth.get()).unwrap_or(u16::MAX)),
-    };
-    if let Some(bytes) = settings.max_bytes.value {
-        qos = qos.max_bytes(bytes as usize + ENCAPSULATION_HEADER_BYTES);
-    }
-    if let Some(deadline) = settings.deadline.value {
-        qos = qos.response_deadline(deadline);
-    }
-    if let Some(period) = settings.separation_max {
-        qos = qos.deadline(period);
-    }
-    let samples = u16::try_from(settings.max_samples.value.get()).unwrap_or(u16::MAX);
-    qos.max_samples(samples)
-        .level(settings.level.value)
-        .representation(match settings.representation.value {
-            Representation::Xcdr1 => isolane::Representation::Xcdr1,
-            Representation::Xcdr2 => isolane::Representation::Xcdr2,
-        })
+    Failure::new(
+        code,
+        "the participant could not be created",
+        error.to_string(),
+    )
 }
 
 /// End condition of a command: a signal, or the end of its time.
@@ -201,7 +179,7 @@ pub(super) struct Until {
     interrupted: Arc<AtomicBool>,
     end: Option<Instant>,
     /// Interfaces in use, whose state changes are reported.
-    presence: Option<RefCell<Presence>>,
+    interfaces: Option<RefCell<InterfaceWatch>>,
 }
 
 impl Until {
@@ -210,13 +188,13 @@ impl Until {
         Ok(Self {
             interrupted,
             end: run_for.map(|time| Instant::now() + time),
-            presence: None,
+            interfaces: None,
         })
     }
 
     /// Enables reports of interfaces that go down or come back.
     pub(super) fn with_network(mut self, network: &NetworkSettings) -> Self {
-        self.presence = Some(RefCell::new(Presence::new(network)));
+        self.interfaces = Some(RefCell::new(InterfaceWatch::new(network)));
         self
     }
 
@@ -250,11 +228,158 @@ impl Until {
             if self.over() {
                 return false;
             }
-            if let Some(presence) = &self.presence {
-                presence.borrow_mut().look();
+            if let Some(interfaces) = &self.interfaces {
+                interfaces.borrow_mut().look();
             }
             participant.run_until(self.left(SLICE), || done() || self.interrupted());
         }
+    }
+}
+
+/// Participant of a description, with the whole description.
+#[derive(Clone, Debug)]
+pub(crate) struct DescribedAs {
+    pub(crate) name: Sourced<String>,
+    pub(crate) system: System,
+}
+
+impl DescribedAs {
+    /// Participant with the given name; `None` without a name.
+    pub(super) fn new(
+        name: Option<String>,
+        system: Option<&System>,
+        domain: &Sourced<Domain>,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        let Some(system) = system else {
+            return Err(Failure::wrong_usage(
+                "--participant names a participant of a description, and there is none",
+                "neither --config nor ISOLANE_CONFIG names one",
+            )
+            .with_remedy("name a description with --config FILE"));
+        };
+        if system.participant(&name).is_none() {
+            let all = system.participants().iter();
+            let names: Vec<&str> = all.map(|it| it.name.value.as_str()).collect();
+            let why = match names.as_slice() {
+                [] => String::from("it describes none: [participant.NAME]"),
+                names => format!("its participants are {}", names.join(", ")),
+            };
+            let name = name.escape_debug();
+            return Err(Failure::wrong_usage(
+                format!("the description has no participant \"{name}\""),
+                why,
+            )
+            .with_remedy("name one of these, or describe it: isolane config --example shows how"));
+        }
+        check_ports(system, domain)?;
+        Ok(Some(Self {
+            name: Sourced::new(name, Source::CommandLine("--participant")),
+            system: system.clone(),
+        }))
+    }
+
+    pub(super) fn host(&self) -> Option<String> {
+        let participant = self.system.participant(&self.name.value)?;
+        Some(participant.host.value.clone())
+    }
+}
+
+/// Checks that no described participant has a port that RTPS assigns in the command's domain. The description was
+/// checked for its own domain, and the command's may differ.
+pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(), Failure> {
+    let taken = domain.value.ports();
+    let mut participants = system.participants().iter();
+    let Some(wrong) = participants.find(|participant| {
+        let ports = participant.ports();
+        u32::from(ports.start) < taken.end && taken.start < u32::from(ports.end)
+    }) else {
+        return Ok(());
+    };
+    let (name, ports) = (&wrong.name.value, wrong.ports());
+    Err(Failure::wrong_usage(
+        format!("the described participants cannot be in domain {} ({})", domain.value, domain.source),
+        format!(
+            "participant \"{name}\" ({}) has ports {} to {}, and RTPS assigns {} to {} to participants of that domain",
+            wrong.port.source,
+            ports.start,
+            ports.end - 1,
+            taken.start,
+            taken.end - 1
+        ),
+    )
+    .with_remedy(
+        "leave that domain out, and the description's own applies; or give its participants ports below 7400, which no \
+         domain has",
+    ))
+}
+
+/// Configures a participant with its described identity and peers.
+pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) -> Builder {
+    let Some(DescribedAs { name, system }) = described else {
+        return builder;
+    };
+    system.participants().iter().fold(builder, |builder, one| {
+        let is_own = one.name.value == name.value;
+        let one = described_participant(one, system);
+        match is_own {
+            true => builder.described_as(one),
+            false => builder.described_peer(one),
+        }
+    })
+}
+
+/// Described participant with the endpoints of its topics.
+pub(super) fn described_participant(
+    participant: &isolane_model::Participant,
+    system: &System,
+) -> Described {
+    let at = SocketAddrV4::new(participant.address.value, participant.port.value);
+    let announces = match participant.announces.value {
+        isolane_model::Announces::All => Announces::All,
+        isolane_model::Announces::Itself => Announces::Itself,
+        isolane_model::Announces::Nothing => Announces::Nothing,
+    };
+    let mut described = Described::new(&participant.name.value, at).announces(announces);
+    for (kind, names) in [
+        (EndpointKind::Writer, &participant.writes.value),
+        (EndpointKind::Reader, &participant.reads.value),
+    ] {
+        // The description contains every named topic.
+        for topic in names.iter().filter_map(|name| system.topic(name)) {
+            let of_type = (topic.type_name.value.as_str(), topic.keyed.value);
+            described = described.endpoint(kind, &topic.name.value, of_type, &topic_qos(topic));
+        }
+    }
+    described
+}
+
+/// QoS policies that the description gives to both ends of a topic.
+fn topic_qos(topic: &Topic) -> Qos {
+    let bounded = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    qos(
+        topic.reliability.value,
+        topic.durability.value,
+        topic.history.value,
+    )
+    .level(topic.level.value)
+    .max_samples(bounded(topic.max_samples.value.get()))
+    .max_bytes(topic.max_bytes.value.get() as usize + ENCAPSULATION_HEADER_BYTES)
+}
+
+pub(super) fn qos(reliability: Reliability, durability: Durability, history: History) -> Qos {
+    let mut qos = match reliability {
+        Reliability::BestEffort => Qos::best_effort(),
+        Reliability::Reliable => Qos::reliable(),
+    };
+    if durability == Durability::TransientLocal {
+        qos = qos.transient_local();
+    }
+    match history {
+        History::KeepAll => qos.keep_all(),
+        History::KeepLast(depth) => qos.keep_last(u16::try_from(depth.get()).unwrap_or(u16::MAX)),
     }
 }
 

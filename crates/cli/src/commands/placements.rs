@@ -8,7 +8,8 @@ use isolane::observe::ParticipantSample;
 use isolane_model::Host;
 use isolane_tune::{Finding, Severity};
 
-use crate::top::watcher::Watcher;
+use super::top::discovery::Watcher;
+use super::top::sample::Seen;
 
 /// Time limit for the participants' snapshots, which are published once a second.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -35,8 +36,7 @@ fn running(domain: u32) -> io::Result<Vec<ParticipantSample>> {
     loop {
         watcher.look()?;
         let seen = watcher.sample().participants;
-        let is_settled =
-            |seen: &crate::top::sample::Seen| seen.snapshot.is_some() || seen.problem.is_some();
+        let is_settled = |seen: &Seen| seen.snapshot.is_some() || seen.problem.is_some();
         if seen.iter().all(is_settled) || begun.elapsed() >= PATIENCE {
             let snapshots = seen.into_iter().filter_map(|seen| seen.snapshot);
             return Ok(snapshots.map(|snapshot| snapshot.participant).collect());

@@ -1,135 +1,73 @@
-//! Complete and consistent configuration of a command, made once from arguments, environment and description.
+//! Layered settings of a call: a value comes from the command line, else from the environment, else from the
+//! description, else from the default.
 //!
-//! A value comes from the command line, else from the environment, else from the description, else from the default
-//! here. Its source is recorded ([`Sourced`]), and `-v` prints all settings ([`Settings::describe`]).
+//! clap knows the options and their defaults. This module adds the layers below: the environment and the description
+//! ([`Settings::layered`]). Every value is kept with its source, and `-v` prints them ([`Settings::describe`]).
 
-mod describe;
-mod described;
-mod doctor;
-mod endpoint;
 mod lane;
-mod list;
-mod measure;
-mod network;
-mod spy;
 #[cfg(test)]
 mod tests;
-mod top;
-mod tune;
-mod why;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Display, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use isolane_model::{Problem, Source, Sourced, System};
+use isolane_model::{Domain, Source, Sourced, System, is_interface_name};
 
-use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments, Tune};
+use crate::arguments::{
+    Call, Command, CommonArguments, ConfigArguments, DoctorArguments, LaneArguments, Refused,
+};
 use crate::datapaths::kinds;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::output;
 use crate::values::Destination;
 
-pub(crate) use self::described::DescribedAs;
-pub(crate) use self::doctor::DoctorSettings;
-pub(crate) use self::endpoint::{AtEnd, EndpointSettings, PublishSettings, SubscribeSettings};
 pub(crate) use self::lane::LaneSettings;
-pub(crate) use self::list::ListSettings;
-pub(crate) use self::measure::{
-    BenchRttSettings, BenchThroughputSettings, DemoSettings, RunSettings,
-};
-use self::network::network;
-pub(crate) use self::network::{Interfaces, NetworkSettings};
-pub(crate) use self::spy::{SpySettings, SpySource};
-pub(crate) use self::top::TopSettings;
-pub(crate) use self::tune::{
-    AnswerSettings, LearnSettings, PlanSource, PortsSettings, TuneApplySettings,
-    TuneExportSettings, TunePlan, TunePlanSettings, TuneSettings, TuneState, TuneVerifySettings,
-};
-pub(crate) use self::why::WhySettings;
 
-/// Default description of `config`.
+/// Default description of `config`, `doctor` and `tune`.
 const USUAL_DESCRIPTION: &str = "isolane.toml";
+
+/// Column of the sources, unless a line is longer.
+const SOURCE_COLUMN: usize = 36;
 
 /// Lookup of an environment variable; a parameter, so that tests need no environment.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Configuration of a call of `isolane`.
+/// Settings common to all commands, and the values of this call with their sources.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) command: Command,
+    pub(crate) network: NetworkSettings,
+    /// Description, in the call's domain.
+    pub(crate) system: Option<System>,
+    lines: Vec<SettingLine>,
+    /// Notes on missing entries of the description.
+    notes: Vec<String>,
+    /// Files that the command will write at its end.
+    outputs: Vec<Destination>,
+}
+
+/// Value of a setting with its source, as `-v` prints it.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingLine {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) source: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkSettings {
+    pub(crate) domain: Sourced<Domain>,
+    pub(crate) interfaces: Sourced<Interfaces>,
     /// Verbosity. 0: results only; 1: settings too; 2: internals too.
     pub(crate) verbosity: u8,
-    /// Probable mistakes in the description.
-    pub(crate) warnings: Vec<Problem>,
-    /// Notes on missing entries of the description.
-    pub(crate) notes: Vec<String>,
 }
 
-#[derive(Debug)]
-pub(crate) enum Command {
-    Demo(DemoSettings),
-    Publish(PublishSettings),
-    Subscribe(SubscribeSettings),
-    List(ListSettings),
-    Why(WhySettings),
-    Spy(SpySettings),
-    Top(TopSettings),
-    Doctor(DoctorSettings),
-    Tune(TuneSettings),
-    Completions(clap_complete::Shell),
-    /// Destination of the JSON form, if any.
-    Datapaths(Option<Destination>),
-    /// Directory of the pages; `None`: print the page.
-    Man(Option<PathBuf>),
-    Config(ConfigSettings),
-    BenchRtt(BenchRttSettings),
-    BenchThroughput(BenchThroughputSettings),
-    /// Role, as JSON.
-    Child(String),
-}
-
-impl Command {
-    pub(crate) fn json(&self) -> Option<&Destination> {
-        match self {
-            Self::Demo(demo) => demo.runs.json.as_ref(),
-            Self::Subscribe(subscribe) => subscribe.json.as_ref(),
-            Self::List(list) => list.json.as_ref(),
-            Self::Why(why) => why.json.as_ref(),
-            Self::Spy(spy) => spy.json.as_ref(),
-            Self::Top(top) => top.json.as_ref(),
-            Self::Datapaths(json) => json.as_ref(),
-            Self::Doctor(doctor) => doctor.json.as_ref(),
-            Self::Tune(tune) => tune.json(),
-            Self::Config(ConfigSettings::System(_, json)) => json.as_ref(),
-            Self::BenchRtt(rtt) => rtt.runs.json.as_ref(),
-            Self::BenchThroughput(throughput) => throughput.runs.json.as_ref(),
-            Self::Publish(_)
-            | Self::Config(ConfigSettings::Example)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::Child(_) => None,
-        }
-    }
-
-    /// Datapath settings of its participant, if it has one.
-    fn lane(&self) -> Option<&LaneSettings> {
-        match self {
-            Self::Publish(publish) => Some(&publish.endpoint.lane),
-            Self::Subscribe(subscribe) => Some(&subscribe.endpoint.lane),
-            Self::List(list) => Some(&list.lane),
-            Self::Why(why) => Some(&why.lane),
-            _ => None,
-        }
-    }
-
-    /// File of the HTML page, if any.
-    pub(crate) fn page(&self) -> Option<&Path> {
-        match self {
-            Self::Demo(demo) => demo.runs.page.as_deref(),
-            Self::BenchRtt(rtt) => rtt.runs.page.as_deref(),
-            _ => None,
-        }
-    }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Interfaces {
+    /// All interfaces that can multicast.
+    All,
+    /// Named interfaces, at least one, without duplicates.
+    Named(Vec<String>),
 }
 
 /// Output of `config`.
@@ -140,77 +78,222 @@ pub(crate) enum ConfigSettings {
     System(Box<System>, Option<Destination>),
 }
 
+/// Settings of `doctor`: the machine to examine, and the description to compare it with.
+#[derive(Debug)]
+pub(crate) struct DoctorSettings {
+    pub(crate) network: NetworkSettings,
+    /// Description to compare the machine with.
+    pub(crate) system: Option<Box<System>>,
+    /// Host entry of the machine in the description.
+    pub(crate) host: Option<String>,
+    /// Recorded facts, instead of this machine's.
+    pub(crate) from: Option<PathBuf>,
+    /// Prints the facts instead of findings.
+    pub(crate) facts: bool,
+    /// Shows findings without a problem, too.
+    pub(crate) all: bool,
+    pub(crate) json: Option<Destination>,
+}
+
 impl Settings {
-    /// Creates the configuration.
+    /// Reads the description and resolves the common options.
     ///
     /// # Errors
-    /// Problems of the arguments, the environment or the description.
-    pub(crate) fn new(arguments: Arguments, environment: Environment<'_>) -> Result<Self, Failure> {
-        let Arguments { common, command } = arguments;
-        let verbosity = common.verbose;
-        refuse_without_effect(&common, &command)?;
-        let described_in = description(&common, &command, environment)?;
+    /// Problems of the common options, the environment or the description.
+    pub(crate) fn new(
+        call: Call,
+        environment: Environment<'_>,
+    ) -> Result<(Command, Self), Failure> {
+        let common = &call.common;
+        refuse_without_effect(common, &call.name)?;
+        let described_in = description(common, &call, environment)?;
         let load = |path: &Sourced<PathBuf>| {
             System::load(&path.value, kinds()).map_err(Failure::Description)
         };
         let mut system = described_in.as_ref().map(load).transpose()?;
-        let network = network(&common, system.as_ref(), environment)?;
+        let network = NetworkSettings {
+            domain: domain(common, system.as_ref(), environment)?,
+            interfaces: interfaces(&common.interface)?,
+            verbosity: common.verbose,
+        };
         if let Some(system) = &mut system {
             system.set_domain(network.domain.clone());
         }
-        let warnings = system
-            .as_ref()
-            .map_or_else(Vec::new, |system| system.warnings().to_vec());
-        let described = system.as_ref();
-        let mut notes: Vec<String> = described
-            .and_then(|system| undescribed_topic(&command, system))
-            .into_iter()
-            .collect();
-        let command = match command {
-            Raw::Demo(demo) => Command::Demo(DemoSettings::new(demo)?),
-            Raw::Publish(publish) => {
-                Command::Publish(PublishSettings::new(network, publish, described)?)
-            }
-            Raw::Subscribe(subscribe) => {
-                Command::Subscribe(SubscribeSettings::new(network, subscribe, described)?)
-            }
-            Raw::List(list) => Command::List(ListSettings::new(network, list, described)?),
-            Raw::Why(why) => Command::Why(WhySettings::new(network, why, described)?),
-            Raw::Top(top) => Command::Top(TopSettings::new(network, top)),
-            Raw::Doctor(doctor) => Command::Doctor(DoctorSettings::new(
-                network,
-                doctor,
-                system.zip(described_in),
-            )?),
-            Raw::Tune(raw) => Command::Tune(TuneSettings::new(
-                raw.tune,
-                network,
-                system.zip(described_in),
-            )?),
-            Raw::Completions(completions) => Command::Completions(completions.shell),
-            Raw::Datapaths(datapaths) => Command::Datapaths(datapaths.json),
-            Raw::Man(man) => Command::Man(man.directory),
-            Raw::Spy(spy) => Command::Spy(SpySettings::new(network, spy)?),
-            // The description has been read unless the example is requested.
-            Raw::Config(config) => Command::Config(match system {
-                Some(system) => ConfigSettings::System(Box::new(system), config.json),
-                None => ConfigSettings::Example,
-            }),
-            Raw::Child(child) => Command::Child(child.role),
-            Raw::Bench(raw) => match raw.bench {
-                Bench::Rtt(rtt) => Command::BenchRtt(BenchRttSettings::new(rtt)?),
-                Bench::Throughput(throughput) => {
-                    Command::BenchThroughput(BenchThroughputSettings::new(throughput)?)
-                }
-            },
+        let mut settings = Self {
+            network,
+            system,
+            lines: Vec::new(),
+            notes: Vec::new(),
+            outputs: call.outputs,
         };
-        notes.extend(command.lane().and_then(|lane| lane.note.clone()));
-        Ok(Self {
-            command,
-            verbosity,
-            warnings,
-            notes,
+        settings.set_network();
+        match described_in {
+            Some(path) => settings.set("description", path.value.display(), &path.source),
+            None => settings.set("description", "none", &Source::Default),
+        }
+        settings.lines.extend(call.options);
+        Ok((call.command, settings))
+    }
+
+    /// Resolves an option that the description may supply: the command line's value, else the description's, else the
+    /// default. `option` is its name with dashes.
+    pub(crate) fn layered<T: Clone>(
+        &mut self,
+        option: &'static str,
+        given: Option<T>,
+        described: Option<&Sourced<T>>,
+        default: Sourced<T>,
+        show: impl FnOnce(&T) -> String,
+    ) -> T {
+        let Sourced { value, source } = match (given, described) {
+            (Some(value), _) => Sourced::new(value, Source::CommandLine(option)),
+            (None, Some(described)) => described.clone(),
+            (None, None) => default,
+        };
+        let name = option.trim_start_matches('-').replace('-', "_");
+        self.set(&name, show(&value), &source);
+        value
+    }
+
+    /// Records the value of a setting; replaces an earlier one of that name.
+    pub(crate) fn set(&mut self, name: &str, value: impl Display, source: &Source) {
+        let line = SettingLine {
+            name: name.to_owned(),
+            value: value.to_string(),
+            source: source.to_string(),
+        };
+        match self.lines.iter_mut().find(|known| known.name == name) {
+            Some(known) => *known = line,
+            None => self.lines.push(line),
+        }
+    }
+
+    fn set_network(&mut self) {
+        let network = self.network.clone();
+        self.set("domain", network.domain.value, &network.domain.source);
+        let interfaces = &network.interfaces;
+        self.set("interfaces", &interfaces.value, &interfaces.source);
+        self.set("verbosity", network.verbosity, &Source::CommandLine("-v"));
+    }
+
+    /// Resolves the options of the datapath with this machine's host entry, which may supply the interface.
+    pub(crate) fn lane(&mut self, arguments: LaneArguments) -> Result<LaneSettings, Failure> {
+        let system = self.system.as_ref();
+        let lane = LaneSettings::new(arguments, &mut self.network, system, &hostname())?;
+        self.set_network();
+        lane.describe(|name, value, source| self.set(name, value, source));
+        self.notes.extend(lane.note.clone());
+        Ok(lane)
+    }
+
+    /// Adds a note, which is printed before the command begins.
+    pub(crate) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Domain to which an observing command is limited: a named one, else all.
+    pub(crate) fn chosen_domain(&mut self) -> Option<u32> {
+        let domain = self.network.domain.clone();
+        if domain.source == Source::Default {
+            self.set("domain", "all", &domain.source);
+        }
+        (domain.source != Source::Default).then(|| domain.value.get())
+    }
+
+    /// Refuses an option's value that is given twice, because the results of both could not be distinguished.
+    pub(crate) fn refuse_duplicates(&self) -> Result<(), Failure> {
+        for SettingLine { name, value, .. } in &self.lines {
+            let words: Vec<&str> = value.split(',').collect();
+            let again = |index: &usize| words[..*index].contains(&words[*index]);
+            if let Some(index) = (0..words.len()).find(again) {
+                return Err(Failure::wrong_usage(
+                    format!("--{} names {} twice", name.replace('_', "-"), words[index]),
+                    "the results could not be distinguished",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Requires a description where `--host` names an entry of it.
+    pub(crate) fn check_host(&self, host: Option<&String>) -> Result<(), Failure> {
+        match (host, &self.system) {
+            (Some(_), None) => Err(Failure::wrong_usage(
+                "--host names a host of a description, and there is none",
+                "neither --config nor ISOLANE_CONFIG names one, and there is no isolane.toml here",
+            )
+            .with_remedy("name a description with --config FILE")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Settings of `config`.
+    pub(crate) fn config(&mut self, arguments: ConfigArguments) -> ConfigSettings {
+        // The description has been read unless the example is requested.
+        match self.system.take() {
+            Some(system) => ConfigSettings::System(Box::new(system), arguments.json),
+            None => ConfigSettings::Example,
+        }
+    }
+
+    /// Settings of `doctor`.
+    pub(crate) fn doctor(&mut self, arguments: DoctorArguments) -> Result<DoctorSettings, Failure> {
+        self.check_host(arguments.host.as_ref())?;
+        Ok(DoctorSettings {
+            network: self.network.clone(),
+            system: self.system.take().map(Box::new),
+            host: arguments.host,
+            from: arguments.from,
+            facts: arguments.facts,
+            all: arguments.all,
+            json: arguments.json,
         })
+    }
+
+    /// Prints warnings, notes and, with `-v`, the settings; checks that the results can be written, and installs the log.
+    ///
+    /// # Errors
+    /// A result cannot be written.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        let warnings = self.system.as_ref().map_or(&[][..], System::warnings);
+        if !warnings.is_empty() {
+            output::tell(failure::draw(warnings));
+        }
+        for note in &self.notes {
+            output::tell(format!("note: {note}"));
+        }
+        if self.network.verbosity > 0 {
+            output::tell(self.describe().trim_end());
+        }
+        self.outputs.iter().try_for_each(output::check_writable)?;
+        output::install_log(self.network.verbosity);
+        Ok(())
+    }
+
+    /// All settings with their sources, one line each.
+    fn describe(&self) -> String {
+        let mut text = String::new();
+        for SettingLine {
+            name,
+            value,
+            source,
+        } in &self.lines
+        {
+            // Names and paths are untrusted and must stay on one line.
+            let setting = format!("{name} = {}", value.escape_debug());
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{setting:SOURCE_COLUMN$} # {source}");
+        }
+        text
+    }
+}
+
+impl Display for Interfaces {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => formatter.write_str("all that can multicast"),
+            Self::Named(names) => formatter.write_str(&names.join(",")),
+        }
     }
 }
 
@@ -221,108 +304,41 @@ fn hostname() -> String {
 }
 
 /// Refuses a common option without effect on the command.
-fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), Failure> {
-    const HOSTS_OF_ITS_OWN: &str = "it measures between hosts of its own: there it has no effect";
-    let given = [
-        !common.interface.is_empty(),
-        common.domain.is_some(),
-        common.config.is_some(),
-    ];
-    let (name, why, refused) = match command {
-        Raw::Config(_) => (
-            "config",
-            "each host of a description has an interface of its own",
-            [!common.interface.is_empty(), false, false],
-        ),
-        Raw::Doctor(_) => (
-            "doctor",
-            "it looks at all interfaces, or at the one the description names for the host",
-            [!common.interface.is_empty(), false, false],
-        ),
-        Raw::Tune(raw) => match &raw.tune {
-            Tune::Plan(_) | Tune::Export(_) => (
-                "tune",
-                "it sets up the interface that the description names for the host, and no other",
-                [!common.interface.is_empty(), false, false],
-            ),
-            Tune::Verify(_) | Tune::Learn(_) | Tune::Answer(_) => return Ok(()),
-            Tune::Ports(_) => (
-                "tune",
-                "ports and queues are the machine's, whatever uses them",
-                [false, common.domain.is_some(), common.config.is_some()],
-            ),
-            Tune::Apply(_) | Tune::Status(_) | Tune::Rollback(_) => {
-                ("tune", "all it needs is in its plan", given)
-            }
-        },
-        Raw::Top(_) => (
-            "top",
-            "it looks at processes of this host, which have told it all they use",
-            [!common.interface.is_empty(), false, common.config.is_some()],
-        ),
-        Raw::Demo(_) => ("demo", HOSTS_OF_ITS_OWN, given),
-        Raw::Bench(_) => ("bench", HOSTS_OF_ITS_OWN, given),
-        Raw::Completions(_) => ("completions", "it touches no network", given),
-        Raw::Datapaths(_) => ("datapaths", "it touches no network", given),
-        Raw::Man(_) => ("man", "it touches no network", given),
-        _ => return Ok(()),
+fn refuse_without_effect(common: &CommonArguments, command: &str) -> Result<(), Failure> {
+    let Some(refused) = Refused::of(command) else {
+        return Ok(());
     };
-    let options = ["--interface", "--domain", "--config"];
-    match options
-        .into_iter()
-        .zip(refused)
-        .find(|(_, refused)| *refused)
-    {
-        Some((option, _)) => Err(Failure::wrong_usage(
-            format!("`{name}` takes no {option}"),
-            why,
+    let is_given = |option: &&&str| match **option {
+        "interface" => !common.interface.is_empty(),
+        "domain" => common.domain.is_some(),
+        _ => common.config.is_some(),
+    };
+    let name = command.split(' ').next().unwrap_or_default();
+    match refused.options.iter().find(is_given) {
+        Some(option) => Err(Failure::wrong_usage(
+            format!("`{name}` takes no --{option}"),
+            refused.why,
         )),
         None => Ok(()),
-    }
-}
-
-/// Note on a topic missing in the description. It is allowed, for experiments in a described system, but may be a
-/// misspelling.
-fn undescribed_topic(command: &Raw, system: &System) -> Option<String> {
-    let topic = match command {
-        Raw::Publish(publish) => &publish.endpoint.topic,
-        Raw::Subscribe(subscribe) => &subscribe.endpoint.topic,
-        _ => return None,
-    };
-    let names: Vec<&str> = system
-        .topics()
-        .iter()
-        .map(|topic| topic.name.value.as_str())
-        .collect();
-    let topic_said = topic.escape_debug();
-    match names.as_slice() {
-        [] => Some(format!(
-            "the description has no topics: defaults apply to {topic_said}"
-        )),
-        known if known.contains(&topic.as_str()) => None,
-        known => Some(format!(
-            "the description has no topic {topic_said}, only {}: defaults apply",
-            known.join(", ")
-        )),
     }
 }
 
 /// Path of the description to read, if any.
 fn description(
     common: &CommonArguments,
-    command: &Raw,
+    call: &Call,
     environment: Environment<'_>,
 ) -> Result<Option<Sourced<PathBuf>>, Failure> {
-    let usual = match command {
-        Raw::Config(config) if config.example => return Ok(None),
+    let usual = Path::new(USUAL_DESCRIPTION);
+    let usual = match &call.command {
+        Command::Config(config) if config.example => return Ok(None),
         // These commands use no description.
-        Raw::Child(_) | Raw::Demo(_) | Raw::Bench(_) => return Ok(None),
-        Raw::Completions(_) | Raw::Datapaths(_) | Raw::Man(_) | Raw::Top(_) => return Ok(None),
-        Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
+        Command::Child(_) | Command::Demo(_) | Command::Bench(_) => return Ok(None),
+        Command::Completions(_) | Command::Man(_) | Command::Top(_) => return Ok(None),
+        Command::Datapaths(_) => return Ok(None),
+        Command::Config(_) => Some(usual),
         // The description is optional here.
-        Raw::Doctor(_) | Raw::Tune(_) => {
-            Some(PathBuf::from(USUAL_DESCRIPTION)).filter(|path| path.exists())
-        }
+        Command::Doctor(_) | Command::Tune(_) => Some(usual).filter(|path| path.exists()),
         _ => None,
     };
     let from_environment = || environment("ISOLANE_CONFIG").filter(|path| !path.is_empty());
@@ -337,8 +353,57 @@ fn description(
             "there is no such file here",
         )
         .with_remedy("name a description with --config FILE, or begin with the example:\n\n    isolane config --example > isolane.toml\n")),
-        (named, usual) => Ok(named.or(usual.map(Sourced::default_value))),
+        (named, usual) => Ok(named.or(usual.map(|path| Sourced::default_value(path.into())))),
     }
+}
+
+fn domain(
+    common: &CommonArguments,
+    system: Option<&System>,
+    environment: Environment<'_>,
+) -> Result<Sourced<Domain>, Failure> {
+    let text = environment("ISOLANE_DOMAIN").filter(|text| !text.is_empty());
+    let from_environment = text.as_deref().map(domain_of_environment).transpose()?;
+    Ok(match (common.domain, from_environment, system) {
+        (Some(domain), _, _) => Sourced::new(domain, Source::CommandLine("--domain")),
+        (None, Some(domain), _) => Sourced::new(domain, Source::Environment("ISOLANE_DOMAIN")),
+        (None, None, Some(system)) => system.domain().clone(),
+        (None, None, None) => Sourced::default_value(Domain::default()),
+    })
+}
+
+fn domain_of_environment(text: &OsStr) -> Result<Domain, Failure> {
+    let text = text.to_string_lossy();
+    text.parse::<Domain>().map_err(|error| {
+        Failure::wrong_usage(
+            format!("ISOLANE_DOMAIN is \"{}\"", text.escape_debug()),
+            error.to_string(),
+        )
+        .with_remedy("set it to such a number, unset it, or give --domain")
+    })
+}
+
+fn interfaces(named: &[String]) -> Result<Sourced<Interfaces>, Failure> {
+    if named.is_empty() {
+        return Ok(Sourced::default_value(Interfaces::All));
+    }
+    if let Some(wrong) = named.iter().find(|name| !is_interface_name(name)) {
+        return Err(Failure::wrong_usage(
+            format!("--interface \"{}\"", wrong.escape_debug()),
+            "no interface can have that name",
+        )
+        .with_remedy("`ip link` lists the interfaces of this machine"));
+    }
+    let mut once: Vec<String> = Vec::with_capacity(named.len());
+    for name in named {
+        if !once.contains(name) {
+            once.push(name.clone());
+        }
+    }
+    Ok(Sourced::new(
+        Interfaces::Named(once),
+        Source::CommandLine("--interface"),
+    ))
 }
 
 /// Value of the command line, or the default.
@@ -347,21 +412,4 @@ fn or_default<T>(given: Option<T>, option: &'static str, default: T) -> Sourced<
         Some(value) => Sourced::new(value, Source::CommandLine(option)),
         None => Sourced::default_value(default),
     }
-}
-
-/// Values of a repeatable option, or the default.
-fn list_or_default<T: Clone>(
-    given: Vec<T>,
-    option: &'static str,
-    default: &[T],
-) -> Sourced<Vec<T>> {
-    or_default(
-        Some(given).filter(|given| !given.is_empty()),
-        option,
-        default.to_vec(),
-    )
-}
-
-fn seconds(number: u32) -> Duration {
-    Duration::from_secs(u64::from(number))
 }

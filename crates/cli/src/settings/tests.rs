@@ -1,36 +1,83 @@
-//! Tests of how arguments, environment and description become settings.
+//! Tests of how command line, environment and description become settings.
 
-use clap::Parser;
-use isolane_model::{DatapathChoice, Durability, History, Reliability};
+use isolane_model::{DatapathChoice, Durability, History, Reliability, Word};
 
 use super::*;
-use crate::values::Peer;
+use crate::arguments::Arguments;
+use crate::commands::endpoint::{EndpointSettings, SubscribeSettings};
 
-fn settings(line: &str) -> Settings {
-    let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
-    Settings::new(arguments, &|_| None).unwrap_or_else(|failure| panic!("{line}: {failure}"))
+fn call(line: &str) -> Call {
+    Call::parse(line.split_whitespace()).expect(line)
 }
 
-fn endpoint(line: &str) -> EndpointSettings {
-    match settings(line).command {
-        Command::Publish(publish) => publish.endpoint,
-        Command::Subscribe(subscribe) => subscribe.endpoint,
-        other => panic!("{line} is {other:?}"),
+/// Settings of a command with its options resolved, and those of its endpoint or participant.
+#[derive(Debug)]
+struct Resolved {
+    settings: Settings,
+    endpoint: Option<EndpointSettings>,
+    lane: LaneSettings,
+    budget: Option<String>,
+}
+
+impl Resolved {
+    fn new(line: &str, environment: Environment<'_>) -> Result<Self, Failure> {
+        let (command, mut settings) = Settings::new(call(line), environment)?;
+        let mut budget = None;
+        let endpoint = match command {
+            Command::Publish(publish) => publish.resolve(&mut settings)?.endpoint,
+            Command::Subscribe(subscribe) => {
+                let resolved: SubscribeSettings = subscribe.resolve(&mut settings)?;
+                budget = resolved.budget.map(|budget| budget.to_string());
+                resolved.endpoint
+            }
+            Command::List(list) => {
+                return Ok(Self {
+                    lane: settings.lane(list.lane)?,
+                    settings,
+                    endpoint: None,
+                    budget,
+                });
+            }
+            other => panic!("{line} is {other:?}"),
+        };
+        Ok(Self {
+            settings,
+            lane: endpoint.lane.clone(),
+            endpoint: Some(endpoint),
+            budget,
+        })
+    }
+
+    /// Value and source of a setting, as `-v` prints them.
+    fn line(&self, name: &str) -> (String, String) {
+        let mut lines = self.settings.lines.iter();
+        let line = lines.find(|line| line.name == name).expect(name);
+        (line.value.clone(), line.source.clone())
+    }
+
+    fn value(&self, name: &str) -> String {
+        self.line(name).0
     }
 }
 
-/// Endpoint settings for the example's topic, with the type of `pub`.
-fn described(line: &str) -> EndpointSettings {
+fn resolved(line: &str) -> Resolved {
+    Resolved::new(line, &|_| None).unwrap_or_else(|failure| panic!("{line}: {failure}"))
+}
+
+/// Settings of a command with a description.
+fn with_description(line: &str, text: &str) -> Result<Resolved, Failure> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("isolane.toml");
+    std::fs::write(&path, text).expect("a temporary file");
+    Resolved::new(line, &|name| {
+        (name == "ISOLANE_CONFIG").then(|| path.clone().into_os_string())
+    })
+}
+
+/// Settings for the example's topic, with the type of `pub`.
+fn described(line: &str) -> Resolved {
     let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
-    let system = System::from_toml(&text, "isolane.toml", isolane::DATAPATHS).expect("the example");
-    let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
-    let network = network(&arguments.common, Some(&system), &|_| None).expect(line);
-    let Raw::Publish(publish) = arguments.command else {
-        panic!("{line} publishes nothing")
-    };
-    PublishSettings::new(network, publish, Some(&system))
-        .expect(line)
-        .endpoint
+    with_description(line, &text).expect(line)
 }
 
 #[test]
@@ -40,73 +87,43 @@ fn the_arguments_are_consistent_in_themselves() {
 
 #[test]
 fn a_writer_is_reliable_and_a_reader_is_not_unless_it_wants_history() {
-    assert_eq!(
-        endpoint("isolane pub T").reliability.value,
-        Reliability::Reliable
-    );
-    assert_eq!(
-        endpoint("isolane sub T").reliability.value,
-        Reliability::BestEffort
-    );
-    let late = endpoint("isolane sub T --durability transient-local");
-    assert_eq!(late.durability.value, Durability::TransientLocal);
-    assert_eq!(late.reliability.value, Reliability::Reliable);
-    assert_eq!(
-        endpoint("isolane sub T --reliable").reliability.value,
-        Reliability::Reliable
-    );
-    assert_eq!(
-        endpoint("isolane pub T --best-effort").reliability.value,
-        Reliability::BestEffort
-    );
+    let reliability = |line: &str| resolved(line).value("reliability");
+    assert_eq!(reliability("isolane pub T"), "reliable");
+    assert_eq!(reliability("isolane sub T"), "best-effort");
+    let late = resolved("isolane sub T --durability transient-local");
+    let endpoint = late.endpoint.as_ref().expect("a reader");
+    assert!(!endpoint.is_volatile && endpoint.is_reliable);
+    assert_eq!(late.value("durability"), Durability::TransientLocal.word());
+    assert_eq!(reliability("isolane sub T --reliable"), "reliable");
+    assert_eq!(reliability("isolane pub T --best-effort"), "best-effort");
 }
 
 #[test]
 fn a_subscriber_holds_a_burst_and_says_why() {
-    assert_eq!(endpoint("isolane pub T").history.value, History::default());
-    let history = endpoint("isolane sub T").history;
-    assert_eq!(history.value.to_string(), "64");
-    let said = settings("isolane -v sub T").describe();
-    let line = said.lines().find(|line| line.starts_with("history"));
-    let line = line.expect("a line");
-    assert!(line.starts_with("history = 64 ") && line.ends_with("# default for readers"));
+    let writer = resolved("isolane pub T");
+    assert_eq!(writer.value("history"), History::default().to_string());
+    let reader = resolved("isolane sub T");
     assert_eq!(
-        endpoint("isolane sub T --history 2")
-            .history
-            .value
-            .to_string(),
-        "2"
+        reader.line("history"),
+        ("64".into(), "default for readers".into())
     );
+    assert_eq!(resolved("isolane sub T --history 2").value("history"), "2");
 }
 
 #[test]
 fn a_described_topic_has_the_settings_of_the_description() {
-    let endpoint = described("isolane pub BrakePressure");
-    assert_eq!(endpoint.level.value.get(), 7);
-    assert_eq!(endpoint.reliability.value, Reliability::BestEffort);
-    assert!(matches!(endpoint.level.source, Source::File { .. }));
-    let endpoint = described("isolane pub BrakePressure --level 2 --reliable --history 9");
-    assert_eq!(endpoint.level.value.get(), 2);
-    assert_eq!(endpoint.level.source, Source::CommandLine("--level"));
-    assert_eq!(endpoint.reliability.value, Reliability::Reliable);
-    assert!(endpoint.max_samples.value.get() >= 9);
-}
-
-/// Settings of a command with a description.
-fn with_description(line: &str, text: &str) -> Result<Settings, Failure> {
-    let path = std::env::temp_dir().join(format!(
-        "isolane-settings-{}-{:?}.toml",
-        std::process::id(),
-        std::thread::current().id()
-    ));
-    std::fs::write(&path, text).expect("a temporary file");
-    let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
-    let named = path.clone().into_os_string();
-    let settings = Settings::new(arguments, &|name| {
-        (name == "ISOLANE_CONFIG").then(|| named.clone())
-    });
-    std::fs::remove_file(path).expect("it was written");
-    settings
+    let topic = described("isolane pub BrakePressure");
+    let (level, source) = topic.line("level");
+    assert_eq!(level, "7");
+    assert!(source.contains("isolane.toml:"), "{source}");
+    assert_eq!(topic.value("reliability"), Reliability::BestEffort.word());
+    let given = described("isolane pub BrakePressure --level 2 --reliable --history 9");
+    assert_eq!(
+        given.line("level"),
+        ("2".into(), "command line --level".into())
+    );
+    assert_eq!(given.value("reliability"), "reliable");
+    assert!(given.value("max_samples").parse::<u32>().expect("a number") >= 9);
 }
 
 const TWO_HOSTS: &str = "[host.left]\ninterface = \"eth7\"\ndatapath = \"xdp\"\ndiscovery_level = 4\n\
@@ -117,27 +134,24 @@ const TWO_HOSTS: &str = "[host.left]\ninterface = \"eth7\"\ndatapath = \"xdp\"\n
     budget = { capacity = 20, period = \"10ms\", over = \"demote\" }\n";
 
 fn lane(line: &str, text: &str) -> LaneSettings {
-    let settings = with_description(line, text).unwrap_or_else(|why| panic!("{line}: {why}"));
-    settings
-        .command
-        .lane()
-        .expect("it has a participant")
-        .clone()
+    with_description(line, text)
+        .unwrap_or_else(|why| panic!("{line}: {why}"))
+        .lane
 }
 
 #[test]
 fn the_described_host_gives_interface_datapath_queues_and_protection() {
     for command in ["pub Square", "sub Square", "ls"] {
         let line = format!("isolane {command} --host left");
-        let settings = with_description(&line, TWO_HOSTS).expect("good settings");
-        assert_eq!(settings.notes, [""; 0]);
-        let lane = settings.command.lane().expect("it has a participant");
+        let resolved = with_description(&line, TWO_HOSTS).expect("good settings");
+        assert_eq!(resolved.settings.notes, [""; 0]);
+        let lane = &resolved.lane;
         assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
         assert!(matches!(lane.datapath.source, Source::File { line: 3, .. }));
         assert_eq!(lane.datapaths[0].options().integer("queue"), Some(1));
         let topics = lane.protect.topics.as_ref().expect("described");
         assert_eq!(topics.reserved.value, 3);
-        let said = settings.describe();
+        let said = resolved.settings.describe();
         for part in [
             "interfaces = eth7",
             "datapath = xdp",
@@ -153,8 +167,8 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
 #[test]
 fn a_topic_that_is_not_described_is_told_with_those_that_are() {
     let notes = |line: &str, text: &str| {
-        let settings = with_description(line, text);
-        settings.expect("good settings").notes
+        let resolved = with_description(line, text);
+        resolved.expect("good settings").settings.notes
     };
     assert_eq!(
         notes("isolane sub Sqare --host left", TWO_HOSTS),
@@ -171,19 +185,15 @@ fn a_topic_that_is_not_described_is_told_with_those_that_are() {
 #[test]
 fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
     let line = "isolane sub Square --host left --datapath xdp:queue=3 -i lo";
-    let settings = with_description(line, TWO_HOSTS).expect("good settings");
-    let lane = settings.command.lane().expect("it has a participant");
+    let resolved_ones = with_description(line, TWO_HOSTS).expect("good settings");
+    let lane = &resolved_ones.lane;
     assert_eq!(lane.datapath.value, DatapathChoice::Named("xdp"));
     assert_eq!(lane.datapath.source, Source::CommandLine("--datapath"));
     assert_eq!(lane.datapaths[0].options().integer("queue"), Some(3));
-    assert!(settings.describe().contains("interfaces = lo"));
-    let without = lane_of("isolane sub Square");
+    assert_eq!(resolved_ones.value("interfaces"), "lo");
+    let without = resolved("isolane sub Square").lane;
     assert_eq!(without.datapath.value, DatapathChoice::Named("udp"));
     assert!(without.protect.topics.is_none() && without.note.is_none());
-}
-
-fn lane_of(line: &str) -> LaneSettings {
-    endpoint(line).lane
 }
 
 #[test]
@@ -201,10 +211,7 @@ fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() 
     assert_eq!(only.datapath.value, DatapathChoice::Auto);
     let wrong = with_description("isolane ls --host middle", TWO_HOSTS).expect_err("no host");
     assert!(wrong.to_string().contains("left, right"), "{wrong}");
-    let none = Settings::new(
-        Arguments::try_parse_from(["isolane", "ls", "--host", "left"]).expect("a line"),
-        &|_| None,
-    );
+    let none = Resolved::new("isolane ls --host left", &|_| None);
     assert!(
         none.expect_err("nothing is described")
             .to_string()
@@ -227,19 +234,13 @@ fn the_example_offers_the_datapaths_that_a_description_may_name() {
 
 #[test]
 fn a_reader_has_the_budget_of_the_description_or_of_the_command_line() {
-    let budget = |line: &str| match with_description(line, TWO_HOSTS).expect(line).command {
-        Command::Subscribe(subscribe) => subscribe.budget,
-        other => panic!("{line} is {other:?}"),
-    };
-    let described = budget("isolane sub Square");
-    assert_eq!(
-        described.value.expect("it has one").to_string(),
-        "20/10ms/demote"
-    );
-    assert!(matches!(described.source, Source::File { .. }));
-    let given = budget("isolane sub Square --budget 7/1s");
-    assert_eq!(given.value.expect("it has one").to_string(), "7/1s/drop");
-    assert_eq!(budget("isolane sub Other").value, None);
+    let resolved = |line: &str| with_description(line, TWO_HOSTS).expect(line);
+    let described = resolved("isolane sub Square");
+    assert_eq!(described.budget.as_deref(), Some("20/10ms/demote"));
+    assert!(described.line("budget").1.contains("isolane.toml:"));
+    let given = resolved("isolane sub Square --budget 7/1s");
+    assert_eq!(given.budget.as_deref(), Some("7/1s/drop"));
+    assert_eq!(resolved("isolane sub Other").budget, None);
     for wrong in [
         "7",
         "0/1s",
@@ -250,57 +251,69 @@ fn a_reader_has_the_budget_of_the_description_or_of_the_command_line() {
         "7/1s/drop/x",
     ] {
         let line = ["isolane", "sub", "T", "--budget", wrong];
-        assert!(Arguments::try_parse_from(line).is_err(), "{wrong}");
+        assert!(Call::parse(line).is_err(), "{wrong}");
     }
 }
 
 #[test]
 fn peers_and_interfaces_may_be_repeated() {
-    let endpoint = endpoint("isolane sub T --peer 10.0.0.1 --peer 127.0.0.1:7410 -i lo -i lo -i a");
-    let peers: Vec<String> = endpoint.peers.value.iter().map(Peer::to_string).collect();
-    assert_eq!(peers, ["10.0.0.1", "127.0.0.1:7410"]);
+    let line = "isolane sub T --peer 10.0.0.1 --peer 127.0.0.1:7410 -i lo -i lo -i a";
+    let resolved = resolved(line);
+    assert_eq!(resolved.value("peer"), "10.0.0.1,127.0.0.1:7410");
+    assert_eq!(resolved.endpoint.as_ref().expect("a reader").peers.len(), 2);
     let named = Interfaces::Named(vec![String::from("lo"), String::from("a")]);
-    assert_eq!(endpoint.network.interfaces.value, named);
+    assert_eq!(resolved.settings.network.interfaces.value, named);
 }
 
 #[test]
-fn the_demo_measures_the_payloads_of_the_paper_for_two_seconds() {
-    let Command::Demo(demo) = settings("isolane demo").command else {
-        panic!("demo is a demo")
+fn an_ablation_has_defaults_of_its_own_and_other_measurements_theirs() {
+    let value = |line: &str, name: &str| {
+        let mut options = call(line).options.into_iter();
+        let option = options.find(|option| option.name == name);
+        option.expect(name).value
     };
-    let payloads = demo.runs.payloads.value.iter();
-    let payloads: Vec<u32> = payloads.map(|payload| payload.get()).collect();
-    assert_eq!(payloads, [64, 512, 1024]);
-    assert_eq!(demo.runs.run_for.value.as_secs(), 2);
+    assert_eq!(value("isolane demo", "payload"), "64,512,1024");
+    assert_eq!(value("isolane bench rtt", "payload"), "64,1024");
+    assert_eq!(value("isolane bench rtt", "seconds"), "10");
+    assert_eq!(
+        value("isolane bench rtt --ablation", "payload"),
+        "64,512,1024"
+    );
+    assert_eq!(value("isolane bench rtt --ablation", "seconds"), "3");
+    assert_eq!(
+        value("isolane bench rtt --ablation", "arbiter"),
+        "fifo,strict"
+    );
+    let short = "isolane bench rtt --ablation --payload 64";
+    assert_eq!(value(short, "payload"), "64");
 }
 
 #[test]
 fn json_goes_to_a_file_or_to_standard_output() {
-    let json = |line: &str| match settings(line).command {
-        Command::Demo(demo) => demo.runs.json,
-        Command::List(list) => list.json,
-        other => panic!("{line} is {other:?}"),
-    };
-    assert_eq!(json("isolane demo"), None);
+    let outputs = |line: &str| call(line).outputs;
+    assert_eq!(outputs("isolane demo"), []);
     assert_eq!(
-        json("isolane demo --json -"),
-        Some(Destination::StandardOutput)
+        outputs("isolane demo --json -"),
+        [Destination::StandardOutput]
     );
-    assert_eq!(
-        json("isolane ls --json x.json"),
-        Some(Destination::File("x.json".into()))
-    );
+    let file = |name: &str| Destination::File(name.into());
+    assert_eq!(outputs("isolane ls --json x.json"), [file("x.json")]);
+    let both = outputs("isolane demo --json x.json --page x.html");
+    assert_eq!(both, [file("x.json"), file("x.html")]);
 }
 
 #[test]
 fn every_setting_is_printed_with_its_source() {
-    let said = settings("isolane -v pub T --count 5 --domain 9").describe();
+    let said = resolved("isolane -v pub T --count 5 --domain 9")
+        .settings
+        .describe();
     for line in [
         "domain = 9 # command line --domain",
+        "topic = T # command line TOPIC",
         "count = 5 # command line --count",
         "reliability = reliable # default for writers",
         "period = 33ms # default",
-        "run_for = until stopped # default",
+        "seconds = none # default",
     ] {
         let found = said
             .lines()
@@ -313,17 +326,12 @@ fn every_setting_is_printed_with_its_source() {
 fn the_deadline_offered_follows_from_the_period_that_a_writer_has() {
     let text = "[host.a]\ninterface = \"lo\"\n[topic.Square]\ntype = \"ShapeType\"\nmax_bytes = 64\n\
         period = \"10ms\"\ndeadline = \"2ms\"\nfrom = [\"a\"]\nto = [\"a\"]\n";
-    for (line, millis) in [
-        ("isolane pub Square", 12),
-        ("isolane pub Square --period 1s", 1_002),
-        ("isolane sub Square", 12),
+    for (line, expected) in [
+        ("isolane pub Square", "12ms"),
+        ("isolane pub Square --period 1s", "1002ms"),
+        ("isolane sub Square", "12ms"),
     ] {
-        let endpoint = match with_description(line, text).expect(line).command {
-            Command::Publish(publish) => publish.endpoint,
-            Command::Subscribe(subscribe) => subscribe.endpoint,
-            other => panic!("{line} is {other:?}"),
-        };
-        let expected = Some(Duration::from_millis(millis));
-        assert_eq!(endpoint.separation_max, expected, "{line}");
+        let resolved = with_description(line, text).expect(line);
+        assert_eq!(resolved.value("qos_deadline"), expected, "{line}");
     }
 }

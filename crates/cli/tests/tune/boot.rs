@@ -126,7 +126,7 @@ fn after_a_rollback_nothing_is_left_that_a_boot_would_start() {
         assert_same(&place.look(), &before, "after the rollback");
         let (code, _, err) = run(&mut machine.tune(&["apply", "--boot"]));
         assert_eq!(code, 3, "{err}");
-        assert!(err.contains("there is no kept plan"), "{err}");
+        assert!(err.contains("there is no saved plan"), "{err}");
     });
 }
 
@@ -177,7 +177,7 @@ fn a_kept_plan_that_cannot_be_read_is_told_and_not_written_over() {
             fs::write(&path, broken).expect("of this test");
             let (code, out, err) = machine.unit().start();
             assert_eq!((code, out.as_str()), (3, ""), "{err}");
-            assert!(err.contains("the kept plan in"), "{err}");
+            assert!(err.contains("the saved plan in"), "{err}");
             assert!(err.contains("cannot be read"), "{err}");
             let mut apply = machine.tune(&["apply", &place.plan_file()]);
             let (code, out, err) = run(&mut apply);
@@ -314,7 +314,7 @@ fn a_step_that_fails_at_a_boot_undoes_the_others_and_fails_the_unit() {
         let before = place.look();
         let (code, out, err) = machine.unit().start();
         assert_eq!((code, out.as_str()), (3, ""), "{err}");
-        assert!(err.contains("all was undone again"), "{err}");
+        assert!(err.contains("all was undone"), "{err}");
         assert!(err.contains("queues: queues of eth0"), "{err}");
         assert_same(&place.look(), &before, "after a failure");
         rolled_back(&machine);

@@ -156,7 +156,7 @@ fn a_plan_says_where_it_is_and_what_comes_next() {
             let steps = serde_json::from_str::<Plan>(&fs::read_to_string(&path).expect("a plan"));
             let next = match steps.expect("JSON").steps.is_empty() {
                 true => String::from("there is nothing to apply"),
-                false => format!("to carry it out: sudo isolane tune apply {path}"),
+                false => format!("to apply it: sudo isolane tune apply {path}"),
             };
             assert!(out.trim_end().ends_with(&next), "{out}");
         },

@@ -31,7 +31,7 @@ fn two_at_a_time_are_refused() {
         let lock = format!("{state}/tune.lock");
         let (code, _, err) = run(&mut place.under("flock", &[&lock], &apply(&place)));
         assert_eq!(code, 3, "{err}");
-        assert!(err.contains("another `isolane tune` is at work"), "{err}");
+        assert!(err.contains("another `isolane tune` is running"), "{err}");
     });
 }
 
@@ -59,7 +59,7 @@ fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
         for mut call in [apply(&place), place.tune(&["rollback"])] {
             let (code, _, err) = run(&mut call);
             assert_eq!(code, 3, "{err}");
-            assert!(err.contains("another `isolane tune` is at work"), "{err}");
+            assert!(err.contains("another `isolane tune` is running"), "{err}");
             assert!(err.contains("wait until it is done"), "{err}");
         }
         let has_ended = first.0.try_wait().expect("it can be asked");
@@ -95,7 +95,7 @@ fn of_two_that_start_together_none_is_half_done() {
             // Whoever comes behind the other finds all as it should be.
             let is_fine = |(code, said): &(Option<i32>, String)| match code {
                 Some(0) => true,
-                Some(3) => said.contains("another `isolane tune` is at work"),
+                Some(3) => said.contains("another `isolane tune` is running"),
                 _ => false,
             };
             assert!(ends.iter().all(is_fine), "round {round}: {ends:?}");

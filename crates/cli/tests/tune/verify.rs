@@ -113,21 +113,23 @@ fn who_watches_is_told_what_others_undo_and_set_again() {
                     }
                 }
             };
-            until("12 of 12 settings stand");
+            until("12 of 12 settings in effect");
             fs::write(FLUSH, "7").expect("of this namespace");
             until(
-                "somebody set /sys/class/net/eth0/gro_flush_timeout to \"7\"; it should be \"0\"",
+                "another program set /sys/class/net/eth0/gro_flush_timeout to \"7\"; it should be \"0\"",
             );
             fs::write(FLUSH, "0").expect("of this namespace");
             until("again, as it should be");
             // As a network manager does that has ideas of its own about queueing.
             ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 10");
-            until("somebody set queueing of eth0 to pfifo of 10 frames; it should be pfifo of 128");
+            until(
+                "another program set queueing of eth0 to pfifo of 10 frames; it should be pfifo of 128",
+            );
             ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 128");
             until("again, as it should be");
             // A driver that starts its device anew, and forgets.
             ip_or_tc("ip link delete eth0");
-            until("rps_cpus is not there any more; it should be \"1\"");
+            until("rps_cpus is gone; it should be \"1\"");
             ip_or_tc(DEVICES);
             until("rps_cpus to \"0\"; it should be \"1\"");
             let (code, _, err) = run(&mut place.tune(&["rollback"]));

@@ -1,53 +1,74 @@
-//! `isolane tune apply`: applies a plan.
+//! `isolane tune apply`: applies a plan, or the saved one at boot.
 
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use clap::Args;
 use isolane_model::{open_regular, read_opened};
 use isolane_tune::apply::{
-    Applied, BootError, BootPart, Links, Numbers, Obstacle, PlanFile, SavedPlan, apply,
+    Applied, ApplyError, BootError, BootPart, Links, Numbers, Obstacle, PlanFile, SavedPlan, apply,
 };
 use isolane_tune::{Plan, PlanError, ThisMachine, here, interfaces};
 use rustix::process::geteuid;
 
 use super::failure::{OF_ANOTHER_VERSION, failure};
-use super::{await_links, damage_note, damaged};
+use super::{StateArguments, await_links, damage_note, damaged};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
 use crate::output::{count_of, print, tell};
-use crate::settings::{TuneApplySettings, TunePlan};
 use crate::stop;
 
-pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
-    let stopped = stop::on_signals_only()?;
-    let folder = &settings.state.0.value;
-    let mut machine = ThisMachine::new();
-    let is_stopped = || stopped.load(Ordering::Relaxed);
-    let (path, is_kept) = match &settings.plan {
-        TunePlan::File { path, is_kept } => (path, *is_kept),
-        TunePlan::Kept => return at_boot(folder, &mut machine, &is_stopped),
-    };
-    let plan = read(path)?
-        .admit(&here(), folder)
-        .map_err(|error| failure("the plan was not carried out", &error))?;
-    let plan = match is_kept {
-        true => kept(plan, folder, &mut machine)?,
-        false => plan,
-    };
-    let links = Links::now();
-    let applied = apply(&mut machine, &here(), &plan, folder, false, &is_stopped);
-    await_links(&links, &is_stopped);
-    let applied = applied.map_err(|error| failure("the plan was not carried out", &error))?;
-    left_out(&applied.left_out);
-    let code = print(&text(&plan, &applied))?;
-    if let Some(damaged) = damage_note(&damaged(&settings.state)?) {
-        tell(format!("note: {damaged}"));
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// Plan file, as JSON
+    #[arg(
+        value_name = "PLAN",
+        required_unless_present = "boot",
+        conflicts_with = "boot"
+    )]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateArguments,
+    /// Apply only until the next boot: save no plan, and install no systemd unit
+    #[arg(long, conflicts_with = "boot")]
+    no_boot: bool,
+    /// Apply the saved plan, as the unit does after each boot, once the plan's interfaces are up
+    #[arg(long)]
+    boot: bool,
+}
+
+impl Apply {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        let stopped = stop::on_signals_only()?;
+        let folder = &self.state.state;
+        let mut machine = ThisMachine::new();
+        let is_stopped = || stopped.load(Ordering::Relaxed);
+        // The grammar requires a file or `--boot`.
+        let Some(path) = &self.plan else {
+            return at_boot(folder, &mut machine, &is_stopped);
+        };
+        let not_applied = |error: &ApplyError| failure("the plan was not applied", error);
+        let plan = read(path)?.admit(&here(), folder);
+        let plan = plan.map_err(|error| not_applied(&error))?;
+        let plan = match self.no_boot {
+            false => kept(plan, folder, &mut machine)?,
+            true => plan,
+        };
+        let links = Links::now();
+        let applied = apply(&mut machine, &here(), &plan, folder, false, &is_stopped);
+        await_links(&links, &is_stopped);
+        let applied = applied.map_err(|error| not_applied(&error))?;
+        left_out(&applied.left_out);
+        let code = print(&text(&plan, &applied))?;
+        if let Some(damaged) = damage_note(&damaged(&self.state)?) {
+            tell(format!("note: {damaged}"));
+        }
+        Ok(code)
     }
-    Ok(code)
 }
 
 /// Applies the saved plan once its interfaces are up. It has two parts, because the first may change interface and
@@ -79,13 +100,13 @@ fn in_two_parts(
         left_out(&applied.left_out);
         print(&text(plan, &applied))
     };
-    carry_out(&saved.first_part(), "the kept plan was not carried out")?;
+    carry_out(&saved.first_part(), "the saved plan was not applied")?;
     let names = saved.interfaces();
     let (plan, lost) = saved.second_part(&Numbers::look(names.iter().map(String::as_str)));
     left_out(&lost);
     carry_out(
         &plan,
-        "the rest of the kept plan, about receive work, was not carried out",
+        "the rest of the saved plan, about receive work, was not applied",
     )
 }
 
@@ -170,13 +191,13 @@ fn not_kept(error: BootError) -> Failure {
             "name a folder on a disk (--state DIR); or --no-boot: until the next boot"
         }
         BootError::Saved(..) => {
-            "isolane tune rollback takes it away, with all that was set; or --no-boot: until the next boot"
+            "isolane tune rollback removes it, with all that was set; or --no-boot: until the next boot"
         }
-        BootError::Setting(_) | BootError::System(_) => "--no-boot carries it out until then",
+        BootError::Setting(_) | BootError::System(_) => "--no-boot applies it until then",
     };
     Failure::new(
         ExitCode::MachineForbids,
-        "the plan cannot be kept for the next boot, and nothing was changed",
+        "the plan cannot be saved for the next boot, and nothing was changed",
         error.to_string(),
     )
     .with_remedy(remedy)
@@ -187,12 +208,12 @@ fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
         let folder = folder.display();
         let (what, remedy) = match error.kind() {
             io::ErrorKind::NotFound => (
-                format!("there is no kept plan in {folder}"),
-                "isolane tune apply PLAN keeps one",
+                format!("there is no saved plan in {folder}"),
+                "isolane tune apply PLAN saves one",
             ),
             _ => (
-                format!("the kept plan in {folder} cannot be read, and nothing was changed"),
-                "isolane tune rollback takes it away; then plan and apply again",
+                format!("the saved plan in {folder} cannot be read, and nothing was changed"),
+                "isolane tune rollback removes it; then plan and apply again",
             ),
         };
         Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(remedy)

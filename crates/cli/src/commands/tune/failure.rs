@@ -26,12 +26,11 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
         ApplyError::OtherBoot { .. } => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{what}: {error}, and nothing was changed"),
-            "devices take another key for their receive hash at each boot: the same datagrams may come to other \
-             queues now",
+            "devices have another RSS hash key after each boot: the same datagrams may arrive on other queues now",
         )
         .with_remedy(
-            "look again where they land (isolane tune learn, isolane tune ports), and plan with that: isolane \
-             tune plan --placement FILE",
+            "measure the receive queues again (isolane tune learn, isolane tune ports), and plan with them: \
+             isolane tune plan --placement FILE",
         ),
         ApplyError::Refused(obstacles) => {
             let mut why = format!(
@@ -65,7 +64,7 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
         .with_remedy(OF_ANOTHER_VERSION),
         ApplyError::Unplanned(steps) => {
             let mut why = format!(
-                "isolane tune plan never makes {} of it",
+                "isolane tune plan never makes {} of the plan",
                 count_of(steps.len() as u64, "step")
             );
             for step in steps.iter().take(SHOWN_STEPS) {
@@ -99,16 +98,16 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         None => undone.why.to_string(),
     };
     if let Some(unclosed) = &undone.unclosed {
-        why.push_str(&format!("\n           {}", told(unclosed)));
+        why.push_str(&format!("\n           {}", unclosed_text(unclosed)));
         return Failure::new(
             code,
-            format!("{what}: all was undone again, but the journal still tells of it"),
+            format!("{what}: all was undone, but the journal still lists it"),
             why,
         )
         .with_remedy(CLOSE_IT);
     }
     if undone.left.is_empty() {
-        return Failure::new(code, format!("{what}: all was undone again"), why);
+        return Failure::new(code, format!("{what}: all was undone"), why);
     }
     why.push_str(&left(&undone.left));
     Failure::new(code, format!("{what}: not all could be undone"), why)
@@ -126,7 +125,7 @@ pub(super) const OF_ANOTHER_VERSION: &str =
 pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
                                    it would set back what others change meanwhile";
 
-pub(super) fn told(unclosed: &Unclosed) -> String {
+pub(super) fn unclosed_text(unclosed: &Unclosed) -> String {
     format!("{}: {}", unclosed.path.display(), unclosed.why)
 }
 
@@ -146,7 +145,7 @@ fn state(what: &str, error: &StateError) -> Failure {
     if error.is_busy() {
         return Failure::new(
             ExitCode::MachineForbids,
-            format!("{what}: another `isolane tune` is at work"),
+            format!("{what}: another `isolane tune` is running"),
             format!("it holds {path}"),
         )
         .with_remedy("wait until it is done");
@@ -161,7 +160,7 @@ fn state(what: &str, error: &StateError) -> Failure {
             failure.with_remedy("run it as root, or name another folder: --state DIR")
         }
         std::io::ErrorKind::InvalidInput => failure.with_remedy(
-            "look who has written there; then give it to root alone (chown root, chmod go-w), or name another folder: \
+            "check who has written there; then give it to root alone (chown root, chmod go-w), or name another folder: \
              --state DIR",
         ),
         std::io::ErrorKind::FileTooLarge => {

@@ -1,14 +1,9 @@
-//! `isolane tune`, one file per subcommand.
+//! `isolane tune`: plan, apply, verify and roll back settings of this machine.
 
-mod answer;
 mod apply;
-mod export;
 mod failure;
-mod learn;
 mod plan;
-mod ports;
-mod rollback;
-mod source;
+mod receive_queues;
 mod status;
 mod verify;
 
@@ -16,30 +11,133 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use isolane_model::{Source, Sourced};
-use isolane_tune::apply::{Links, damaged_journals};
+use clap::{Args, Subcommand};
+use isolane_tune::apply::{Links, STATE_FOLDER, damaged_journals};
 use isolane_tune::limits::LINK_PATIENCE;
 use isolane_tune::verify::{PlaceError, ReceiveQueues};
 use isolane_tune::{Interface, interfaces, of_vlan};
 
+use self::apply::Apply;
 use self::failure::failure;
+use self::plan::{Export, PlanChanges};
+use self::receive_queues::{Answer, Learn, Ports};
+use self::status::ShowStatus;
+use self::verify::Verify;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::settings::{TuneSettings, TuneState};
+use crate::settings::{Interfaces, Settings};
 
-pub(super) fn run(settings: TuneSettings) -> Result<ExitCode, Failure> {
-    match settings {
-        TuneSettings::Plan(settings) => plan::run(*settings),
-        TuneSettings::Apply(settings) => apply::run(settings),
-        TuneSettings::Status(state, json) => status::run(&state, json.as_ref()),
-        TuneSettings::Verify(settings) => verify::run(&settings),
-        TuneSettings::Ports(settings) => ports::run(&settings),
-        TuneSettings::Learn(settings) => learn::run(&settings),
-        TuneSettings::Answer(settings) => answer::run(&settings),
-        TuneSettings::Export(settings) => export::run(&settings),
-        TuneSettings::Rollback(state) => rollback::run(&state),
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tune {
+    /// Plan changes of this machine, with reason, cost and undo of each; changes nothing
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane tune plan", "the changes of the description's profile, on this machine"),
+        ("isolane tune plan --profile latency --diff", "another profile; only what would change"),
+        ("isolane tune plan plan.json", "and keep it, for `isolane tune apply plan.json`"),
+        (
+            "isolane tune plan --facts left.json --host left",
+            "of a machine that was recorded: isolane doctor --facts --json left.json",
+        ),
+    ], "doctor (what is wrong, in words), tune export (for other tools), config (the profile's switches)"))]
+    Plan(PlanChanges),
+    /// Apply a plan completely, or not at all
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane tune apply plan.json", "now, and again after each boot"),
+        ("sudo isolane tune apply plan.json --no-boot", "until the next boot"),
+    ], "tune rollback (undoes it), tune status (is it still in effect)"))]
+    Apply(Apply),
+    /// Show applied settings, and those that others have changed since
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane tune status", "exit code 1 if a setting is not in effect any more"),
+        ("isolane tune status --json - | jq '.settings[] | select(.stands | not)'", "for programs"),
+    ], "tune verify (does the machine do what it was set to), tune rollback (undoes it all)"))]
+    Status(ShowStatus),
+    /// Measure whether the applied settings are effective: wake-ups, other work on the core, transmit queues
+    ///
+    /// Ends with exit code 1 if a check fails, and with 2 if there was nothing to check: no plan is applied, and no
+    /// --at-most limits wake-up latency.
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane tune verify", "the settings, and wake-ups on the described host's core"),
+        ("sudo isolane tune verify --core 3 --seconds 60 --at-most 100us", "exit code 1 if one was later"),
+        ("sudo isolane tune verify -i eth0 --peer 10.0.0.2", "and by which transmit queue each level leaves"),
+        ("sudo isolane tune verify --watch", "then report whenever another program undoes a setting"),
+    ], "tune ports (where datagrams land), tune status (the settings alone)"))]
+    Verify(Verify),
+    /// Find ports whose datagrams reach the critical receive queue in both directions, with the help of another host
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane tune ports 10.0.0.2 -i eth0", "where each pair of ports lands; exit code 1 without any answer"),
+        (
+            "sudo isolane tune ports 10.0.0.2 -i eth0 --queue 1 --peer-queue 1",
+            "those that land on queue 1 at both ends; exit code 1 if there are none",
+        ),
+    ], "tune answer (runs on the other host)"))]
+    Ports(Ports),
+    /// Learn which entries of the RSS indirection table a host's datagrams select, where the hash key cannot be read
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane tune learn 10.0.0.2 -i eth0 --json learnt.json", "takes a second; then:"),
+        ("isolane tune plan --placement learnt.json", "plans a table that leads described flows to their queue"),
+    ], "tune answer --learn (runs on the other host), tune ports (then measures)"))]
+    Learn(Learn),
+    /// Answer another host's `tune ports` or `tune learn` with the receive queues of its datagrams
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane tune answer -i eth0", "for a minute, at the ports suggested for level 7"),
+        ("sudo isolane tune answer -i eth0 --ports 7407,7415 --seconds 600", "at others, for longer"),
+        ("sudo isolane tune answer -i eth0 --learn", "at the ports of tune learn"),
+    ], "tune ports, tune learn (the sides that ask)"))]
+    Answer(Answer),
+    /// Print a plan in another tool's format, for machines without isolane
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane tune export --format sh > tune.sh", "a script: sh tune.sh apply | undo"),
+        ("isolane tune export --format systemd --to root", "a unit, its script and drop-ins, as files"),
+        ("isolane tune export --format tuned", "a profile of TuneD"),
+    ], "tune plan (what is exported, with reasons)"))]
+    Export(Export),
+    /// Restore the settings found before the first plan, also after a crash or a reboot
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane tune rollback", "may be repeated"),
+    ], "tune status (what it would undo)"))]
+    Rollback(StateArguments),
+}
+
+/// Folder of the journal.
+#[derive(Debug, Args)]
+pub(crate) struct StateArguments {
+    /// Use this folder for the journal, which holds the settings found before any change
+    #[arg(long, value_name = "DIR", default_value = STATE_FOLDER)]
+    state: PathBuf,
+}
+
+impl Tune {
+    pub(super) fn run(self, settings: Settings) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Plan(plan) => plan.run(settings),
+            Self::Export(export) => export.run(settings),
+            Self::Answer(answer) => answer.run(settings),
+            Self::Apply(apply) => settings.begin().and_then(|()| apply.run()),
+            Self::Status(status) => settings.begin().and_then(|()| status.run()),
+            Self::Rollback(state) => settings.begin().and_then(|()| status::rollback(&state)),
+            Self::Verify(verify) => verify.run(&settings),
+            Self::Ports(ports) => ports.run(settings),
+            Self::Learn(learn) => learn.run(&settings),
+        }
     }
+}
+
+/// Returns the single interface, which is required because queues belong to an interface.
+fn only_interface(settings: &Settings) -> Result<&str, Failure> {
+    match &settings.network.interfaces.value {
+        Interfaces::Named(names) if names.len() == 1 => Ok(&names[0]),
+        _ => Err(no_interface()),
+    }
+}
+
+fn no_interface() -> Failure {
+    Failure::wrong_usage(
+        "it is not clear which interface's queues are meant",
+        "each interface has its own queues",
+    )
+    .with_remedy("name one: --interface NAME")
 }
 
 /// First address of an interface, and the receive queues of its device; for a VLAN, of the underlying device.
@@ -76,23 +174,23 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
 }
 
 /// Checks that a named state folder exists, because a misspelt name would look like "no plan applied".
-fn check_state(state: &TuneState) -> Result<(), Failure> {
-    let Sourced { value, source } = &state.0;
-    if *source == Source::Default || value.symlink_metadata().is_ok() {
+fn check_state(state: &StateArguments) -> Result<(), Failure> {
+    let folder = &state.state;
+    if folder.as_os_str() == STATE_FOLDER || folder.symlink_metadata().is_ok() {
         return Ok(());
     }
     Err(Failure::new(
         ExitCode::MachineForbids,
-        format!("{} cannot be looked into", value.display()),
+        format!("cannot look into {}", folder.display()),
         "there is no such folder, or it cannot be seen",
     )
     .with_remedy("name the folder that the plan was applied with: --state DIR"))
 }
 
 /// Damaged journals that earlier rollbacks kept.
-fn damaged(state: &TuneState) -> Result<Vec<PathBuf>, Failure> {
-    let kept = damaged_journals(&state.0.value);
-    kept.map_err(|error| failure("damaged journals cannot be looked for", &error.into()))
+fn damaged(state: &StateArguments) -> Result<Vec<PathBuf>, Failure> {
+    let kept = damaged_journals(&state.state);
+    kept.map_err(|error| failure("cannot look for damaged journals", &error.into()))
 }
 
 /// Sentence on damaged journals and what they leave changed; `None` if there are none.
@@ -119,11 +217,11 @@ fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
 
 /// Failure to bind a port.
 fn taken(port: u16, error: &io::Error) -> Failure {
-    let what = format!("port {port} cannot be had");
+    let what = format!("port {port} cannot be opened");
     Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
         match error.kind() {
             io::ErrorKind::AddrInUse => {
-                "end the participant that has it, or name others: --ports LIST"
+                "end the participant that uses it, or name others: --ports LIST"
             }
             io::ErrorKind::PermissionDenied => {
                 "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
@@ -145,13 +243,13 @@ fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
         .with_remedy(remedy),
         PlaceError::Restarted => Failure::new(
             ExitCode::AnswerIsNo,
-            format!("{peer} was started anew meanwhile"),
-            "answers before and after are of two keys of its receive hash",
+            format!("{peer} was rebooted during the measurement"),
+            "its device has another RSS hash key since: answers before and after do not fit together",
         )
-        .with_remedy("ask again"),
+        .with_remedy("measure again"),
         PlaceError::System(error) => Failure::new(
             ExitCode::MachineForbids,
-            "asking ended early",
+            "the measurement ended early",
             error.to_string(),
         ),
     }
@@ -179,7 +277,7 @@ fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
             }
         }
         Err(error) => tell(format!(
-            "note: whether links are back cannot be seen ({error}): some devices take seconds"
+            "note: the state of the links cannot be read ({error}): some devices take seconds"
         )),
     }
 }

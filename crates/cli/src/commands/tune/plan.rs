@@ -1,45 +1,214 @@
-//! `isolane tune plan`: planned changes with reasons and costs. Nothing is changed.
+//! `isolane tune plan` and `isolane tune export`: planned changes with reasons and costs, printed, or written in another
+//! tool's format. Nothing is changed.
 
 use std::fs::{File, Permissions};
-use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use isolane_tune::Plan;
+use clap::Args;
+use isolane_model::{ProfileName, Source, Sourced, Tuning, Word, read_regular_text};
+use isolane_tune::apply::{Standing, status};
+use isolane_tune::{
+    Exported, ExportedFile, Facts, Format, Placement, Plan, ThisMachine, here, probe, replan,
+};
 use rustix::fs::OFlags;
+use serde::de::DeserializeOwned;
 
+use super::StateArguments;
+use crate::commands::needs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, print_json};
-use crate::settings::{PlanSource, TunePlanSettings};
-use crate::values::Destination;
+use crate::limits::RECORDED_BYTES;
+use crate::output::{print, print_json, tell, write_text};
+use crate::settings::Settings;
+use crate::values::{Destination, one_of};
 
-use super::source::planned_again;
+const FORMATS: &[(&str, Format)] = &[
+    ("tuned", Format::Tuned),
+    ("systemd", Format::Systemd),
+    ("sh", Format::Shell),
+];
 
-/// Prints the plan, and writes it to a file if requested.
-pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
-    let plan = planned_again(&settings.from, &settings.state)?;
-    let destination = settings.file.map(Destination::File).or(settings.json);
-    if let Some(destination) = &destination {
-        print_json(&plan, destination)?;
-    }
-    if destination == Some(Destination::StandardOutput) {
-        return Ok(ExitCode::Done);
-    }
-    match settings.diff {
-        true => print(&plan.to_diff())?,
-        false => print(&plan.to_text())?,
-    };
-    match destination {
-        Some(Destination::File(path)) => {
-            keep_from_others(&path).map_err(|error| {
-                let what = format!("who may write to {} cannot be set", path.display());
-                Failure::new(ExitCode::MachineForbids, what, error.to_string())
-            })?;
-            print(&written(&path, &settings.from, &plan))
+/// Sources of a plan.
+#[derive(Debug, Args)]
+struct PlanSource {
+    /// Use this profile: latency, balanced, or a file with switches (as in [tune]) [default: the description's, else
+    /// balanced]
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Plan for recorded facts (isolane doctor --facts), possibly of another machine
+    #[arg(long, value_name = "FILE")]
+    facts: Option<PathBuf>,
+    /// Read receive-queue measurements that `tune learn` and `tune ports` wrote with --json; without them no receive
+    /// thread gets a priority. May be repeated
+    #[arg(long, value_name = "FILE")]
+    placement: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanChanges {
+    /// Write the plan to this file, as JSON
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    from: PlanSource,
+    #[command(flatten)]
+    state: StateArguments,
+    /// Print only the changes, as a difference
+    #[arg(long)]
+    diff: bool,
+    /// Write the plan as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Select the format: tuned, systemd, sh
+    #[arg(long, value_name = "FORM", value_parser = one_of(FORMATS), hide_possible_values = true)]
+    format: Format,
+    #[command(flatten)]
+    from: PlanSource,
+    /// Write the files below this folder, at their paths on the machine [default: print them]
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
+}
+
+impl PlanChanges {
+    /// Prints the plan, and writes it to a file if requested.
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let tuning = self.from.tuning(&mut settings)?;
+        settings.begin()?;
+        let plan = self.from.plan(&settings, &tuning, &self.standing())?;
+        let destination = self.file.map(Destination::File).or(self.json);
+        if let Some(destination) = &destination {
+            print_json(&plan, destination)?;
         }
-        _ => Ok(ExitCode::Done),
+        if destination == Some(Destination::StandardOutput) {
+            return Ok(ExitCode::Done);
+        }
+        match self.diff {
+            true => print(&plan.to_diff())?,
+            false => print(&plan.to_text())?,
+        };
+        match destination {
+            Some(Destination::File(path)) => {
+                keep_from_others(&path).map_err(|error| {
+                    let what = format!("cannot restrict who may write to {}", path.display());
+                    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                })?;
+                print(&written(&path, &self.from, &plan))
+            }
+            _ => Ok(ExitCode::Done),
+        }
     }
+
+    /// Settings of earlier plans, which the plan restores where they are no longer needed.
+    fn standing(&self) -> Vec<Standing> {
+        // The journal of a machine with recorded facts is not available here.
+        if self.from.facts.is_some() {
+            return Vec::new();
+        }
+        match status(&mut ThisMachine::new(), &here(), &self.state.state) {
+            Ok(status) => status.map_or_else(Vec::new, |it| it.settings),
+            Err(error) => {
+                tell(format!(
+                    "note: cannot read what earlier plans set ({error}): none of it is restored"
+                ));
+                Vec::new()
+            }
+        }
+    }
+}
+
+impl Export {
+    /// Prints the files, or writes them below a folder.
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let tuning = self.from.tuning(&mut settings)?;
+        settings.begin()?;
+        let plan = self.from.plan(&settings, &tuning, &[])?;
+        let exported = isolane_tune::export(&plan, self.format);
+        for (id, omission) in &exported.missing {
+            tell(format!("note: {id} is left out: {}", omission.reason()));
+        }
+        match &self.to {
+            Some(folder) => {
+                for file in &exported.files {
+                    write(file, folder)?;
+                }
+                Ok(ExitCode::Done)
+            }
+            None => print(&text(&exported)),
+        }
+    }
+}
+
+impl PlanSource {
+    /// Profile in effect: a named one replaces the description's profile and keeps its single switches; a file replaces
+    /// both.
+    fn tuning(&self, settings: &mut Settings) -> Result<Tuning, Failure> {
+        settings.check_host(self.host.as_ref())?;
+        let described = settings.system.as_ref();
+        let described = described
+            .map(|system| system.tuning().clone())
+            .unwrap_or_default();
+        let tuning = match &self.profile {
+            Some(profile) => chosen(profile, described)?,
+            None => described,
+        };
+        for (switch, value, source) in tuning.entries() {
+            settings.set(switch, value, source);
+        }
+        Ok(tuning)
+    }
+
+    fn plan(
+        &self,
+        settings: &Settings,
+        tuning: &Tuning,
+        standing: &[Standing],
+    ) -> Result<Plan, Failure> {
+        let facts: Facts = match &self.facts {
+            Some(path) => recorded(path, "facts", "isolane doctor --facts --json FILE")?,
+            None => probe(),
+        };
+        let mut placement = Placement::default();
+        for path in &self.placement {
+            let form = "isolane tune learn --json FILE, isolane tune ports --json FILE";
+            let more: Placement = recorded(path, "placements", form)?;
+            if more.is_of_another_boot(facts.boot_id.as_deref()) {
+                return Err(outdated(path));
+            }
+            placement.flows.extend(more.flows);
+        }
+        let needs = needs::of(
+            settings.system.as_ref(),
+            settings.network.domain.value.get(),
+            self.host.as_deref(),
+            &facts.hostname,
+        )?;
+        let plan = |facts: &Facts| isolane_tune::plan(facts, &needs, tuning, &placement);
+        Ok(replan(&facts, standing, &plan))
+    }
+}
+
+fn chosen(profile: &str, described: Tuning) -> Result<Tuning, Failure> {
+    if let Some(name) = ProfileName::from_word(profile) {
+        return Ok(described.over(Sourced::new(name, Source::CommandLine("--profile"))));
+    }
+    if !profile.contains('/') && !profile.ends_with(".toml") && !Path::new(profile).exists() {
+        let names: Vec<&str> = ProfileName::WORDS.iter().map(|(word, _)| *word).collect();
+        return Err(Failure::wrong_usage(
+            format!("there is no profile \"{}\"", profile.escape_debug()),
+            format!("profiles are {}; and there is no such file", names.join(", ")),
+        )
+        .with_remedy("name one of these, or a file with switches as [tune] has them: isolane config prints them"));
+    }
+    Tuning::load(profile).map_err(Failure::Description)
 }
 
 /// Restricts write permission on a plan to its owner, as `apply` requires. Does not follow links, which another user
@@ -64,13 +233,70 @@ fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
     let path = path.display();
     let next = match (plan.steps.is_empty(), &from.facts) {
         (true, _) => String::from("there is nothing to apply"),
-        (false, None) => format!("to carry it out: sudo isolane tune apply {path}"),
+        (false, None) => format!("to apply it: sudo isolane tune apply {path}"),
         (false, Some(_)) => {
             format!(
-                "to carry it out, on {}: sudo isolane tune apply {path}",
+                "to apply it, on {}: sudo isolane tune apply {path}",
                 plan.machine.hostname
             )
         }
     };
     format!("\nThe plan is written to {path}; {next}\n")
+}
+
+/// Failure for placements of another boot.
+fn outdated(path: &Path) -> Failure {
+    Failure::new(
+        ExitCode::AnswerIsNo,
+        format!(
+            "the placements in {} are of another boot than the facts",
+            path.display()
+        ),
+        "devices have another RSS hash key after each boot: the same datagrams may arrive on other queues now",
+    )
+    .with_remedy(
+        "learn and measure again: isolane tune learn PEER -i NAME --json FILE, isolane tune ports PEER -i NAME \
+         --json FILE",
+    )
+}
+
+/// Reads recorded JSON.
+fn recorded<T: DeserializeOwned>(path: &Path, what: &str, form: &str) -> Result<T, Failure> {
+    let failed = |why: String| {
+        Failure::wrong_usage(format!("cannot read the {what} in {}", path.display()), why)
+            .with_remedy(format!("they are written by {form}"))
+    };
+    let text =
+        read_regular_text(path, RECORDED_BYTES).map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
+}
+
+/// Text of a single file, or of several with their paths.
+fn text(exported: &Exported) -> String {
+    match exported.files.as_slice() {
+        [only] => only.text.clone(),
+        files => {
+            let file = |file: &ExportedFile| format!("#### {}\n{}\n", file.path, file.text);
+            files.iter().map(file).collect()
+        }
+    }
+}
+
+fn write(file: &ExportedFile, folder: &Path) -> Result<(), Failure> {
+    let path = folder.join(file.path.trim_start_matches('/'));
+    let failed = |error: io::Error| not_written(file, folder, &error);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    write_text(&file.text, &path)?;
+    let mode = if file.is_executable { 0o755 } else { 0o644 };
+    fs::set_permissions(&path, Permissions::from_mode(mode)).map_err(failed)
+}
+
+fn not_written(file: &ExportedFile, folder: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        ExitCode::MachineForbids,
+        format!("{} cannot be written below {}", file.path, folder.display()),
+        error.to_string(),
+    )
 }

@@ -1,16 +1,27 @@
-//! `isolane tune status`: the applied settings, and whether they are still in effect.
+//! `isolane tune status` and `isolane tune rollback`: the applied settings, whether they are still in effect, and their
+//! end.
 
-use isolane_tune::apply::{Standing, Status, status};
+use clap::Args;
+use isolane_tune::apply::{Links, Standing, Status, rollback as roll_back};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
 
-use super::failure::failure;
-use super::{check_damaged, check_state, damaged};
+use super::failure::{CLOSE_IT, failure, left, unclosed_text};
+use super::verify::applied;
+use super::{StateArguments, await_links, check_damaged, check_state, damaged};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, print, print_json};
-use crate::settings::TuneState;
+use crate::output::{count_of, print, print_json_or};
 use crate::values::Destination;
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowStatus {
+    #[command(flatten)]
+    state: StateArguments,
+    /// Write the status as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
 
 /// JSON form (`--json`).
 #[derive(Serialize)]
@@ -21,34 +32,27 @@ struct Report<'a> {
     damaged_journals: Vec<String>,
 }
 
-pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitCode, Failure> {
-    check_state(state)?;
-    let folder = &state.0.value;
-    let status = status(&mut ThisMachine::new(), &here(), folder)
-        .map_err(|error| failure("what is applied cannot be told", &error))?;
-    let damaged = damaged(state)?;
-    if let Some(destination) = json {
+impl ShowStatus {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        check_state(&self.state)?;
+        let status = applied(&self.state)?;
+        let damaged = damaged(&self.state)?;
+        let paths = damaged.iter().map(|path| path.display().to_string());
         let report = Report {
             schema: "isolane/tune-status/1",
             applied: status.as_ref(),
-            damaged_journals: damaged
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect(),
+            damaged_journals: paths.collect(),
         };
-        print_json(&report, destination)?;
+        print_json_or(&report, self.json.as_ref(), |report| text(report.applied))?;
+        check_damaged(&damaged)?;
+        let stands = status.as_ref().is_none_or(|status| {
+            status.is_complete && status.settings.iter().all(|setting| setting.stands)
+        });
+        Ok(match stands {
+            true => ExitCode::Done,
+            false => ExitCode::AnswerIsNo,
+        })
     }
-    if json != Some(&Destination::StandardOutput) {
-        print(&text(status.as_ref()))?;
-    }
-    check_damaged(&damaged)?;
-    let stands = status.as_ref().is_none_or(|status| {
-        status.is_complete && status.settings.iter().all(|setting| setting.stands)
-    });
-    Ok(match stands {
-        true => ExitCode::Done,
-        false => ExitCode::AnswerIsNo,
-    })
 }
 
 fn text(status: Option<&Status>) -> String {
@@ -57,9 +61,9 @@ fn text(status: Option<&Status>) -> String {
     };
     let mut text = format!("profile {}\n", status.profile);
     if !status.is_complete {
-        text.push_str("it was not carried out to its end: isolane tune rollback undoes it\n");
+        text.push_str("it was not applied completely: isolane tune rollback undoes it\n");
     } else if !status.is_of_this_boot {
-        text.push_str("it was carried out before the last boot, and not since\n");
+        text.push_str("it was applied before the last boot, and not since\n");
     }
     for setting in &status.settings {
         text.push_str(&line(setting));
@@ -98,5 +102,66 @@ fn line(standing: &Standing) -> String {
         (true, _) => format!("  ok      {id}: {setting}: {applied} (was {before})\n"),
         (false, Some(now)) => format!("  UNDONE  {id}: {setting}: {now}, and not {applied}\n"),
         (false, None) => format!("  UNDONE  {id}: {setting}: it cannot be read\n"),
+    }
+}
+
+/// Restores the settings found before the first plan.
+pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
+    check_state(state)?;
+    let folder = &state.state;
+    let links = Links::now();
+    let done = roll_back(&mut ThisMachine::new(), &here(), folder);
+    // The rollback is complete; Ctrl-C ends only the wait.
+    await_links(&links, &|| false);
+    let done = done.map_err(|error| failure("nothing was rolled back", &error))?;
+    let Some(restored) = done.restored else {
+        check_damaged(&damaged(state)?)?;
+        let folder = folder.display();
+        return print(&format!(
+            "nothing to undo: no journal is in {folder}, so no plan was applied, or it was undone\n"
+        ));
+    };
+    let mut text = String::new();
+    for setting in &restored.restored {
+        text.push_str(&format!("  {setting}\n"));
+    }
+    for setting in &restored.gone {
+        text.push_str(&format!("  {setting}: it is gone\n"));
+    }
+    text.push_str(&format!(
+        "{} restored\n",
+        count_of(restored.restored.len() as u64, "setting")
+    ));
+    print(&text)?;
+    if !restored.left.is_empty() {
+        return Err(Failure::new(
+            ExitCode::MachineForbids,
+            "not all could be restored",
+            format!("the journal is kept for{}", left(&restored.left)),
+        )
+        .with_remedy("remove what is in the way, and call it again"));
+    }
+    let unclosed = done.unclosed.as_ref().map(unclosed_text);
+    match (done.broken, unclosed) {
+        (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
+        (None, Some(unclosed)) => Err(Failure::new(
+            ExitCode::MachineForbids,
+            "all was restored, but the journal could not be removed",
+            unclosed,
+        )
+        .with_remedy(CLOSE_IT)),
+        (Some((error, kept)), unclosed) => Err(Failure::new(
+            ExitCode::AnswerIsNo,
+            "all that could be read from the journal was restored, but it is damaged",
+            match unclosed {
+                None => error.to_string(),
+                Some(unclosed) => format!("{error}, and could not be set aside: {unclosed}"),
+            },
+        )
+        .with_remedy(format!(
+            "look into {}: settings of lines that cannot be read or are missing may still be changed; a reboot resets \
+             all but files",
+            kept.display()
+        ))),
     }
 }

@@ -1,34 +1,33 @@
 //! `isolane tune verify`: measures whether the settings are effective: settings, wake-ups, transmit and receive queues.
 
-mod text;
-mod watch;
-
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
-use isolane_model::format_duration;
-use isolane_tune::apply::{Status, status};
+use clap::Args;
+use isolane_model::{System, format_duration};
+use isolane_tune::apply::{Standing, Status, status};
 use isolane_tune::verify::{
-    Departure, FlowLanding, PlaceError, Question, WakeUp, WokenUp, departures, flow_landings,
-    may_go_by_priority, pairs_with, place, wake_up,
+    CoreUse, Departure, FlowLanding, PlaceError, Question, WakeUp, WokenUp, departures,
+    flow_landings, may_go_by_priority, pairs_with, place, wake_up,
 };
-use isolane_tune::{DescribedFlow, Needs, ThisMachine, here};
+use isolane_tune::{APPLICATION_PRIORITY, DescribedFlow, Needs, ThisMachine, Value, Way, here};
 use isolane_wire::level::Level;
 use serde::Serialize;
 
-use self::text::{by_queue, listed, microseconds, named, text};
-use self::watch::watch;
 use super::failure::failure;
-use super::ports::landed;
-use super::{check_state, place_of, served_by, unanswered};
+use super::receive_queues::landed;
+use super::{StateArguments, check_state, no_interface, place_of, served_by, unanswered};
 use crate::commands::needs;
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, print_json, tell};
-use crate::settings::{Interfaces, TuneVerifySettings};
-use crate::values::Destination;
+use crate::output::{count_of, print, print_json_or, tell};
+use crate::settings::{Interfaces, Settings};
+use crate::values::{Destination, duration, seconds};
 
 /// Wake-up period, the usual one of a critical topic.
 const PERIOD: Duration = Duration::from_millis(1);
@@ -38,6 +37,44 @@ const DATAGRAMS: u32 = 100;
 
 /// Questions sent per described flow.
 const QUESTIONS: u32 = 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    state: StateArguments,
+    /// Name this machine's host entry in the description, whose core is measured [default: by the machine's name, or
+    /// the only one]
+    #[arg(long, value_name = "NAME", conflicts_with = "core")]
+    host: Option<String>,
+    /// Measure wake-ups on these cores, separated by commas [default: the described host's]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    core: Vec<u16>,
+    /// Measure wake-ups for this many seconds on each core
+    #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
+    seconds: Duration,
+    /// Set the SCHED_FIFO priority of the measuring thread, as that of the applications
+    #[arg(
+        long,
+        value_name = "1..99",
+        value_parser = clap::value_parser!(u8).range(1..=99),
+        default_value_t = APPLICATION_PRIORITY
+    )]
+    priority: u8,
+    /// Fail if a wake-up is later than this, as `100us` [default: report only]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    at_most: Option<Duration>,
+    /// Send datagrams of each level to this neighbour and count the transmit queues they use. Ask it (with `tune
+    /// answer` running there) for the receive queues of the described flows, in both directions. Needs --interface, or
+    /// a described host's
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Option<Ipv4Addr>,
+    /// Continue until Ctrl-C, and report each second the settings that others have changed
+    #[arg(long)]
+    watch: bool,
+    /// Write the results as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    json: Option<Destination>,
+}
 
 /// JSON form (`--json`).
 #[derive(Serialize)]
@@ -56,109 +93,263 @@ struct Report {
     failed: Vec<String>,
 }
 
-/// Verifies the machine. Exit code 1 if any check failed; 2 if there was nothing to check.
-pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
-    check_state(&settings.state)?;
-    let until = Until::new(None)?;
-    let (needs, cores, interface) = meant(settings)?;
-    let mut report = Report {
-        schema: "isolane/tune-verify/1",
-        applied: applied(settings)?,
-        wake_ups: wake_ups(settings, &cores, &until)?,
-        departures: None,
-        landings: None,
-        judged: false,
-        failed: Vec::new(),
-    };
-    let asked = interface.as_deref().filter(|_| settings.peer.is_some());
-    // The counted queues belong to the device; for a VLAN, to the underlying one.
-    let device = asked.map(served_by).transpose()?;
-    let device = device.map(|(_, device)| device.name);
-    if let (Some(peer), Some(interface), Some(device)) = (settings.peer, &interface, &device)
-        && !until.interrupted()
-    {
-        let (address, _) = place_of(interface)?;
-        report.departures = departures(device, address, peer, DATAGRAMS).map_err(|error| {
-            let what = format!("where datagrams leave {device} cannot be told");
-            Failure::new(ExitCode::MachineForbids, what, error.to_string())
-        })?;
-    }
-    let mut failed = failed(settings, &report);
-    if let (Some(peer), Some(interface)) = (settings.peer, &interface)
-        && !until.interrupted()
-    {
-        match landings(settings, &needs, (peer, interface))? {
-            Ok(landings) => {
-                failed.extend(landings.iter().flatten().filter_map(misplaced));
-                report.landings = landings;
+impl Verify {
+    /// Verifies the machine. Exit code 1 if any check failed; 2 if there was nothing to check.
+    pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
+        settings.begin()?;
+        check_state(&self.state)?;
+        let until = Until::new(None)?;
+        let (needs, cores, interface) = self.meant(settings)?;
+        let mut report = Report {
+            schema: "isolane/tune-verify/1",
+            applied: applied(&self.state)?,
+            wake_ups: self.wake_ups(&cores, &until)?,
+            departures: None,
+            landings: None,
+            judged: false,
+            failed: Vec::new(),
+        };
+        let asked = interface.as_deref().filter(|_| self.peer.is_some());
+        // The counted queues belong to the device; for a VLAN, to the underlying one.
+        let device = asked.map(served_by).transpose()?;
+        let device = device.map(|(_, device)| device.name);
+        if let (Some(peer), Some(interface), Some(device)) = (self.peer, &interface, &device)
+            && !until.interrupted()
+        {
+            let (address, _) = place_of(interface)?;
+            report.departures = departures(device, address, peer, DATAGRAMS).map_err(|error| {
+                let what = format!("cannot count the datagrams by transmit queue of {device}");
+                Failure::new(ExitCode::MachineForbids, what, error.to_string())
+            })?;
+        }
+        let mut failed = self.failed(&report);
+        if let (Some(peer), Some(interface)) = (self.peer, &interface)
+            && !until.interrupted()
+        {
+            match landings(settings.system.as_ref(), &needs, (peer, interface))? {
+                Ok(landings) => {
+                    failed.extend(landings.iter().flatten().filter_map(misplaced));
+                    report.landings = landings;
+                }
+                Err(why) => failed.push(why),
             }
-            Err(why) => failed.push(why),
+        }
+        report.judged = self.is_judged(&report) || !failed.is_empty();
+        report.failed = failed;
+        print_json_or(&report, self.json.as_ref(), |report| {
+            self.text(device.as_deref(), report)
+        })?;
+        if self.watch {
+            watch(&self.state, report.applied, &until)?;
+        }
+        Ok(match () {
+            () if until.interrupted() => ExitCode::Interrupted,
+            () if !report.judged => ExitCode::WrongUsage,
+            () if report.failed.is_empty() => ExitCode::Done,
+            () => ExitCode::AnswerIsNo,
+        })
+    }
+
+    /// Cores and interface to check: the named ones, or those of the described host.
+    fn meant(&self, settings: &Settings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
+        let domain = settings.network.domain.value.get();
+        let hostname = here().machine.hostname;
+        let system = settings.system.as_ref();
+        let needs = needs::of(system, domain, self.host.as_deref(), &hostname)?;
+        let cores = match self.core.is_empty() {
+            true => needs.core.into_iter().collect(),
+            false => self.core.clone(),
+        };
+        let interface = match &settings.network.interfaces.value {
+            Interfaces::Named(names) => names.first().cloned(),
+            Interfaces::All => needs.interface.clone(),
+        };
+        match (self.peer, &interface) {
+            (Some(_), None) => Err(no_interface()),
+            _ => Ok((needs, cores, interface)),
         }
     }
-    report.judged = is_judged(settings, &report) || !failed.is_empty();
-    report.failed = failed;
-    if let Some(destination) = &settings.json {
-        print_json(&report, destination)?;
-    }
-    if settings.json != Some(Destination::StandardOutput) {
-        print(&text(settings, device.as_deref(), &report))?;
-    }
-    if settings.watch {
-        watch(settings, report.applied, &until)?;
-    }
-    Ok(match () {
-        () if until.interrupted() => ExitCode::Interrupted,
-        () if !report.judged => ExitCode::WrongUsage,
-        () if report.failed.is_empty() => ExitCode::Done,
-        () => ExitCode::AnswerIsNo,
-    })
-}
 
-/// Returns whether anything was checked.
-fn is_judged(settings: &TuneVerifySettings, report: &Report) -> bool {
-    let mut departures = report.departures.iter().flatten();
-    let mut landings = report.landings.iter().flatten();
-    report.applied.is_some()
-        || (settings.at_most.is_some() && !report.wake_ups.is_empty())
-        || departures.any(|departure| !departure.expected.is_empty())
-        || landings.any(|flow| flow.is_as_expected().is_some())
-}
+    fn wake_ups(&self, cores: &[u16], until: &Until) -> Result<Vec<WokenUp>, Failure> {
+        let mut found = Vec::new();
+        for core in cores {
+            let periods = self.seconds.as_micros() / PERIOD.as_micros();
+            let what = WakeUp {
+                core: *core,
+                priority: self.priority,
+                period: PERIOD,
+                count: u32::try_from(periods).unwrap_or(u32::MAX),
+            };
+            tell(format!(
+                "measuring wake-ups on core {core} for {}",
+                format_duration(self.seconds)
+            ));
+            let woken = wake_up(what, until.flag()).map_err(|error| {
+                let what = format!("wake-ups on core {core} cannot be measured");
+                Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+                    "run it as root (CAP_SYS_NICE), with an existing core; see isolane doctor",
+                )
+            })?;
+            found.extend(woken);
+        }
+        Ok(found)
+    }
 
-/// Cores and interface to check: the named ones, or those of the described host.
-fn meant(settings: &TuneVerifySettings) -> Result<(Needs, Vec<u16>, Option<String>), Failure> {
-    let domain = settings.network.domain.value.get();
-    let hostname = here().machine.hostname;
-    let system = settings.system.as_deref();
-    let needs = needs::of(system, domain, settings.host.as_deref(), &hostname)?;
-    let cores = match settings.cores.is_empty() {
-        true => needs.core.into_iter().collect(),
-        false => settings.cores.clone(),
-    };
-    let interface = match &settings.network.interfaces.value {
-        Interfaces::Named(names) => names.first().cloned(),
-        Interfaces::All => needs.interface.clone(),
-    };
-    match (settings.peer, &interface) {
-        (Some(_), None) => Err(Failure::wrong_usage(
-            "it is not clear which interface's queues are meant",
-            "each interface has queues of its own",
-        )
-        .with_remedy("name one: --interface NAME")),
-        _ => Ok((needs, cores, interface)),
+    /// Returns whether anything was checked.
+    fn is_judged(&self, report: &Report) -> bool {
+        let mut departures = report.departures.iter().flatten();
+        let mut landings = report.landings.iter().flatten();
+        report.applied.is_some()
+            || (self.at_most.is_some() && !report.wake_ups.is_empty())
+            || departures.any(|departure| !departure.expected.is_empty())
+            || landings.any(|flow| flow.is_as_expected().is_some())
+    }
+
+    /// Failed checks, one sentence each.
+    fn failed(&self, report: &Report) -> Vec<String> {
+        let mut failed = Vec::new();
+        if let Some(status) = &report.applied {
+            if !status.is_complete {
+                failed.push(String::from("the plan was not applied completely"));
+            }
+            let undone = status.settings.iter().filter(|setting| !setting.stands);
+            failed.extend(undone.map(|setting| match &setting.now {
+                Some(now) => format!("{} is {now}, and not {}", setting.setting, setting.applied),
+                None => format!("{} cannot be read", setting.setting),
+            }));
+        }
+        if let Some(at_most) = self.at_most {
+            let late = |woken: &&WokenUp| u128::from(woken.max_ns) > at_most.as_nanos();
+            failed.extend(report.wake_ups.iter().filter(late).map(|woken| {
+                format!(
+                    "a wake-up on core {} came {} late, {} at most are allowed",
+                    woken.core,
+                    microseconds(woken.max_ns),
+                    format_duration(at_most)
+                )
+            }));
+        }
+        for departure in report.departures.iter().flatten() {
+            if !departure.is_as_expected() {
+                failed.push(format!(
+                    "of {} datagrams of level {} not all left by queues {}: {}",
+                    departure.sent,
+                    departure.level,
+                    listed(&departure.expected),
+                    by_queue(departure)
+                ));
+            }
+        }
+        failed
+    }
+
+    /// Complete report.
+    fn text(&self, interface: Option<&str>, report: &Report) -> String {
+        // Writing to a string cannot fail.
+        let mut text = String::new();
+        let _ = match &report.applied {
+            None => writeln!(text, "Settings: no plan is applied"),
+            Some(status) => {
+                let standing = status.settings.iter().filter(|setting| setting.stands);
+                let all = count_of(status.settings.len() as u64, "setting");
+                writeln!(text, "Settings: {} of {all} in effect", standing.count())
+            }
+        };
+        if report.wake_ups.is_empty() {
+            let _ = writeln!(
+                text,
+                "Wake-ups: not measured, because no core is known: --core N, or a description's host with a core"
+            );
+        }
+        for woken in &report.wake_ups {
+            let _ = writeln!(
+                text,
+                "Wake-ups on core {} at priority {}, {} of them: median {}, p99 {}, p99.9 {}, maximum {} late",
+                woken.core,
+                self.priority,
+                woken.samples,
+                microseconds(woken.median_ns),
+                microseconds(woken.p99_ns),
+                microseconds(woken.p99_9_ns),
+                microseconds(woken.max_ns)
+            );
+            used(&mut text, &woken.used_by);
+            if self.at_most.is_none() {
+                text.push_str("  not judged: --at-most TIME says how late is too late\n");
+            }
+        }
+        match (interface, &report.departures) {
+            (None, _) => {}
+            (Some(interface), None) => {
+                let _ = writeln!(
+                    text,
+                    "Transmit queues: the queueing of {interface} does not count by queue (mq and mqprio do)"
+                );
+            }
+            (Some(interface), Some(found)) => {
+                let _ = writeln!(
+                    text,
+                    "Transmit queues of {interface}, {DATAGRAMS} datagrams of each level"
+                );
+                for departure in found {
+                    let mark = match (departure.expected.is_empty(), departure.is_as_expected()) {
+                        (true, _) => "--",
+                        (false, true) => "ok",
+                        (false, false) => "NO",
+                    };
+                    let expected = match departure.expected.is_empty() {
+                        true => String::from("no traffic classes"),
+                        false => format!("its class has {}", listed(&departure.expected)),
+                    };
+                    let left = by_queue(departure);
+                    let _ = writeln!(
+                        text,
+                        "  {mark}  level {}: {left} ({expected})",
+                        departure.level
+                    );
+                }
+            }
+        }
+        if let Some(landings) = &report.landings {
+            let _ = writeln!(
+                text,
+                "Receive queues, {QUESTIONS} datagrams of each described flow"
+            );
+            for flow in landings {
+                let mark = match flow.is_as_expected() {
+                    None => "--",
+                    Some(true) => "ok",
+                    Some(false) => "NO",
+                };
+                let _ = writeln!(text, "  {mark}  {}: {}", named(flow), landed(&flow.landing));
+            }
+            if landings.iter().any(|flow| flow.may_go_by_priority) {
+                let _ = writeln!(
+                    text,
+                    "  marked --: steered by VLAN priority: not verified, because these datagrams have none"
+                );
+            }
+        }
+        for failed in &report.failed {
+            let _ = writeln!(text, "NO: {failed}");
+        }
+        if !report.judged {
+            text.push_str(
+                "Nothing was verified: apply a plan (isolane tune apply), or say what is too late (--core N --at-most TIME)\n",
+            );
+        }
+        text
     }
 }
 
 /// Measures the receive queues of described flows with the peer. `Err` holds a sentence on why the peer could not be
 /// asked; `None` without such flows.
 fn landings(
-    settings: &TuneVerifySettings,
+    system: Option<&System>,
     needs: &Needs,
     (peer, interface): (Ipv4Addr, &str),
 ) -> Result<Result<Option<Vec<FlowLanding>>, String>, Failure> {
-    let tuning = settings
-        .system
-        .as_ref()
-        .map(|system| system.tuning().clone());
+    let tuning = system.map(|system| system.tuning().clone());
     let tuning = tuning.unwrap_or_default();
     let critical = needs.critical_level(&tuning);
     let pairs = pairs_with(needs, peer);
@@ -208,75 +399,124 @@ fn misplaced(flow: &FlowLanding) -> Option<String> {
     })
 }
 
-fn applied(settings: &TuneVerifySettings) -> Result<Option<Status>, Failure> {
-    let folder = &settings.state.0.value;
-    status(&mut ThisMachine::new(), &here(), folder)
-        .map_err(|error| failure("what is applied cannot be told", &error))
+/// Applied settings; `None` without a plan.
+pub(super) fn applied(state: &StateArguments) -> Result<Option<Status>, Failure> {
+    status(&mut ThisMachine::new(), &here(), &state.state)
+        .map_err(|error| failure("cannot read what is applied", &error))
 }
 
-fn wake_ups(
-    settings: &TuneVerifySettings,
-    cores: &[u16],
-    until: &Until,
-) -> Result<Vec<WokenUp>, Failure> {
-    let mut found = Vec::new();
-    for core in cores {
-        let periods = settings.measure_for.value.as_micros() / PERIOD.as_micros();
-        let what = WakeUp {
-            core: *core,
-            priority: settings.priority.value,
-            period: PERIOD,
-            count: u32::try_from(periods).unwrap_or(u32::MAX),
-        };
-        tell(format!(
-            "measuring wake-ups on core {core} for {}",
-            format_duration(settings.measure_for.value)
-        ));
-        let woken = wake_up(what, until.flag()).map_err(|error| {
-            let what = format!("wake-ups on core {core} cannot be measured");
-            Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
-                "it takes CAP_SYS_NICE, and a core that is there: run it as root, see isolane doctor",
-            )
-        })?;
-        found.extend(woken);
-    }
-    Ok(found)
+/// Maximum number of threads and interrupts named per core.
+const NAMED: usize = 5;
+
+/// Other work on the core: longest-running threads, most frequent interrupts.
+fn used(text: &mut String, used: &CoreUse) {
+    let threads: Vec<String> = used
+        .threads
+        .iter()
+        .take(NAMED)
+        .map(|thread| {
+            let name = thread.name.escape_debug();
+            format!("{name} {}", microseconds(thread.run_ns))
+        })
+        .collect();
+    let _ = writeln!(
+        text,
+        "  {} of others ran there: {}",
+        count_of(used.threads.len() as u64, "thread"),
+        or_none(&threads)
+    );
+    let mut interrupts: Vec<(&String, &u64)> = used.interrupts.iter().collect();
+    interrupts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let named: Vec<String> = interrupts
+        .iter()
+        .take(NAMED)
+        .map(|(name, count)| format!("{} {count}", name.escape_debug()))
+        .collect();
+    let _ = writeln!(text, "  interrupts: {}", or_none(&named));
 }
 
-/// Failed checks, one sentence each.
-fn failed(settings: &TuneVerifySettings, report: &Report) -> Vec<String> {
-    let mut failed = Vec::new();
-    if let Some(status) = &report.applied {
-        if !status.is_complete {
-            failed.push(String::from("the plan was not carried out to its end"));
+fn or_none(named: &[String]) -> String {
+    match named.is_empty() {
+        true => String::from("none"),
+        false => named.join(", "),
+    }
+}
+
+fn microseconds(ns: u64) -> String {
+    format!("{:.1} us", ns as f64 / 1_000.0)
+}
+
+fn listed(queues: &[u32]) -> String {
+    let queues: Vec<String> = queues.iter().map(u32::to_string).collect();
+    queues.join(",")
+}
+
+/// Queue counts as text: `queue 0: 3, queue 1: 100`.
+fn by_queue(departure: &Departure) -> String {
+    let queues: Vec<String> = departure
+        .by_queue
+        .iter()
+        .map(|(queue, count)| format!("queue {queue}: {count}"))
+        .collect();
+    or_none(&queues)
+}
+
+/// Flow as text: `Brake (level 7, in from 10.0.0.2:7007)`.
+fn named(flow: &FlowLanding) -> String {
+    let way = match flow.way {
+        Way::In => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),
+        Way::Out => format!(
+            "out to {}:{}",
+            flow.tuple.destination, flow.tuple.destination_port
+        ),
+    };
+    format!("{} (level {}, {way})", flow.topics.join(", "), flow.level)
+}
+
+/// Polling interval.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Polls the settings and reports changes until a signal.
+fn watch(state: &StateArguments, mut before: Option<Status>, until: &Until) -> Result<(), Failure> {
+    tell("watching the settings, until Ctrl-C");
+    while !until.flag().load(Ordering::Relaxed) {
+        thread::sleep(WATCH);
+        let now = applied(state)?;
+        for news in news(before.as_ref(), now.as_ref()) {
+            print(&format!("{news}\n"))?;
         }
-        let undone = status.settings.iter().filter(|setting| !setting.stands);
-        failed.extend(undone.map(|setting| match &setting.now {
-            Some(now) => format!("{} is {now}, and not {}", setting.setting, setting.applied),
-            None => format!("{} cannot be read", setting.setting),
-        }));
+        before = now;
     }
-    if let Some(at_most) = settings.at_most {
-        let late = |woken: &&WokenUp| u128::from(woken.max_ns) > at_most.as_nanos();
-        failed.extend(report.wake_ups.iter().filter(late).map(|woken| {
-            format!(
-                "a wake-up on core {} came {} late, {} at most are allowed",
-                woken.core,
-                microseconds(woken.max_ns),
-                format_duration(at_most)
-            )
-        }));
-    }
-    for departure in report.departures.iter().flatten() {
-        if !departure.is_as_expected() {
-            failed.push(format!(
-                "of {} datagrams of level {} not all left by queues {}: {}",
-                departure.sent,
-                departure.level,
-                listed(&departure.expected),
-                by_queue(departure)
-            ));
+    Ok(())
+}
+
+/// Sentences on changes between two states.
+fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
+    let (before, now) = match (before, now) {
+        (Some(before), Some(now)) => (before, now),
+        (None, None) => return Vec::new(),
+        (Some(_), None) => return vec![String::from("the plan was rolled back")],
+        (None, Some(now)) => return vec![format!("a plan of profile {} was applied", now.profile)],
+    };
+    let changed = now.settings.iter().filter_map(|setting| {
+        let same = |known: &&Standing| known.setting == setting.setting;
+        let before = before.settings.iter().find(same)?;
+        if before.now == setting.now {
+            return None;
         }
-    }
-    failed
+        Some(match (&setting.now, setting.stands) {
+            // The device or thread of the setting is gone.
+            (Some(Value::Absent), false) => format!(
+                "{} is gone; it should be {}",
+                setting.setting, setting.applied
+            ),
+            (Some(now), true) => format!("{} is {now} again, as it should be", setting.setting),
+            (Some(now), false) => format!(
+                "another program set {} to {now}; it should be {}",
+                setting.setting, setting.applied
+            ),
+            (None, _) => format!("{} can no longer be read", setting.setting),
+        })
+    });
+    changed.collect()
 }

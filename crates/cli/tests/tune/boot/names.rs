@@ -57,7 +57,12 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
         let assert_refused = |call: &mut Command, why: &str, remedy: &str| {
             let (code, out, err) = run(call);
             assert_eq!((code, out.as_str()), (3, ""), "{err}");
-            for said in ["cannot be kept for the next boot", why, remedy, "--no-boot"] {
+            for said in [
+                "cannot be saved for the next boot",
+                why,
+                remedy,
+                "--no-boot",
+            ] {
                 assert!(err.contains(said), "no {said} in {err}");
             }
             assert_same(&place.look(), &before, why);

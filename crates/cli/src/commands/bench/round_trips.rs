@@ -1,0 +1,371 @@
+//! Common part of `demo` and `bench rtt`: runs the plan and shows the results.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use isolane_bench::cable::Arbiter;
+use isolane_bench::report::{
+    Charset, Disturbance, Environment, Missing, Order, Place, Report, Run, Series, ablation_table,
+    arbiter_table, brought, brought_table, flood_table, histogram, one_way_table, order_table,
+    overall, overall_table, page, ratios, table, terminal_width,
+};
+use isolane_bench::scenario::rtt::{self, Outcome};
+use isolane_bench::storm;
+
+use super::run_queue::{self, Measured, Row};
+use super::test_hosts::TestHosts;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{GrowingJson, print, tell, write_text};
+use crate::values::Destination;
+
+pub(super) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
+
+/// Files for the results, besides the text.
+#[derive(Clone, Copy)]
+pub(super) struct Outputs<'a> {
+    pub(super) json: Option<&'a Destination>,
+    pub(super) page: Option<&'a Path>,
+}
+
+/// Form of the results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// A line with every number per run.
+    EachRun,
+    /// Ablation tables only, because a table of alternating runs would be unreadable.
+    Steps,
+}
+
+pub(super) struct Plan {
+    pub(super) rows: Vec<rtt::Config>,
+    /// Runs this machine does not support.
+    pub(super) left_out: Vec<Missing>,
+}
+
+/// Executes the runs and shows them with their explanation; the exit code tells whether all are valid.
+pub(super) fn run(
+    hosts: TestHosts,
+    what: &str,
+    plan: Plan,
+    meaning: &str,
+    outputs: Outputs<'_>,
+    shown: Shown,
+) -> Result<ExitCode, Failure> {
+    let Plan { rows, left_out } = plan;
+    let cable = rows
+        .first()
+        .map(|row| row.cable.clone())
+        .unwrap_or_default();
+    let rows = rows.into_iter().map(row).collect();
+    let mut report = Report::new(Environment::probe(), &cable);
+    report.left_out = left_out;
+    let mut growing = outputs.json.map(GrowingJson::new);
+    let keep = |outcome: &Outcome| {
+        report.add(outcome.run.clone());
+        if let Some(growing) = &mut growing {
+            growing.keep(&report);
+        }
+    };
+    let measured = run_queue::measure(hosts, what, rows, TestHosts::measure, keep)?;
+    report.ratios = ratios(&report.runs);
+    report.brought = brought(&report.runs);
+    report.overall = overall(&report.runs);
+    report.missing.clone_from(&measured.missing);
+    let mut text = render(&report, &measured, shown);
+    if !meaning.is_empty() && !measured.finished.is_empty() {
+        let _ = writeln!(text, "\n{meaning}");
+    }
+    // Files come first, because an interrupted terminal may be closed.
+    if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
+        growing.finish(&report)?;
+    }
+    if let Some(file) = outputs.page {
+        write_text(&page(&report), file)?;
+    }
+    show(&text, outputs.json)?;
+    if let Some(growing) = growing {
+        growing.finish(&report)?;
+    }
+    Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
+}
+
+fn row(config: rtt::Config) -> Row<rtt::Config> {
+    let scenario = &config.scenario;
+    let mut title = format!(
+        "{}, {} B, {}, {}",
+        scenario.datapath,
+        scenario.payload_bytes,
+        scenario.publisher.word(),
+        word_of(scenario.disturbance)
+    );
+    if config.bulk_reader.is_some() {
+        title.push_str(" for a bulk reader");
+    }
+    if config.cable.arbiter == Arbiter::Strict {
+        title.push_str(", strict");
+    }
+    if config.place != Place::Link || scenario.order == Order::Fifo {
+        title = format!("{title}, {} order", scenario.order.word());
+    }
+    if config.takes_lanes() {
+        let stages = scenario.stages.iter().map(|stage| stage.word());
+        let words: Vec<&str> = [scenario.receive_work.word()]
+            .into_iter()
+            .chain(stages)
+            .collect();
+        title = format!("{title}, {}", words.join(" + "));
+    }
+    if config.repetition > 1 {
+        title = format!("{title}, repetition {}", config.repetition);
+    }
+    Row {
+        title,
+        seconds: config.seconds,
+        config,
+    }
+}
+
+fn word_of(disturbance: Option<Disturbance>) -> &'static str {
+    disturbance.map_or("undisturbed", Disturbance::word)
+}
+
+/// Text with tables, histogram, ratios, disturbances and notes.
+fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
+    let mut text = match shown {
+        Shown::EachRun => table(&report.runs),
+        Shown::Steps => String::new(),
+    };
+    // Writing to a string cannot fail.
+    text.push_str(&measured.failures());
+    if shown == Shown::EachRun && !report.runs.is_empty() {
+        let _ = write!(text, "\n{}", one_way_table(&report.runs));
+    }
+    if let (Shown::EachRun, Some(first)) = (shown, measured.finished.first()) {
+        let _ = write!(text, "\n{}", picture(first, &measured.finished));
+    }
+    let comparisons: &[fn(&[Run]) -> String] = match shown {
+        Shown::EachRun => &[
+            flood_table,
+            arbiter_table,
+            order_table,
+            ablation_table,
+            brought_table,
+            overall_table,
+        ],
+        Shown::Steps => &[ablation_table, brought_table, overall_table],
+    };
+    for comparison in comparisons {
+        let comparison = comparison(&report.runs);
+        if !comparison.is_empty() {
+            let _ = write!(text, "\n{comparison}");
+        }
+    }
+    floods(&mut text, &report.runs);
+    storms(&mut text, &report.runs);
+    let mut notes: Vec<String> = Vec::new();
+    for note in report.runs.iter().flat_map(|run| &run.notes) {
+        let note = note.to_string();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes.push(format!("clock: {}", report.environment.clock.words()));
+    let _ = writeln!(text, "\nThis machine\n  {}", notes.join("\n  "));
+    text
+}
+
+/// Histogram of the first run and of runs that differ only in disturbance, arbiter or order.
+fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
+    let cores = first.run.cores;
+    let alike = |run: &Run| {
+        run.datapath == first.run.datapath
+            && run.publisher == first.run.publisher
+            && run.payload_bytes == first.run.payload_bytes
+            && run.receive_work == first.run.receive_work
+            && run.bulk_reader == first.run.bulk_reader
+            && run.cores == cores
+    };
+    // Four columns fit a terminal; the table has the others.
+    const MOST: usize = 4;
+    let name = |run: &Run| {
+        let mut words = vec![word_of(run.disturbance)];
+        if run.arbiter() == Some(Arbiter::Strict) {
+            words.push(Arbiter::Strict.word());
+        }
+        if run.order == Order::Fifo {
+            words.push("fifo order");
+        }
+        words.join(", ")
+    };
+    let series: Vec<Series> = outcomes
+        .iter()
+        .filter(|outcome| alike(&outcome.run))
+        .take(MOST)
+        .map(|outcome| Series {
+            name: name(&outcome.run),
+            samples_ns: outcome.rtt_ns.clone(),
+        })
+        .collect();
+    let title = format!(
+        "Round trips of {} B over {}, published by a {}; the time is logarithmic",
+        first.run.payload_bytes,
+        first.run.datapath,
+        first.run.publisher.word()
+    );
+    histogram(&title, &series, terminal_width(), Charset::of_environment())
+}
+
+/// Tolerated deviation of a flood's rate, as a multiple of the link's rate.
+const FLOOD_TOLERANCE: f64 = 0.02;
+
+/// Lines on the achieved flood rates: one, and one for each deviating run.
+fn floods(text: &mut String, runs: &[Run]) {
+    let reached = runs.iter().filter_map(|run| {
+        let asked = run.flood.as_ref()?;
+        let reached = run.ledger.as_ref()?.flood.as_ref()?;
+        Some((run, asked, [reached.a_to_b.factor, reached.b_to_a.factor]))
+    });
+    let (as_asked, deviating): (Vec<_>, Vec<_>) = reached.partition(|(_, asked, reached)| {
+        let off = |reached: &f64| (reached - asked.factor).abs();
+        reached
+            .iter()
+            .all(|reached| off(reached) <= FLOOD_TOLERANCE)
+    });
+    if as_asked.is_empty() && deviating.is_empty() {
+        return;
+    }
+    text.push('\n');
+    // Writing to a string cannot fail.
+    if let Some((_, asked, _)) = as_asked.first() {
+        let rows = match deviating.is_empty() {
+            true => "all rows",
+            false => "the other rows",
+        };
+        let _ = writeln!(
+            text,
+            "The flood reached {:.2} of the link's rate each way in {rows}.",
+            asked.factor
+        );
+    }
+    for (run, asked, [a_to_b, b_to_a]) in deviating {
+        let _ = writeln!(
+            text,
+            "The flood with {} B, {}, reached {a_to_b:.2} and {b_to_a:.2} of the link's rate, not \
+             {:.2} (datagrams of {} B).",
+            run.payload_bytes,
+            run.publisher.word(),
+            asked.factor,
+            asked.payload_bytes
+        );
+    }
+}
+
+/// Line on the storms: minimum and maximum rate, and their outcome.
+fn storms(text: &mut String, runs: &[Run]) {
+    let storms = runs.iter().filter_map(|run| {
+        let asked = run.storm?;
+        let reached = run.ledger.as_ref()?.storm.as_ref()?;
+        Some((asked, reached))
+    });
+    let (asked, reached): (Vec<_>, Vec<_>) = storms.unzip();
+    let (Some(asked), Some(first)) = (asked.first(), reached.first()) else {
+        return;
+    };
+    let least = |storm: &storm::Report| storm.least_frames_per_s();
+    let rates = reached.iter().map(|storm| least(storm));
+    let (low, high) = rates.fold((least(first), 0.0_f64), |(low, high), rate| {
+        (low.min(rate), high.max(rate))
+    });
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "\nThe storm sent {low:.0} to {high:.0} frames a second each way ({:.0} were requested), each for {} \
+         sockets.",
+        asked.frames_per_s, asked.sockets
+    );
+}
+
+/// Prints the text; to standard error if JSON goes to standard output.
+pub(super) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure> {
+    if json == Some(&Destination::StandardOutput) {
+        tell(text);
+        Ok(())
+    } else {
+        print(text).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolane_bench::report::Step;
+    use isolane_bench::scenario::ablation::{Ablation, Beside};
+    use isolane_bench::scenario::plan::{self, Part};
+
+    /// Basis of the durations stated in the help.
+    #[test]
+    fn measurements_take_as_long_as_their_help_says() {
+        let expected_s = |rows: Vec<rtt::Config>| {
+            let rows: Vec<_> = rows.into_iter().map(row).collect();
+            run_queue::expected_of_all(&rows).as_secs()
+        };
+        let seconds = |link, inside| plan::Seconds { link, inside };
+        let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
+        let demo = expected_s(plan::demo(&parts, &[64, 512, 1024], seconds(2, 5)));
+        assert!((115..=125).contains(&demo), "about two minutes: {demo} s");
+        let first_look = expected_s(plan::demo(&parts, &[64], seconds(1, 1)));
+        assert!(first_look < 60, "less than a minute: {first_look} s");
+        let inside = expected_s(plan::demo(&[Part::Executor], &[64], seconds(2, 5)));
+        assert!((40..=48).contains(&inside), "about 45 s: {inside} s");
+
+        let all = Ablation {
+            steps: Step::ALL.to_vec(),
+            besides: Beside::ALL.to_vec(),
+            arbiters: vec![Arbiter::Fifo, Arbiter::Strict],
+            payloads: vec![64, 512, 1024],
+            repetitions: 3,
+            rate_hz: 2_000,
+            seconds: 3,
+        };
+        let short = Ablation {
+            besides: vec![Beside::stranger(Some(Disturbance::Storm))],
+            arbiters: vec![Arbiter::Strict],
+            payloads: vec![64],
+            ..all.clone()
+        };
+        let (all, short) = (expected_s(all.rows()), expected_s(short.rows()));
+        assert!((33..=36).contains(&(all / 60)), "about 35 min: {all} s");
+        assert!(
+            (80..=100).contains(&short),
+            "a minute and a half: {short} s"
+        );
+    }
+
+    #[test]
+    fn a_row_is_named_by_what_tells_it_from_the_others() {
+        let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
+        let seconds = plan::Seconds { link: 1, inside: 1 };
+        let titles: Vec<String> = plan::demo(&parts, &[64], seconds)
+            .into_iter()
+            .map(|config| row(config).title)
+            .collect();
+        assert_eq!(titles[0], "udp, 64 B, thread, undisturbed");
+        assert_eq!(titles[2], "udp, 64 B, thread, flood, strict");
+        assert_eq!(titles[4], "udp, 64 B, job, flood");
+        assert_eq!(titles[5], "udp, 64 B, thread, undisturbed, strict");
+        assert_eq!(
+            titles[10],
+            "xdp, 64 B, thread, storm, strict, threads + executor + xdp"
+        );
+        assert_eq!(
+            titles[15],
+            "xdp, 64 B, thread, flood for a bulk reader, strict, threads + executor + xdp + lanes + budgets"
+        );
+        assert_eq!(titles[18], "udp, 64 B, job, joining, fifo order");
+        let mut unique = titles.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), titles.len());
+    }
+}

@@ -1,0 +1,329 @@
+//! `isolane bench rtt`: round-trip times of small samples at a fixed rate.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use isolane_bench::cable::Arbiter;
+use isolane_bench::report::{Disturbance, Order, Place, Publisher, Step};
+use isolane_bench::scenario::ablation::{Ablation, Beside};
+use isolane_bench::scenario::{plan, rtt};
+
+use super::page_file;
+use super::round_trips::{self, Outputs, Shown};
+use super::test_hosts::{self, TestHosts};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
+use crate::output::tell;
+use crate::settings::Settings;
+use crate::values::{Destination, MeasuredDatapath, PayloadBytes, one_of, seconds, word};
+
+const DISTURBANCES: &[(&str, Beside)] = &[
+    ("none", Beside::stranger(None)),
+    ("flood", Beside::stranger(Some(Disturbance::Flood))),
+    ("read-flood", Beside::READ_FLOOD),
+    ("storm", Beside::stranger(Some(Disturbance::Storm))),
+    ("joining", Beside::stranger(Some(Disturbance::Joining))),
+    ("bulk", Beside::stranger(Some(Disturbance::Bulk))),
+    ("repair", Beside::stranger(Some(Disturbance::Repair))),
+    ("large", Beside::stranger(Some(Disturbance::Large))),
+];
+const ARBITERS: &[(&str, Arbiter)] = &[("fifo", Arbiter::Fifo), ("strict", Arbiter::Strict)];
+const ORDERS: &[(&str, Order)] = &[("priority", Order::Priority), ("fifo", Order::Fifo)];
+
+// With `--ablation`, defaults are its own: at 2000 Hz and three seconds, sixty samples lie beyond each p99. No
+// run has a p99.9 then, which stalls of the machine would dominate anyway.
+#[derive(Debug, Args)]
+pub(crate) struct Rtt {
+    /// Set the duration of each run in seconds [default: 10; 3 with --ablation]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = seconds(),
+        default_value_if("ablation", "true", "3"),
+        default_value = "10",
+        hide_default_value = true
+    )]
+    seconds: Duration,
+    /// Write the results as JSON; a file also receives intermediate results. `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Write the results as one self-contained HTML page with figures
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    page: Option<PathBuf>,
+    /// Select datapaths, separated by commas: udp, xdp, memory
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<MeasuredDatapath>(),
+        hide_possible_values = true,
+        default_value = "udp"
+    )]
+    datapath: Vec<MeasuredDatapath>,
+    /// Set payload sizes in bytes, 12 to 1400, separated by commas
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PayloadBytes::of_round_trip,
+        default_value_if("ablation", "true", "64,512,1024"),
+        default_value = "64,1024"
+    )]
+    payload: Vec<PayloadBytes>,
+    /// Set the number of pings per second
+    #[arg(
+        long,
+        value_name = "HZ",
+        value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ),
+        default_value = "2000"
+    )]
+    rate: u32,
+    /// Select disturbances, separated by commas: none, flood (on the link), read-flood (a flood read by a bulk reader
+    /// of the participants; in the JSON it is `flood` with `bulk_reader` set), storm (receive work on the hosts),
+    /// joining, bulk, repair (inside the participants, over a faster link), large (inside the participants, over a veth
+    /// pair without a link)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = one_of(DISTURBANCES),
+        hide_possible_values = true,
+        default_value_if("ablation", "true", "none,flood,storm,read-flood"),
+        default_value = "none"
+    )]
+    disturbance: Vec<Beside>,
+    /// Select link arbiters, separated by commas: fifo (order of arrival), strict (most urgent class first)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = one_of(ARBITERS),
+        hide_possible_values = true,
+        default_value_if("ablation", "true", "fifo,strict"),
+        default_value = "fifo"
+    )]
+    arbiter: Vec<Arbiter>,
+    /// Select job orders of the executors, separated by commas: priority, fifo (order of readiness, and one socket for
+    /// all levels)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = one_of(ORDERS),
+        hide_possible_values = true,
+        default_value = "priority"
+    )]
+    order: Vec<Order>,
+    /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket per level,
+    /// steering, NAPI priorities, AF_XDP, a lane per level, budgets. Each runs with none, flood, storm and read-flood,
+    /// through both arbiters, with 64, 512 and 1024 B, unless the options above select others. All of it takes about 35
+    /// minutes; with `--payload 64 --disturbance storm --arbiter strict` it is about a minute and a half
+    #[arg(long, conflicts_with_all = ["datapath", "order"])]
+    ablation: bool,
+    /// Repeat the whole measurement this many times [default: 1; 3 with --ablation]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=MAX_REPETITIONS),
+        default_value_if("ablation", "true", "3"),
+        default_value = "1",
+        hide_default_value = true
+    )]
+    repetitions: u32,
+}
+
+impl Rtt {
+    /// Measures each datapath, payload and disturbance, and prints the results.
+    pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
+        if self.ablation {
+            self.check_outside()?;
+        }
+        settings.begin()?;
+        let hosts = TestHosts::set_up()?;
+        if let Some(explanation) = hosts.without_hosts() {
+            tell(explanation);
+        }
+        let (mut rows, shown) = match self.ablation {
+            true => (self.ablation(&hosts)?, Shown::Steps),
+            false => (self.rows(&hosts)?, Shown::EachRun),
+        };
+        let left_out = hosts.leave_out_lanes(&mut rows);
+        let what = match &hosts.hosts {
+            Ok(_) => "round trips between two hosts in network namespaces",
+            Err(_) => round_trips::WITHOUT_HOSTS,
+        };
+        let plan = round_trips::Plan { rows, left_out };
+        let outputs = Outputs {
+            json: self.json.as_ref(),
+            page: self.page.as_deref(),
+        };
+        round_trips::run(hosts, what, plan, "", outputs, shown)
+    }
+
+    /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
+    fn check_outside(&self) -> Result<(), Failure> {
+        let is_inside = |it: &&Beside| it.disturbance.is_some_and(Disturbance::is_inside);
+        match self.disturbance.iter().find(is_inside) {
+            Some(disturbance) => Err(Failure::wrong_usage(
+                format!("--ablation does not measure with {}", word_of(*disturbance)),
+                "its rows differ in what receives frames: choose none, flood, read-flood or storm",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn ablation(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
+        if hosts.hosts.is_err() {
+            return Err(Failure::new(
+                ExitCode::MachineForbids,
+                "there is no ablation without test hosts",
+                "its rows differ in how hosts receive what comes through the cable",
+            )
+            .with_remedy("run as root"));
+        }
+        let ablation = Ablation {
+            steps: Step::ALL.to_vec(),
+            besides: self.disturbance.clone(),
+            arbiters: self.arbiter.clone(),
+            payloads: self.payload.iter().map(|payload| payload.get()).collect(),
+            repetitions: self.repetitions,
+            rate_hz: self.rate,
+            seconds: self.seconds.as_secs() as u32,
+        };
+        let rows = ablation.rows();
+        rows.iter().try_for_each(test_hosts::check)?;
+        Ok(rows)
+    }
+
+    /// Runs in order, with runs to be compared adjacent.
+    fn rows(&self, hosts: &TestHosts) -> Result<Vec<rtt::Config>, Failure> {
+        let mut rows: Vec<rtt::Config> = Vec::new();
+        for &datapath in &self.datapath {
+            let datapath = hosts.name_of(datapath)?;
+            for payload in &self.payload {
+                for &disturbance in &self.disturbance {
+                    reaches(datapath, disturbance)?;
+                    for place in places(disturbance, &self.disturbance) {
+                        rows.extend(self.variants(datapath, payload.get(), disturbance, place));
+                    }
+                }
+            }
+        }
+        rows.iter().try_for_each(test_hosts::check)?;
+        let repeated = (1..=self.repetitions).flat_map(|repetition| {
+            rows.iter().map(move |row| rtt::Config {
+                repetition,
+                ..row.clone()
+            })
+        });
+        Ok(repeated.collect())
+    }
+
+    /// Runs for each arbiter and job order.
+    fn variants(
+        &self,
+        datapath: &str,
+        payload_bytes: u32,
+        disturbance: Beside,
+        place: Place,
+    ) -> Vec<rtt::Config> {
+        let seconds = self.seconds.as_secs() as u32;
+        // The memory datapath has no second thread to publish from. With inside disturbances, pings are the executor's
+        // own work.
+        let publisher = match datapath {
+            "memory" => Publisher::Job,
+            _ if place != Place::Link => Publisher::Job,
+            _ => Publisher::Thread,
+        };
+        let mut rows = Vec::new();
+        for order in &self.order {
+            for arbiter in &self.arbiter {
+                let of = disturbance.disturbance;
+                let mut scenario = plan::scenario(datapath, publisher, payload_bytes, of);
+                scenario.rate_hz = self.rate;
+                let config = plan::in_place(place, scenario.in_order(*order), seconds);
+                let config = match disturbance.is_read {
+                    true => config.read_as_bulk(),
+                    false => config,
+                };
+                rows.push(config.through(*arbiter));
+                // Without a link the arbiter is irrelevant.
+                if !has_link(datapath) || place == Place::Pair {
+                    break;
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// Word of a disturbance on the command line.
+fn word_of(disturbance: Beside) -> &'static str {
+    let known = DISTURBANCES.iter().find(|(_, known)| *known == disturbance);
+    known.map_or("none", |(word, _)| word)
+}
+
+/// Places of a disturbance's runs. Undisturbed runs are made in the place of each disturbance they are compared with.
+fn places(disturbance: Beside, all: &[Beside]) -> Vec<Place> {
+    let place = |it: Beside| it.disturbance.map(Disturbance::place);
+    if let Some(place) = place(disturbance) {
+        return vec![place];
+    }
+    let is_disturbed = |of: &Place| all.iter().any(|&other| place(other) == Some(*of));
+    let mut places = vec![Place::Link, Place::FastLink, Place::Pair];
+    places.retain(is_disturbed);
+    match places.is_empty() {
+        true => vec![Place::Link],
+        false => places,
+    }
+}
+
+/// Returns whether a datapath's runs are made between two hosts.
+fn has_link(datapath: &str) -> bool {
+    matches!(datapath, "udp" | "xdp")
+}
+
+/// Checks that a disturbance is possible on a datapath.
+fn reaches(datapath: &str, disturbance: Beside) -> Result<(), Failure> {
+    let (Some(kind), false) = (disturbance.disturbance, has_link(datapath)) else {
+        return Ok(());
+    };
+    let reason = match kind.is_inside() {
+        true => "it needs two hosts in namespaces and the cable between them",
+        false => "it goes through the cable, between hosts in namespaces",
+    };
+    let what = word_of(disturbance);
+    Err(Failure::new(
+        ExitCode::MachineForbids,
+        format!("nothing was measured with `{what}` over `{datapath}`"),
+        reason,
+    )
+    .with_remedy("run as root, with --datapath udp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undisturbed_runs_are_made_where_the_others_are() {
+        use Place::{FastLink, Link, Pair};
+        const fn of(disturbance: Disturbance) -> Beside {
+            Beside::stranger(Some(disturbance))
+        }
+        let (bulk, flood) = (of(Disturbance::Bulk), of(Disturbance::Flood));
+        let (large, none) = (of(Disturbance::Large), Beside::stranger(None));
+        assert_eq!(places(none, &[none]), [Link]);
+        assert_eq!(places(none, &[none, flood]), [Link]);
+        assert_eq!(places(none, &[none, bulk]), [FastLink]);
+        assert_eq!(places(none, &[none, large]), [Pair]);
+        assert_eq!(
+            places(none, &[large, none, flood, bulk]),
+            [Link, FastLink, Pair]
+        );
+        assert_eq!(places(bulk, &[flood, bulk]), [FastLink]);
+        assert_eq!(places(flood, &[flood, bulk]), [Link]);
+    }
+}

@@ -1,0 +1,375 @@
+//! Sequential runs, whose finished results survive an interruption or a failed run.
+//!
+//! ```text
+//!   worker thread: runs  --+
+//!                          +--> events --> this thread: progress, then what there is
+//!   signal thread: stop  --+
+//! ```
+//!
+//! On an interruption this thread returns at once; the worker ends with the process, and its children with the worker.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+use std::{process, thread};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use isolane_bench::report::Missing;
+use isolane_bench::scenario::ScenarioError;
+
+use super::test_hosts::{self, TestHosts};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, tell};
+
+/// Update interval of the progress bar.
+const TICK: Duration = Duration::from_millis(200);
+/// Expected overhead of a run: starting processes, discovery, and waiting for late messages.
+const OVERHEAD: Duration = Duration::from_millis(1_100);
+/// Maximum delay of the exit after an interruption, while results are written.
+const LAST_WORDS: Duration = Duration::from_millis(800);
+
+/// Planned run.
+pub(super) struct Row<C> {
+    pub(super) config: C,
+    /// Description that distinguishes it from the others.
+    pub(super) title: String,
+    pub(super) seconds: u32,
+}
+
+pub(super) struct Measured<R> {
+    /// Finished runs in the order of the rows.
+    pub(super) finished: Vec<R>,
+    /// Runs without a result.
+    pub(super) missing: Vec<Missing>,
+    pub(super) interrupted: bool,
+}
+
+enum Event<R> {
+    Begun(String),
+    Ended(String, Result<R, ScenarioError>),
+    Interrupted,
+}
+
+/// Executes the runs. `what` completes the sentence "N runs of N s, about N"; `keep` is called with each finished
+/// result.
+///
+/// # Errors
+/// The error of the first run that failed, if no run has a result and nothing interrupted.
+pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
+    hosts: TestHosts,
+    what: &str,
+    rows: Vec<Row<C>>,
+    run: impl Fn(&TestHosts, &C) -> Result<R, ScenarioError> + Send + 'static,
+    keep: impl FnMut(&R),
+) -> Result<Measured<R>, Failure> {
+    announce(what, &rows);
+    let expected = rows.iter().map(expected).collect();
+    let titles: Vec<String> = rows.iter().map(|row| row.title.clone()).collect();
+    let (events, received) = mpsc::channel();
+    forward_signals(&hosts, events.clone());
+    thread::spawn(move || {
+        for row in rows {
+            // The receiver is gone after an interruption.
+            if events.send(Event::Begun(row.title.clone())).is_err() {
+                return;
+            }
+            let result = run(&hosts, &row.config);
+            if events.send(Event::Ended(row.title, result)).is_err() {
+                return;
+            }
+        }
+    });
+    collect(&titles, Progress::new(expected), &received, keep)
+}
+
+fn announce<C>(what: &str, rows: &[Row<C>]) {
+    let mut lengths: Vec<u32> = rows.iter().map(|row| row.seconds).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
+    let all = expected_of_all(rows);
+    tell(format!(
+        "{} of {} s, about {}: {what}",
+        count_of(rows.len() as u64, "run"),
+        lengths.join(" or "),
+        in_words(all)
+    ));
+}
+
+pub(super) fn expected_of_all<C>(rows: &[Row<C>]) -> Duration {
+    rows.iter().map(expected).sum()
+}
+
+fn expected<C>(row: &Row<C>) -> Duration {
+    Duration::from_secs(row.seconds.into()) + OVERHEAD
+}
+
+fn collect<R>(
+    titles: &[String],
+    mut progress: Progress,
+    events: &Receiver<Event<R>>,
+    mut keep: impl FnMut(&R),
+) -> Result<Measured<R>, Failure> {
+    let mut measured = Measured {
+        finished: Vec::new(),
+        missing: Vec::new(),
+        interrupted: false,
+    };
+    let mut first_failure = None;
+    let mut ended = 0;
+    while ended < titles.len() {
+        match events.recv_timeout(TICK) {
+            Err(RecvTimeoutError::Timeout) => progress.tick(),
+            Ok(Event::Begun(title)) => progress.begin(&title),
+            Ok(Event::Ended(row, result)) => {
+                ended += 1;
+                match result {
+                    Ok(result) => {
+                        keep(&result);
+                        measured.finished.push(result);
+                    }
+                    Err(error) => {
+                        let why = error.to_string();
+                        measured.missing.push(Missing { row, why });
+                        first_failure.get_or_insert(error);
+                    }
+                }
+            }
+            Ok(Event::Interrupted) => {
+                measured.interrupted = true;
+                break;
+            }
+            // The worker has panicked with a message; finished results are kept.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    drop(progress);
+    match first_failure {
+        Some(error) if measured.finished.is_empty() && !measured.interrupted => {
+            Err(test_hosts::failure(&error))
+        }
+        _ => {
+            let why = match measured.interrupted {
+                true => "interrupted",
+                false => "the measuring thread ended",
+            };
+            let unfinished = titles[ended..].iter().map(|row| Missing {
+                row: row.clone(),
+                why: why.to_owned(),
+            });
+            measured.missing.extend(unfinished);
+            if measured.interrupted {
+                let (ended, all) = (measured.finished.len(), titles.len());
+                tell(format!("interrupted; {ended} of {all} runs are finished"));
+            }
+            Ok(measured)
+        }
+    }
+}
+
+impl<R> Measured<R> {
+    /// Exit code of the command; `is_result` returns whether a run is valid.
+    pub(super) fn exit_code(&self, is_result: impl Fn(&R) -> bool) -> ExitCode {
+        if self.interrupted {
+            ExitCode::Interrupted
+        } else if self.missing.is_empty() && self.finished.iter().all(is_result) {
+            ExitCode::Done
+        } else {
+            ExitCode::AnswerIsNo
+        }
+    }
+
+    /// Lines that report runs without a result.
+    pub(super) fn failures(&self) -> String {
+        let failed = self.missing.iter();
+        failed
+            .filter(|missing| !(self.interrupted && missing.why == "interrupted"))
+            .map(|missing| format!("NO RESULT: {}: {}\n", missing.row, missing.why))
+            .collect()
+    }
+}
+
+/// Reports SIGINT, SIGTERM and SIGHUP from a thread. Ends the process `LAST_WORDS` later, or at once if the receiver of
+/// events is gone.
+fn forward_signals<R: Send + 'static>(hosts: &TestHosts, events: Sender<Event<R>>) {
+    let stop = hosts.stop.clone();
+    thread::spawn(move || {
+        stop.wait();
+        if events.send(Event::Interrupted).is_ok() {
+            thread::sleep(LAST_WORDS);
+        }
+        process::exit(ExitCode::Interrupted.number().into());
+    });
+}
+
+/// Parts of a measurement with their expected durations.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    parts: Vec<Duration>,
+    /// Number of parts begun.
+    begun: usize,
+    part_began: Instant,
+}
+
+impl Progress {
+    /// Creates the progress of parts with the given expected durations.
+    pub(super) fn new(parts: Vec<Duration>) -> Self {
+        let bar = ProgressBar::new(milliseconds(parts.iter().sum()));
+        // Falls back to the plain bar if the template does not parse.
+        if let Ok(style) = ProgressStyle::with_template("[{elapsed}] {wide_bar} {prefix}  {msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            parts,
+            begun: 0,
+            part_began: Instant::now(),
+        }
+    }
+
+    /// Begins the next part.
+    pub(super) fn begin(&mut self, what: &str) {
+        self.begun += 1;
+        self.part_began = Instant::now();
+        if self.bar.is_hidden() {
+            tell(format!(
+                "{}/{} (about {} left): {what}",
+                self.begun,
+                self.parts.len(),
+                in_words(self.left())
+            ));
+        } else {
+            self.bar.set_message(what.to_owned());
+            self.tick();
+        }
+    }
+
+    /// Updates the bar.
+    pub(super) fn tick(&self) {
+        let passed = self.passed();
+        let left = self.left();
+        self.bar
+            .set_prefix(format!("about {} left", in_words(left)));
+        self.bar.set_position(milliseconds(passed));
+    }
+
+    /// Expected duration of the remaining parts.
+    fn left(&self) -> Duration {
+        let all: Duration = self.parts.iter().sum();
+        all.saturating_sub(self.passed())
+    }
+
+    /// Expected duration of the finished parts, and of the current one up to its end.
+    fn passed(&self) -> Duration {
+        let Some((current, before)) = self.parts[..self.begun].split_last() else {
+            return Duration::ZERO;
+        };
+        before.iter().sum::<Duration>() + self.part_began.elapsed().min(*current)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Rounded duration: "40 s", "124 s", "19 min".
+pub(super) fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..=180 => format!("{seconds} s"),
+        _ => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_bench::scenario::ConfigError;
+
+    use super::*;
+
+    fn error() -> ScenarioError {
+        ConfigError::ThreadInMemory.into()
+    }
+
+    /// Result of events about the rows a, b and c.
+    fn collected(events: Vec<Event<u32>>) -> Result<Measured<u32>, Failure> {
+        let (sender, receiver) = mpsc::channel();
+        for event in events {
+            sender.send(event).expect("the receiver is there");
+        }
+        let titles = ["a", "b", "c"].map(String::from);
+        let progress = Progress::new(vec![Duration::ZERO; 3]);
+        collect(&titles, progress, &receiver, |_| {})
+    }
+
+    fn ended(row: &str, result: Result<u32, ScenarioError>) -> Event<u32> {
+        Event::Ended(row.into(), result)
+    }
+
+    #[test]
+    fn a_run_that_fails_is_named_and_the_others_are_there() {
+        let measured = collected(vec![
+            ended("a", Ok(1)),
+            ended("b", Err(error())),
+            ended("c", Ok(3)),
+        ])
+        .expect("two results");
+        assert_eq!(measured.finished, [1, 3]);
+        assert!(
+            measured
+                .failures()
+                .starts_with("NO RESULT: b: the memory datapath")
+        );
+        assert_eq!(measured.exit_code(|_| true), ExitCode::AnswerIsNo);
+    }
+
+    #[test]
+    fn an_interruption_keeps_what_is_finished() {
+        let events = vec![
+            ended("a", Ok(1)),
+            Event::Begun("b".into()),
+            Event::Interrupted,
+        ];
+        let measured = collected(events).expect("a result");
+        assert_eq!(measured.finished, [1]);
+        let missing: Vec<&str> = measured.missing.iter().map(|m| m.row.as_str()).collect();
+        assert_eq!(missing, ["b", "c"]);
+        assert_eq!(measured.failures(), "");
+        assert_eq!(measured.exit_code(|_| true), ExitCode::Interrupted);
+    }
+
+    #[test]
+    fn nothing_but_failures_is_a_failure() {
+        let rows = ["a", "b", "c"];
+        let outcome = collected(rows.iter().map(|row| ended(row, Err(error()))).collect());
+        assert!(outcome.is_err_and(|failure| failure.exit_code() == ExitCode::WrongUsage));
+    }
+
+    #[test]
+    fn times_are_told_in_seconds_or_minutes() {
+        assert_eq!(in_words(Duration::from_millis(39_200)), "40 s");
+        assert_eq!(in_words(Duration::from_secs(180)), "180 s");
+        assert_eq!(in_words(Duration::from_secs(181)), "4 min");
+        assert_eq!(in_words(Duration::from_secs(1_130)), "19 min");
+    }
+
+    #[test]
+    fn the_bar_advances_within_a_part_and_not_beyond_it() {
+        let (long, short) = (Duration::from_secs(1_000), Duration::ZERO);
+        let mut progress = Progress::new(vec![long, short, long]);
+        assert_eq!(progress.passed(), Duration::ZERO);
+        progress.begin("one");
+        let passed = progress.passed();
+        assert!(passed < long / 2);
+        while progress.passed() <= passed {}
+        progress.begin("two");
+        assert_eq!(progress.passed(), long, "two has no time to take");
+        assert_eq!(progress.left(), long);
+    }
+}

@@ -1,0 +1,142 @@
+//! Environment of `demo` and `bench`: two hosts in namespaces with a cable between them, or loopback and memory where
+//! the machine does not allow namespaces.
+
+use std::sync::Arc;
+
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Testbed, TestbedConfig, TestbedError};
+use isolane_bench::report::Missing;
+use isolane_bench::scenario::ScenarioError;
+use isolane_bench::scenario::rtt::{self, Outcome};
+use isolane_bench::scenario::transport;
+use isolane_bench::stop::Stop;
+
+use crate::arguments::CHILD_COMMAND;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, tell};
+use crate::values::MeasuredDatapath;
+
+/// Test hosts, or the reason why there are none, and this program for child processes.
+pub(super) struct TestHosts {
+    pub(super) hosts: Result<Testbed, TestbedError>,
+    pub(super) program: Program,
+    /// Stop request; readable after SIGINT, SIGTERM or SIGHUP.
+    pub(super) stop: Arc<Stop>,
+}
+
+impl TestHosts {
+    /// Makes the hosts. From now on SIGINT, SIGTERM and SIGHUP only make `stop` readable. Children die with their
+    /// parent, and namespaces with the last process in them.
+    ///
+    /// Call it before the process has other threads.
+    pub(super) fn set_up() -> Result<Self, Failure> {
+        let stop = Stop::of_signals().map_err(|error| system("wait for signals", &error))?;
+        let program =
+            Program::current(&[CHILD_COMMAND]).map_err(|error| system("find itself", &error))?;
+        let hosts = match Testbed::new(&TestbedConfig::default()) {
+            Err(error @ TestbedError::System { .. }) => return Err(failure(&error.into())),
+            hosts => hosts,
+        };
+        Ok(Self {
+            hosts,
+            program,
+            stop: Arc::new(stop),
+        })
+    }
+
+    /// Explanation of the missing hosts and its effect on the results.
+    pub(super) fn without_hosts(&self) -> Option<String> {
+        let reason = self.hosts.as_ref().err()?;
+        Some(format!(
+            "No test hosts: {reason}.\n\n\
+             Without them there is no cable and no flood: what disturbs a critical topic cannot be\n\
+             shown, only what a round trip costs when nothing does. `memory` is isolane's own work on\n\
+             one thread; `udp-loopback` adds the kernel's sockets on 127.0.0.1, on a machine that\n\
+             does other things too."
+        ))
+    }
+
+    /// Reason why lanes are impossible between the hosts; `None` where they work, and without hosts.
+    pub(super) fn without_lanes(&self) -> Option<String> {
+        let hosts = self.hosts.as_ref().ok()?;
+        match transport::lanes_impossible(hosts) {
+            Ok(reason) => reason,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Removes runs that need lanes where they are impossible, and reports it; the reason is added to the result.
+    pub(super) fn leave_out_lanes(&self, rows: &mut Vec<rtt::Config>) -> Vec<Missing> {
+        if !rows.iter().any(rtt::Config::takes_lanes) {
+            return Vec::new();
+        }
+        let Some(why) = self.without_lanes() else {
+            return Vec::new();
+        };
+        let before = rows.len();
+        rows.retain(|row| !row.takes_lanes());
+        let left_out = count_of((before - rows.len()) as u64, "run");
+        tell(format!(
+            "left out, since AF_XDP lanes are not possible here: {left_out}. {why}"
+        ));
+        vec![Missing {
+            row: format!("{left_out} that need AF_XDP"),
+            why,
+        }]
+    }
+
+    /// Measures one run on its datapath.
+    pub(super) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
+        match (config.scenario.datapath.as_str(), &self.hosts) {
+            ("memory", _) => rtt::run_in_memory(config),
+            ("udp" | "xdp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
+            _ => rtt::run_over_loopback(&self.program, config),
+        }
+    }
+
+    pub(super) fn name_of(&self, datapath: MeasuredDatapath) -> Result<&'static str, Failure> {
+        match (datapath, &self.hosts) {
+            (MeasuredDatapath::Udp, Ok(_)) => Ok("udp"),
+            (MeasuredDatapath::Udp, Err(_)) => Ok("udp-loopback"),
+            (MeasuredDatapath::Memory, _) => Ok("memory"),
+            (MeasuredDatapath::Xdp, Ok(_)) => match self.without_lanes() {
+                None => Ok("xdp"),
+                Some(why) => Err(Failure::new(
+                    ExitCode::MachineForbids,
+                    "nothing was measured with `xdp`",
+                    why,
+                )),
+            },
+            (MeasuredDatapath::Xdp, Err(_)) => Err(Failure::new(
+                ExitCode::MachineForbids,
+                "nothing was measured with `xdp`",
+                "its lanes need an interface, and there are no test hosts that have one",
+            )
+            .with_remedy("run as root")),
+        }
+    }
+}
+
+/// Refuses an impossible message size before anything is measured.
+pub(super) fn check(config: &rtt::Config) -> Result<(), Failure> {
+    config.check().map_err(|error| failure(&error.into()))
+}
+
+/// Converts an error to a failure for the user.
+pub(super) fn failure(error: &ScenarioError) -> Failure {
+    let code = match error {
+        ScenarioError::Config(_) => ExitCode::WrongUsage,
+        _ => ExitCode::MachineForbids,
+    };
+    Failure::new(code, "the measurement has no result", error.to_string())
+}
+
+fn system(what: &str, error: &std::io::Error) -> Failure {
+    Failure::new(
+        ExitCode::MachineForbids,
+        format!("isolane could not {what}"),
+        error.to_string(),
+    )
+    .with_remedy("check the limits of this session (`ulimit -a`)")
+}

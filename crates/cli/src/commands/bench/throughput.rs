@@ -1,0 +1,187 @@
+//! `isolane bench throughput`: samples per second at the reader.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use clap::Args;
+use isolane_bench::namespace::{Testbed, TestbedConfig};
+use isolane_bench::process::Cores;
+use isolane_bench::report::Environment;
+use isolane_bench::scenario::ScenarioError;
+use isolane_bench::scenario::throughput::{self, Config, Report, Run};
+use isolane_bench::scenario::transport::{Lanes, Transport};
+
+use super::round_trips::show;
+use super::run_queue::{self, Row};
+use super::test_hosts::TestHosts;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::print_json;
+use crate::settings::Settings;
+use crate::values::{Destination, MeasuredDatapath, PayloadBytes, duration, seconds, word};
+
+#[derive(Debug, Args)]
+pub(crate) struct Throughput {
+    /// Set the duration of each run in seconds
+    #[arg(long, value_name = "N", value_parser = seconds(), default_value = "10")]
+    seconds: Duration,
+    /// Write the results as JSON; a file also receives intermediate results. `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Select datapaths, separated by commas: udp, xdp; both use two hosts joined by one link without a rate
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<MeasuredDatapath>(),
+        hide_possible_values = true,
+        default_value = "udp"
+    )]
+    datapath: Vec<MeasuredDatapath>,
+    /// Set payload sizes in bytes, 12 to 60000, separated by commas
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PayloadBytes::of_sample,
+        default_value = "64,1024"
+    )]
+    payload: Vec<PayloadBytes>,
+    /// Do not retransmit lost samples
+    #[arg(long)]
+    best_effort: bool,
+    /// Set the LATENCY_BUDGET of the topic, within which small samples share datagrams [default: none, each at once]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    latency_budget: Option<Duration>,
+}
+
+impl Throughput {
+    pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
+        settings.begin()?;
+        let hosts = TestHosts::set_up()?;
+        let configs = self.plan(&hosts)?;
+        let environment = Environment::probe();
+        let what = "one process writes as fast as it may, another counts";
+        let measured = run_queue::measure(hosts, what, configs, run_one, |_| {})?;
+        let mut text = render(&measured.finished);
+        text.push_str(&measured.failures());
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "clock: {}", environment.clock.words());
+        show(&text, self.json.as_ref())?;
+        let exit_code = measured.exit_code(|run| run.invalid.is_none());
+        if let Some(destination) = &self.json {
+            let report = Report {
+                schema: throughput::SCHEMA.to_owned(),
+                environment,
+                runs: measured.finished,
+                missing: measured.missing,
+            };
+            print_json(&report, destination)?;
+        }
+        Ok(exit_code)
+    }
+
+    fn plan(&self, hosts: &TestHosts) -> Result<Vec<Row<Planned>>, Failure> {
+        let seconds = self.seconds.as_secs() as u32;
+        let reliability = match self.best_effort {
+            true => throughput::Reliability::BestEffort,
+            false => throughput::Reliability::Reliable,
+        };
+        let latency_budget = self.latency_budget.unwrap_or_default();
+        let mut plan = Vec::new();
+        for &datapath in &self.datapath {
+            let datapath = hosts.name_of(datapath)?;
+            if datapath == "memory" {
+                return Err(Failure::new(
+                    ExitCode::MachineForbids,
+                    "nothing was measured with `memory`",
+                    "on its one thread, writer and reader only take turns",
+                ));
+            }
+            plan.extend(self.payload.iter().map(|payload| Row {
+                title: format!("{datapath}, {} B", payload.get()),
+                seconds,
+                config: Planned {
+                    datapath,
+                    config: Config {
+                        reliability,
+                        latency_budget_us: latency_budget.as_micros() as u64,
+                        payload_bytes: payload.get(),
+                        seconds,
+                        cores: Cores::of_machine(),
+                    },
+                },
+            }));
+        }
+        Ok(plan)
+    }
+}
+
+/// Run with the name of its datapath.
+struct Planned {
+    datapath: &'static str,
+    config: Config,
+}
+
+fn run_one(
+    hosts: &TestHosts,
+    Planned { datapath, config }: &Planned,
+) -> Result<Run, ScenarioError> {
+    match &hosts.hosts {
+        // With one queue, frames arrive where the lanes are. Sockets use it too, for comparison.
+        Ok(_) => {
+            let joined = Testbed::without_cable(&TestbedConfig {
+                queues: 1,
+                ..TestbedConfig::default()
+            })?;
+            let transport = match *datapath {
+                "xdp" => Transport::Xdp(Lanes::default()),
+                _ => Transport::Udp,
+            };
+            throughput::run_between_hosts(&joined, &hosts.program, transport, config)
+        }
+        Err(_) => throughput::run_over_loopback(&hosts.program, config),
+    }
+}
+
+fn render(runs: &[Run]) -> String {
+    let mut text = String::from(
+        "    datapath    payload     samples/s       Mbit/s      written    delivered   lost  waits  repaired\n",
+    );
+    let rate = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0}"));
+    for run in runs {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:>12}  {:>7} B  {:>12} {:>12} {:>12} {:>12} {:>6} {:>6} {:>9}",
+            run.datapath,
+            run.payload_bytes,
+            rate(run.samples_per_s),
+            rate(run.mbit_per_s),
+            run.samples_written,
+            run.samples_delivered,
+            run.samples_lost,
+            run.writer_waits,
+            run.repaired
+        );
+        if let Some(reason) = &run.invalid {
+            let _ = writeln!(text, "INVALID: {} B: {reason}", run.payload_bytes);
+        }
+    }
+    let mut shown: Vec<&str> = Vec::new();
+    for run in runs {
+        let reliability = match run.reliability {
+            throughput::Reliability::BestEffort => "best effort",
+            throughput::Reliability::Reliable => "reliable, KEEP_ALL",
+        };
+        if !shown.contains(&run.link.as_str()) {
+            shown.push(&run.link);
+            let _ = writeln!(
+                text,
+                "{}: {reliability}, through {}",
+                run.datapath, run.link
+            );
+        }
+    }
+    text
+}

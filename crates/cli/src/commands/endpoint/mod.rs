@@ -1,0 +1,279 @@
+//! Common part of `isolane pub` and `isolane sub`: the options of a writer or a reader, and their layers.
+
+mod match_report;
+mod publish;
+mod shape;
+mod subscribe;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::Args;
+use isolane::Qos;
+use isolane::limits::UNBOUNDED_BYTES;
+use isolane_model::limits::MAX_SAMPLE_BYTES;
+use isolane_model::{
+    Durability, History, Reliability, Source, Sourced, System, Topic, Word, check_topic_name,
+    format_duration,
+};
+use isolane_wire::level::Level;
+
+pub(crate) use self::publish::Publish;
+pub(crate) use self::subscribe::Subscribe;
+#[cfg(test)]
+pub(crate) use self::subscribe::SubscribeSettings;
+use super::participant::{self, DescribedAs};
+use crate::arguments::LaneArguments;
+use crate::failure::Failure;
+use crate::limits::{ENCAPSULATION_HEADER_BYTES, READER_HISTORY};
+use crate::settings::{LaneSettings, NetworkSettings, Settings};
+use crate::values::{Peer, Representation, level, seconds, word};
+
+/// Name of the type of both commands, as announced.
+const TYPE_NAME: &str = "ShapeType";
+
+/// Options of a writer or a reader.
+#[derive(Debug, Args)]
+pub(crate) struct EndpointArguments {
+    /// Name of the topic
+    #[arg(value_name = "TOPIC")]
+    topic: String,
+    /// Set the durability: volatile, or transient-local, which sends the history to late joiners [default: the
+    /// description's, else volatile]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Durability>(),
+        hide_possible_values = true
+    )]
+    durability: Option<Durability>,
+    /// Set the criticality level, 0 to 7 (most critical) [default: the description's, else 0]
+    #[arg(long, value_name = "0..7", value_parser = level)]
+    level: Option<Level>,
+    /// Set the maximum sample size in bytes, without the encapsulation header [default: the description's, else 65532]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
+    max_bytes: Option<u32>,
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Vec<Peer>,
+    /// Set the data representation of a writer: xcdr1, which programs with any ShapeType accept, or xcdr2, for those
+    /// that declare it appendable
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Representation>(),
+        hide_possible_values = true,
+        default_value = "xcdr1"
+    )]
+    representation: Representation,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    seconds: Option<Duration>,
+    /// Run as this participant of the description, which matches the described peers without discovery
+    #[arg(long, value_name = "NAME")]
+    participant: Option<String>,
+    #[command(flatten)]
+    lane: LaneArguments,
+}
+
+/// Complete settings of a writer or a reader.
+#[derive(Debug)]
+pub(crate) struct EndpointSettings {
+    pub(crate) network: NetworkSettings,
+    pub(crate) lane: LaneSettings,
+    /// Described participant to run as.
+    pub(crate) described: Option<DescribedAs>,
+    pub(crate) topic: String,
+    pub(crate) level: Level,
+    pub(crate) qos: Qos,
+    pub(crate) is_reliable: bool,
+    pub(crate) is_volatile: bool,
+    pub(crate) peers: Vec<Peer>,
+    /// Run time; `None`: until stopped.
+    pub(crate) run_for: Option<Duration>,
+}
+
+/// Options with different defaults for writers and readers.
+struct Own {
+    is_writer: bool,
+    /// `--reliable` and `--best-effort`.
+    reliability: [bool; 2],
+    history: Option<History>,
+    /// Period of a writer from the command line, which overrides the description's.
+    period: Option<Duration>,
+}
+
+impl EndpointArguments {
+    /// Resolves the options with the description's topic, if it has one.
+    fn resolve(self, own: Own, settings: &mut Settings) -> Result<EndpointSettings, Failure> {
+        let system = settings.system.clone();
+        let domain = &settings.network.domain;
+        let described_as = DescribedAs::new(self.participant, system.as_ref(), domain)?;
+        let mut lane = self.lane;
+        if lane.host.is_none() {
+            lane.host = described_as.as_ref().and_then(DescribedAs::host);
+        }
+        let lane = settings.lane(lane)?;
+        check_topic(&self.topic)?;
+        if let Some(note) = system
+            .as_ref()
+            .and_then(|system| undescribed_topic(&self.topic, system))
+        {
+            settings.note(note);
+        }
+        let topic = system.as_ref().and_then(|system| system.topic(&self.topic));
+        check_described_type(topic)?;
+        let durability = settings.layered(
+            "--durability",
+            self.durability,
+            topic.map(|topic| &topic.durability),
+            Sourced::default_value(Durability::default()),
+            |durability| durability.word().into(),
+        );
+        let (option, reliability) = match own.reliability {
+            [true, _] => ("--reliable", Some(Reliability::Reliable)),
+            [_, true] => ("--best-effort", Some(Reliability::BestEffort)),
+            [false, false] => ("--reliable", None),
+        };
+        let reliability = match (reliability, topic) {
+            (Some(given), _) => Sourced::new(given, Source::CommandLine(option)),
+            (None, Some(topic)) => topic.reliability.clone(),
+            (None, None) => default_reliability(own.is_writer, durability),
+        };
+        let word = reliability.value.word();
+        settings.set("reliability", word, &reliability.source);
+        let has_own_history = own.history.is_some();
+        let history = settings.layered(
+            "--history",
+            own.history,
+            topic.map(|topic| &topic.history),
+            default_history(own.is_writer),
+            History::to_string,
+        );
+        // The description's number belongs to the description's history.
+        let max_samples: Sourced<NonZeroU32> = match topic {
+            Some(topic) if !has_own_history => topic.max_samples.clone(),
+            _ => history.default_max_samples(true),
+        };
+        settings.set("max_samples", max_samples.value, &max_samples.source);
+        let max_bytes = topic.map(|topic| topic.max_bytes.clone().map(|it| Some(it.get())));
+        let max_bytes = settings.layered(
+            "--max-bytes",
+            self.max_bytes.map(Some),
+            max_bytes.as_ref(),
+            Sourced::default_value(None),
+            |bytes| match bytes {
+                Some(bytes) => bytes.to_string(),
+                None => (UNBOUNDED_BYTES - ENCAPSULATION_HEADER_BYTES).to_string(),
+            },
+        );
+        let level = settings.layered(
+            "--level",
+            self.level,
+            topic.map(|topic| &topic.level),
+            Sourced::default_value(Level::MIN),
+            |level| level.get().to_string(),
+        );
+        let deadline = topic.map(|topic| topic.deadline.clone());
+        let deadline = deadline.unwrap_or(Sourced::default_value(None));
+        let shown = deadline.value.map_or(String::from("none"), format_duration);
+        settings.set("deadline", shown, &deadline.source);
+        // One sample may be early by the whole deadline, and the next late by it.
+        let period = own.period.or(topic.and_then(|topic| topic.period.value));
+        let separation_max = period.zip(deadline.value).map(|(period, by)| period + by);
+        let shown = separation_max.map_or(String::from("none"), format_duration);
+        settings.set("qos_deadline", shown, &deadline.source);
+
+        let mut qos = participant::qos(reliability.value, durability, history)
+            .max_samples(u16::try_from(max_samples.value.get()).unwrap_or(u16::MAX))
+            .level(level)
+            .representation(match self.representation {
+                Representation::Xcdr1 => isolane::Representation::Xcdr1,
+                Representation::Xcdr2 => isolane::Representation::Xcdr2,
+            });
+        if let Some(bytes) = max_bytes {
+            qos = qos.max_bytes(bytes as usize + ENCAPSULATION_HEADER_BYTES);
+        }
+        if let Some(deadline) = deadline.value {
+            qos = qos.response_deadline(deadline);
+        }
+        if let Some(period) = separation_max {
+            qos = qos.deadline(period);
+        }
+        Ok(EndpointSettings {
+            network: settings.network.clone(),
+            lane,
+            described: described_as,
+            topic: self.topic,
+            level,
+            qos,
+            is_reliable: reliability.value == Reliability::Reliable,
+            is_volatile: durability == Durability::Volatile,
+            peers: self.peer,
+            run_for: self.seconds,
+        })
+    }
+}
+
+/// Checks that a topic can have this name.
+pub(super) fn check_topic(topic: &str) -> Result<(), Failure> {
+    check_topic_name(topic).map_err(|reason| {
+        let what = format!("\"{}\" cannot be the name of a topic", topic.escape_debug());
+        Failure::wrong_usage(what, reason.to_string())
+    })
+}
+
+/// Note on a topic missing in the description. It is allowed, for experiments in a described system, but may be a
+/// misspelling.
+fn undescribed_topic(topic: &str, system: &System) -> Option<String> {
+    let names = system.topics().iter();
+    let names: Vec<&str> = names.map(|topic| topic.name.value.as_str()).collect();
+    let shown = topic.escape_debug();
+    match names.as_slice() {
+        [] => Some(format!(
+            "the description has no topics: defaults apply to {shown}"
+        )),
+        known if known.contains(&topic) => None,
+        known => Some(format!(
+            "the description has no topic {shown}, only {}: defaults apply",
+            known.join(", ")
+        )),
+    }
+}
+
+/// Default reliability (DDS 1.4 §2.2.3.14): a reliable writer and a best-effort reader match any other side. A
+/// transient-local reader is reliable, because only a reliable match delivers history.
+fn default_reliability(is_writer: bool, durability: Durability) -> Sourced<Reliability> {
+    let (reliability, endpoints) = match (is_writer, durability) {
+        (true, _) => (Reliability::Reliable, "writers"),
+        (false, Durability::TransientLocal) => (Reliability::Reliable, "transient-local readers"),
+        (false, Durability::Volatile) => (Reliability::BestEffort, "readers"),
+    };
+    Sourced::new(reliability, Source::DefaultFor(endpoints))
+}
+
+/// Default history: the standard's for a writer; for a printing reader, enough for a burst.
+fn default_history(is_writer: bool) -> Sourced<History> {
+    match is_writer {
+        true => Sourced::default_value(History::default()),
+        false => Sourced::new(
+            History::KeepLast(READER_HISTORY),
+            Source::DefaultFor("readers"),
+        ),
+    }
+}
+
+fn check_described_type(topic: Option<&Topic>) -> Result<(), Failure> {
+    let Some(topic) = topic.filter(|topic| topic.type_name.value != TYPE_NAME) else {
+        return Ok(());
+    };
+    let (name, type_name) = (&topic.name.value, &topic.type_name);
+    Err(Failure::wrong_usage(
+        format!("topic {name} has the type {}", type_name.value),
+        format!(
+            "{} says so; `pub` and `sub` use {TYPE_NAME}",
+            type_name.source
+        ),
+    ))
+}

@@ -1,0 +1,455 @@
+//! `isolane spy`: RTPS traffic of the interfaces of this host or of a capture, decoded.
+//!
+//! A frame passes [`capture`] (from a file or an interface), [`network`] (Ethernet to UDP, fragments put together),
+//! [`message`] (one item a submessage; [`discovery`] adds topic and level), [`Filter`], and [`record`] (text, JSON and the
+//! counts of the summary) or the capture writer. Only `isolane_wire` decodes. No length is used before it is checked, and
+//! every table has a bound.
+//!
+//! `spy` decodes RTPS only. `--write` keeps the shown frames, and Wireshark decodes them byte by byte.
+
+mod capture;
+mod discovery;
+mod message;
+pub(super) mod names;
+mod network;
+mod record;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use isolane::{Interfaces as Chosen, Participant};
+use isolane_wire::guid::Guid;
+use isolane_wire::level::Level;
+
+use self::capture::{CaptureFile, CaptureWriter, Frame, Live};
+use self::discovery::{Discovery, Traffic};
+use self::message::{Item, Kind, Message};
+use self::network::{Network, Other};
+use self::record::{Record, Summary};
+use super::participant::Until;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{JsonLines, print, tell};
+use crate::settings::{Interfaces, Settings};
+use crate::values::{Destination, count, level, seconds, word};
+
+/// Longest wait for a frame: then the participant runs, and the end is checked.
+const SLICE: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Args)]
+pub(crate) struct Spy {
+    /// A capture, pcap or pcapng; `-` is standard input [default: listen on the interfaces of this
+    /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Show only this topic; may be repeated. Live, spy joins the domain (--domain, else 0) and asks participants for topics
+    /// announced earlier. In a capture, samples of unannounced writers are shown too
+    #[arg(long, value_name = "TOPIC")]
+    topic: Vec<String>,
+    /// Show only what is from or for this participant (24 hexadecimal digits), entity (8), or both with a colon between
+    /// them; may be repeated
+    #[arg(long, visible_alias = "guid", value_name = "GUID")]
+    writer: Vec<EntityPattern>,
+    /// Show only datagrams of these levels, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
+    level: Vec<Level>,
+    /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack, nack-frag,
+    /// gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and pad only where
+    /// they are named
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Kind>(),
+        hide_possible_values = true
+    )]
+    kind: Vec<Kind>,
+    /// Stop after showing this number of datagrams
+    #[arg(long, value_name = "N", value_parser = count())]
+    count: Option<u64>,
+    /// Stop listening after this number of seconds
+    #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
+    seconds: Option<Duration>,
+    /// Write JSON too, a line a datagram and one for the summary; `-` is standard output, for
+    /// nothing else then
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark. IP fragments of all datagrams are
+    /// written
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+impl Spy {
+    /// Shows datagrams until the end of the file, the count, the time or a signal.
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let interfaces = match settings.network.interfaces.value.clone() {
+            Interfaces::All => Vec::new(),
+            Interfaces::Named(names) => names,
+        };
+        self.check(!interfaces.is_empty())?;
+        // The default is all domains: interfaces carry more than one.
+        let filter = Filter {
+            domain: settings.chosen_domain(),
+            levels: self.level,
+            topics: self.topic,
+            entities: self.writer,
+            kinds: self.kind,
+        };
+        settings.begin()?;
+        let until = Until::new(self.seconds)?;
+        let json = self.json.as_ref().map(JsonLines::new);
+        let capture = self.write.as_deref().map(CaptureWriter::create);
+        let mut decoder = Decoder {
+            is_file: self.file.is_some(),
+            with_context: filter.kinds.contains(&Kind::Info) || filter.kinds.contains(&Kind::Pad),
+            with_text: self.json != Some(Destination::StandardOutput),
+            filter,
+            json: json.transpose()?,
+            capture: capture.transpose()?,
+            count: self.count.unwrap_or(u64::MAX),
+            network: Network::default(),
+            discovery: Discovery::default(),
+            summary: Summary::default(),
+            unknown_link: None,
+        };
+        let ended = match &self.file {
+            Some(path) => decoder.read(path, &until),
+            None => decoder.listen(Live::open(&interfaces)?, &interfaces, &until),
+        };
+        // The counts are printed after a failure, too.
+        let finished = decoder.finish();
+        ended?;
+        finished?;
+        Ok(match until.interrupted() {
+            true => ExitCode::Interrupted,
+            false => ExitCode::Done,
+        })
+    }
+
+    /// Refuses options without effect on a capture.
+    fn check(&self, has_interfaces: bool) -> Result<(), Failure> {
+        if self.file.is_some() && has_interfaces {
+            return Err(Failure::wrong_usage(
+                "`spy FILE` takes no --interface",
+                "a capture has been made on its interfaces already",
+            ));
+        }
+        if self.file.is_some() && self.seconds.is_some() {
+            return Err(Failure::wrong_usage(
+                "`spy FILE` takes no --seconds",
+                "a capture is read as fast as it can be",
+            )
+            .with_remedy("--count N stops after so many datagrams"));
+        }
+        if self.write.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::wrong_usage(
+                "`--write` takes the name of a file",
+                "standard output has the text",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// State of a run.
+struct Decoder {
+    filter: Filter,
+    is_file: bool,
+    /// True when the text shows INFO submessages and PAD.
+    with_context: bool,
+    with_text: bool,
+    json: Option<JsonLines>,
+    capture: Option<CaptureWriter>,
+    /// Number of datagrams to show.
+    count: u64,
+    network: Network,
+    discovery: Discovery,
+    summary: Summary,
+    /// Last link type that is not decoded.
+    unknown_link: Option<i32>,
+}
+
+impl Decoder {
+    /// Reads a capture. With topics, a first pass reads announcements: they may follow the samples. Standard input is read
+    /// once.
+    fn read(&mut self, path: &Path, until: &Until) -> Result<(), Failure> {
+        if !self.filter.topics.is_empty() && path.as_os_str() != "-" {
+            let mut network = Network::default();
+            CaptureFile::open(path)?.read(|frame| {
+                if let Ok(datagram) = network.read(frame) {
+                    Message::read(&datagram, &mut self.discovery);
+                }
+                Ok(!until.over())
+            })?;
+        }
+        self.summary.broken_off = CaptureFile::open(path)?.read(|frame| {
+            self.take(frame)?;
+            Ok(self.wants_more() && !until.over())
+        })?;
+        Ok(())
+    }
+
+    fn listen(
+        &mut self,
+        mut live: Live,
+        interfaces: &[String],
+        until: &Until,
+    ) -> Result<(), Failure> {
+        match interfaces {
+            [] => tell("listening on all interfaces"),
+            names => tell(format!("listening on {}", names.join(", "))),
+        }
+        let participant = match self.filter.topics.is_empty() {
+            true => None,
+            false => participant(self.filter.domain.unwrap_or_default(), interfaces),
+        };
+        let mut last_run = Instant::now();
+        let ended = loop {
+            if !self.wants_more() || until.over() {
+                break Ok(());
+            }
+            match live.take(|frame| self.take(frame)) {
+                Ok(true) => {}
+                Ok(false) => live.wait(until.left(SLICE))?,
+                Err(error) => break Err(error),
+            }
+            if last_run.elapsed() >= SLICE {
+                last_run = Instant::now();
+                if let Some(participant) = &participant {
+                    participant.run_for(Duration::ZERO);
+                }
+                // The kernel's counter starts again when it is read, and has 32 bits.
+                live.dropped();
+            }
+        };
+        self.summary.kernel_dropped = live.dropped();
+        ended
+    }
+
+    fn wants_more(&self) -> bool {
+        self.summary.shown < self.count
+    }
+
+    /// Decodes, filters and shows one frame.
+    fn take(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
+        self.summary.frames += 1;
+        let datagram = match self.network.read(frame) {
+            Ok(datagram) if !datagram.payload.starts_with(b"RTPS") => {
+                self.summary.other_udp += 1;
+                return Ok(());
+            }
+            Ok(datagram) => datagram,
+            Err(other) => {
+                self.summary.count_other(other);
+                if let Other::UnknownLink(link) = other {
+                    self.unknown_link = Some(link.0);
+                }
+                // The datagram of a fragment is not known yet.
+                return match &mut self.capture {
+                    Some(capture) if other == Other::Fragment => capture.write(frame),
+                    _ => Ok(()),
+                };
+            }
+        };
+        let mut message = Message::read(&datagram, &mut self.discovery);
+        self.summary.count(&datagram, &message);
+        let filter = &self.filter;
+        let unannounced = message
+            .items
+            .iter()
+            .filter(|item| filter.is_unannounced(item));
+        self.summary.unannounced += unannounced.count() as u64;
+        message
+            .items
+            .retain(|item| filter.matches_item(item, self.is_file));
+        let is_empty = filter.chooses_items() && message.items.is_empty();
+        if is_empty || !filter.matches(&message) {
+            self.summary.filtered += 1;
+            return Ok(());
+        }
+        self.summary.shown += 1;
+        let record = Record {
+            frame,
+            datagram: &datagram,
+            message: &message,
+        };
+        if let Some(lines) = &mut self.json {
+            lines.write(&record.json())?;
+        }
+        if self.with_text {
+            print(&record.text(self.with_context))?;
+        }
+        match &mut self.capture {
+            Some(capture) => capture.write(frame),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints the counts.
+    fn finish(mut self) -> Result<(), Failure> {
+        self.summary.incomplete_packets = self.network.incomplete_packets();
+        tell(self.summary.text());
+        if let Some(link) = self.unknown_link {
+            tell(format!(
+                "unknown_link: frames of link type {link} are not decoded"
+            ));
+        }
+        if self.summary.unannounced > 0 {
+            tell(match self.is_file {
+                true => {
+                    "unannounced: DATA may be of another topic, as the capture does not announce the writers"
+                }
+                false => {
+                    "unannounced: DATA is not shown, as no participant has announced the topic of the writers"
+                }
+            });
+        }
+        if self.summary.broken_off {
+            tell("broken_off: the capture ends in the middle of a frame, as it was stopped or cut");
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.finish()?;
+        }
+        match &mut self.json {
+            Some(lines) => lines.write(&self.summary.json()).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Creates a participant that asks for the topics of writers that were announced before `spy` started: discovery sends the
+/// announcements again, and `spy` captures them.
+fn participant(domain: u32, interfaces: &[String]) -> Option<Participant> {
+    let mut builder = Participant::builder(domain).name("isolane spy");
+    if !interfaces.is_empty() {
+        builder = builder.interfaces(Chosen::Named(interfaces.to_vec()));
+    }
+    let built = builder.build();
+    match &built {
+        Ok(_) => tell(format!(
+            "asking the participants of domain {domain} for their topics: samples of writers that were announced before \
+             are shown once they have answered"
+        )),
+        Err(why) => tell(format!(
+            "note: cannot ask the participants of domain {domain} for their topics: {why}"
+        )),
+    }
+    built.ok()
+}
+
+/// Conditions of the command line. An empty list is no condition.
+#[derive(Clone, Debug, Default)]
+struct Filter {
+    domain: Option<u32>,
+    levels: Vec<Level>,
+    topics: Vec<String>,
+    entities: Vec<EntityPattern>,
+    kinds: Vec<Kind>,
+}
+
+impl Filter {
+    /// Returns true when the message has a chosen domain and level.
+    fn matches(&self, message: &Message) -> bool {
+        let is_of_level = |level: &Level| message.traffic == Some(Traffic::Level(*level));
+        self.domain
+            .is_none_or(|domain| message.domain == Some(domain))
+            && (self.levels.is_empty() || self.levels.iter().any(is_of_level))
+    }
+
+    /// Returns true when there are conditions on single submessages.
+    fn chooses_items(&self) -> bool {
+        !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
+    }
+
+    /// Returns true when a sample may be of a chosen topic: discovery has not announced its writer.
+    fn is_unannounced(&self, item: &Item) -> bool {
+        !self.topics.is_empty()
+            && item.kind == Kind::Data
+            && item
+                .writer
+                .is_some_and(|writer| !writer.entity.is_builtin())
+            && item.topic.is_none()
+    }
+
+    /// Returns true for a submessage of a chosen topic, entity and kind. With `shows_unannounced`, a sample of an
+    /// unannounced writer counts as any topic.
+    fn matches_item(&self, item: &Item, shows_unannounced: bool) -> bool {
+        let is_topic = |topic: &String| item.topic.as_ref() == Some(topic);
+        let is_entity = |pattern: &EntityPattern| {
+            let mut endpoints = [item.writer, item.reader].into_iter().flatten();
+            endpoints.any(|guid| pattern.matches(guid))
+        };
+        (self.kinds.is_empty() || self.kinds.contains(&item.kind))
+            && (self.topics.is_empty()
+                || self.topics.iter().any(is_topic)
+                || (shows_unannounced && self.is_unannounced(item)))
+            && (self.entities.is_empty() || self.entities.iter().any(is_entity))
+    }
+}
+
+/// GUID, prefix of a participant, or entity id of any participant, as [`Guid`] prints them.
+#[derive(Clone, Debug)]
+struct EntityPattern(String);
+
+impl EntityPattern {
+    fn matches(&self, guid: Guid) -> bool {
+        let guid = guid.to_string();
+        guid == self.0 || guid.split(':').any(|part| part == self.0)
+    }
+}
+
+impl fmt::Display for EntityPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl FromStr for EntityPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_hexadecimal = |part: &str| part.chars().all(|c| c.is_ascii_hexdigit());
+        let lengths: Vec<usize> = text.split(':').map(str::len).collect();
+        match &lengths[..] {
+            [24] | [8] | [24, 8] if text.split(':').all(is_hexadecimal) => {
+                Ok(Self(text.to_ascii_lowercase()))
+            }
+            _ => Err(String::from(
+                "write hexadecimal digits as `spy` prints them: a participant (24), an entity (8), or both with a colon \
+                 between them",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::guid::{EntityId, GuidPrefix};
+
+    use super::*;
+
+    #[test]
+    fn entities_are_written_as_they_are_printed() {
+        let guid = Guid {
+            prefix: GuidPrefix([0xab; 12]),
+            entity: EntityId([0, 0, 1, 2]),
+        };
+        for text in [
+            guid.to_string(),
+            guid.prefix.to_string(),
+            guid.entity.to_string(),
+        ] {
+            let pattern: EntityPattern = text.parse().expect(&text);
+            assert!(pattern.matches(guid), "{text}");
+            assert_eq!(pattern.to_string(), text);
+            assert!(!pattern.matches(Guid::UNKNOWN), "{text}");
+        }
+        for text in ["", "12", "0000010", "000001zz", "ä"] {
+            assert!(text.parse::<EntityPattern>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Discovery of observable participants of this network namespace, by their sockets in `/proc/net/unix`, and the connections
+//! to them, each with its last two snapshots.
+//!
+//! All operations are non-blocking: the other side may be stopped, or not be isolane.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use isolane::observe::{SCHEMA, Snapshot, parse_socket_name, socket_name};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use super::sample::{Sample, Seen};
+use crate::limits::{SNAPSHOT_BYTES, UNIX_SOCKETS_BYTES, WATCHED_PARTICIPANTS};
+
+/// Interval of the search for participants.
+const FIND_EVERY: Duration = Duration::from_millis(500);
+/// Interval of connection attempts after a failure.
+const TRY_EVERY: Duration = Duration::from_secs(2);
+
+pub(crate) struct Watcher {
+    /// Domain of the shown participants; `None`: all.
+    domain: Option<u32>,
+    connections: BTreeMap<Address, (Connection, Instant)>,
+    found: Option<Instant>,
+}
+
+impl Watcher {
+    pub(crate) fn new(domain: Option<u32>) -> Self {
+        Self {
+            domain,
+            connections: BTreeMap::new(),
+            found: None,
+        }
+    }
+
+    /// Searches for participants when due, and reads received data.
+    ///
+    /// # Errors
+    /// The system's list of sockets cannot be read.
+    pub(crate) fn look(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if self.found.is_none_or(|at| now - at >= FIND_EVERY) {
+            self.found = Some(now);
+            self.find(now)?;
+        }
+        for (connection, _) in self.connections.values_mut() {
+            connection.read();
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, now: Instant) -> io::Result<()> {
+        let present = participants()?;
+        self.connections
+            .retain(|address, _| present.contains(address));
+        for address in present {
+            let known = self.connections.get(&address);
+            let is_due = known.is_none_or(|(connection, tried)| {
+                connection.is_closed() && now - *tried >= TRY_EVERY
+            });
+            if is_due && (known.is_some() || self.connections.len() < WATCHED_PARTICIPANTS) {
+                let mut connection = Connection::open(address);
+                if let Some((former, _)) = self.connections.remove(&address) {
+                    // Keeps the last snapshots of the former connection.
+                    (connection.latest, connection.before) = (former.latest, former.before);
+                }
+                self.connections.insert(address, (connection, now));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether each participant has two snapshots for rates, or a problem.
+    pub(crate) fn is_settled(&self) -> bool {
+        let mut all = self.connections.values();
+        all.all(|(connection, _)| connection.is_settled())
+    }
+
+    /// Current state of all participants.
+    pub(crate) fn sample(&self) -> Sample {
+        let is_of_domain = |connection: &Connection| {
+            let of = connection.latest.as_ref();
+            let of = of.map(|snapshot| snapshot.participant.domain);
+            self.domain
+                .is_none_or(|wanted| of.is_none_or(|of| of == wanted))
+        };
+        let all = self.connections.values().map(|(connection, _)| connection);
+        let shown = all.filter(|connection| is_of_domain(connection));
+        let mut seen: Vec<Seen> = shown.map(Seen::of).collect();
+        seen.sort_by_key(|seen| {
+            (
+                std::cmp::Reverse(seen.highest_level()),
+                seen.pid,
+                seen.number,
+            )
+        });
+        Sample::new(seen)
+    }
+}
+
+/// Address of a participant: its process id in its own namespace, and its number within the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Address {
+    pub(super) pid: u32,
+    pub(super) number: u32,
+}
+
+/// Lists the current participants.
+///
+/// # Errors
+/// `/proc/net/unix` cannot be read.
+pub(super) fn participants() -> io::Result<BTreeSet<Address>> {
+    let mut text = Vec::new();
+    File::open("/proc/net/unix")?
+        .take(UNIX_SOCKETS_BYTES)
+        .read_to_end(&mut text)?;
+    Ok(listening(&String::from_utf8_lossy(&text)))
+}
+
+/// Flags of a listening socket; accepted connections have the same name.
+const LISTENING: &str = "00010000";
+
+fn listening(text: &str) -> BTreeSet<Address> {
+    let of_line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let flags = words.nth(3)?;
+        let name = words.nth(3)?.strip_prefix('@')?;
+        let (pid, number) = parse_socket_name(name)?;
+        (flags == LISTENING).then_some(Address { pid, number })
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
+/// Time without a snapshot, which is sent each second, after which a participant counts as silent.
+const SILENT_AFTER: Duration = Duration::from_millis(3_500);
+
+pub(super) struct Connection {
+    pub(super) address: Address,
+    /// Process, program and user according to the kernel; `None` if unknown.
+    pub(super) process: Option<Process>,
+    stream: Option<UnixStream>,
+    /// Received part of the next line.
+    line: Vec<u8>,
+    pub(super) latest: Option<Snapshot>,
+    pub(super) before: Option<Snapshot>,
+    /// Time of the last snapshot, or of the connection.
+    heard: Instant,
+    /// Reason why no snapshots arrive.
+    problem: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) user_id: u32,
+    pub(super) program: Option<String>,
+}
+
+impl Connection {
+    /// Connects, or records the failure.
+    pub(super) fn open(address: Address) -> Self {
+        let mut connection = Self {
+            address,
+            process: None,
+            stream: None,
+            line: Vec::new(),
+            latest: None,
+            before: None,
+            heard: Instant::now(),
+            problem: None,
+        };
+        match open_stream(address) {
+            Ok(stream) => {
+                connection.process = Process::behind(&stream);
+                connection.stream = Some(stream);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                connection.problem = Some(match is_stopped(address.pid) {
+                    true => String::from("does not answer: it is stopped"),
+                    false => String::from(
+                        "does not accept: its queue of connections is full. Its loop is not run, or another program \
+                         connects all the time (ss -xp)",
+                    ),
+                });
+            }
+            Err(error) => connection.problem = Some(format!("cannot be asked: {error}")),
+        }
+        connection
+    }
+
+    /// Reads received data.
+    pub(super) fn read(&mut self) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        let mut some = [0; 16 << 10];
+        let ended = loop {
+            match stream.read(&mut some) {
+                Ok(0) => break Some(self.ended()),
+                Ok(length) => {
+                    self.line.extend_from_slice(&some[..length]);
+                    if self.line.len() > SNAPSHOT_BYTES {
+                        break Some("sends something that is no snapshot".into());
+                    }
+                    if some[..length].contains(&b'\n')
+                        && let Err(why) = take_line(&mut self.line).map(|snapshot| {
+                            self.before = self.latest.replace(snapshot);
+                            self.heard = Instant::now();
+                        })
+                    {
+                        break Some(why);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break None,
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        if ended.is_some() {
+            self.problem = ended;
+            self.stream = None;
+        }
+    }
+
+    /// Reason why the other side closed the connection, which it does not state.
+    fn ended(&self) -> String {
+        let own = rustix::process::geteuid();
+        match &self.process {
+            _ if self.latest.is_some() => "has ended, or was not read for a while".into(),
+            Some(process) if !own.is_root() && process.user_id != own.as_raw() => format!(
+                "belongs to user {}: run isolane top as that user, or as root",
+                process.user_id
+            ),
+            _ => "refuses another observer: it has the most it accepts".into(),
+        }
+    }
+
+    /// Current problem, if any.
+    pub(super) fn problem(&self) -> Option<String> {
+        let is_silent = self.heard.elapsed() > SILENT_AFTER;
+        let silent = || match is_stopped(self.address.pid) {
+            true => "is silent: it is stopped",
+            false => "is silent: its loop is not run, or never idle",
+        };
+        let problem = self.problem.clone();
+        problem.or_else(|| is_silent.then(|| silent().to_owned()))
+    }
+
+    /// Returns whether it has two snapshots for rates, or a problem.
+    pub(super) fn is_settled(&self) -> bool {
+        self.before.is_some() || self.problem().is_some()
+    }
+
+    /// Returns whether a new connection attempt makes sense.
+    pub(super) fn is_closed(&self) -> bool {
+        self.stream.is_none()
+    }
+}
+
+/// Removes the last complete line; earlier lines are outdated.
+fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
+    let no_snapshot = || String::from("sends something that is no snapshot");
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    let end = end.ok_or_else(no_snapshot)?;
+    let begin = bytes[..end].iter().rposition(|byte| *byte == b'\n');
+    let line = &bytes[begin.map_or(0, |at| at + 1)..end];
+    let value: serde_json::Value = serde_json::from_slice(line).map_err(|_| no_snapshot())?;
+    let schema = value["schema"].as_str().unwrap_or_default();
+    if schema != SCHEMA {
+        let schema: String = schema.escape_debug().take(40).collect();
+        return Err(format!(
+            "speaks {schema:?} where this isolane reads {SCHEMA:?}: use the same version"
+        ));
+    }
+    let snapshot = serde_json::from_value(value).map_err(|_| no_snapshot())?;
+    bytes.drain(..=end);
+    Ok(snapshot)
+}
+
+/// Returns whether a signal or a debugger has stopped the process (proc(5), states T and t).
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
+fn open_stream(address: Address) -> io::Result<UnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let name = socket_name(address.pid, address.number);
+    connect(
+        &socket,
+        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
+    )?;
+    Ok(socket.into())
+}
+
+impl Process {
+    fn behind(stream: &UnixStream) -> Option<Self> {
+        let peer = socket_peercred(stream).ok()?;
+        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
+        let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+        Some(Self {
+            pid,
+            user_id: peer.uid.as_raw(),
+            program: program.map(|name| name.trim_end().to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_sockets_of_that_name_are_participants_and_no_others() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 101 /run/isolane/7/0\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 102 @isolane/4711/1\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 103 @isolane/4711/1\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 104 @isolane/4711/0\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 105 @isolane/x/0\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 106\n";
+        let found: Vec<(u32, u32)> = listening(text)
+            .into_iter()
+            .map(|address| (address.pid, address.number))
+            .collect();
+        assert_eq!(found, [(4711, 0), (4711, 1)]);
+    }
+
+    #[test]
+    fn the_newest_whole_line_counts_and_what_follows_it_stays() {
+        let mut bytes = b"{}\n{\"schema\":\"other/9\"}\n{\"sch".to_vec();
+        let why = take_line(&mut bytes).expect_err("no snapshot");
+        assert!(why.contains("other/9") && why.contains(SCHEMA), "{why}");
+        for nonsense in [&b"\xff\xfe\n"[..], b"[1, 2]\n", b"\n", b"{\"schema\":7}\n"] {
+            assert!(take_line(&mut nonsense.to_vec()).is_err());
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Text lines of a sample: levels, topics, flows, rings and jobs of each participant, the most critical first.
+
+use std::cmp::Reverse;
+
+use isolane::observe::{Counts, FlowSample, LaneSample, ParticipantSample, RingSample, Snapshot};
+use isolane_model::format_duration;
+
+use super::format::Columns;
+use super::format::{bar, clean, grouped, level, none, rate, reasons, shown};
+use super::sample::{LaneRates, Rates, sum};
+use super::sample::{Sample, Seen};
+use crate::limits::SHOWN_NOTES;
+
+/// Width at which long sentences are wrapped.
+const NOTE_COLUMNS: usize = 96;
+
+/// Width of the list of allowed cores.
+const CORES_COLUMNS: usize = 24;
+
+/// Line with its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Participant.
+    Title,
+    /// Column headings.
+    Heading,
+    Row,
+    Alert,
+    Note,
+    Blank,
+}
+
+pub(crate) fn of(sample: &Sample) -> Vec<Line> {
+    let mut lines = Lines(Vec::new());
+    if let Some(why) = sample.why_none {
+        lines.note(why);
+    }
+    for (place, seen) in sample.participants.iter().enumerate() {
+        if place > 0 {
+            lines.add(Kind::Blank, String::new());
+        }
+        lines.participant(seen);
+    }
+    lines.0
+}
+
+struct Lines(Vec<Line>);
+
+impl Lines {
+    fn add(&mut self, kind: Kind, text: String) {
+        self.0.push(Line { kind, text });
+    }
+
+    fn columns(&mut self, columns: &Columns) {
+        if let Some((heading, rows)) = columns.lines() {
+            self.add(Kind::Heading, heading);
+            rows.into_iter().for_each(|row| self.add(Kind::Row, row));
+        }
+    }
+
+    /// Adds a sentence, wrapped into lines.
+    fn note(&mut self, sentence: &str) {
+        let mut line = String::new();
+        for word in sentence.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + word.chars().count() > NOTE_COLUMNS {
+                let full = std::mem::take(&mut line);
+                self.add(Kind::Note, format!(" {full}"));
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        self.add(Kind::Note, format!(" {line}"));
+    }
+
+    fn participant(&mut self, seen: &Seen) {
+        self.add(Kind::Title, title(seen));
+        if let Some(problem) = &seen.problem {
+            self.add(Kind::Alert, format!("  it {}", shown(problem, usize::MAX)));
+        }
+        let Some(snapshot) = &seen.snapshot else {
+            if seen.problem.is_none() {
+                self.note("waiting for its first snapshot");
+            }
+            return;
+        };
+        let participant = &snapshot.participant;
+        if let Some(imbalance) = &participant.imbalance {
+            let said = clean(imbalance);
+            self.add(
+                Kind::Alert,
+                format!("  its ledger does not balance: {said}"),
+            );
+        }
+        for note in participant.notes.iter().take(SHOWN_NOTES) {
+            self.note(&format!("note: {}", shown(note, usize::MAX)));
+        }
+        let rates = seen.rates.as_ref();
+        self.columns(&thread(&snapshot.participant));
+        self.columns(&interfaces(snapshot));
+        self.columns(&levels(snapshot, rates));
+        self.columns(&lanes(snapshot));
+        self.columns(&topics(snapshot, rates));
+        self.columns(&flows(snapshot, rates));
+        self.columns(&rings(snapshot));
+        self.columns(&jobs(snapshot, rates));
+        self.add(Kind::Row, frames(participant));
+    }
+}
+
+fn title(seen: &Seen) -> String {
+    let program = seen.program.as_deref().map_or_else(String::new, clean);
+    let process = format!("pid {} {program}", seen.pid);
+    match &seen.snapshot {
+        Some(snapshot) => {
+            let of = &snapshot.participant;
+            format!(
+                "{}  {process}  domain {}  datapath {}  {} other participants known",
+                clean(&of.name),
+                of.domain,
+                clean(&of.datapath),
+                of.participants
+            )
+        }
+        None => process,
+    }
+}
+
+/// Thread of the event loop.
+fn thread(participant: &ParticipantSample) -> Columns {
+    let mut columns = Columns::new(&["thread", ">core", "allowed", "policy"]);
+    if let Some(policy) = &participant.policy {
+        let allowed = participant.allowed_cores.iter().map(ToString::to_string);
+        columns.row(vec![
+            "loop".into(),
+            participant.core.map_or_else(none, |core| core.to_string()),
+            shown(&allowed.collect::<Vec<_>>().join(","), CORES_COLUMNS),
+            clean(policy),
+        ]);
+    }
+    columns
+}
+
+fn interfaces(snapshot: &Snapshot) -> Columns {
+    let mut columns = Columns::new(&["interface", "mode", "program", "frames of no flow"]);
+    for interface in &snapshot.interfaces {
+        columns.row(vec![
+            clean(&interface.name),
+            clean(&interface.mode),
+            clean(&interface.program_tag),
+            reasons(&interface.decisions),
+        ]);
+    }
+    columns
+}
+
+fn levels(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
+    let mut columns = Columns::new(&[
+        "level",
+        ">in/s",
+        ">kbit/s",
+        ">out/s",
+        ">kbit/s",
+        ">arrived",
+        ">dropped",
+        ">refused",
+        ">inversions",
+        ">late us",
+        "why",
+    ]);
+    let mut rows: Vec<(&LaneSample, Option<&LaneRates>)> = snapshot
+        .lanes
+        .iter()
+        .enumerate()
+        .map(|(place, lane)| (lane, rates.and_then(|rates| rates.lanes.get(place))))
+        .collect();
+    rows.sort_by_key(|(lane, _)| Reverse(lane.level));
+    for (lane, rates) in rows {
+        let waits = snapshot.levels.iter();
+        let waits = waits.clone().find(|level| Some(level.level) == lane.level);
+        let rate = |of: fn(&LaneRates) -> Option<f64>| rate(rates.and_then(of));
+        let kilo = |of: fn(&LaneRates) -> Option<f64>| {
+            self::rate(rates.and_then(of).map(|bits| bits / 1e3))
+        };
+        let why: Counts = lane
+            .dropped
+            .iter()
+            .chain(&lane.refused)
+            .map(|(reason, count)| (reason.clone(), *count))
+            .collect();
+        columns.row(vec![
+            level(lane.level, "discovery"),
+            rate(|lane| lane.received_per_s),
+            kilo(|lane| lane.received_bits_per_s),
+            rate(|lane| lane.sent_per_s),
+            kilo(|lane| lane.sent_bits_per_s),
+            grouped(lane.arrived),
+            grouped(sum(&lane.dropped)),
+            grouped(sum(&lane.refused)),
+            waits.map_or_else(none, |level| grouped(level.inversions)),
+            waits.map_or_else(none, |level| format!("{:.1}", level.kernel_late_max_us)),
+            reasons(&why),
+        ]);
+    }
+    columns
+}
+
+/// Counts of lanes with rings; other traffic used kernel sockets.
+fn lanes(snapshot: &Snapshot) -> Columns {
+    let mut columns = Columns::new(&["lane", ">in by ring", ">out by ring", "others"]);
+    let with_ring = snapshot.lanes.iter().filter(|lane| !lane.counts.is_empty());
+    let mut rows: Vec<&LaneSample> = with_ring.collect();
+    rows.sort_by_key(|lane| Reverse(lane.level));
+    for lane in rows {
+        let count = |name: &str| lane.counts.get(name).copied().unwrap_or(0);
+        let (received, sent) = ("received_by_lane", "sent_by_lane");
+        let mut others = lane.counts.clone();
+        others.retain(|name, _| name != received && name != sent);
+        columns.row(vec![
+            level(lane.level, "discovery"),
+            grouped(count(received)),
+            grouped(count(sent)),
+            reasons(&others),
+        ]);
+    }
+    columns
+}
+
+fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
+    let mut columns = Columns::new(&[
+        "topic", ">level", "end", ">matched", ">per s", ">samples", ">missed", "during", "counters",
+    ]);
+    let of_writers = snapshot.writers.iter().enumerate().map(|(place, writer)| {
+        let rate = rates.and_then(|rates| rates.writers.get(place).copied());
+        (writer, "writer", "written", rate.flatten())
+    });
+    let of_readers = snapshot.readers.iter().enumerate().map(|(place, reader)| {
+        let rate = rates.and_then(|rates| rates.readers.get(place).copied());
+        (reader, "reader", "delivered", rate.flatten())
+    });
+    let mut rows: Vec<_> = of_writers.chain(of_readers).collect();
+    rows.sort_by(|(a, end_a, ..), (b, end_b, ..)| {
+        (Reverse(a.level), &a.topic, end_b).cmp(&(Reverse(b.level), &b.topic, end_a))
+    });
+    for (endpoint, end, counted, per_s) in rows {
+        // Sums and normal values are omitted.
+        let usual = [counted, "accounted", "sent", "heartbeats"];
+        let mut counters = endpoint.ledger.clone();
+        counters.retain(|name, _| !usual.contains(&name.as_str()));
+        columns.row(vec![
+            clean(&endpoint.topic),
+            endpoint.level.to_string(),
+            end.into(),
+            grouped(endpoint.matched),
+            rate(per_s),
+            grouped(endpoint.ledger.get(counted).copied().unwrap_or(0)),
+            endpoint.deadline_missed.map_or_else(none, grouped),
+            endpoint.missed_during.as_deref().map_or_else(none, clean),
+            reasons(&counters),
+        ]);
+    }
+    columns
+}
+
+fn flows(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
+    let mut columns = Columns::new(&[
+        "flow", ">level", "of", "budget", "left", ">per s", "decided",
+    ]);
+    let mut rows: Vec<(&FlowSample, Option<f64>)> = snapshot
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(place, flow)| {
+            let rate = rates.and_then(|rates| rates.flows.get(place).copied());
+            (flow, rate.flatten())
+        })
+        .collect();
+    rows.sort_by_key(|(flow, _)| Reverse(flow.level));
+    for (flow, per_s) in rows {
+        let topic = flow.topic.as_deref();
+        columns.row(vec![
+            clean(&flow.destination),
+            level(flow.level, "-"),
+            topic.map_or_else(|| String::from("all"), clean),
+            budget(flow),
+            match (flow.left, flow.capacity) {
+                (Some(left), Some(capacity)) => bar(left.into(), capacity.into()),
+                _ => none(),
+            },
+            rate(per_s),
+            reasons(&flow.decisions),
+        ]);
+    }
+    columns
+}
+
+fn budget(flow: &FlowSample) -> String {
+    let (Some(capacity), Some(period_us)) = (flow.capacity, flow.period_us) else {
+        return none();
+    };
+    let period = std::time::Duration::from_nanos((period_us * 1e3).clamp(0.0, 1e15) as u64);
+    let over = flow.over.as_deref().map_or_else(none, clean);
+    format!(
+        "{} in {}, {over}",
+        grouped(capacity.into()),
+        format_duration(period)
+    )
+}
+
+fn rings(snapshot: &Snapshot) -> Columns {
+    let mut columns = Columns::new(&["ring", ">queue", ">level", "used", ">missed"]);
+    let mut rows: Vec<&RingSample> = snapshot.rings.iter().collect();
+    rows.sort_by_key(|ring| (ring.queue, Reverse(ring.level)));
+    for ring in rows {
+        columns.row(vec![
+            clean(&ring.kind),
+            ring.queue.to_string(),
+            level(ring.level, "all"),
+            bar(ring.used.into(), ring.entries.into()),
+            grouped(ring.missed),
+        ]);
+    }
+    columns
+}
+
+fn jobs(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
+    let mut columns = Columns::new(&[
+        "job",
+        ">priority",
+        ">per s",
+        ">core %",
+        ">longest us",
+        ">response us",
+        ">blocked us",
+    ]);
+    let mut rows: Vec<_> = snapshot.jobs.iter().enumerate().collect();
+    rows.sort_by_key(|(_, job)| Reverse(job.priority));
+    for (place, job) in rows {
+        if job.activations == 0 {
+            continue;
+        }
+        let rates = rates.and_then(|rates| rates.jobs.get(place));
+        let share = rates.and_then(|rates| rates.share);
+        columns.row(vec![
+            clean(&job.name),
+            job.priority.to_string(),
+            rate(rates.and_then(|rates| rates.activations_per_s)),
+            share.map_or_else(none, |share| format!("{:.1}", share * 100.0)),
+            format!("{:.1}", job.execution_max_us),
+            format!("{:.1}", job.response_max_us),
+            format!("{:.1}", job.blocking_max_us),
+        ]);
+    }
+    columns
+}
+
+fn frames(participant: &ParticipantSample) -> String {
+    let ParticipantSample {
+        frames_out,
+        frames_armed,
+        frames_lent,
+        no_frame,
+        imbalance,
+        ..
+    } = participant;
+    let in_flight = frames_out.saturating_sub(frames_armed + frames_lent);
+    let balance = if imbalance.is_none() {
+        "; the ledger balances"
+    } else {
+        ""
+    };
+    format!(
+        "  frames: {frames_armed} armed, {in_flight} in flight, {frames_lent} lent; {} times none \
+         was free{balance}",
+        grouped(*no_frame)
+    )
+}

@@ -1,0 +1,210 @@
+//! `isolane top`: live state of the isolane processes on this host, as they report it.
+//!
+//! `discovery` lists their sockets from `/proc/net/unix` of this network namespace, and reads a snapshot per second;
+//! `sample` compares two of them. Output is JSON (`sample`), text (`lines`, with `format`), or a scrollable
+//! terminal view (`view`).
+//!
+//! Reports are not trusted: a line has a bound, and control characters are not shown.
+
+pub(super) mod discovery;
+mod format;
+mod lines;
+pub(super) mod sample;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use self::discovery::Watcher;
+use self::sample::Sample;
+use self::view::{View, Wish};
+use super::participant::Until;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{JsonLines, count_of, print};
+use crate::settings::Settings;
+use crate::values::{Destination, seconds};
+
+/// Polling interval of the connections.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval of samples, equal to that of the participants' snapshots.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// Time limit of a single sample, which needs two snapshots a second apart.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Show one sample and exit
+    #[arg(long, conflicts_with = "seconds")]
+    once: bool,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    seconds: Option<Duration>,
+    /// Write also JSON, a line per sample; the last one has rates. `-` is standard output, without text then
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+impl Top {
+    /// Shows samples until the time or the user ends it, or a single one.
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        // All domains are shown by default, because the command observes processes.
+        let domain = settings.chosen_domain();
+        settings.begin()?;
+        let until = Until::new(self.seconds)?;
+        let mut watcher = Watcher::new(domain);
+        let mut output = Output::new(&self)?;
+        let mut sample = if self.once {
+            settled_sample(&mut watcher, &|| until.over())?
+        } else {
+            look(&mut watcher)?;
+            watcher.sample()
+        };
+        output.show(&sample)?;
+        let mut next = Instant::now() + SAMPLE_EVERY;
+        while !self.once && !until.over() {
+            if output.wait(until.left(LOOK_EVERY))? == Wish::Quit {
+                return Ok(ExitCode::Done);
+            }
+            look(&mut watcher)?;
+            if Instant::now() >= next {
+                next += SAMPLE_EVERY;
+                sample = watcher.sample();
+                output.show(&sample)?;
+            }
+        }
+        // Programs read the last line, so it has rates, which need two snapshots of each participant.
+        if !self.once && output.json.is_some() && !until.interrupted() && !sample.has_rates() {
+            sample = settled_sample(&mut watcher, &|| until.interrupted())?;
+            output.show(&sample)?;
+        }
+        Ok(verdict(&sample, &until))
+    }
+}
+
+/// Waits for the snapshots of all participants, up to a time limit.
+fn settled_sample(watcher: &mut Watcher, is_over: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        look(watcher)?;
+        if watcher.is_settled() || Instant::now() >= end || is_over() {
+            return Ok(watcher.sample());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn look(watcher: &mut Watcher) -> Result<(), Failure> {
+    watcher.look().map_err(|error| {
+        Failure::new(
+            ExitCode::MachineForbids,
+            "the participants of this host cannot be found",
+            format!("/proc/net/unix: {error}"),
+        )
+        .with_remedy("mount /proc: mount -t proc proc /proc")
+    })
+}
+
+fn verdict(sample: &Sample, until: &Until) -> ExitCode {
+    if until.interrupted() {
+        ExitCode::Interrupted
+    } else if sample.has_snapshot() {
+        ExitCode::Done
+    } else {
+        ExitCode::AnswerIsNo
+    }
+}
+
+/// Destinations of samples.
+struct Output {
+    json: Option<JsonLines>,
+    people: People,
+    /// Number of printed samples.
+    printed: u64,
+}
+
+/// Form of the output for people.
+enum People {
+    /// Live view on a terminal.
+    View(Box<View>),
+    Text,
+    /// None, because JSON uses standard output.
+    Nothing,
+}
+
+impl Output {
+    fn new(top: &Top) -> Result<Self, Failure> {
+        let json = top.json.as_ref();
+        let is_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+        let people = if json == Some(&Destination::StandardOutput) {
+            People::Nothing
+        } else if is_terminal && !top.once {
+            People::View(Box::new(View::new().map_err(no_terminal)?))
+        } else {
+            People::Text
+        };
+        Ok(Self {
+            json: json.map(JsonLines::new).transpose()?,
+            people,
+            printed: 0,
+        })
+    }
+
+    fn show(&mut self, sample: &Sample) -> Result<(), Failure> {
+        if let Some(json) = &mut self.json {
+            json.write(sample)?;
+        }
+        let lines = lines::of(sample);
+        match &mut self.people {
+            People::View(view) => view.show(title(sample), lines).map_err(no_terminal)?,
+            People::Text => {
+                let blank = if self.printed > 0 { "\n" } else { "" };
+                let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+                print(&format!("{blank}{}\n{}\n", title(sample), text.join("\n")))?;
+            }
+            People::Nothing => {}
+        }
+        self.printed += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self, time: Duration) -> Result<Wish, Failure> {
+        let People::View(view) = &mut self.people else {
+            thread::sleep(time);
+            return Ok(Wish::Nothing);
+        };
+        let wish = view.wait(time).map_err(no_terminal)?;
+        if wish == Wish::Draw {
+            view.draw().map_err(no_terminal)?;
+        }
+        Ok(wish)
+    }
+}
+
+fn title(sample: &Sample) -> String {
+    let participants = sample.participants.len() as u64;
+    let mut processes: Vec<u32> = sample.participants.iter().map(|seen| seen.pid).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    let many = match processes.len() {
+        1 => String::from("1 process"),
+        more => format!("{more} processes"),
+    };
+    let at = sample.at.split('.').next().unwrap_or_default();
+    format!(
+        "isolane top  {at}Z  {} of {many}",
+        count_of(participants, "participant")
+    )
+}
+
+fn no_terminal(error: io::Error) -> Failure {
+    Failure::new(
+        ExitCode::MachineForbids,
+        "the terminal cannot be used",
+        error.to_string(),
+    )
+    .with_remedy("isolane top | cat (plain text), isolane top --json - (for programs)")
+}

@@ -1,0 +1,474 @@
+//! `isolane tune ports`, `learn` and `answer`: the receive queues of datagrams between two hosts. One host asks, the
+//! other answers with the queue of each datagram.
+
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
+use std::net::Ipv4Addr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::Args;
+use isolane_model::limits::SUGGESTED_PORTS;
+use isolane_model::{Source, Sourced};
+use isolane_tune::steer::probed_ports;
+use isolane_tune::verify::{
+    Answerer, BootMark, Landing, Landings, LearnError, Lesson, Pair, Question, each_with_each,
+    learn, place,
+};
+use isolane_tune::{DescribedFlow, Needs, Place, PlacedFlow, ThisMachine, Way, here};
+use isolane_wire::level::Level;
+use serde::Serialize;
+
+use super::failure::{failure, left};
+use super::{StateArguments, only_interface, place_of, served_by, taken, unanswered};
+use crate::commands::needs;
+use crate::commands::participant::Until;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, print_json_or, tell};
+use crate::settings::Settings;
+use crate::stop;
+use crate::values::{Destination, level, seconds};
+
+/// Default number of participant slots to try; each has a port per level.
+const PLACES: u16 = 16;
+
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// Set the level whose priority and DSCP answers have
+    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
+    level: Level,
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Answer at these ports, separated by commas [default: those of the host's described participants, else 16 that a
+    /// participant may have, its level's]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    ports: Vec<u16>,
+    /// Answer at the ports used by `tune learn` instead
+    #[arg(long, conflicts_with = "ports")]
+    learn: bool,
+    /// Answer for this many seconds
+    #[arg(long, value_name = "N", value_parser = seconds(), default_value = "60")]
+    seconds: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ports {
+    /// IPv4 address of the answering host
+    #[arg(value_name = "ADDRESS")]
+    peer: Ipv4Addr,
+    /// Set the level whose priority and DSCP questions have
+    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
+    level: Level,
+    /// Use these ports of this host, separated by commas [default: as `tune answer`]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    ports: Vec<u16>,
+    /// Use these ports of the other host [default: as `tune answer`]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    peer_ports: Vec<u16>,
+    /// Require that answers arrive on this receive queue of this host
+    #[arg(long, value_name = "N")]
+    queue: Option<u32>,
+    /// Require that questions arrive on this receive queue of the other host
+    #[arg(long, value_name = "N")]
+    peer_queue: Option<u32>,
+    /// Try each pair of ports this many times
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000),
+        default_value = "3"
+    )]
+    times: u32,
+    /// Write the receive queues of each pair as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Learn {
+    /// IPv4 address of the answering host
+    #[arg(value_name = "ADDRESS")]
+    peer: Ipv4Addr,
+    /// Name this machine's host entry in the description [default: the one with this machine's name, else the only one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Set the level whose priority and DSCP questions have
+    #[arg(long, value_name = "0..7", value_parser = level, default_value = "7", hide_default_value = true)]
+    level: Level,
+    #[command(flatten)]
+    state: StateArguments,
+    /// Write the table entry of each described flow as JSON, for `tune plan --placement`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+/// Ports of a level for the first described participant slots.
+fn places(level: Level) -> Vec<u16> {
+    let first = SUGGESTED_PORTS.start + u16::from(level.get());
+    (0..PLACES).map(|place| first + 8 * place).collect()
+}
+
+/// Named ports, or those of the level, which are recorded then.
+fn ports_or_places(name: &str, given: &[u16], level: Level, settings: &mut Settings) -> Vec<u16> {
+    if !given.is_empty() {
+        return given.to_vec();
+    }
+    let ports = places(level);
+    settings.set(name, listed(&ports), &Source::Default);
+    ports
+}
+
+/// JSON form (`--json`).
+#[derive(Serialize)]
+struct PortsReport<'a> {
+    schema: &'static str,
+    interface: &'a str,
+    level: u8,
+    peer: Ipv4Addr,
+    /// Boot id of this machine, and of the peer if known: the results hold for these boots.
+    boot_id: &'a str,
+    peer_boot: Option<BootMark>,
+    queue: Option<u32>,
+    peer_queue: Option<u32>,
+    pairs: &'a [Pair],
+    /// Pairs with the requested queues.
+    fitting: Vec<(u16, u16)>,
+    /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --placement`.
+    flows: Vec<PlacedFlow>,
+}
+
+impl Ports {
+    /// Measures the port pairs; exit code 1 if queues were requested and no pair fits.
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let own = ports_or_places("ports", &self.ports, self.level, &mut settings);
+        let others = ports_or_places("peer_ports", &self.peer_ports, self.level, &mut settings);
+        settings.begin()?;
+        let interface = only_interface(&settings)?;
+        let (address, queues) = place_of(interface)?;
+        let question = Question {
+            address,
+            peer: self.peer,
+            pairs: each_with_each(&own, &others),
+            level: self.level,
+            times: self.times,
+            // The standard library's hashers start with a random key.
+            run: RandomState::new().hash_one(std::process::id()),
+        };
+        let until = Until::new(None)?;
+        let landings = place(&question, queues, |_| !until.interrupted()).map_err(|error| {
+            let remedy = "run `isolane tune answer -i NAME` there, with the same --level and ports";
+            unanswered(self.peer, error, remedy)
+        })?;
+        let pairs = landings.pairs.iter();
+        let fitting: Vec<&Pair> = pairs.filter(|pair| self.fits(pair)).collect();
+        let report = PortsReport {
+            schema: "isolane/ports/1",
+            interface,
+            level: self.level.get(),
+            peer: self.peer,
+            boot_id: &here().boot_id,
+            peer_boot: landings.peer_boot,
+            queue: self.queue,
+            peer_queue: self.peer_queue,
+            pairs: &landings.pairs,
+            fitting: fitting
+                .iter()
+                .map(|pair| (pair.port, pair.peer_port))
+                .collect(),
+            flows: landings.flows(address, self.peer),
+        };
+        print_json_or(&report, self.json.as_ref(), |_| {
+            self.text(&landings, &fitting)
+        })?;
+        let requires_queue = self.queue.is_some() || self.peer_queue.is_some();
+        Ok(match () {
+            () if until.interrupted() => {
+                tell("interrupted: not all pairs were tried");
+                ExitCode::Interrupted
+            }
+            () if requires_queue && fitting.is_empty() => ExitCode::AnswerIsNo,
+            () => ExitCode::Done,
+        })
+    }
+
+    /// Returns whether all datagrams of a pair arrived on one known queue per direction, and on the requested one.
+    fn fits(&self, pair: &Pair) -> bool {
+        let is = |landing: &Landing, wanted: Option<u32>| {
+            let only = landing.only();
+            only.is_some() && (wanted.is_none() || only == wanted)
+        };
+        pair.lost == 0 && is(&pair.there, self.peer_queue) && is(&pair.back, self.queue)
+    }
+
+    fn text(&self, landings: &Landings, fitting: &[&Pair]) -> String {
+        // Writing to a string cannot fail.
+        let mut text = String::from("  port  peer's  lands there on  answers land on  lost\n");
+        for pair in &landings.pairs {
+            let mark = if self.fits(pair) { "*" } else { " " };
+            let _ = writeln!(
+                text,
+                "{mark}{:>5} {:>7} {:>15} {:>16} {:>5}",
+                pair.port,
+                pair.peer_port,
+                landed(&pair.there),
+                landed(&pair.back),
+                pair.lost
+            );
+        }
+        let wanted = |name: &str, queue: Option<u32>| match queue {
+            Some(queue) => format!("queue {queue} {name}"),
+            None => format!("one queue {name}"),
+        };
+        let _ = writeln!(
+            text,
+            "\n* all on {} and {}: {} of {}",
+            wanted("there", self.peer_queue),
+            wanted("here", self.queue),
+            fitting.len(),
+            landings.pairs.len()
+        );
+        if let Some(pair) = fitting.first() {
+            let base = |port: u16| port.checked_sub(u16::from(self.level.get()));
+            if let (Some(own), Some(peer)) = (base(pair.port), base(pair.peer_port)) {
+                let _ = writeln!(
+                    text,
+                    "a participant described here with `port = {own}`, and there with `port = {peer}`, has level \
+                     {} on these",
+                    self.level.get()
+                );
+            }
+        }
+        text
+    }
+}
+
+/// Queue as text: `1`, or `0:2 1:1` with several.
+pub(super) fn landed(landing: &Landing) -> String {
+    if let Some(only) = landing.only() {
+        return only.to_string();
+    }
+    let mut parts: Vec<String> = landing
+        .by_queue
+        .iter()
+        .map(|(queue, count)| format!("{queue}:{count}"))
+        .collect();
+    if landing.untold > 0 {
+        parts.push(format!("?:{}", landing.untold));
+    }
+    match parts.is_empty() {
+        true => String::from("-"),
+        false => parts.join(" "),
+    }
+}
+
+/// JSON form (`--json`).
+#[derive(Serialize)]
+struct LearnReport<'a> {
+    schema: &'static str,
+    interface: &'a str,
+    peer: Ipv4Addr,
+    boot_id: &'a str,
+    flows: Vec<PlacedFlow>,
+}
+
+impl Learn {
+    pub(super) fn run(self, settings: &Settings) -> Result<ExitCode, Failure> {
+        settings.begin()?;
+        let system = settings.system.as_ref().ok_or_else(|| {
+            Failure::wrong_usage(
+                "learning needs the described flows",
+                "neither --config nor ISOLANE_CONFIG names a description, and there is no isolane.toml here",
+            )
+            .with_remedy("name a description with --config FILE; it says which participants have which ports")
+        })?;
+        let interface = only_interface(settings)?;
+        let (address, queues) = place_of(interface)?;
+        let here = here();
+        let host = self.host.as_deref();
+        let domain = system.domain().value.get();
+        let needs = needs::of(Some(system), domain, host, &here.machine.hostname)?;
+        let flows = flows_from(&needs, self.peer)?;
+        let lesson = Lesson {
+            // The table belongs to the device.
+            interface: served_by(interface)?.1.name,
+            address,
+            queues,
+            peer: self.peer,
+            level: self.level,
+            // The standard library's hashers start with a random key.
+            run: RandomState::new().hash_one(std::process::id()),
+        };
+        let stopped = stop::on_signals_only()?;
+        let learner = learn(
+            &mut ThisMachine::new(),
+            (&here, &self.state.state),
+            &lesson,
+            &|| stopped.load(Ordering::Relaxed),
+            &mut |round, of| tell(format!("round {round} of {of}")),
+        )
+        .map_err(|error| failed(interface, self.peer, error))?;
+        let placed = flows.iter().filter_map(|flow| {
+            let entry = learner.entry_of(flow.tuple)?;
+            let place = Place::Computed { entry };
+            Some(PlacedFlow {
+                tuple: flow.tuple,
+                place,
+            })
+        });
+        let report = LearnReport {
+            schema: "isolane/ports/1",
+            interface,
+            peer: self.peer,
+            boot_id: &here.boot_id,
+            flows: placed.collect(),
+        };
+        print_json_or(&report, self.json.as_ref(), |report| {
+            text(&flows, &report.flows)
+        })
+    }
+}
+
+/// Described flows from the peer to this host.
+fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Failure> {
+    let flows = needs.flows.iter();
+    let flows: Vec<&DescribedFlow> = flows
+        .filter(|flow| flow.way == Way::In && flow.tuple.source == peer)
+        .collect();
+    if !flows.is_empty() {
+        return Ok(flows);
+    }
+    let host = needs.host.as_deref();
+    Err(Failure::wrong_usage(
+        format!("the description has no flow from {peer} to this host"),
+        match host {
+            Some(host) => format!(
+                "this host is {host}, and its peers' [participant.NAME] say their addresses"
+            ),
+            None => format!(
+                "it is not known which of {} this machine is",
+                needs.hosts.join(", ")
+            ),
+        },
+    )
+    .with_remedy(
+        "describe the participants of both ends, with their ports; name the host with --host NAME",
+    ))
+}
+
+fn text(flows: &[&DescribedFlow], placed: &[PlacedFlow]) -> String {
+    // Writing to a string cannot fail.
+    let mut text =
+        String::from("level  from                  to                    entry  topics\n");
+    for flow in flows {
+        let tuple = flow.tuple;
+        let entry = placed.iter().find_map(|known| match known.place {
+            Place::Computed { entry } if known.tuple == tuple => Some(entry.to_string()),
+            _ => None,
+        });
+        let _ = writeln!(
+            text,
+            "{:>5}  {:<20}  {:<20}  {:>5}  {}",
+            flow.level,
+            format!("{}:{}", tuple.source, tuple.source_port),
+            format!("{}:{}", tuple.destination, tuple.destination_port),
+            entry.as_deref().unwrap_or("-"),
+            flow.topics.join(", ")
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{} learnt; they hold until the next boot, which gives the device another key",
+        count_of(placed.len() as u64, "flow")
+    );
+    text
+}
+
+fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
+    let what = format!("the hash of {interface} was not learnt");
+    let remedy = "run `isolane tune answer -i NAME --learn` there, with the same --level";
+    match error {
+        LearnError::Apply(error) => failure(&what, &error),
+        LearnError::Place(error) => unanswered(peer, error, remedy),
+        LearnError::Left(settings) => Failure::new(
+            ExitCode::MachineForbids,
+            format!("{what}, and not all could be put back"),
+            left(&settings).trim_start(),
+        )
+        .with_remedy("isolane tune rollback tries it again; its journal is kept"),
+        error @ LearnError::Unfinished => {
+            Failure::new(ExitCode::AnswerIsNo, what, error.to_string())
+                .with_remedy("isolane tune rollback; then plan, apply and learn again")
+        }
+        LearnError::Stopped => {
+            Failure::new(ExitCode::Interrupted, what, "it was asked to stop; all was put back")
+        }
+        error @ (LearnError::Table(_) | LearnError::Unfit { .. }) => {
+            Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+                "choose ports that land where they should instead: isolane tune ports",
+            )
+        }
+        error @ LearnError::Contradiction(_) => {
+            Failure::new(ExitCode::AnswerIsNo, what, error.to_string()).with_remedy(
+                "stop other traffic to these ports and try again; else isolane tune ports tells what is so",
+            )
+        }
+    }
+}
+
+impl Answer {
+    pub(super) fn run(self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let ports = self.ports(&settings);
+        settings.set("ports", listed(&ports.value), &ports.source);
+        settings.begin()?;
+        let (address, queues) = place_of(only_interface(&settings)?)?;
+        let answerer = Answerer::open(queues, address, &ports.value, self.level)
+            .map_err(|(port, error)| taken(port, &error))?;
+        let until = Until::new(Some(self.seconds))?;
+        tell(format!(
+            "answering at {address}, ports {}; on the other host: isolane tune ports {address} -i NAME",
+            listed(&ports.value)
+        ));
+        let answered = answerer.serve(self.seconds, until.flag());
+        let answered = answered.map_err(|error| {
+            let what = "answering ended early";
+            Failure::new(ExitCode::MachineForbids, what, error.to_string())
+        })?;
+        tell(format!(
+            "{} answered, {} were none, {} came too fast",
+            count_of(answered.questions, "question"),
+            answered.foreign,
+            answered.too_fast
+        ));
+        Ok(match until.interrupted() {
+            true => ExitCode::Interrupted,
+            false => ExitCode::Done,
+        })
+    }
+
+    fn ports(&self, settings: &Settings) -> Sourced<Vec<u16>> {
+        if self.learn {
+            let [probed, _] = probed_ports();
+            return Sourced::new(probed, Source::CommandLine("--learn"));
+        }
+        if !self.ports.is_empty() {
+            return Sourced::new(self.ports.clone(), Source::CommandLine("--ports"));
+        }
+        let described = settings.system.as_ref().map(|system| {
+            let hostname = here().machine.hostname;
+            let needs = Needs::of_system(system, self.host.as_deref(), &hostname);
+            let places = needs.unwrap_or_default().participants;
+            places.into_iter().flat_map(|place| place.ports).collect()
+        });
+        match described.filter(|ports: &Vec<u16>| !ports.is_empty()) {
+            Some(ports) => Sourced::new(ports, Source::DefaultFor("the described host")),
+            None => Sourced::default_value(places(self.level)),
+        }
+    }
+}
+
+fn listed(ports: &[u16]) -> String {
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    ports.join(",")
+}

@@ -1,0 +1,218 @@
+//! Reasons about a described topic. Its endpoints are not announced, so only the presence of the participants and the
+//! digest of their description can be checked.
+
+use isolane::{EndpointKind, differences};
+use isolane_wire::guid::GuidPrefix;
+
+use super::facts::{Endpoint, Facts, Who, kind_of};
+use super::facts::{Reason, Verdict};
+
+/// Described participant that writes or reads the topic.
+#[derive(Debug)]
+pub(crate) struct DescribedHere {
+    pub(crate) name: String,
+    /// File and line of the description.
+    pub(crate) said_in: String,
+    pub(crate) address: [u8; 4],
+    /// Kinds of the endpoint: writer, reader, or both.
+    pub(crate) kinds: Vec<EndpointKind>,
+    /// True when it announces itself.
+    pub(crate) is_announced: bool,
+    /// GUID prefix, except for the last four bytes.
+    pub(crate) prefix: GuidPrefix,
+    /// Digest of its endpoints in its announcement.
+    pub(crate) digest: u64,
+}
+
+impl DescribedHere {
+    fn is(&self, prefix: GuidPrefix) -> bool {
+        prefix.0[..8] == self.prefix.0[..8]
+    }
+
+    fn said(&self) -> String {
+        let [a, b, c, d] = self.address;
+        let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind_of(*kind)).collect();
+        format!(
+            "participant \"{}\" ({} by {}, at {a}.{b}.{c}.{d})",
+            self.name.escape_debug(),
+            kinds.join(" and "),
+            self.said_in
+        )
+    }
+}
+
+/// Reasons from the description; empty if it does not contain the topic.
+pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
+    if facts.described.is_empty() {
+        return Vec::new();
+    }
+    let mut reasons: Vec<Reason> = facts
+        .described
+        .iter()
+        .filter_map(|one| of_participant(facts, one))
+        .collect();
+    let has = |kind: EndpointKind| {
+        let mut all = facts.described.iter();
+        all.any(|one| one.kinds.contains(&kind))
+    };
+    for kind in [EndpointKind::Writer, EndpointKind::Reader] {
+        if !has(kind) {
+            let (key, kind) = (key_of(kind), kind_of(kind));
+            reasons.push(about(
+                facts,
+                "described-one-sided",
+                Verdict::No,
+                format!("the description has no {kind} of {}", topic(facts)),
+                &format!("add the topic to `{key}` of a participant, on all hosts"),
+            ));
+        }
+    }
+    if reasons.is_empty() {
+        let all: Vec<String> = facts.described.iter().map(DescribedHere::said).collect();
+        reasons.push(about(
+            facts,
+            "described",
+            Verdict::Yes,
+            format!(
+                "{} know each other by the same description, and each has announced itself",
+                all.join(" and ")
+            ),
+            "if samples are missing all the same: `isolane top` shows where they went",
+        ));
+    }
+    // Discovered endpoints do not change these reasons.
+    let discovered_ones = facts.here.endpoints.iter();
+    let of_topic = discovered_ones.filter(|it| it.data.topic_name == facts.topic.as_str());
+    reasons.extend(of_topic.map(|endpoint| discovered(facts, endpoint)));
+    reasons
+}
+
+fn topic(facts: &Facts) -> String {
+    format!("\"{}\"", facts.topic.escape_debug())
+}
+
+fn about(
+    facts: &Facts,
+    id: &'static str,
+    verdict: Verdict,
+    sentence: String,
+    remedy: &str,
+) -> Reason {
+    Reason::new(id, verdict, facts.here.domain, sentence, remedy)
+}
+
+fn of_participant(facts: &Facts, one: &DescribedHere) -> Option<Reason> {
+    let topic = topic(facts);
+    if !one.is_announced {
+        return Some(about(
+            facts,
+            "described-silent",
+            Verdict::Perhaps,
+            format!(
+                "whether {} of {topic} is running cannot be seen: it announces nothing",
+                one.said()
+            ),
+            "look on its host; with announces = \"itself\" it could be seen",
+        ));
+    }
+    let mut heard = facts.here.participants.iter();
+    let Some(who) = heard.find(|who| one.is(who.prefix)) else {
+        return Some(about(
+            facts,
+            "described-absent",
+            Verdict::No,
+            format!(
+                "{} of {topic} has announced nothing while this host listened",
+                one.said()
+            ),
+            "start it, as that participant (--participant NAME), on the host that has the address",
+        ));
+    };
+    disagreement(facts, one, who)
+}
+
+fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason> {
+    if who.digest == Some(one.digest) {
+        return None;
+    }
+    Some(about(
+        facts,
+        "described-otherwise",
+        Verdict::No,
+        format!(
+            "{} follows another description than {}: which topics it writes and reads, their types, levels, \
+             reliability or durability, or where it is reached, are not the same",
+            one.said(),
+            one.said_in
+                .rsplit_once(':')
+                .map_or(one.said_in.as_str(), |(file, _)| file)
+        ),
+        "give all hosts the same description, and start again what runs by another one",
+    ))
+}
+
+/// Reason for an announced endpoint, which matches described ones of its own participant only.
+fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
+    let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
+    let topic = topic(facts);
+    let mut described = facts.described.iter();
+    let prefix = endpoint.guid().prefix;
+    if let Some(own) = described.clone().find(|one| one.is(prefix)) {
+        let sentence = format!(
+            "the {said} belongs to {} and is not described: it is announced, and meets described ones of \
+             its own participant alone",
+            own.said()
+        );
+        let remedy = format!(
+            "describe it as well: {topic} in `{}` of that participant, on all hosts",
+            key_of(kind)
+        );
+        return about(facts, "not-described", Verdict::No, sentence, &remedy);
+    }
+    let sentence = format!(
+        "the {said} was discovered, and meets none of those that are described: these are not announced{}",
+        other_matches(facts, endpoint)
+    );
+    // Probably intended participant: a described one with the same role that was not heard.
+    let is_heard = |one: &DescribedHere| {
+        let mut heard = facts.here.participants.iter();
+        heard.any(|who| one.is(who.prefix))
+    };
+    let meant = described.find(|one| one.kinds.contains(&kind) && !is_heard(one));
+    let remedy = match meant {
+        Some(one) => format!(
+            "start it as the described participant that {} the topic: --participant {}; or describe another one for it",
+            key_of(kind),
+            one.name.escape_debug()
+        ),
+        None => String::from(
+            "describe its participant as well, and start it as that one (--participant NAME)",
+        ),
+    };
+    about(facts, "not-described", Verdict::No, sentence, &remedy)
+}
+
+/// Text on other discovered endpoints that match it.
+fn other_matches(facts: &Facts, endpoint: &Endpoint) -> String {
+    let (other, said) = match endpoint.kind {
+        EndpointKind::Writer => (EndpointKind::Reader, "readers"),
+        EndpointKind::Reader => (EndpointKind::Writer, "writers"),
+    };
+    let others = facts.here.of_topic(&facts.topic, other);
+    let fits = |it: &&Endpoint| match endpoint.kind {
+        EndpointKind::Writer => differences(&endpoint.data, &it.data).is_empty(),
+        EndpointKind::Reader => differences(&it.data, &endpoint.data).is_empty(),
+    };
+    match others.filter(fits).count() {
+        0 => String::new(),
+        count => format!("; of the discovered {said} {count} fit it"),
+    }
+}
+
+/// Key in the description.
+fn key_of(kind: EndpointKind) -> &'static str {
+    match kind {
+        EndpointKind::Writer => "writes",
+        EndpointKind::Reader => "reads",
+    }
+}

@@ -1,0 +1,356 @@
+//! `isolane why`: reasons why the endpoints of a topic do not communicate, a sentence each.
+//!
+//! Discovery data, interfaces, packet filters and participants of this host form a plain value ([`Facts`]). [`judge`]
+//! is a function of it, so that its tests need no network. `pair` compares writers with readers, `absent` covers a
+//! missing side, `described` covers static discovery, `host` covers packet filters.
+
+mod absent;
+mod described;
+mod facts;
+mod host;
+mod pair;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use isolane::observe::Snapshot;
+use isolane::types::EncapsulationId;
+use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant};
+use isolane_model::{Domain, System};
+use isolane_tune::{PacketFilters, packet_filters};
+use serde::Serialize;
+
+use self::described::DescribedHere;
+pub(super) use self::facts::FullTables;
+use self::facts::{Facts, Heard, Ignoring, LocalNetwork, Reason, Refusal, Verdict};
+use super::endpoint::check_topic;
+use super::participant::{
+    Until, build_with, check_ports, described_participant, full_tables, unasked,
+};
+use super::top::discovery::Watcher;
+use crate::arguments::LaneArguments;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::limits::{OTHER_DOMAINS, SEEN_PARTICIPANTS, SHOWN_REASONS};
+use crate::output::{count_of, print_json_or, tell};
+use crate::settings::{Interfaces, LaneSettings, Settings};
+use crate::values::{Destination, Peer, seconds};
+
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// Topic whose endpoints do not communicate
+    #[arg(value_name = "TOPIC")]
+    topic: String,
+    #[command(flatten)]
+    lane: LaneArguments,
+    /// Listen for announcements for this many seconds
+    #[arg(long, value_name = "N", value_parser = seconds(), default_value = "3")]
+    seconds: Duration,
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Vec<Peer>,
+    /// Search these other domains for the topic, separated by commas [default: 0 to 4]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        conflicts_with = "no_other_domains",
+        default_values_t = OTHER_DOMAINS.filter_map(Domain::new),
+        hide_default_value = true
+    )]
+    other_domains: Vec<Domain>,
+    /// Search no other domain
+    #[arg(long)]
+    no_other_domains: bool,
+    /// Write the reasons as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+}
+
+/// JSON form (`--json`).
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema: &'static str,
+    topic: &'a str,
+    domain: u32,
+    /// True when all endpoints of the topic communicate.
+    talks: bool,
+    participants: usize,
+    writers: usize,
+    readers: usize,
+    /// Other domains that were observed.
+    other_domains: Vec<u32>,
+    firewall: Firewall,
+    reasons: &'a [Reason],
+}
+
+/// Packet filters that could be read.
+#[derive(Serialize)]
+struct Firewall {
+    /// Tools that listed rules: `nft`, `iptables`, `iptables-legacy`.
+    read_by: Vec<&'static str>,
+    /// Reason why existing or possible rules were not read.
+    unreadable: Option<String>,
+}
+
+impl Why {
+    /// Listens, judges and reports; exit code 1 unless every writer and reader of the topic match.
+    pub(super) fn run(mut self, mut settings: Settings) -> Result<ExitCode, Failure> {
+        let lane = settings.lane(self.lane.clone())?;
+        check_topic(&self.topic)?;
+        if let Some(system) = &settings.system {
+            check_ports(system, &settings.network.domain)?;
+        }
+        let domain = settings.network.domain.value;
+        self.other_domains
+            .retain(|other| *other != domain && !self.no_other_domains);
+        settings.begin()?;
+        let built = build_with(
+            "isolane why",
+            (&settings.network, &lane, None),
+            &self.peer,
+            SEEN_PARTICIPANTS,
+        );
+        let participant = match built {
+            Ok((participant, _)) => participant,
+            Err(error) if error.is_port_taken() => return self.answer_port(domain, &error),
+            Err(error) => return Err(super::participant::failure(error)),
+        };
+        let until = Until::new(Some(self.seconds))?.with_network(&settings.network);
+        let others = self.other_participants(&settings, &lane);
+        let seconds = self.seconds.as_secs();
+        tell(format!(
+            "listening for {seconds} s in domain {domain}{}",
+            other_domains(&others)
+        ));
+        let mut watcher = Watcher::new(Some(domain.get()));
+        until.run(&participant, || {
+            for (_, other) in &others {
+                while other.poll() > 0 && !until.over() {}
+            }
+            // Participants that cannot be observed have no known ignore lists.
+            let _ = watcher.look();
+            false
+        });
+        if until.interrupted() {
+            return Ok(ExitCode::Interrupted);
+        }
+        let facts = Facts {
+            topic: self.topic.clone(),
+            here: Heard::of(&participant, domain.get()),
+            elsewhere: others
+                .iter()
+                .map(|(domain, other)| Heard::of(other, *domain))
+                .collect(),
+            networks: networks(),
+            ignoring: ignoring(&watcher, &self.topic),
+            refusals: refusals(&watcher),
+            described: described(settings.system.as_ref(), &self.topic),
+            filters: packet_filters(&|| until.interrupted()),
+            full: full_tables(&participant, &lane),
+            unasked: unasked(&self.peer),
+        };
+        if until.interrupted() {
+            return Ok(ExitCode::Interrupted);
+        }
+        let reasons = judge(&facts);
+        self.answer(&facts.here, &facts.elsewhere, &facts.filters, &reasons)
+    }
+
+    /// Participants in domains where the topic may be by mistake. Those that cannot be created are skipped.
+    fn other_participants(
+        &self,
+        settings: &Settings,
+        lane: &LaneSettings,
+    ) -> Vec<(u32, Participant)> {
+        let made = self.other_domains.iter().map(|domain| {
+            let builder = Participant::builder(domain.get()).name("isolane why");
+            let mut builder = builder.limits(super::lane::limits(lane, SEEN_PARTICIPANTS));
+            if let Interfaces::Named(names) = &settings.network.interfaces.value {
+                builder = builder.interfaces(Chosen::Named(names.clone()));
+            }
+            for peer in &self.peer {
+                // A port belongs to a domain.
+                builder = builder.peer(peer.address);
+            }
+            let participant = builder.build();
+            participant.map(|participant| (domain.get(), participant))
+        });
+        made.filter_map(Result::ok).collect()
+    }
+
+    /// Answer when the domain cannot be joined.
+    fn answer_port(&self, domain: Domain, error: &BuildError) -> Result<ExitCode, Failure> {
+        let domain = domain.get();
+        let reason = Reason::new(
+            "port",
+            Verdict::No,
+            domain,
+            format!("no participant of this host can join domain {domain}, because {error}"),
+            "end the program that has the port (ss -ulpn), or use another domain: --domain",
+        );
+        let here = Heard {
+            domain,
+            participants: Vec::new(),
+            endpoints: Vec::new(),
+        };
+        let filters = PacketFilters::unreadable(String::from("nothing was listened to"));
+        self.answer(&here, &[], &filters, &[reason])
+    }
+
+    fn answer(
+        &self,
+        here: &Heard,
+        elsewhere: &[Heard],
+        filters: &PacketFilters,
+        reasons: &[Reason],
+    ) -> Result<ExitCode, Failure> {
+        let talks = reasons.iter().all(|reason| reason.verdict != Verdict::No)
+            && reasons.iter().any(|reason| reason.verdict == Verdict::Yes);
+        let count = |kind| here.of_topic(&self.topic, kind).count();
+        let answer = Answer {
+            schema: "isolane/why/1",
+            topic: &self.topic,
+            domain: here.domain,
+            talks,
+            participants: here.participants.len(),
+            writers: count(EndpointKind::Writer),
+            readers: count(EndpointKind::Reader),
+            other_domains: elsewhere.iter().map(|heard| heard.domain).collect(),
+            firewall: Firewall {
+                read_by: filters.read_by.clone(),
+                unreadable: filters.unreadable.clone(),
+            },
+            reasons,
+        };
+        let printed = print_json_or(&answer, self.json.as_ref(), text)?;
+        Ok(match talks {
+            true => printed,
+            false => ExitCode::AnswerIsNo,
+        })
+    }
+}
+
+/// All reasons, those that prevent communication first.
+fn judge(facts: &Facts) -> Vec<Reason> {
+    let mut reasons = pair::reasons(facts);
+    // Described endpoints are not announced.
+    match facts.described.is_empty() {
+        true => reasons.extend(absent::reasons(facts)),
+        false => reasons.extend(described::reasons(facts)),
+    }
+    let is_explained = reasons.iter().any(|reason| reason.verdict == Verdict::No);
+    reasons.extend(host::reasons(facts, is_explained));
+    reasons.sort_by_key(|reason| reason.verdict);
+    reasons
+}
+
+fn other_domains(others: &[(u32, Participant)]) -> String {
+    let domains: Vec<String> = others
+        .iter()
+        .map(|(domain, _)| domain.to_string())
+        .collect();
+    match domains.is_empty() {
+        true => String::new(),
+        false => format!(", and in {}", domains.join(", ")),
+    }
+}
+
+fn networks() -> Vec<LocalNetwork> {
+    let interfaces = isolane_tune::interfaces().unwrap_or_default();
+    let of = |interface: isolane_tune::Interface| {
+        let name = interface.name;
+        let addresses = interface.addresses.into_iter();
+        addresses.map(move |(address, prefix_bits)| LocalNetwork {
+            interface: name.clone(),
+            address: address.octets(),
+            prefix_bits,
+        })
+    };
+    interfaces.into_iter().flat_map(of).collect()
+}
+
+fn ignoring(watcher: &Watcher, topic: &str) -> Vec<Ignoring> {
+    let seen = watcher.sample().participants.into_iter();
+    let of = seen.filter_map(|seen| seen.snapshot).map(|snapshot| {
+        let readers = snapshot.readers.iter().filter(|it| it.topic == topic);
+        let too_large = readers.filter_map(|reader| reader.ledger.get("too_large"));
+        Ignoring {
+            too_large: too_large.sum(),
+            prefix: snapshot.participant.guid_prefix,
+            entities: snapshot.participant.ignored,
+            topics: snapshot.participant.ignored_topics,
+        }
+    });
+    of.collect()
+}
+
+fn refusals(watcher: &Watcher) -> Vec<Refusal> {
+    let seen = watcher.sample().participants.into_iter();
+    let snapshots = seen.filter_map(|seen| seen.snapshot);
+    let of = |snapshot: Snapshot| {
+        let prefix = snapshot.participant.guid_prefix;
+        let refusing = snapshot.readers.into_iter();
+        refusing.filter_map(move |reader| {
+            let refused = reader.refused?;
+            Some(Refusal {
+                reader_prefix: prefix.clone(),
+                topic: reader.topic,
+                writer: refused.writer,
+                total: refused.total,
+                encapsulation: EncapsulationId(refused.encapsulation),
+            })
+        })
+    };
+    snapshots.flat_map(of).collect()
+}
+
+/// Described participants that write or read the topic.
+fn described(system: Option<&System>, topic: &String) -> Vec<DescribedHere> {
+    let Some(system) = system else {
+        return Vec::new();
+    };
+    let of = |participant: &isolane_model::Participant| {
+        let has = |topics: &[String]| topics.contains(topic);
+        let writes = has(&participant.writes.value).then_some(EndpointKind::Writer);
+        let reads = has(&participant.reads.value).then_some(EndpointKind::Reader);
+        let kinds: Vec<EndpointKind> = writes.into_iter().chain(reads).collect();
+        let known = described_participant(participant, system);
+        Some(DescribedHere {
+            name: participant.name.value.clone(),
+            said_in: participant.name.source.to_string(),
+            address: participant.address.value.octets(),
+            is_announced: participant.announces.value != isolane_model::Announces::Nothing,
+            prefix: known.prefix(),
+            // Participants following an invalid description refuse it themselves.
+            digest: known.digest().ok()?,
+            kinds,
+        })
+        .filter(|described| !described.kinds.is_empty())
+    };
+    system.participants().iter().filter_map(of).collect()
+}
+
+fn text(answer: &Answer<'_>) -> String {
+    let mut text = String::new();
+    for reason in answer.reasons.iter().take(SHOWN_REASONS) {
+        let word = match reason.verdict {
+            Verdict::No => "no",
+            Verdict::Perhaps => "perhaps",
+            Verdict::Yes => "yes",
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{word}: {}", reason.sentence);
+        let _ = writeln!(text, "  to do: {}", reason.remedy);
+    }
+    let left_out = answer.reasons.len().saturating_sub(SHOWN_REASONS);
+    if left_out > 0 {
+        let pairs = count_of(left_out as u64, "reason");
+        let _ = writeln!(text, "and {pairs} more: --json - has all");
+    }
+    text
+}

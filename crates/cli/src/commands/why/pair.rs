@@ -1,0 +1,360 @@
+//! Reasons about pairs of a writer and a reader: QoS and types, networks, ignore lists.
+
+use isolane::{Difference, EndpointKind, PolicyId, differences};
+use isolane_wire::qos::DataRepresentationId;
+
+use super::facts::{Disagreement, Reason, Verdict};
+use super::facts::{Endpoint, Facts, LocalNetwork};
+use crate::commands::spy::names;
+use crate::limits::WHY_PAIRS;
+use crate::output::count_of;
+
+const LOOPBACK: u8 = 127;
+
+/// Name of isolane's vendor id.
+const OWN: &str = "isolane";
+
+pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
+    let of = |kind| facts.here.of_topic(&facts.topic, kind);
+    let writers = of(EndpointKind::Writer);
+    let mut pairs = writers.flat_map(|writer| of(EndpointKind::Reader).map(move |it| (writer, it)));
+    let mut reasons: Vec<Reason> = pairs
+        .by_ref()
+        .take(WHY_PAIRS)
+        .map(|(writer, reader)| of_pair(facts, writer, reader))
+        .collect();
+    let left = pairs.count();
+    if left > 0 {
+        reasons.push(Reason::new(
+            "too-many",
+            Verdict::Perhaps,
+            facts.here.domain,
+            format!("{left} pairs more of a writer and a reader were not compared"),
+            "ask where fewer endpoints of the topic are heard: --interface, --domain",
+        ));
+    }
+    reasons
+}
+
+fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
+    let pair = format!(
+        "the {} and the {}",
+        facts.here.said(writer),
+        facts.here.said(reader)
+    );
+    let about = |id, verdict, sentence: String, remedy: String| Reason {
+        writer: Some(writer.guid().to_string()),
+        reader: Some(reader.guid().to_string()),
+        ..Reason::new(id, verdict, facts.here.domain, sentence, remedy)
+    };
+    let no = |id, because: String, remedy: String| {
+        about(
+            id,
+            Verdict::No,
+            format!("{pair} do not talk, because {because}"),
+            remedy,
+        )
+    };
+    let found = differences(&writer.data, &reader.data);
+    if let [first, ..] = found.as_slice() {
+        let values: Vec<Disagreement> =
+            found.iter().map(|it| values(*it, writer, reader)).collect();
+        let because: Vec<String> = values.iter().map(said).collect();
+        let mut remedies: Vec<&str> = found.iter().map(|it| remedy(*it)).collect();
+        remedies.dedup();
+        return Reason {
+            differences: values,
+            ..no(id_of(*first), because.join("; and "), remedies.join("; "))
+        };
+    }
+    if let Some(because) = ignored(facts, writer, reader) {
+        let remedy =
+            "do not ignore it: what is ignored stays so for as long as that participant lives";
+        return no("ignored", because, remedy.into());
+    }
+    match apart(facts, writer, reader) {
+        Some((Verdict::Perhaps, because, remedy)) => {
+            let sentence = format!("{pair} may not reach each other: {because}");
+            return about("network", Verdict::Perhaps, sentence, remedy.into());
+        }
+        Some((_, because, remedy)) => return no("network", because, remedy.into()),
+        None => {}
+    }
+    if let Some((because, remedy)) = refused(facts, writer, reader) {
+        return no("encapsulation", because, remedy.into());
+    }
+    if facts.here.vendor(writer) == Some(OWN)
+        && facts.here.who(reader).is_some_and(|it| !it.is_validated)
+    {
+        return about(
+            "address-not-validated",
+            Verdict::Perhaps,
+            format!(
+                "{pair} match, but the reader's participant has answered this command from none of the addresses that it \
+                 announces, and isolane sends samples to addresses alone from which a participant has answered"
+            ),
+            "let the participant announce the address that it sends from, without address translation on the way; where \
+             it sends no answer at all, look at its packet filter; the writer's participant logs what it withholds, and \
+             `isolane top` shows its counters answers_elsewhere and readers_unvalidated"
+                .into(),
+        );
+    }
+    let of_reader = reader.data.guid.prefix.to_string();
+    let mut seen = facts.ignoring.iter();
+    if let Some(seen) = seen.find(|seen| seen.prefix == of_reader && seen.too_large > 0) {
+        return about(
+            "too-large",
+            Verdict::Perhaps,
+            format!(
+                "{pair} match, but {} samples were larger than the reader takes",
+                seen.too_large
+            ),
+            "raise Qos::max_bytes of the reader (--max-bytes, or max_bytes of the topic in isolane.toml); its log says how \
+             large they were"
+                .into(),
+        );
+    }
+    let mut sentence = format!("{pair} agree in everything they announce, so they match");
+    let mut remedy = format!(
+        "if no samples come: does the writer write, and does multicast get through? `isolane spy --topic {}` shows \
+         what is on the wire",
+        facts.topic
+    );
+    if let Some((unknown, advice)) = unknown_extensibility(facts, writer, reader) {
+        sentence += &unknown;
+        remedy = format!("{advice}; {remedy}");
+    }
+    about("match", Verdict::Yes, sentence, remedy)
+}
+
+/// Reports that the reader, on this host, refused the writer's samples because of their encapsulation.
+fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
+    let prefix = reader.data.guid.prefix.to_string();
+    let guid = writer.guid().to_string();
+    let refusal = facts.refusals.iter().find(|refusal| {
+        let is_reader = refusal.reader_prefix == prefix && refusal.topic == facts.topic;
+        is_reader && refusal.writer == guid
+    })?;
+    let (types, remedy) = match refusal.encapsulation.extensibility() {
+        Some("appendable") => (
+            "the writer's type is appendable and the reader's final",
+            "declare both alike: `#[topic(appendable)]` on the reader's type and each structure in it, or @final on the \
+             writer's",
+        ),
+        Some("final") => (
+            "the writer's type is final and the reader's appendable",
+            "declare both alike: `#[topic(final_)]` on the reader's type and each structure in it, or @appendable on the \
+             writer's",
+        ),
+        Some(_) => (
+            "the writer's type is mutable, which isolane does not read",
+            "declare the writer's type @final or @appendable",
+        ),
+        None => (
+            "isolane does not read it",
+            "let the writer offer XCDR1 or XCDR2 (DATA_REPRESENTATION)",
+        ),
+    };
+    let samples = count_of(refusal.total, "sample");
+    let encapsulation = refusal.encapsulation;
+    Some((
+        format!("the reader has refused {samples} in the encapsulation {encapsulation}: {types}"),
+        remedy,
+    ))
+}
+
+/// Unknown extensibility between an endpoint of isolane and one of another implementation, with advice. The
+/// extensibility of a type is not announced, and readers may silently drop samples with another encapsulation.
+fn unknown_extensibility(
+    facts: &Facts,
+    writer: &Endpoint,
+    reader: &Endpoint,
+) -> Option<(String, &'static str)> {
+    let vendors = facts.here.vendor(writer).zip(facts.here.vendor(reader))?;
+    let unknown = |kind: &str, vendor: &str| {
+        format!(
+            "; whether the {kind}'s type is final or appendable is unknown, since {vendor} does not announce it"
+        )
+    };
+    match vendors {
+        (OWN, vendor) if vendor != OWN => {
+            let is_xcdr2 = writer.data.qos.data_representation[..] == [DataRepresentationId::XCDR2];
+            let advice = match is_xcdr2 {
+                true => {
+                    "if the writer writes and the reader shows nothing: give the writer's type the other extensibility \
+                     (`#[topic(appendable)]`, or without it final), or send XCDR1, in which both look alike \
+                     (`Qos::representation`)"
+                }
+                false => {
+                    "if the writer writes and the reader shows nothing: the reader's type may be appendable, which is \
+                     IDL's default and which Cyclone DDS reads in XCDR2 only: declare the writer's type \
+                     `#[topic(appendable)]`, which sends XCDR2"
+                }
+            };
+            Some((unknown("reader", vendor), advice))
+        }
+        (vendor, OWN) if vendor != OWN => Some((
+            unknown("writer", vendor),
+            "if the reader shows nothing: it counts and logs samples whose encapsulation its type cannot have (seen here \
+             of participants of this host that are built with Builder::observable(true))",
+        )),
+        _ => None,
+    }
+}
+
+fn id_of(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Type => "type",
+        Difference::Key => "key",
+        Difference::Partition => "partition",
+        Difference::Policy(PolicyId::DATA_REPRESENTATION) => "data-representation",
+        _ => "policy",
+    }
+}
+
+/// Both values of a difference.
+fn values(difference: Difference, writer: &Endpoint, reader: &Endpoint) -> Disagreement {
+    let of = |endpoint: &Endpoint| {
+        let data = &endpoint.data;
+        match difference {
+            Difference::Type => format!("\"{}\"", data.type_name.escape_debug()),
+            Difference::Key if data.is_keyed() => String::from("with a key"),
+            Difference::Key => String::from("without a key"),
+            Difference::Partition => names::policy_value(PolicyId::PARTITION, &data.qos),
+            Difference::Policy(policy) => names::policy_value(policy, &data.qos),
+            _ => data.topic_name.as_str().into(),
+        }
+    };
+    Disagreement {
+        name: difference.to_string(),
+        offered: of(writer),
+        requested: of(reader),
+    }
+}
+
+fn said(values: &Disagreement) -> String {
+    let Disagreement {
+        name,
+        offered,
+        requested,
+    } = values;
+    match name.as_str() {
+        "type name" => format!("the writer's type is {offered} and the reader's {requested}"),
+        "key" => format!("the writer's type is {offered} and the reader's {requested}"),
+        "PARTITION" => format!(
+            "they share no PARTITION: the writer is in {offered}, the reader in {requested}"
+        ),
+        "OWNERSHIP" => {
+            format!("of OWNERSHIP: the writer has {offered}, the reader {requested}")
+        }
+        name => format!("of {name}: the writer offers {offered}, the reader requests {requested}"),
+    }
+}
+
+fn remedy(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Type => {
+            "give both types the same name, as its module and structure are called in IDL"
+        }
+        Difference::Key => "use the same type on both sides: its key members decide",
+        Difference::Partition => "let both name one partition, or neither any",
+        Difference::Policy(policy) => match policy {
+            PolicyId::RELIABILITY => "make the writer RELIABLE, or the reader BEST_EFFORT",
+            PolicyId::DURABILITY => {
+                "let the writer keep as much as the reader requests (TRANSIENT_LOCAL), or the reader request \
+                 for less"
+            }
+            PolicyId::DEADLINE | PolicyId::LATENCY_BUDGET => {
+                "let the writer's time be at most the reader's"
+            }
+            PolicyId::LIVELINESS => {
+                "let the writer's kind be at least the reader's (AUTOMATIC, MANUAL_BY_PARTICIPANT, \
+                 MANUAL_BY_TOPIC), and its lease at most the reader's"
+            }
+            PolicyId::OWNERSHIP => "give both the same kind",
+            PolicyId::DATA_REPRESENTATION => {
+                "let the reader take the representation the writer sends"
+            }
+            _ => "let the writer offer at least what the reader requests",
+        },
+        _ => "give both the same",
+    }
+}
+
+/// Reports that one of the two, on this host, ignores the other.
+fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String> {
+    let topic = &facts.topic;
+    for (own, other) in [(writer, reader), (reader, writer)] {
+        let prefix = own.data.guid.prefix.to_string();
+        let all = facts.ignoring.iter();
+        for of in all.filter(|ignoring| ignoring.prefix == prefix) {
+            let whose = format!("the participant of the {}", super::facts::kind_of(own.kind));
+            if of.topics.contains(topic) {
+                return Some(format!(
+                    "{whose} ignores the topic \"{}\"",
+                    topic.escape_debug()
+                ));
+            }
+            if of.entities.contains(&other.guid().to_string()) {
+                return Some(format!("{whose} ignores the other one"));
+            }
+            if of.entities.contains(&other.data.participant().to_string()) {
+                return Some(format!("{whose} ignores the other one's participant"));
+            }
+        }
+    }
+    None
+}
+
+/// Reports that the two are on unconnected networks, as far as this host can tell.
+fn apart(
+    facts: &Facts,
+    writer: &Endpoint,
+    reader: &Endpoint,
+) -> Option<(Verdict, String, &'static str)> {
+    let (from, to) = (facts.here.addresses(writer), facts.here.addresses(reader));
+    let is_known = !from.is_empty() && !to.is_empty();
+    let is_one_host = from.iter().any(|address| to.contains(address));
+    if !is_known || is_one_host || writer.data.guid.prefix == reader.data.guid.prefix {
+        return None;
+    }
+    let is_loopback = |all: &[[u8; 4]]| all.iter().all(|address| address[0] == LOOPBACK);
+    for (of, other, all) in [("writer", "reader", &from), ("reader", "writer", &to)] {
+        let others = if of == "writer" { &to } else { &from };
+        if is_loopback(all) != is_loopback(others) && is_loopback(all) {
+            return Some((
+                Verdict::No,
+                format!("the {of} is reached by 127.0.0.1 alone, and the {other} is not there"),
+                "let both use the same interface: --interface, Builder::interfaces",
+            ));
+        }
+    }
+    let networks = |all: &[[u8; 4]]| -> Option<Vec<&LocalNetwork>> {
+        all.iter()
+            .map(|address| facts.networks.iter().find(|net| net.contains(*address)))
+            .collect()
+    };
+    let (from, to) = (networks(&from)?, networks(&to)?);
+    let meets = |one: &&LocalNetwork| {
+        to.iter()
+            .any(|other| one.contains(other.address) && one.prefix_bits == other.prefix_bits)
+    };
+    (!from.iter().any(meets)).then(|| {
+        let names = |of: &[&LocalNetwork]| -> String {
+            let names: Vec<&str> = of.iter().map(|net| net.interface.as_str()).collect();
+            names.join(", ")
+        };
+        // Routers and named peers may still connect them.
+        (
+            Verdict::Perhaps,
+            format!(
+                "the writer is on the network of {} and the reader on that of {}, as seen from this host, \
+                 and on no common one",
+                names(&from),
+                names(&to)
+            ),
+            "connect both to one network, or route between them and name peers by --peer; multicast does \
+             not pass routers here",
+        )
+    })
+}
