@@ -47,7 +47,9 @@ pub use flow::{
     ProtectError, Protected, Protection, RingObservation,
 };
 pub use lane::Lane;
-pub use ledger::{Counted, Counts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal};
+pub use ledger::{
+    CounterNames, Event, EventCounts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal,
+};
 pub use memory::{Memory, Network};
 pub use out_of_memory::ExitWithoutMemory;
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};

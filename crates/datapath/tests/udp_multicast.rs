@@ -190,7 +190,7 @@ fn an_interface_without_multicast_is_noted_and_unicast_goes_on() {
     let report = udp.send_burst(LANE, &mut burst);
     assert_eq!((report.sent, report.refused), (1, 1));
     let transmit = udp.ledger().lane(LANE).transmit;
-    assert_eq!(transmit.refused(Refusal::NoMulticast), 1);
+    assert_eq!(transmit.refused(Refusal::NO_MULTICAST), 1);
     assert_eq!(udp.receive_burst(LANE, 1, &mut ReceiveBurst::new()), 1);
 }
 
@@ -351,8 +351,8 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
     }
     let transmit = udp.ledger().lane(LANE).transmit;
     // The first was sent before anybody had looked.
-    assert_eq!(transmit.refused(Refusal::InterfaceGone), GONE - 1);
-    assert_eq!(transmit.refused(Refusal::Unreachable), GONE + 1);
+    assert_eq!(transmit.refused(Refusal::INTERFACE_GONE), GONE - 1);
+    assert_eq!(transmit.refused(Refusal::UNREACHABLE), GONE + 1);
 
     // Another one in between, so that the number cannot be the same.
     let _other = Tunnel::open("other", [10, 5, 0, 1]).expect("a tunnel (/dev/net/tun)");
@@ -413,7 +413,7 @@ fn a_destination_without_a_way_is_named() {
     let ledger = udp.ledger();
     assert_eq!((report.sent, report.refused), (0, 2), "{ledger}");
     let transmit = ledger.lane(LANE).transmit;
-    assert_eq!(transmit.refused(Refusal::Unreachable), 2, "{ledger}");
+    assert_eq!(transmit.refused(Refusal::UNREACHABLE), 2, "{ledger}");
     assert_eq!(ledger.balance(), Ok(()));
 
     let error = Udp::new(UdpConfig::default()).err();

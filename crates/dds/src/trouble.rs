@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{LaneLedger, ReceiveDrop};
+use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
 use isolane_rtps::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
@@ -68,7 +68,7 @@ impl Kind {
             }
             Self::Destinations => counters.destinations_full,
             Self::Frames => seen.no_frame + lanes.receive.starved,
-            Self::Overflow => lanes.receive.dropped(ReceiveDrop::KernelOverflow),
+            Self::Overflow => lanes.receive.dropped(ReceiveDrop::KERNEL_OVERFLOW),
             Self::Unsent => lanes.transmit.refused_total(),
             Self::Described => counters.static_disagreements + counters.static_impostors,
             Self::Jumps => counters.jumps_doubted,
@@ -110,7 +110,7 @@ impl Kind {
                  net.core.rmem_max"),
             Self::Unsent => log::warn!(target: "isolane",
                 "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
-                Reasons(&seen.lanes)),
+                Reasons(seen)),
             Self::Described => log::warn!(target: "isolane",
                 "described participants that are not as described: {count} more (descriptions that \
                  disagree {}, datagrams in a described name from another address {}). Give all \
@@ -191,6 +191,8 @@ struct Seen<'a> {
     counters: Counters,
     /// Sum of all lanes.
     lanes: LaneLedger,
+    /// Names of the lanes' counters.
+    names: &'static CounterNames,
     no_frame: u64,
     malformed_from: Option<Locator>,
     silent: Option<(&'a str, Guid)>,
@@ -266,9 +268,11 @@ impl State {
         if log::max_level() < log::LevelFilter::Warn {
             return;
         }
+        let ledger = self.datapath.ledger();
         let seen = Seen {
             counters: *self.protocol.counters(),
-            lanes: self.datapath.ledger().total(),
+            lanes: ledger.total(),
+            names: ledger.names(),
             no_frame: self.no_frame,
             malformed_from: self.trouble.malformed_from,
             silent: self.protocol.last_silent_reader(),
@@ -401,13 +405,13 @@ impl std::fmt::Display for Source {
 }
 
 /// Reasons why datagrams were not sent, since the start.
-struct Reasons<'a>(&'a LaneLedger);
+struct Reasons<'a>(&'a Seen<'a>);
 
 impl std::fmt::Display for Reasons<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("so far")?;
-        for (reason, count) in self.0.transmit.refusals() {
-            write!(f, " {} {}", Grouped(count), reason.name())?;
+        for (reason, count) in self.0.lanes.transmit.refusals() {
+            write!(f, " {} {}", Grouped(count), self.0.names.refusal(reason))?;
         }
         Ok(())
     }
@@ -431,6 +435,7 @@ mod tests {
             Kind::TableFull.count(&Seen {
                 counters,
                 lanes: LaneLedger::default(),
+                names: CounterNames::NONE,
                 no_frame: 0,
                 malformed_from: None,
                 silent: None,

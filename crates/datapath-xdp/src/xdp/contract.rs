@@ -8,6 +8,7 @@ use isolane_datapath::{
 };
 use isolane_wire::locator::Locator;
 
+use super::counters;
 use super::{Xdp, refuse_or_note};
 
 impl Datapath for Xdp {
@@ -198,7 +199,7 @@ impl Datapath for Xdp {
     }
 
     fn ledger(&self) -> Ledger {
-        let mut ledger = self.udp.ledger();
+        let mut ledger = self.udp.ledger().with_names(&counters::NAMES);
         if let Some(device) = self.device() {
             device.add_to(&mut ledger);
         }

@@ -3,7 +3,7 @@
 use isolane_datapath::limits::MAX_NOTES;
 use isolane_datapath::udp::interfaces::Interface;
 use isolane_datapath::{
-    Datapath, FlowId, Interfaces, Lane, Note, OpenError, Protection, Refusal, UdpConfig,
+    Datapath, FlowId, Interfaces, Lane, Note, OpenError, Protection, UdpConfig,
 };
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
@@ -18,6 +18,7 @@ use super::{Way, Xdp};
 use crate::classifier::{self, Flow};
 use crate::limits::{FOLLOWED_BY_A_LOOK, MAX_TOPIC_FLOWS};
 use crate::socket::Mode;
+use crate::xdp::counters;
 
 /// Selects the interface of the lanes.
 pub(super) fn choose(
@@ -413,7 +414,7 @@ impl Xdp {
             };
             let transmit = &mut self.udp.lane_ledger_mut(lane).transmit;
             let bytes = frame.len() as u64;
-            transmit.note_unsent(Refusal::DeviceGone, 1, bytes);
+            transmit.note_unsent(counters::DEVICE_GONE, 1, bytes);
         }
         for lane in Lane::ALL {
             *self.udp.lane_ledger_mut(lane) += before.lane(lane);

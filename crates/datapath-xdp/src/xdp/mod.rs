@@ -44,6 +44,7 @@ mod asked;
 mod auto;
 mod config;
 mod contract;
+pub mod counters;
 mod device;
 mod error;
 mod headers;
@@ -234,12 +235,12 @@ impl Xdp {
         if split.groups != 0 && self.options.local_groups {
             let udp = &mut self.udp;
             let copies = udp.send_to_this_host(of, burst, split.groups, way.index);
-            let counts = &mut udp.lane_ledger_mut(of).counts;
-            counts.note(isolane_datapath::Counted::KernelLocalGroup, copies.into());
+            let counts = &mut udp.lane_ledger_mut(of).events;
+            counts.note(counters::KERNEL_LOCAL_GROUP, copies.into());
         }
         let unaddressed = burst.unaddressed();
         let transmit = &mut self.udp.lane_ledger_mut(of).transmit;
-        transmit.note_refused(Refusal::NoDestination, unaddressed);
+        transmit.note_refused(Refusal::NO_DESTINATION, unaddressed);
         report.refused += unaddressed as u32;
         device.keep(split.frames, burst);
         device.take_completed(lane.queue);

@@ -7,6 +7,7 @@ use isolane_wire::level::Level;
 use super::error::XdpError;
 use crate::classifier::{Classifier, Counts, Flow, FlowCounts, FlowReason, FlowSlot, Way};
 use crate::limits::{MAX_FLOWS, MAX_TOPIC_FLOWS};
+use crate::xdp::counters;
 
 /// Owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +40,9 @@ pub(super) struct Slots {
 
 /// Drop reasons of flows, with the ledger's names.
 const DROPS: [(FlowReason, ReceiveDrop); 3] = [
-    (FlowReason::OverBudget, ReceiveDrop::Budget),
-    (FlowReason::OverInterface, ReceiveDrop::InterfaceBudget),
-    (FlowReason::Recycled, ReceiveDrop::RecycledDriver),
+    (FlowReason::OverBudget, counters::BUDGET),
+    (FlowReason::OverInterface, counters::INTERFACE_BUDGET),
+    (FlowReason::Recycled, counters::RECYCLED_DRIVER),
 ];
 
 impl Slots {

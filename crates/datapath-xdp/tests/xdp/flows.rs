@@ -3,9 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use isolane_datapath::{
-    Budget, Counted, Datapath, FlowId, Lane, Over, ProtectError, Protected, Protection, ReceiveDrop,
-};
+use isolane_datapath::{Budget, Datapath, FlowId, Lane, Over, ProtectError, Protected, Protection};
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::fixture::On;
 use crate::support::{BULK, CRITICAL, count, finish, pair, payload, receive, send, until};
@@ -43,9 +42,9 @@ fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
     }
     assert_eq!(receive(&mut other, CRITICAL, 25).len(), 25);
     until(&other, CRITICAL, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::Budget) == 15
+        ledger.receive.dropped(counters::BUDGET) == 15
     });
-    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 25);
+    assert_eq!(count(&other, CRITICAL, counters::RECEIVED_BY_LANE), 25);
     let observed = other.observe();
     let of_flow = observed.flows.iter().find(|one| one.flow == Some(flow));
     assert_eq!(of_flow.expect("it is shown").left, Some(0));
@@ -59,7 +58,7 @@ fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
     let gone = other.protect(Protected::Flow(flow), None);
     assert_eq!(gone, Err(ProtectError::NoFlow));
     let receive = other.ledger().lane(CRITICAL).receive;
-    assert_eq!(receive.dropped(ReceiveDrop::Budget), 15);
+    assert_eq!(receive.dropped(counters::BUDGET), 15);
     finish(one);
     finish(other);
 }
@@ -76,7 +75,7 @@ fn what_is_beyond_a_lanes_budget_takes_the_lowest_lane_where_it_says_so() {
     }
     assert_eq!(receive(&mut other, CRITICAL, 3).len(), 3);
     assert_eq!(receive(&mut other, BULK, 7).len(), 7);
-    assert_eq!(count(&other, BULK, Counted::ReceivedByLane), 7);
+    assert_eq!(count(&other, BULK, counters::RECEIVED_BY_LANE), 7);
     finish(one);
     finish(other);
 }

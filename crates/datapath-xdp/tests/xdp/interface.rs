@@ -1,6 +1,7 @@
 //! Bad days of the interface and of what is on it.
 
-use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst, Refusal};
+use isolane_datapath::{Datapath, Lane, Note, ReceiveBurst};
+use isolane_datapath_xdp::xdp::counters;
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
 use isolane_testkit::conformance::Options;
 use isolane_wire::locator::Locator;
@@ -41,11 +42,11 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         send(&mut other, CRITICAL, &payload(number, 64), &[back]);
         let mut burst = ReceiveBurst::new();
-        let before = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+        let before = [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
         std::thread::sleep(std::time::Duration::from_millis(5));
         one.receive_burst(CRITICAL, 8, &mut burst);
         other.receive_burst(CRITICAL, 8, &mut burst);
-        let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+        let after = [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
         (after[0] > before[0] && after[1] > before[1]).then_some(())
     });
     assert_eq!(other.notes(), []);
@@ -87,14 +88,16 @@ fn lanes_follow_an_address_that_changes() {
             for path in [&mut one, &mut other] {
                 path.look_after_interfaces();
             }
-            let before = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+            let before =
+                [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
             send(&mut one, CRITICAL, &payload(number, 64), &[to]);
             send(&mut other, CRITICAL, &payload(number, 64), &[back]);
             let mut burst = ReceiveBurst::new();
             std::thread::sleep(std::time::Duration::from_millis(5));
             one.receive_burst(CRITICAL, 8, &mut burst);
             other.receive_burst(CRITICAL, 8, &mut burst);
-            let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+            let after =
+                [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
             (after[0] > before[0] && after[1] > before[1]).then_some(())
         });
     }
@@ -131,7 +134,7 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
     // What has arrived was sent, though nobody had looked for its frames.
     let transmit = one.ledger().lane(CRITICAL).transmit;
     assert_eq!(
-        (transmit.sent, transmit.refused(Refusal::DeviceGone)),
+        (transmit.sent, transmit.refused(counters::DEVICE_GONE)),
         (3, 0)
     );
     finish(other);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use isolane_datapath::{
     Budget, Datapath, InterfaceProtection, Lane, Over, ProtectError, Protected, Protection,
-    ReceiveDrop,
 };
+use isolane_datapath_xdp::xdp::counters;
 use isolane_datapath_xdp::xdp::{OnFailure, Xdp};
 
 use crate::fixture::On;
@@ -52,7 +52,7 @@ fn assert_takes_three_of_ten(from: &mut On<Xdp>, to: &mut On<Xdp>, lane: Lane) {
     flood(from, to, lane, 10);
     assert_eq!(receive(to, lane, 3).len(), 3);
     until(to, lane, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::Budget) == 7
+        ledger.receive.dropped(counters::BUDGET) == 7
     });
     assert_eq!(to.ledger().lane(lane).receive.received, 3);
 }
@@ -143,12 +143,12 @@ fn an_interfaces_budget_asked_for_early_holds_for_all_lanes_that_open() {
     flood(&mut one, &other, BULK, 10);
     assert_eq!(receive(&mut other, BULK, 3).len(), 3);
     until(&other, BULK, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::InterfaceBudget) == 7
+        ledger.receive.dropped(counters::INTERFACE_BUDGET) == 7
     });
     flood(&mut one, &other, CRITICAL, 10);
     assert_eq!(receive(&mut other, CRITICAL, 2).len(), 2);
     until(&other, CRITICAL, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::InterfaceBudget) == 8
+        ledger.receive.dropped(counters::INTERFACE_BUDGET) == 8
     });
     finish(one);
     finish(other);

@@ -41,8 +41,8 @@
 //! # Removed interfaces
 //!
 //! Sockets are bound to ports, not interfaces, and remain. Datagrams to a removed interface are refused and counted:
-//! [`Refusal::Unreachable`], unless another route exists (such as a default route); for groups
-//! [`Refusal::InterfaceGone`] after the next [`Datapath::look_after_interfaces`], without a system call. No descriptor
+//! [`Refusal::UNREACHABLE`], unless another route exists (such as a default route); for groups
+//! [`Refusal::INTERFACE_GONE`] after the next [`Datapath::look_after_interfaces`], without a system call. No descriptor
 //! becomes readable, so the loop does not spin.
 //!
 //! When an interface of the same name and address returns, unicast works at once, and groups after the next check,
@@ -259,13 +259,13 @@ fn destination(
     bytes: usize,
     max_frame_bytes: usize,
 ) -> Result<([u8; 4], u16), Refusal> {
-    let address = message.to.ipv4().ok_or(Refusal::UnknownDestination)?;
+    let address = message.to.ipv4().ok_or(Refusal::UNKNOWN_DESTINATION)?;
     let port = u16::try_from(message.to.port).unwrap_or(0);
     if port == 0 {
-        return Err(Refusal::UnknownDestination);
+        return Err(Refusal::UNKNOWN_DESTINATION);
     }
     if bytes > max_frame_bytes {
-        return Err(Refusal::TooLong);
+        return Err(Refusal::TOO_LONG);
     }
     Ok((address, port))
 }
@@ -376,8 +376,8 @@ impl Datapath for Udp {
         let unaddressed = burst.unaddressed();
         let ledger = &mut self.ledger.lane_mut(lane).transmit;
         let reason = match self.lanes[lane.index()] {
-            Some(_) => Refusal::NoDestination,
-            None => Refusal::LaneClosed,
+            Some(_) => Refusal::NO_DESTINATION,
+            None => Refusal::LANE_CLOSED,
         };
         ledger.note_refused(reason, unaddressed);
         report.refused += unaddressed as u32;
@@ -436,7 +436,7 @@ impl Datapath for Udp {
             let sources = open.sources().chain(flows);
             let unseen = sources.map(|source| source.drops_unseen()).sum();
             let receive = &mut ledger.lane_mut(lane).receive;
-            receive.note_dropped(ReceiveDrop::KernelOverflow, unseen);
+            receive.note_dropped(ReceiveDrop::KERNEL_OVERFLOW, unseen);
         }
         ledger
     }

@@ -153,13 +153,18 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
         let moved = counted.receive.arrived + counted.transmit.offered;
         moved > 0 || !state.datapath.unicast(*lane).is_empty()
     };
+    let names = ledger.names();
     let used = Lane::ALL.into_iter().filter(is_used);
     used.map(|lane| {
         let of = ledger.lane(lane);
         let (receive, transmit) = (of.receive, of.transmit);
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-        let dropped = receive.drops().map(|(reason, n)| (reason.name(), n));
-        let refused = transmit.refusals().map(|(reason, n)| (reason.name(), n));
+        let dropped = receive
+            .drops()
+            .map(|(reason, n)| (names.receive_drop(reason), n));
+        let refused = transmit
+            .refusals()
+            .map(|(reason, n)| (names.refusal(reason), n));
         LaneSample {
             level: level_of(lane),
             arrived: receive.arrived,
@@ -173,9 +178,9 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
             sent_bytes: transmit.sent_bytes,
             refused: refused.map(named).collect(),
             counts: of
-                .counts
-                .named()
-                .map(|(what, n)| (what.name(), n))
+                .events
+                .counted()
+                .map(|(event, n)| (names.event(event), n))
                 .map(named)
                 .collect(),
             receive_buffer_bytes: state.datapath.receive_buffer(lane).map(|n| n as u64),

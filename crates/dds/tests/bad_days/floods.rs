@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use isolane::{Budget, InterfaceProtection, Level, Over, Protection, Qos};
 use isolane_datapath::ReceiveDrop;
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::network::{Host, Segment};
 use crate::world::{BULK, CRITICAL, OTHER, Side, Topic, best_effort};
@@ -119,9 +120,9 @@ fn a_flood_on_the_critical_port_is_dropped_at_the_driver_and_other_topics_go_on(
         .protect_level(CRITICAL, drop_beyond(100))
         .expect("it is open");
     world.flood(world.other.port(CRITICAL), 2);
-    let dropped = world.dropped(CRITICAL, ReceiveDrop::Budget);
+    let dropped = world.dropped(CRITICAL, counters::BUDGET);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
-    let full = world.dropped(CRITICAL, ReceiveDrop::RingFull);
+    let full = world.dropped(CRITICAL, counters::RING_FULL);
     assert_eq!(dropped + full + world.looked_at(), ALL);
     world.finish(2);
 }
@@ -134,8 +135,8 @@ fn without_a_budget_the_same_flood_is_all_looked_at_and_the_other_level_still_lo
     ]);
     world.flood(world.other.port(CRITICAL), 1);
     let (dropped, full) = (
-        world.dropped(CRITICAL, ReceiveDrop::Budget),
-        world.dropped(CRITICAL, ReceiveDrop::RingFull),
+        world.dropped(CRITICAL, counters::BUDGET),
+        world.dropped(CRITICAL, counters::RING_FULL),
     );
     assert_eq!(dropped, 0);
     assert_eq!(full + world.looked_at(), ALL);
@@ -150,9 +151,9 @@ fn a_flood_on_another_port_is_dropped_at_the_driver_by_its_budget() {
         .protect_level(BULK, drop_beyond(100))
         .expect("it is open");
     world.flood(world.other.port(BULK), 1);
-    let dropped = world.dropped(BULK, ReceiveDrop::Budget);
+    let dropped = world.dropped(BULK, counters::BUDGET);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
-    let full = world.dropped(BULK, ReceiveDrop::RingFull);
+    let full = world.dropped(BULK, counters::RING_FULL);
     assert_eq!(dropped + full + world.looked_at(), ALL);
     assert_eq!(world.other.ledger(CRITICAL).receive.dropped_total(), 0);
     world.finish(1);
@@ -168,7 +169,7 @@ fn a_flood_that_takes_the_interfaces_budget_leaves_the_critical_share() {
     let other = &world.other.participant;
     other.protect_interface(protection).expect("it is there");
     world.flood(world.other.port(BULK), 1);
-    let dropped = world.dropped(BULK, ReceiveDrop::InterfaceBudget);
+    let dropped = world.dropped(BULK, counters::INTERFACE_BUDGET);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
     assert_eq!(world.other.ledger(CRITICAL).receive.dropped_total(), 0);
     world.finish(1);
@@ -188,7 +189,7 @@ fn with_nothing_reserved_the_same_flood_takes_what_is_critical_along() {
     for number in 0..20 {
         world.topics[0].1.write(sides, number, 64);
     }
-    let is_lost = || world.dropped(CRITICAL, ReceiveDrop::InterfaceBudget) > 0;
+    let is_lost = || world.dropped(CRITICAL, counters::INTERFACE_BUDGET) > 0;
     assert!(
         crate::world::until(sides, is_lost),
         "the reserve was not needed"

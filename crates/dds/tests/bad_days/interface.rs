@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use isolane::{Level, Timing, UdpOptions, XdpOptions};
-use isolane_datapath::Counted;
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::hosts::ip;
 use crate::network::{INTERFACE, Segment};
@@ -163,7 +163,7 @@ fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
     let sides = [&one, &other];
     let topic = Topic::new(sides, "Topic", &best_effort(CRITICAL));
     topic.pass_by_lane(sides, CRITICAL);
-    let long = || one.count(CRITICAL, Counted::KernelTooLong);
+    let long = || one.count(CRITICAL, counters::KERNEL_TOO_LONG);
     topic.pass(sides, 1, 1_200);
     assert_eq!(long(), 0);
 
