@@ -25,7 +25,7 @@ use crate::flow::{FlowId, InterfaceProtection, Observation, ProtectError, Protec
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::pool::Pool;
-pub use crate::trouble::{Note, OpenError};
+pub use crate::trouble::{ErrorClass, Note, OpenError};
 
 /// Wake-up mechanism of idle lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

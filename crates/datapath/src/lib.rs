@@ -40,7 +40,7 @@ pub mod udp;
 mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
-pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+pub use contract::{Capabilities, Datapath, ErrorClass, Note, OpenError, Wakeup};
 pub use factory::DatapathFactory;
 pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,

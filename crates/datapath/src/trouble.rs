@@ -111,6 +111,23 @@ fn others(present: &str) -> String {
     }
 }
 
+/// Class of an error of opening, which says where its remedy lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The options are invalid on any machine.
+    InvalidOption,
+    /// The process lacks a permission or capability.
+    NotPermitted,
+    /// Another socket uses a requested port.
+    AddressInUse,
+    /// The kernel, driver or datapath does not support what was requested.
+    Unsupported,
+    /// A limit of the process, system or datapath is reached.
+    LimitReached,
+    /// State of this machine: an interface is missing, down or used by another program, or a system call failed.
+    System,
+}
+
 /// Error of opening a datapath or lane, with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -207,6 +224,8 @@ pub enum OpenError {
     Device {
         /// Device.
         interface: String,
+        /// Class of the error.
+        class: ErrorClass,
         /// Error with its remedy.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -239,6 +258,25 @@ impl OpenError {
             _ => OpenError::System { action, source },
         }
     }
+
+    /// Class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            OpenError::Domain { .. } | OpenError::ParticipantId { .. } => ErrorClass::InvalidOption,
+            OpenError::Denied { .. } => ErrorClass::NotPermitted,
+            OpenError::PortInUse { .. } => ErrorClass::AddressInUse,
+            OpenError::NoFlows { .. } => ErrorClass::Unsupported,
+            OpenError::TooManyFiles { .. }
+            | OpenError::TooManyFlows { .. }
+            | OpenError::NoMemory(_)
+            | OpenError::NetworkFull { .. } => ErrorClass::LimitReached,
+            OpenError::NoInterface { .. } | OpenError::NoInterfaces | OpenError::System { .. } => {
+                ErrorClass::System
+            }
+            OpenError::Device { class, .. } => *class,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -248,14 +286,19 @@ mod tests {
     #[test]
     fn errors_say_what_to_do() {
         let cases = [
-            (libc::EACCES, "rights it needs"),
-            (libc::EMFILE, "ulimit -n"),
-            (libc::EADDRNOTAVAIL, "could not bind a socket"),
+            (libc::EACCES, "rights it needs", ErrorClass::NotPermitted),
+            (libc::EMFILE, "ulimit -n", ErrorClass::LimitReached),
+            (
+                libc::EADDRNOTAVAIL,
+                "could not bind a socket",
+                ErrorClass::System,
+            ),
         ];
-        for (number, remedy) in cases {
+        for (number, remedy, class) in cases {
             let source = io::Error::from_raw_os_error(number);
-            let message = OpenError::of("bind a socket", source).to_string();
-            assert!(message.contains(remedy), "{message}");
+            let error = OpenError::of("bind a socket", source);
+            assert_eq!(error.class(), class, "{error}");
+            assert!(error.to_string().contains(remedy), "{error}");
         }
     }
 }

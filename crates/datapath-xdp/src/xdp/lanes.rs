@@ -224,10 +224,7 @@ impl Xdp {
         if let Err(source) = slots.add(classifier, owner, &flows) {
             slots.remove_topic(flow);
             self.udp.close_flow_socket(lane, socket);
-            return Err(OpenError::Device {
-                interface: way.interface.clone(),
-                source: Box::new(source),
-            });
+            return Err(source.on(way.interface.clone()));
         }
         Ok(flow)
     }

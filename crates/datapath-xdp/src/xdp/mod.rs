@@ -258,10 +258,7 @@ fn refuse_or_note(
     notes: &mut Vec<Note>,
 ) -> Result<(), OpenError> {
     match options.on_failure {
-        OnFailure::Refuse => Err(OpenError::Device {
-            interface,
-            source: Box::new(source),
-        }),
+        OnFailure::Refuse => Err(source.on(interface)),
         OnFailure::Sockets => {
             notes.push(Note::NoDeviceLanes {
                 interface,

@@ -189,9 +189,10 @@ fn too_few_chunks_without_recycling_trusted_are_refused_with_the_numbers() {
     let mut config = crate::fixture::config(&isolane_testkit::conformance::Options::default());
     config.options.receive_frames = Some(200);
     let error = xdp_on(segment.add_host(), config).err().expect("too few");
-    let isolane_datapath::OpenError::Device { source, .. } = &error else {
+    let isolane_datapath::OpenError::Device { source, class, .. } = &error else {
         panic!("{error}");
     };
+    assert_eq!(*class, isolane_datapath::ErrorClass::InvalidOption);
     let small = source.downcast_ref::<XdpError>();
     assert!(
         matches!(small, Some(XdpError::UmemTooSmall { chunks: 200, .. })),
