@@ -2,7 +2,7 @@
 //!
 //! A call moves one burst of one lane and never waits. The caller chooses lanes, order and frequency, so a datapath has
 //! neither threads nor policies. An implementation describes its abilities in [`Capabilities`], degradations on this
-//! machine in [`Note`]s, and the outcome of every datagram in its ledger.
+//! machine in [`Warning`]s, and the outcome of every datagram in its ledger.
 //!
 //! Every implementation passes the conformance suite, `isolane_testkit::conformance`.
 //!
@@ -21,11 +21,12 @@ use std::os::fd::BorrowedFd;
 use isolane_wire::locator::Locator;
 
 use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
+pub use crate::error::{ErrorClass, OpenError};
 use crate::flow::{FlowId, InterfaceProtection, Observation, ProtectError, Protected, Protection};
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::pool::Pool;
-pub use crate::trouble::{ErrorClass, Note, OpenError};
+pub use crate::warning::Warning;
 
 /// Wake-up mechanism of idle lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +200,7 @@ pub trait Datapath {
     fn ledger(&self) -> Ledger;
 
     /// Degradations on this machine.
-    fn notes(&self) -> &[Note] {
+    fn warnings(&self) -> &[Warning] {
         &[]
     }
 }

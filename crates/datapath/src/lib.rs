@@ -27,6 +27,7 @@
 pub mod burst;
 pub mod clock;
 pub mod contract;
+mod error;
 mod factory;
 pub mod flow;
 pub mod lane;
@@ -35,12 +36,12 @@ pub mod limits;
 pub mod memory;
 mod out_of_memory;
 pub mod pool;
-mod trouble;
 pub mod udp;
+mod warning;
 mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
-pub use contract::{Capabilities, Datapath, ErrorClass, Note, OpenError, Wakeup};
+pub use contract::{Capabilities, Datapath, ErrorClass, OpenError, Wakeup, Warning};
 pub use factory::DatapathFactory;
 pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,

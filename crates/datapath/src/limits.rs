@@ -60,8 +60,8 @@ pub const MAX_OWN_REFUSALS: usize = 8;
 /// Maximum events that a datapath counts: AF_XDP has eighteen.
 pub const MAX_EVENTS: usize = 24;
 
-/// Maximum notes of a datapath: about one for each socket and interface.
-pub const MAX_NOTES: usize = 64;
+/// Maximum warnings of a datapath: about one for each socket and interface.
+pub const MAX_WARNINGS: usize = 64;
 
 /// Default queue size of a memory datapath lane in bytes: Linux' default for a UDP socket (`net.core.rmem_default`).
 pub const MEMORY_QUEUE_BYTES: usize = 212_992;

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 use isolane_datapath::ledger::Refusal;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, Note, OpenError, ReceiveBurst, SendReport, TransmitBurst, Udp,
-    UdpConfig,
+    Datapath, Interfaces, Lane, OpenError, ReceiveBurst, SendReport, TransmitBurst, Udp, UdpConfig,
+    Warning,
 };
 use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
 use isolane_testkit::{Fault, FaultPlan};
@@ -178,8 +178,10 @@ fn an_interface_without_multicast_is_noted_and_unicast_goes_on() {
     udp.open_lane(LANE).expect("the lane opens");
     assert!(!udp.capabilities().multicast);
     assert!(udp.multicast(LANE).is_empty());
-    let lo = |note: &Note| matches!(note, Note::NoMulticast { interface, .. } if interface == "lo");
-    assert!(udp.notes().iter().any(lo), "{:?}", udp.notes());
+    let lo = |warning: &Warning| {
+        warning.code == "no_multicast" && warning.text.contains("on interface lo:")
+    };
+    assert!(udp.warnings().iter().any(lo), "{:?}", udp.warnings());
 
     let own = udp.unicast(LANE)[0];
     let group = Locator::udpv4([239, 255, 23, 0], 7_401);
@@ -218,13 +220,13 @@ fn participants_beyond_the_ports_of_the_domain_take_one_of_the_kernel() {
     };
     let mut participants: Vec<Udp> = (0..122).map(|_| open().expect("a port")).collect();
     let beyond = participants.split_off(120);
-    assert!(participants.iter().all(|udp| udp.notes().is_empty()));
+    assert!(participants.iter().all(|udp| udp.warnings().is_empty()));
     for udp in &beyond {
         let announced = udp.unicast(Lane::Discovery)[0].port;
         assert!(
-            matches!(udp.notes(), [Note::KernelPort { tried: 120, port, .. }] if u32::from(*port) == announced),
+            matches!(udp.warnings(), [one] if one.code == "kernel_port" && one.text.contains("all 120 ") && one.text.contains(&format!("port {announced}."))),
             "{:?}",
-            udp.notes()
+            udp.warnings()
         );
         assert!(
             !udp.multicast(Lane::Discovery).is_empty(),
@@ -245,7 +247,7 @@ fn each_level_has_its_group_and_its_priority() {
         assert_eq!(group.port, 7_401);
     }
     // This program may do anything in its namespace, also give level 7 its priority.
-    assert_eq!(udp.notes(), []);
+    assert_eq!(udp.warnings(), []);
 }
 
 fn a_look_that_showed_one_socket_spares_the_other_once() {

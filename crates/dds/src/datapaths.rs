@@ -1,23 +1,23 @@
 //! Choice of the datapath, made once when the participant is built.
 
-use isolane_datapath::{Datapath, DatapathFactory, Note, UdpConfig};
+use isolane_datapath::{Datapath, DatapathFactory, UdpConfig, Warning};
 
 use crate::error::BuildError;
 
-/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a note for each
+/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a warning for each
 /// factory that was not used.
 pub(crate) fn open_first(
     mut factories: Vec<Box<dyn DatapathFactory>>,
     network: UdpConfig,
-) -> Result<(Box<dyn Datapath>, Vec<Note>), BuildError> {
+) -> Result<(Box<dyn Datapath>, Vec<Warning>), BuildError> {
     let mut not_used = Vec::new();
     let last = factories.pop().ok_or(BuildError::NoDatapath)?;
     for mut factory in factories {
         match factory.unmet(&network) {
-            Some(reason) => not_used.push(Note::NotUsed {
-                wanted: factory.name(),
-                reason,
-            }),
+            Some(reason) => {
+                let text = format!("the datapath {} is not used: {reason}", factory.name());
+                not_used.push(Warning::new("datapath_not_used", text));
+            }
             None => {
                 // Some obstacles, such as a queue taken meanwhile, show only when a lane is opened.
                 factory.tolerate_lane_failure();

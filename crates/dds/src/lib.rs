@@ -73,7 +73,7 @@
 //! all other traffic of the interface. Budgets of levels and interfaces can be set before the first endpoint exists;
 //! they then apply from the first datagram on.
 //!
-//! [`Participant::notes`] lists every feature that this machine refused, with the reason. [`Participant::datapath`]
+//! [`Participant::warnings`] lists every feature that this machine refused, with the reason. [`Participant::datapath`]
 //! names the datapath in use. [`Builder::observable`] makes the participant visible to `isolane top`;
 //! [`Participant::observe`] returns the same data inside the process.
 //!
@@ -114,8 +114,8 @@
 //! let reader = participant.create_reader::<Report>("Reports", &qos)?;
 //!
 //! // Now it is known which lanes there are.
-//! for note in participant.notes() {
-//!     eprintln!("{note}");
+//! for warning in participant.warnings() {
+//!     eprintln!("{warning}");
 //! }
 //! participant.run_for(Duration::from_secs(1));
 //! if let Some(flow) = reader.flow() {

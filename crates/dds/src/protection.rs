@@ -14,7 +14,7 @@
 //! | usage of a flow | [`DataReader::flow`], [`Participant::observe`] | |
 //!
 //! A budget counts datagrams before they cost a buffer or a wake-up, which requires a datapath that sees them there:
-//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::notes`] reports it,
+//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::warnings`] reports it,
 //! and later changes of the budget are refused.
 //!
 //! [`Over::Drop`]: isolane_datapath::Over::Drop
@@ -44,7 +44,7 @@ pub(crate) enum ReaderFlow {
     Shared,
     /// Dedicated port of the reader.
     Own(FlowId),
-    /// Port of the level in spite of a budget, with a note for the user.
+    /// Port of the level in spite of a budget, with a warning for the user.
     NotEnforced(String),
 }
 
@@ -138,7 +138,7 @@ impl State {
         )
     }
 
-    /// Returns notes on readers whose budgets are not enforced.
+    /// Returns warnings on readers whose budgets are not enforced.
     pub(crate) fn budgets_not_enforced(&self) -> impl Iterator<Item = &str> {
         self.readers.iter().filter_map(|slot| match &slot.flow {
             ReaderFlow::NotEnforced(said) => Some(said.as_str()),
@@ -176,8 +176,8 @@ impl<T: TopicType> DataReader<T> {
     /// // An update is under way: take more of it for a while.
     /// match reader.set_budget(Some(Protection { budget: budget(200), over: Over::Demote })) {
     ///     Ok(()) => {}
-    ///     // Not every datapath counts datagrams before they are received: `notes` said so before.
-    ///     Err(ProtectError::Unsupported { .. }) => assert!(!participant.notes().is_empty()),
+    ///     // Not every datapath counts datagrams before they are received: `warnings` said so before.
+    ///     Err(ProtectError::Unsupported { .. }) => assert!(!participant.warnings().is_empty()),
     ///     Err(error) => return Err(error.into()),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -219,7 +219,7 @@ impl Participant {
     /// port and its group have this budget each. The change takes effect at once, with a full budget.
     ///
     /// A level can be protected before its first endpoint. The budget then counts from the level's first datagram on,
-    /// or, for a level without a lane, from the opening of another level's first lane. [`Participant::notes`] reports
+    /// or, for a level without a lane, from the opening of another level's first lane. [`Participant::warnings`] reports
     /// if the datapath turns out not to support it, or if nothing counts yet.
     ///
     /// # Errors

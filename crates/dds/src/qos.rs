@@ -431,7 +431,7 @@ impl Qos {
     /// writers send to it in addition to the level's multicast group.
     /// [`DataReader::set_budget`](crate::DataReader::set_budget) changes the budget at run time. Enforcement requires
     /// a datapath that counts datagrams before reception (xdp). On others the reader receives everything, and
-    /// [`Participant::notes`](crate::Participant::notes) reports it. The setting has no effect on a writer.
+    /// [`Participant::warnings`](crate::Participant::warnings) reports it. The setting has no effect on a writer.
     ///
     /// Heartbeats and repairs of a reliable topic arrive on the same port and count too: leave room for them. A
     /// reliable reader requests dropped samples again and receives them later.
@@ -452,7 +452,7 @@ impl Qos {
     /// let reader = participant
     ///     .create_reader::<Report>("Reports", &Qos::reliable().budget(budget, Over::Drop))?;
     /// // A network in memory has nothing that could count.
-    /// assert!(participant.notes().iter().any(|note| note.contains("is not enforced")));
+    /// assert!(participant.warnings().iter().any(|note| note.contains("is not enforced")));
     /// # Ok::<(), isolane::BuildError>(())
     /// ```
     #[must_use]

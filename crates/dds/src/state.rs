@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Capabilities, Datapath, Lane, Note, Pool, TransmitBurst,
+    Capabilities, Datapath, Lane, Pool, TransmitBurst, Warning,
     clock::{monotonic_now, wall_offset_ns},
     pool::Class,
 };
@@ -153,14 +153,14 @@ pub(crate) struct State {
     pub(crate) spinning: bool,
     /// True if reserved memory is touched at allocation.
     pub(crate) prefault: bool,
-    /// True if the application chose the receive buffer size, so that a smaller one deserves a note.
+    /// True if the application chose the receive buffer size, so that a smaller one deserves a warning.
     pub(crate) has_asked_for_buffer: bool,
     /// Server for observers in other processes, if they are allowed.
     pub(crate) observer: Option<Box<Observer>>,
     /// Scheduling of the thread that runs the loop, until its first run applies it.
     pub(crate) placement: Option<Placement>,
     /// Preferred datapaths that cannot be used.
-    pub(crate) not_used: Vec<Note>,
+    pub(crate) not_used: Vec<Warning>,
     /// Scheduling options that were refused, with the reason.
     pub(crate) not_placed: Vec<String>,
     /// Reason why observation is unavailable although it is allowed.
@@ -172,7 +172,7 @@ pub(crate) struct Parts {
     pub(crate) protocol: LocalParticipant,
     pub(crate) executor: Executor,
     pub(crate) datapath: Box<dyn Datapath>,
-    pub(crate) not_used: Vec<Note>,
+    pub(crate) not_used: Vec<Warning>,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
     pub(crate) max_jobs: usize,

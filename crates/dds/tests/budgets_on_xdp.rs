@@ -154,10 +154,10 @@ fn receive() {
             && is_protected.clone().all(|flow| flow.lane == two.into()),
         "{flows:?}"
     );
-    let notes = participant.notes();
+    let warnings = participant.warnings();
     assert!(
-        notes.iter().all(|note| !note.contains("enforced")),
-        "{notes:?}"
+        warnings.iter().all(|warning| !warning.contains("enforced")),
+        "{warnings:?}"
     );
     let flow = reader.flow().expect("a flow of its own");
     assert_eq!(flow.protection.map(|with| with.budget), Some(budget(5)));

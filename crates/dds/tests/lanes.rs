@@ -292,12 +292,14 @@ fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_note() {
                 .expect("sockets work")
         };
         let with_lanes = auto(Interfaces::Named(vec![INTERFACE.to_owned()]));
-        assert_eq!(with_lanes.notes(), Vec::<String>::new());
+        assert_eq!(with_lanes.warnings(), Vec::<String>::new());
         let without = auto(Interfaces::Loopback);
-        let notes = without.notes();
+        let warnings = without.warnings();
         assert!(
-            notes.iter().any(|note| note.contains("xdp is not used")),
-            "{notes:?}"
+            warnings
+                .iter()
+                .any(|warning| warning.contains("xdp is not used")),
+            "{warnings:?}"
         );
     });
 }

@@ -2,16 +2,15 @@
 //!
 //! A participant's protection is set when it is created, before its endpoints open lanes. A request for a closed lane,
 //! or for an interface without a device, is validated, stored, and in force before the lane's first frame arrives.
-//! Where no device is available, the request is refused at once, or a [`Note`] reports it later. A level without a lane
-//! is counted once another level has one; until then a note says so.
+//! Where no device is available, the request is refused at once, or a [`Warning`](isolane_datapath::Warning) reports it
+//! later. A level without a lane is counted once another level has one; until then a note says so.
 
-use isolane_datapath::{
-    Datapath, InterfaceProtection, Lane, Note, ProtectError, Protected, Protection,
-};
+use isolane_datapath::{Datapath, InterfaceProtection, Lane, ProtectError, Protected, Protection};
 
 use super::Xdp;
 use super::device::Device;
 use super::slots::Owner;
+use super::warning;
 use crate::classifier;
 
 /// Last requested protection.
@@ -56,7 +55,7 @@ impl Xdp {
             && is_closed(lane)
         {
             self.asked.lanes[lane.index()] = with;
-            self.note_waiting();
+            self.warn_waiting();
             return Ok(());
         }
         let device = self.device_mut().ok_or(ProtectError::NoFlow)?;
@@ -95,7 +94,7 @@ impl Xdp {
             self.note_protected();
         }
         self.asked.interface = Some(with);
-        self.note_waiting();
+        self.warn_waiting();
         Ok(())
     }
 
@@ -114,47 +113,34 @@ impl Xdp {
         if let Some(device) = self.device_mut() {
             device.note_protected();
         }
-        self.note_replenisher();
+        self.warn_replenisher();
     }
 
-    /// Notes that requested budgets are not enforced yet, if levels are open and none of them has a lane.
-    pub(super) fn note_waiting(&mut self) {
+    /// Warns that requested budgets are not enforced yet, if levels are open and none of them has a lane.
+    pub(super) fn warn_waiting(&mut self) {
         let Some(way) = self.way.as_deref().filter(|way| !way.is_gone) else {
             return;
         };
         let is_open = |lane: &Lane| lane.level().is_some() && !self.udp.unicast(*lane).is_empty();
         let waits = way.device.is_none() && !way.is_refused && self.asked.is_anything();
         if waits && Lane::ALL.iter().any(is_open) {
-            let interface = way.interface.clone();
-            self.note(Note::Device {
-                interface,
-                what:
-                    "budgets of levels and of the interface are not enforced until an endpoint of \
-                       a level with a lane is made: the levels so far have none"
-                        .to_owned(),
-            });
+            let waiting = warning::budgets_wait(&way.interface);
+            self.warn(waiting);
         }
     }
 
-    /// Notes that requested budgets are not enforced, for a lane that has sockets only.
-    pub(super) fn note_unprotected(&mut self, lane: Lane) {
+    /// Warns that requested budgets are not enforced, for a lane that has sockets only.
+    pub(super) fn warn_unprotected(&mut self, lane: Lane) {
         let Some(way) = self.way.as_deref() else {
             return;
         };
-        let what = match way.device {
-            None if self.asked.is_anything() => {
-                "budgets of levels and of the interface are not enforced: without lanes nothing \
-                 counts datagrams before they are received"
-                    .to_owned()
-            }
+        let warning = match way.device {
+            None if self.asked.is_anything() => warning::no_budgets(&way.interface),
             Some(_) if self.asked.lane(lane).is_some() => {
-                format!(
-                    "the budget of {lane} is not enforced: it has no lane, nothing counts there"
-                )
+                warning::no_budget_of(&way.interface, lane)
             }
             _ => return,
         };
-        let interface = way.interface.clone();
-        self.note(Note::Device { interface, what });
+        self.warn(warning);
     }
 }

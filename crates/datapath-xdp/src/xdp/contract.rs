@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use isolane_datapath::{
-    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
-    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
+    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Observation, OpenError,
+    Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst, Warning,
 };
 use isolane_wire::locator::Locator;
 
 use super::counters;
-use super::{Xdp, refuse_or_note};
+use super::{Xdp, refuse_or_warn};
 
 impl Datapath for Xdp {
     fn name(&self) -> &'static str {
@@ -40,9 +40,9 @@ impl Datapath for Xdp {
         }
         let interface = self.way.as_ref().map(|way| way.interface.clone());
         let interface = interface.unwrap_or_default();
-        let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
+        let refused = refuse_or_warn(&self.options, interface, source, &mut self.warnings);
         match refused {
-            Ok(()) => self.note_unprotected(lane),
+            Ok(()) => self.warn_unprotected(lane),
             Err(_) => self.udp.close_lane(lane),
         }
         refused
@@ -206,7 +206,7 @@ impl Datapath for Xdp {
         ledger
     }
 
-    fn notes(&self) -> &[Note] {
-        &self.notes
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }

@@ -4,9 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, Note,
-    Observation, OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport,
-    TransmitBurst, UdpConfig,
+    Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, Observation,
+    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
+    UdpConfig, Warning,
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig, XdpOptions};
 use isolane_testkit::conformance::{Fixture, Options};
@@ -157,7 +157,7 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.ledger()
     }
 
-    fn notes(&self) -> &[Note] {
-        self.path.notes()
+    fn warnings(&self) -> &[Warning] {
+        self.path.warnings()
     }
 }

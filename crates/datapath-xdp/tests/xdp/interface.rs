@@ -1,6 +1,6 @@
 //! Bad days of the interface and of what is on it.
 
-use isolane_datapath::{Datapath, Lane, Note, ReceiveBurst};
+use isolane_datapath::{Datapath, Lane, ReceiveBurst};
 use isolane_datapath_xdp::xdp::counters;
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
 use isolane_testkit::conformance::Options;
@@ -49,7 +49,7 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         let after = [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
         (after[0] > before[0] && after[1] > before[1]).then_some(())
     });
-    assert_eq!(other.notes(), []);
+    assert_eq!(other.warnings(), []);
     finish(one);
     finish(other);
 }
@@ -101,7 +101,7 @@ fn lanes_follow_an_address_that_changes() {
             (after[0] > before[0] && after[1] > before[1]).then_some(())
         });
     }
-    assert_eq!(other.notes(), []);
+    assert_eq!(other.warnings(), []);
     finish(one);
     finish(other);
 }
@@ -123,11 +123,11 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
         one.look_after_interfaces();
         (!one.path.is_on_device(CRITICAL)).then_some(())
     });
-    let noted = one.notes().iter().map(ToString::to_string);
+    let noted = one.warnings().iter().map(ToString::to_string);
     assert!(
         noted
             .clone()
-            .any(|note| note.contains("its lanes are gone")),
+            .any(|warning| warning.contains("its lanes are gone")),
         "{:?}",
         noted.collect::<Vec<_>>()
     );
@@ -161,9 +161,9 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
         ip(&format!("link set {INTERFACE} up"));
     });
     one.look_after_interfaces();
-    let noted = one.notes().iter().map(ToString::to_string);
+    let noted = one.warnings().iter().map(ToString::to_string);
     let noted: Vec<String> = noted
-        .filter(|note| note.contains("lanes are gone"))
+        .filter(|warning| warning.contains("lanes are gone"))
         .collect();
     assert_eq!(noted.len(), 1, "{noted:?}");
     // The kernel's sockets go on there, for what is opened now, too.
@@ -202,10 +202,10 @@ fn a_queue_has_one_program_and_the_second_is_told_or_goes_by_sockets() {
     third.open_lane(CRITICAL).expect("sockets do");
     assert!(!third.path.is_on_device(CRITICAL));
     let is_noted = third
-        .notes()
+        .warnings()
         .iter()
-        .any(|note| matches!(note, Note::NoDeviceLanes { .. }));
-    assert!(is_noted, "{:?}", third.notes());
+        .any(|warning| warning.code == isolane_datapath_xdp::xdp::warning::NO_DEVICE_LANES);
+    assert!(is_noted, "{:?}", third.warnings());
     // Both on one host: by the kernel.
     let mut first = first;
     let to = third.unicast(CRITICAL)[0];

@@ -176,9 +176,11 @@ fn where_the_device_is_another_programs_what_was_asked_for_is_said_not_to_be_enf
     protect(&mut second, CRITICAL, drop_beyond(3));
     open(&mut second, &[CRITICAL]);
     assert!(!second.path.is_on_device(CRITICAL));
-    let notes: Vec<String> = second.notes().iter().map(ToString::to_string).collect();
-    let said = notes.iter().any(|note| note.contains("are not enforced"));
-    assert!(said, "{notes:?}");
+    let warnings: Vec<String> = second.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
+        .iter()
+        .any(|warning| warning.contains("are not enforced"));
+    assert!(said, "{warnings:?}");
     let refused = second.protect(Protected::Lane(CRITICAL), drop_beyond(3));
     assert!(matches!(refused, Err(ProtectError::NoLanes)));
     finish(second);
@@ -208,11 +210,13 @@ fn where_no_level_so_far_has_a_lane_a_note_says_that_nothing_is_counted_yet() {
     let mut one = participant(segment.add_host(), &[BULK], |config| {
         config.options.levels = 1 << CRITICAL.level().expect("a level").get();
     });
-    assert_eq!(one.notes(), []);
+    assert_eq!(one.warnings(), []);
     protect(&mut one, BULK, drop_beyond(3));
-    let notes: Vec<String> = one.notes().iter().map(ToString::to_string).collect();
-    let said = notes.iter().any(|note| note.contains("until an endpoint"));
-    assert!(said, "{notes:?}");
+    let warnings: Vec<String> = one.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
+        .iter()
+        .any(|warning| warning.contains("until an endpoint"));
+    assert!(said, "{warnings:?}");
     finish(one);
 }
 
@@ -222,12 +226,12 @@ fn without_timers_of_the_kernel_nothing_is_said_of_budgets_that_nobody_has() {
     let mut one = participant(segment.add_host(), &[CRITICAL], |config| {
         config.options.kernel_timers = false;
     });
-    assert_eq!(one.notes(), []);
+    assert_eq!(one.warnings(), []);
     protect(&mut one, CRITICAL, drop_beyond(3));
-    let notes: Vec<String> = one.notes().iter().map(ToString::to_string).collect();
-    let said = notes
+    let warnings: Vec<String> = one.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
         .iter()
-        .any(|note| note.contains("filled up by this program"));
-    assert!(said, "{notes:?}");
+        .any(|warning| warning.contains("filled up by this program"));
+    assert!(said, "{warnings:?}");
     finish(one);
 }

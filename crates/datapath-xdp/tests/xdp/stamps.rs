@@ -58,11 +58,13 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
     assert_eq!(of_lane.receive.unstamped, u64::from(DATAGRAMS));
     let by_lane = of_lane.events.get(counters::RECEIVED_BY_LANE);
     assert_eq!(by_lane, u64::from(2 * DATAGRAMS));
-    assert_eq!(other.notes(), [], "nobody has looked after it so far");
+    assert_eq!(other.warnings(), [], "nobody has looked after it so far");
     other.look_after_interfaces();
-    let notes: Vec<String> = other.notes().iter().map(ToString::to_string).collect();
-    let said = notes.iter().any(|note| note.contains("no room for stamps"));
-    assert!(said, "{notes:?}");
+    let warnings: Vec<String> = other.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
+        .iter()
+        .any(|warning| warning.contains("no room for stamps"));
+    assert!(said, "{warnings:?}");
 
     // None is looked for any more; that there is none goes on to be counted.
     for number in 0..DATAGRAMS {

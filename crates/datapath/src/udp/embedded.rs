@@ -139,7 +139,7 @@ impl Udp {
             config: &self.config,
             interfaces: &self.interfaces,
             has_flows: true,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         };
         let open = self.lanes[lane.index()].as_deref_mut();
         let Some(flows) = open.and_then(|open| open.flows.as_mut()) else {

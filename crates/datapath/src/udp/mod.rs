@@ -66,6 +66,7 @@ mod presence;
 mod receive;
 mod send;
 mod socket;
+pub mod warning;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -78,10 +79,10 @@ use self::interfaces::Interface;
 use self::open::{OpenLane, Opener};
 use self::send::{Egress, Sender};
 use crate::burst::{Message, ReceiveBurst, SendReport, TransmitBurst};
-use crate::contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+use crate::contract::{Capabilities, Datapath, OpenError, Wakeup, Warning};
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, Refusal};
-use crate::limits::{MAX_INTERFACES, MAX_NOTES, MAX_UDP_PAYLOAD};
+use crate::limits::{MAX_INTERFACES, MAX_UDP_PAYLOAD, MAX_WARNINGS};
 use crate::pool::Pool;
 
 /// UDP sockets of a participant.
@@ -103,7 +104,7 @@ pub struct Udp {
     pool: Pool,
     capabilities: Capabilities,
     ledger: Ledger,
-    notes: Vec<Note>,
+    warnings: Vec<Warning>,
 }
 
 impl Udp {
@@ -128,7 +129,7 @@ impl Udp {
         };
         let present = interfaces::list();
         let present = present.map_err(|error| OpenError::of("list the interfaces", error))?;
-        let (interfaces, notes) =
+        let (interfaces, warnings) =
             interfaces::choose(&config.interfaces, config.multicast, present)?;
         let egress: heapless::Vec<Egress, MAX_INTERFACES> = interfaces
             .iter()
@@ -171,7 +172,7 @@ impl Udp {
             pool,
             capabilities,
             ledger: Ledger::default(),
-            notes,
+            warnings,
         })
     }
 
@@ -228,14 +229,14 @@ impl Udp {
         if self.discovery_level != Some(wanted) {
             let note = open::set_class(&discovery.own.socket, Lane::Discovery, wanted)?;
             self.discovery_level = Some(wanted);
-            self.note_all(note);
+            self.warn_all(note);
         }
         Ok(())
     }
 
-    fn note_all(&mut self, notes: impl IntoIterator<Item = Note>) {
-        let room = MAX_NOTES.saturating_sub(self.notes.len());
-        self.notes.extend(notes.into_iter().take(room));
+    fn warn_all(&mut self, warnings: impl IntoIterator<Item = Warning>) {
+        let room = MAX_WARNINGS.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room));
     }
 
     fn lane(&self, lane: Lane) -> Option<&OpenLane> {
@@ -248,7 +249,7 @@ impl fmt::Debug for Udp {
         f.debug_struct("Udp")
             .field("config", &self.config)
             .field("interfaces", &self.interfaces)
-            .field("notes", &self.notes)
+            .field("warnings", &self.warnings)
             .finish_non_exhaustive()
     }
 }
@@ -291,11 +292,11 @@ impl Datapath for Udp {
             config: &self.config,
             interfaces: &self.interfaces,
             has_flows: self.has_flows,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         };
         let opened = opener.open(lane);
-        let notes = opener.notes;
-        self.note_all(notes);
+        let warnings = opener.warnings;
+        self.warn_all(warnings);
         self.lanes[lane.index()] = Some(Box::new(opened?));
         if let Err(error) = self.set_discovery_class() {
             self.lanes[lane.index()] = None;
@@ -441,7 +442,7 @@ impl Datapath for Udp {
         ledger
     }
 
-    fn notes(&self) -> &[Note] {
-        &self.notes
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }

@@ -79,7 +79,7 @@ impl ParticipantSample {
             allowed_cores: cores.unwrap_or_default(),
             policy: scheduling.map(|of| policy(of.policy)),
             participants: state.protocol.remote_participants().count() as u64,
-            notes: state.notes(),
+            notes: state.warnings(),
             ignored: texts(state.protocol.ignored_entities()),
             ignored_topics: texts(state.protocol.ignored_topics()),
             counters: counters(report),

@@ -36,9 +36,11 @@ fn reader(
 fn a_budget_that_is_not_kept_is_said_while_its_reader_is_there() {
     let participant = alone();
     let reader = reader(&participant, "Reports", budget(20, PERIOD)).unwrap();
-    let notes = participant.notes();
-    let said = notes.iter().find(|note| note.contains("is not enforced"));
-    let said = said.unwrap_or_else(|| panic!("{notes:?}"));
+    let warnings = participant.warnings();
+    let said = warnings
+        .iter()
+        .find(|warning| warning.contains("is not enforced"));
+    let said = said.unwrap_or_else(|| panic!("{warnings:?}"));
     for part in [
         "topic Reports",
         "20 datagrams in 10ms",
@@ -51,9 +53,9 @@ fn a_budget_that_is_not_kept_is_said_while_its_reader_is_there() {
     drop(reader);
     assert!(
         participant
-            .notes()
+            .warnings()
             .iter()
-            .all(|note| !note.contains("enforced"))
+            .all(|warning| !warning.contains("enforced"))
     );
 }
 
@@ -133,8 +135,8 @@ fn a_budget_means_nothing_to_a_writer() {
     let _writer = participant.create_writer::<Message>("Own", &qos).unwrap();
     assert!(
         participant
-            .notes()
+            .warnings()
             .iter()
-            .all(|note| !note.contains("enforced"))
+            .all(|warning| !warning.contains("enforced"))
     );
 }

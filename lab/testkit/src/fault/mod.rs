@@ -31,8 +31,8 @@ use isolane_datapath::flow::{
 };
 use isolane_datapath::limits::{MAX_BURST, MAX_MESSAGES};
 use isolane_datapath::{
-    Capabilities, Class, Datapath, Frame, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst,
-    SendReport, TransmitBurst, Wakeup,
+    Capabilities, Class, Datapath, Frame, Lane, Ledger, OpenError, Pool, ReceiveBurst, SendReport,
+    TransmitBurst, Wakeup, Warning,
 };
 use isolane_wire::locator::Locator;
 
@@ -344,7 +344,7 @@ impl Datapath for Fault {
         ledger
     }
 
-    fn notes(&self) -> &[Note] {
-        self.inner.notes()
+    fn warnings(&self) -> &[Warning] {
+        self.inner.warnings()
     }
 }
