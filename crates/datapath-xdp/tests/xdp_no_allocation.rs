@@ -74,7 +74,7 @@ fn lanes_allocate_nothing_after_open() {
     }
     for path in [&mut one, &mut other] {
         // What the kernel tells of neighbours is taken in here, not on the way of a datagram.
-        path.look_after_interfaces();
+        path.check_interfaces();
     }
     let allocations = allocator_calls_of(|| exchange(&mut one, &mut other, 200));
     assert_eq!(allocations, 0);

@@ -44,8 +44,8 @@ pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurs
 pub use contract::{Capabilities, Datapath, ErrorClass, OpenError, Wakeup, Warning};
 pub use factory::DatapathFactory;
 pub use flow::{
-    Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
-    ProtectError, Protected, Protection, RingObservation,
+    Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceRateLimit, Observation,
+    OverBudget, RateLimit, RateLimitError, RateLimitTarget, RingObservation,
 };
 pub use lane::Lane;
 pub use ledger::{

@@ -261,7 +261,7 @@ fn a_look_that_showed_one_socket_spares_the_other_once() {
             burst.address(place).unwrap();
             assert_eq!(udp.send_burst(LANE, &mut burst).sent, 1);
         }
-        udp.seen_readable(LANE, readable);
+        udp.set_readable(LANE, readable);
         assert_eq!(received(&mut udp), first, "{readable:#b}");
         assert_eq!(received(&mut udp), 2 - first, "nobody has looked: all");
     }
@@ -349,7 +349,7 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
         assert_eq!(send_both(&mut udp, NEIGHBOUR), both(0, 2));
         assert_eq!(received(&mut udp), 0);
         assert!(!wakes(&udp), "a loop would spin");
-        udp.look_after_interfaces();
+        udp.check_interfaces();
     }
     let transmit = udp.ledger().lane(LANE).transmit;
     // The first was sent before anybody had looked.
@@ -360,7 +360,7 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
     let _other = Tunnel::open("other", [10, 5, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let tunnel = Tunnel::open("leaving", OWN).expect("a tunnel (/dev/net/tun)");
     assert_eq!(send_both(&mut udp, NEIGHBOUR), both(1, 1), "unicast works");
-    udp.look_after_interfaces();
+    udp.check_interfaces();
     assert_eq!(send_both(&mut udp, NEIGHBOUR), both(2, 0));
     assert_eq!(received(&mut udp), 1, "the group was joined again");
     tunnel.inject(NEIGHBOUR, group);
@@ -375,27 +375,24 @@ fn an_interface_that_is_back_with_another_address_is_followed() {
     let mut udp = attach(named, &Options::default());
     udp.open_lane(LANE).expect("the lane opens");
     drop(tunnel);
-    assert!(
-        !udp.look_after_interfaces(),
-        "there is no other address yet"
-    );
+    assert!(!udp.check_interfaces(), "there is no other address yet");
     let moved = Tunnel::open("moving", [10, 6, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let port = udp.unicast(LANE)[0].port as u16;
-    assert!(udp.look_after_interfaces());
+    assert!(udp.check_interfaces());
     assert_eq!(udp.unicast(LANE), [Locator::udpv4([10, 6, 0, 1], port)]);
     assert_eq!(send_both(&mut udp, [10, 6, 0, 2]), both(2, 0));
     assert_eq!(received(&mut udp), 1, "the group was joined again");
     let group = udp.multicast(LANE)[0];
     moved.inject([10, 6, 0, 2], group);
     assert_eq!(received(&mut udp), 1, "and reaches it from outside");
-    assert!(!udp.look_after_interfaces(), "nothing has changed since");
+    assert!(!udp.check_interfaces(), "nothing has changed since");
 
     // No message tells of an address when an interface comes up that got it while down.
     set_up("moving", false).expect("it goes down");
     set_address("moving", [10, 8, 0, 1]).expect("it takes another address");
-    assert!(!udp.look_after_interfaces(), "it is down");
+    assert!(!udp.check_interfaces(), "it is down");
     set_up("moving", true).expect("it comes up");
-    assert!(udp.look_after_interfaces());
+    assert!(udp.check_interfaces());
     assert_eq!(udp.unicast(LANE), [Locator::udpv4([10, 8, 0, 1], port)]);
     assert_eq!(udp.ledger().balance(), Ok(()));
 }

@@ -1,6 +1,6 @@
 //! Errors, each with the reason and the remedy.
 
-use isolane_datapath::{ErrorClass, OpenError, ProtectError};
+use isolane_datapath::{ErrorClass, OpenError, RateLimitError};
 use isolane_rtps::{CreateError, EnableError, SetQosError, StaticError};
 use isolane_wire::{
     cdr::{CdrError, CdrType, MemberLength},
@@ -20,7 +20,7 @@ pub enum BuildError {
     Endpoint(#[from] CreateError),
     /// The budget is invalid.
     #[error(transparent)]
-    Budget(#[from] ProtectError),
+    Budget(#[from] RateLimitError),
     /// The executor's job table is full.
     #[error(
         "this participant has no place for another job, of which there are {} and more where limits.local_endpoints is \

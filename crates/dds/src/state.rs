@@ -26,13 +26,13 @@ use crate::{
     listeners::{Endpoint, Listeners, Listening},
     observe::Observer,
     placement::Placement,
-    protection::ReaderFlow,
+    rate_limit::ReaderFlow,
     remote::Inlet,
     response::ResponseDeadline,
     sending::Rest,
-    trouble::Trouble,
     wait::Waiter,
     waits::Waits,
+    warning_log::WarningLog,
 };
 
 /// Task of a job.
@@ -134,7 +134,7 @@ pub(crate) struct State {
     pub(crate) inlets: Vec<Inlet>,
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) waits: Waits,
-    pub(crate) trouble: Trouble,
+    pub(crate) warning_log: WarningLog,
     /// Highest level with an open lane, the priority of its receive job, and that job.
     highest: Option<Level>,
     highest_priority: Priority,
@@ -234,7 +234,7 @@ impl State {
             inlets: Vec::new(),
             work_observed: Default::default(),
             waits: Waits::default(),
-            trouble: Trouble::new(),
+            warning_log: WarningLog::new(),
             highest: None,
             highest_priority: Priority::DISCOVERY,
             highest_receive: None,
@@ -450,10 +450,10 @@ impl State {
             inlet.repay(&self.pool);
             inlet.wake();
         }
-        if self.datapath.look_after_interfaces() {
+        if self.datapath.check_interfaces() {
             self.follow_addresses();
         }
-        self.log_trouble(monotonic_now());
+        self.log_warnings(monotonic_now());
         self.begin_observing();
     }
 

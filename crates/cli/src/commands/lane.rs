@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane::{
-    AttachMode, BindMode, Budget, Builder, InterfaceProtection, Limits, Over, Participant,
-    ProtectError, UdpOptions, Waiting, XdpOptions,
+    AttachMode, BindMode, Budget, Builder, InterfaceRateLimit, Limits, Participant, RateLimitError,
+    UdpOptions, Waiting, XdpOptions,
 };
 use isolane_model::{
     Datapath, OthersBudget, OverBudget, Scheduling, Xdp, XdpAttach, XdpMode, XdpWaiting,
@@ -100,20 +100,20 @@ pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<
         return Ok(());
     }
     let of = |capacity: NonZeroU32, period: Duration| Budget { capacity, period };
-    let protection = InterfaceProtection {
-        flows: topics.map(|topics| {
+    let protection = InterfaceRateLimit {
+        topics: topics.map(|topics| {
             let budget = of(topics.capacity.value, topics.period.value);
             (budget, topics.reserved.value)
         }),
-        others: others.map(
+        foreign: others.map(
             |OthersBudget {
                  capacity, period, ..
              }| of(capacity.value, period.value),
         ),
     };
-    match participant.protect_interface(protection) {
+    match participant.set_interface_limit(protection) {
         Ok(()) => Ok(()),
-        Err(error @ (ProtectError::Unsupported { .. } | ProtectError::NoLanes)) => {
+        Err(error @ (RateLimitError::Unsupported { .. } | RateLimitError::NoLanes)) => {
             tell(format!(
                 "note: what the description protects all receivers with is not enforced: {error}"
             ));
@@ -135,9 +135,9 @@ pub(super) fn budget(budget: ReceiveBudget) -> Budget {
 }
 
 /// Converts the action for datagrams over budget.
-pub(super) fn over(over: OverBudget) -> Over {
+pub(super) fn over(over: OverBudget) -> isolane::OverBudget {
     match over {
-        OverBudget::Drop => Over::Drop,
-        OverBudget::Demote => Over::Demote,
+        OverBudget::Drop => isolane::OverBudget::Drop,
+        OverBudget::Demote => isolane::OverBudget::Demote,
     }
 }

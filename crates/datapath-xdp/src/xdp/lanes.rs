@@ -2,7 +2,7 @@
 
 use isolane_datapath::limits::MAX_WARNINGS;
 use isolane_datapath::udp::interfaces::Interface;
-use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, OpenError, Protection, UdpConfig};
+use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, OpenError, RateLimit, UdpConfig};
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
@@ -81,7 +81,7 @@ fn flows(
     unicast: &[Locator],
     multicast: &[Locator],
     to: classifier::Way,
-    protection: Option<Protection>,
+    rate_limit: Option<RateLimit>,
 ) -> Vec<Flow> {
     let port_of = |locator: &Locator| u16::try_from(locator.port).unwrap_or(0);
     let ours = unicast.iter().filter(|locator| {
@@ -96,7 +96,7 @@ fn flows(
             source: None,
             way: to,
             is_critical: false,
-            protection,
+            rate_limit,
         })
     })
     .collect()
@@ -129,9 +129,9 @@ impl Xdp {
                 first.expect("the plan has the queue of every level that gets a lane"),
             )?;
             let device = way.device.insert(Box::new(device));
-            if let Some(protection) = self.asked.interface() {
+            if let Some(rate_limit) = self.asked.interface() {
                 // Validated when it was requested.
-                let set = device.classifier.protect_interface(&protection);
+                let set = device.classifier.set_interface_rate_limit(&rate_limit);
                 assert_eq!(set, Ok(()), "it was looked at before");
             }
             for open in Lane::ALL {
@@ -146,8 +146,8 @@ impl Xdp {
         let unicast = self.udp.unicast(lane);
         let port = unicast.first().map_or(0, |locator| locator.port as u16);
         let to = classifier::Way::Lane(level);
-        let protection = self.asked.lane(lane);
-        let flows = flows(way, unicast, self.udp.multicast(lane), to, protection);
+        let rate_limit = self.asked.lane(lane);
+        let flows = flows(way, unicast, self.udp.multicast(lane), to, rate_limit);
         let Way { device, plan, .. } = way;
         let device = device.as_deref_mut().expect("it was opened");
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
@@ -257,7 +257,7 @@ impl Xdp {
     }
 
     /// Housekeeping: follows routes, neighbours and the interface, and acts on changes.
-    pub(super) fn look_after_device(&mut self) {
+    pub(super) fn check_device(&mut self) {
         let Some(way) = self.way.as_deref_mut() else {
             return;
         };
@@ -319,7 +319,7 @@ impl Xdp {
                     &[][..],
                 ),
             };
-            let mut flows = flows(way, unicast, multicast, former.way, former.protection);
+            let mut flows = flows(way, unicast, multicast, former.way, former.rate_limit);
             for flow in &mut flows {
                 flow.is_critical = former.is_critical;
             }

@@ -82,7 +82,7 @@ impl Xdp {
                 lane: owner.lane,
                 flow: owner.topic,
                 destination: Locator::udpv4(flow.destination, flow.port),
-                protection: flow.protection,
+                rate_limit: flow.rate_limit,
                 left: device.classifier.left(slot),
                 decisions: device.slots.counted(&counts, slot),
             });

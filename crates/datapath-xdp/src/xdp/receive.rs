@@ -89,7 +89,7 @@ impl Xdp {
         readable: u8,
         burst: &mut ReceiveBurst,
     ) -> usize {
-        self.udp.seen_readable(lane, readable);
+        self.udp.set_readable(lane, readable);
         self.udp.receive_burst(lane, limit, burst)
     }
 

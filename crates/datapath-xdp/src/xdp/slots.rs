@@ -1,6 +1,6 @@
 //! Assignment of the classifier's slots to flows, and of ports to topics.
 
-use isolane_datapath::flow::{FlowId, Protection};
+use isolane_datapath::flow::{FlowId, RateLimit};
 use isolane_datapath::{Lane, ReceiveDrop};
 use isolane_wire::level::Level;
 
@@ -160,18 +160,18 @@ impl Slots {
     }
 
     /// Protects all flows of an owner; false if it has none.
-    pub(super) fn protect(
+    pub(super) fn set_rate_limit(
         &mut self,
         classifier: &mut Classifier,
         owner: Owner,
-        with: Option<Protection>,
-    ) -> Result<bool, isolane_datapath::ProtectError> {
+        with: Option<RateLimit>,
+    ) -> Result<bool, isolane_datapath::RateLimitError> {
         let mut any = false;
         for (number, slot) in self.slots.iter_mut().enumerate() {
             if slot.owner == Some(owner) {
-                classifier.protect(FlowSlot(number as u8), with)?;
+                classifier.set_rate_limit(FlowSlot(number as u8), with)?;
                 if let Some(flow) = &mut slot.flow {
-                    flow.protection = with;
+                    flow.rate_limit = with;
                 }
                 any = true;
             }

@@ -26,7 +26,7 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         .host
         .enter(|| ip(&format!("link set {INTERFACE} down")));
     for number in 0..20 {
-        other.look_after_interfaces();
+        other.check_interfaces();
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         send(&mut other, CRITICAL, &payload(number, 64), &[to]);
     }
@@ -37,7 +37,7 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         number += 1;
         let back = one.unicast(CRITICAL)[0];
         for path in [&mut one, &mut other] {
-            path.look_after_interfaces();
+            path.check_interfaces();
         }
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         send(&mut other, CRITICAL, &payload(number, 64), &[back]);
@@ -75,7 +75,7 @@ fn lanes_follow_an_address_that_changes() {
         ));
     });
     eventually("the address is followed", || {
-        other.look_after_interfaces().then_some(())
+        other.check_interfaces().then_some(())
     });
     let at = |port| Locator::udpv4([a, b, c, d + 100], port as u16);
     assert_eq!(other.unicast(CRITICAL), [at(former.port)]);
@@ -86,7 +86,7 @@ fn lanes_follow_an_address_that_changes() {
             number += 1;
             let back = one.unicast(CRITICAL)[0];
             for path in [&mut one, &mut other] {
-                path.look_after_interfaces();
+                path.check_interfaces();
             }
             let before =
                 [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
@@ -120,7 +120,7 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
     }
     one.host.enter(|| ip(&format!("link delete {INTERFACE}")));
     eventually("the deletion is noticed", || {
-        one.look_after_interfaces();
+        one.check_interfaces();
         (!one.path.is_on_device(CRITICAL)).then_some(())
     });
     let noted = one.warnings().iter().map(ToString::to_string);
@@ -160,7 +160,7 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
         ip("link set other up");
         ip(&format!("link set {INTERFACE} up"));
     });
-    one.look_after_interfaces();
+    one.check_interfaces();
     let noted = one.warnings().iter().map(ToString::to_string);
     let noted: Vec<String> = noted
         .filter(|warning| warning.contains("lanes are gone"))

@@ -48,7 +48,7 @@ fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed
         ));
     });
     eventually("the former address is a neighbour's", || {
-        other.look_after_interfaces();
+        other.check_interfaces();
         device.send(&udp_frame(former, mac, now, port, &payload(3, 64)));
         std::thread::sleep(Duration::from_millis(5));
         let before = count(&other, CRITICAL, counters::RECEIVED_BY_LANE);

@@ -197,7 +197,7 @@ fn frames_that_a_late_kick_sends_come_home_although_nothing_is_sent_after_them()
     });
     // That is all that a loop does with an idle lane.
     eventually("they come home", || {
-        one.look_after_interfaces();
+        one.check_interfaces();
         (in_transmission(&one) == 0).then_some(())
     });
     finish(one);

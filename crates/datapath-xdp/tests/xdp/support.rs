@@ -99,7 +99,7 @@ pub(crate) fn take_news(path: &mut On<Xdp>) -> bool {
         poll(&mut looked_at, Some(&a_while)).expect("poll") > 0
     };
     if is_readable {
-        path.seen_readable(Lane::Discovery, 1);
+        path.set_readable(Lane::Discovery, 1);
         let taken = path.receive_burst(Lane::Discovery, 1, &mut ReceiveBurst::new());
         assert_eq!(taken, 0, "news are no datagrams");
     }

@@ -42,7 +42,7 @@
 //!
 //! Sockets are bound to ports, not interfaces, and remain. Datagrams to a removed interface are refused and counted:
 //! [`Refusal::UNREACHABLE`], unless another route exists (such as a default route); for groups
-//! [`Refusal::INTERFACE_GONE`] after the next [`Datapath::look_after_interfaces`], without a system call. No descriptor
+//! [`Refusal::INTERFACE_GONE`] after the next [`Datapath::check_interfaces`], without a system call. No descriptor
 //! becomes readable, so the loop does not spin.
 //!
 //! When an interface of the same name and address returns, unicast works at once, and groups after the next check,
@@ -386,7 +386,7 @@ impl Datapath for Udp {
         report
     }
 
-    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+    fn set_readable(&mut self, lane: Lane, readable: u8) {
         if let Some(open) = self.lanes[lane.index()].as_deref_mut() {
             open.readable = readable;
         }
@@ -413,7 +413,7 @@ impl Datapath for Udp {
         open.fold(0, |set, lane| set | lane.bit())
     }
 
-    fn look_after_interfaces(&mut self) -> bool {
+    fn check_interfaces(&mut self) -> bool {
         let changes = self.address_changes.as_ref();
         self.is_address_list_due |= changes.is_some_and(AddressChanges::take);
         let is_moved = self.is_address_list_due && self.follow_addresses();

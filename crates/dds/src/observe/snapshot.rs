@@ -366,14 +366,14 @@ fn of_interface(seen: InterfaceObservation) -> InterfaceSample {
 }
 
 fn of_flow(state: &State, seen: FlowObservation) -> FlowSample {
-    let protection = seen.protection;
+    let rate_limit = seen.rate_limit;
     FlowSample {
         level: level_of(seen.lane),
         topic: seen.flow.and_then(|flow| state.topic_of_flow(flow)),
         destination: seen.destination.to_string(),
-        capacity: protection.map(|protection| protection.budget.capacity.get()),
-        period_us: protection.map(|protection| protection.budget.period.as_secs_f64() * 1e6),
-        over: protection.map(|protection| crate::protection::word(protection.over).into()),
+        capacity: rate_limit.map(|rate_limit| rate_limit.budget.capacity.get()),
+        period_us: rate_limit.map(|rate_limit| rate_limit.budget.period.as_secs_f64() * 1e6),
+        over: rate_limit.map(|rate_limit| crate::rate_limit::word(rate_limit.over).into()),
         left: seen.left,
         decisions: counts(&seen.decisions),
     }
