@@ -280,7 +280,7 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
 }
 
 #[test]
-fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_note() {
+fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_warning() {
     let mut segment = Segment::new();
     let host = segment.add_host();
     host.enter(|| {
