@@ -13,7 +13,8 @@ mod hosts;
 mod network;
 
 use counting_allocator::allocator_calls_of;
-use isolane_datapath::{Counted, Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_datapath::{Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_datapath_xdp::xdp::counters;
 use isolane_testkit::conformance::{Fixture, Options};
 use isolane_wire::locator::Locator;
 
@@ -73,17 +74,17 @@ fn lanes_allocate_nothing_after_open() {
     }
     for path in [&mut one, &mut other] {
         // What the kernel tells of neighbours is taken in here, not on the way of a datagram.
-        path.look_after_interfaces();
+        path.check_interfaces();
     }
     let allocations = allocator_calls_of(|| exchange(&mut one, &mut other, 200));
     assert_eq!(allocations, 0);
     let ledger = one.ledger();
-    let counts = ledger.total().counts;
-    assert!(counts.get(Counted::SentByLane) > 500, "{ledger}");
-    assert!(counts.get(Counted::DestinationCopy) > 50, "{ledger}");
-    let received = other.ledger().total().counts;
+    let counts = ledger.total().events;
+    assert!(counts.get(counters::SENT_BY_LANE) > 500, "{ledger}");
+    assert!(counts.get(counters::DESTINATION_COPY) > 50, "{ledger}");
+    let received = other.ledger().total().events;
     assert!(
-        received.get(Counted::ReceivedByLane) > 500,
+        received.get(counters::RECEIVED_BY_LANE) > 500,
         "{}",
         other.ledger()
     );

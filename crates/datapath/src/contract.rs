@@ -2,7 +2,7 @@
 //!
 //! A call moves one burst of one lane and never waits. The caller chooses lanes, order and frequency, so a datapath has
 //! neither threads nor policies. An implementation describes its abilities in [`Capabilities`], degradations on this
-//! machine in [`Note`]s, and the outcome of every datagram in its ledger.
+//! machine in [`Warning`]s, and the outcome of every datagram in its ledger.
 //!
 //! Every implementation passes the conformance suite, `isolane_testkit::conformance`.
 //!
@@ -21,11 +21,14 @@ use std::os::fd::BorrowedFd;
 use isolane_wire::locator::Locator;
 
 use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
-use crate::flow::{FlowId, InterfaceProtection, Observation, ProtectError, Protected, Protection};
+pub use crate::error::{ErrorClass, OpenError};
+use crate::flow::{
+    FlowId, InterfaceRateLimit, Observation, RateLimit, RateLimitError, RateLimitTarget,
+};
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::pool::Pool;
-pub use crate::trouble::{Note, OpenError};
+pub use crate::warning::Warning;
 
 /// Wake-up mechanism of idle lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +100,7 @@ pub trait Datapath {
 
     /// Records which [`descriptors`](Self::descriptors) of the lane a poll has found readable: bit *i* is the *i*-th.
     /// The next `receive_burst` may skip the others. Without a preceding call it skips none.
-    fn seen_readable(&mut self, _lane: Lane, _readable: u8) {}
+    fn set_readable(&mut self, _lane: Lane, _readable: u8) {}
 
     /// Networks that this host is on by the interfaces in use: address and prefix length in bits.
     fn networks(&self) -> Vec<([u8; 4], u8)> {
@@ -147,7 +150,7 @@ pub trait Datapath {
     /// Checks for removed, returned and readdressed interfaces, and adapts. Returns true if lanes have new addresses,
     /// and [`unicast`](Self::unicast) and [`flow_unicast`](Self::flow_unicast) must be announced again. Call when idle,
     /// about once a second; takes a few system calls, or none if nothing can change.
-    fn look_after_interfaces(&mut self) -> bool {
+    fn check_interfaces(&mut self) -> bool {
         false
     }
 
@@ -169,23 +172,30 @@ pub trait Datapath {
     /// Closes a flow. Datagrams that still arrive there are not received.
     fn close_flow(&mut self, _flow: FlowId) {}
 
-    /// Sets or, with `None`, removes the protection of a lane's or flow's receivers. Takes effect at once with a full
+    /// Sets or, with `None`, removes the rate limit of a lane's or flow's receivers. Takes effect at once with a full
     /// budget, or when the lane is opened.
     ///
     /// # Errors
-    /// [`ProtectError`]; nothing is changed.
-    fn protect(&mut self, _what: Protected, _with: Option<Protection>) -> Result<(), ProtectError> {
-        Err(ProtectError::Unsupported {
+    /// [`RateLimitError`]; nothing is changed.
+    fn set_rate_limit(
+        &mut self,
+        _what: RateLimitTarget,
+        _with: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        Err(RateLimitError::Unsupported {
             datapath: self.name(),
         })
     }
 
-    /// Protects all receivers of the interfaces in use, including those of lanes opened later.
+    /// Sets the rate limits of the interfaces in use, including those of lanes opened later.
     ///
     /// # Errors
-    /// [`ProtectError`]; nothing is changed.
-    fn protect_interface(&mut self, _with: InterfaceProtection) -> Result<(), ProtectError> {
-        Err(ProtectError::Unsupported {
+    /// [`RateLimitError`]; nothing is changed.
+    fn set_interface_rate_limit(
+        &mut self,
+        _with: InterfaceRateLimit,
+    ) -> Result<(), RateLimitError> {
+        Err(RateLimitError::Unsupported {
             datapath: self.name(),
         })
     }
@@ -199,7 +209,7 @@ pub trait Datapath {
     fn ledger(&self) -> Ledger;
 
     /// Degradations on this machine.
-    fn notes(&self) -> &[Note] {
+    fn warnings(&self) -> &[Warning] {
         &[]
     }
 }

@@ -1,4 +1,4 @@
-//! Flows and their receive budgets.
+//! Flows and their rate limits.
 //!
 //! A *flow* is the traffic to one port (or one group and port) of this host. Each lane has the flows of its level. A
 //! topic with a separate budget has a separate flow in the lane: a port, which its reader announces.
@@ -25,7 +25,7 @@ pub struct Budget {
 
 /// Treatment of datagrams beyond a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Over {
+pub enum OverBudget {
     /// Drop at the driver, where they are counted.
     #[default]
     Drop,
@@ -33,40 +33,40 @@ pub enum Over {
     Demote,
 }
 
-/// Protection of a flow's receiver.
+/// Rate limit of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Protection {
+pub struct RateLimit {
     /// Receive budget.
     pub budget: Budget,
     /// Treatment of excess datagrams.
-    pub over: Over,
+    pub over: OverBudget,
 }
 
-/// Protection of all receivers of an interface together.
+/// Rate limits of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceProtection {
-    /// Budget of all registered flows, and the part of it reserved for flows of the highest level in use.
-    pub flows: Option<(Budget, u32)>,
+pub struct InterfaceRateLimit {
+    /// Budget of all registered flows together, and the part of it reserved for flows of the highest level in use.
+    pub topics: Option<(Budget, u32)>,
     /// Budget of all other traffic of the host. Optional, because it drops datagrams of other programs.
-    pub others: Option<Budget>,
+    pub foreign: Option<Budget>,
 }
 
 /// Flow within a lane, opened by [`Datapath::open_flow`](crate::Datapath::open_flow).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u8);
 
-/// Target of a protection.
+/// Target of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protected {
+pub enum RateLimitTarget {
     /// Flows of the lane's port and group. Each has its own server; there is none of the whole lane.
     Lane(Lane),
     /// Single flow.
     Flow(FlowId),
 }
 
-/// Error of setting a protection, with a remedy.
+/// Error of setting a rate limit, with a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProtectError {
+pub enum RateLimitError {
     /// The datapath has no point before its queues at which it could count.
     #[error(
         "the datapath {datapath} enforces no budgets: choose xdp, or leave the budget out. \
@@ -137,8 +137,8 @@ pub struct FlowObservation {
     pub flow: Option<FlowId>,
     /// Destination locator.
     pub destination: Locator,
-    /// Protection, if any.
-    pub protection: Option<Protection>,
+    /// RateLimit, if any.
+    pub rate_limit: Option<RateLimit>,
     /// Datagrams left of the budget in this period.
     pub left: Option<u32>,
     /// Classifier decisions on the flow's frames: reason and count.

@@ -27,6 +27,7 @@
 pub mod burst;
 pub mod clock;
 pub mod contract;
+mod error;
 mod factory;
 pub mod flow;
 pub mod kind;
@@ -38,20 +39,22 @@ mod network;
 mod out_of_memory;
 pub mod pool;
 pub mod ports;
-mod trouble;
 pub mod udp;
+mod warning;
 mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
-pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+pub use contract::{Capabilities, Datapath, ErrorClass, OpenError, Wakeup, Warning};
 pub use factory::DatapathFactory;
 pub use flow::{
-    Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
-    ProtectError, Protected, Protection, RingObservation,
+    Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceRateLimit, Observation,
+    OverBudget, RateLimit, RateLimitError, RateLimitTarget, RingObservation,
 };
 pub use kind::{DatapathKind, Kinds};
 pub use lane::Lane;
-pub use ledger::{Counted, Counts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal};
+pub use ledger::{
+    CounterNames, Event, EventCounts, Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal,
+};
 pub use memory::{Memory, Network};
 pub use network::{Interfaces, NetworkConfig};
 pub use out_of_memory::ExitWithoutMemory;

@@ -51,8 +51,17 @@ pub const CLOCK_STEP_NS: u64 = 5_000;
 /// a row.
 pub const CLOCK_READINGS: usize = 3;
 
-/// Maximum notes of a datapath: about one for each socket and interface.
-pub const MAX_NOTES: usize = 64;
+/// Maximum reasons of drops that a datapath counts of its own: AF_XDP has nine.
+pub const MAX_OWN_RECEIVE_DROPS: usize = 16;
+
+/// Maximum reasons of refusals that a datapath counts of its own: AF_XDP has two.
+pub const MAX_OWN_REFUSALS: usize = 8;
+
+/// Maximum events that a datapath counts: AF_XDP has eighteen.
+pub const MAX_EVENTS: usize = 24;
+
+/// Maximum warnings of a datapath: about one for each socket and interface.
+pub const MAX_WARNINGS: usize = 64;
 
 /// Default queue size of a memory datapath lane in bytes: Linux' default for a UDP socket (`net.core.rmem_default`).
 pub const MEMORY_QUEUE_BYTES: usize = 212_992;

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 use isolane_datapath::ledger::Refusal;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, NetworkConfig, Note, OpenError, ReceiveBurst, SendReport,
-    TransmitBurst, Udp,
+    Datapath, Interfaces, Lane, NetworkConfig, OpenError, ReceiveBurst, SendReport, TransmitBurst,
+    Udp, Warning,
 };
 use isolane_testkit::conformance::{Fixture, Options, multicast_cases, unicast_cases};
 use isolane_testkit::{Fault, FaultPlan};
@@ -178,8 +178,10 @@ fn an_interface_without_multicast_is_noted_and_unicast_goes_on() {
     udp.open_lane(LANE).expect("the lane opens");
     assert!(!udp.capabilities().multicast);
     assert!(udp.multicast(LANE).is_empty());
-    let lo = |note: &Note| matches!(note, Note::NoMulticast { interface, .. } if interface == "lo");
-    assert!(udp.notes().iter().any(lo), "{:?}", udp.notes());
+    let lo = |warning: &Warning| {
+        warning.code == "no_multicast" && warning.text.contains("on interface lo:")
+    };
+    assert!(udp.warnings().iter().any(lo), "{:?}", udp.warnings());
 
     let own = udp.unicast(LANE)[0];
     let group = Locator::udpv4([239, 255, 23, 0], 7_401);
@@ -190,7 +192,7 @@ fn an_interface_without_multicast_is_noted_and_unicast_goes_on() {
     let report = udp.send_burst(LANE, &mut burst);
     assert_eq!((report.sent, report.refused), (1, 1));
     let transmit = udp.ledger().lane(LANE).transmit;
-    assert_eq!(transmit.refused(Refusal::NoMulticast), 1);
+    assert_eq!(transmit.refused(Refusal::NO_MULTICAST), 1);
     assert_eq!(udp.receive_burst(LANE, 1, &mut ReceiveBurst::new()), 1);
 }
 
@@ -218,13 +220,13 @@ fn participants_beyond_the_ports_of_the_domain_take_one_of_the_kernel() {
     };
     let mut participants: Vec<Udp> = (0..122).map(|_| open().expect("a port")).collect();
     let beyond = participants.split_off(120);
-    assert!(participants.iter().all(|udp| udp.notes().is_empty()));
+    assert!(participants.iter().all(|udp| udp.warnings().is_empty()));
     for udp in &beyond {
         let announced = udp.unicast(Lane::Discovery)[0].port;
         assert!(
-            matches!(udp.notes(), [Note::KernelPort { tried: 120, port, .. }] if u32::from(*port) == announced),
+            matches!(udp.warnings(), [one] if one.code == "kernel_port" && one.text.contains("all 120 ") && one.text.contains(&format!("port {announced}."))),
             "{:?}",
-            udp.notes()
+            udp.warnings()
         );
         assert!(
             !udp.multicast(Lane::Discovery).is_empty(),
@@ -245,7 +247,7 @@ fn each_level_has_its_group_and_its_priority() {
         assert_eq!(group.port, 7_401);
     }
     // This program may do anything in its namespace, also give level 7 its priority.
-    assert_eq!(udp.notes(), []);
+    assert_eq!(udp.warnings(), []);
 }
 
 fn a_look_that_showed_one_socket_spares_the_other_once() {
@@ -259,7 +261,7 @@ fn a_look_that_showed_one_socket_spares_the_other_once() {
             burst.address(place).unwrap();
             assert_eq!(udp.send_burst(LANE, &mut burst).sent, 1);
         }
-        udp.seen_readable(LANE, readable);
+        udp.set_readable(LANE, readable);
         assert_eq!(received(&mut udp), first, "{readable:#b}");
         assert_eq!(received(&mut udp), 2 - first, "nobody has looked: all");
     }
@@ -347,18 +349,18 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
         assert_eq!(send_both(&mut udp, NEIGHBOUR), both(0, 2));
         assert_eq!(received(&mut udp), 0);
         assert!(!wakes(&udp), "a loop would spin");
-        udp.look_after_interfaces();
+        udp.check_interfaces();
     }
     let transmit = udp.ledger().lane(LANE).transmit;
     // The first was sent before anybody had looked.
-    assert_eq!(transmit.refused(Refusal::InterfaceGone), GONE - 1);
-    assert_eq!(transmit.refused(Refusal::Unreachable), GONE + 1);
+    assert_eq!(transmit.refused(Refusal::INTERFACE_GONE), GONE - 1);
+    assert_eq!(transmit.refused(Refusal::UNREACHABLE), GONE + 1);
 
     // Another one in between, so that the number cannot be the same.
     let _other = Tunnel::open("other", [10, 5, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let tunnel = Tunnel::open("leaving", OWN).expect("a tunnel (/dev/net/tun)");
     assert_eq!(send_both(&mut udp, NEIGHBOUR), both(1, 1), "unicast works");
-    udp.look_after_interfaces();
+    udp.check_interfaces();
     assert_eq!(send_both(&mut udp, NEIGHBOUR), both(2, 0));
     assert_eq!(received(&mut udp), 1, "the group was joined again");
     tunnel.inject(NEIGHBOUR, group);
@@ -373,27 +375,24 @@ fn an_interface_that_is_back_with_another_address_is_followed() {
     let mut udp = attach(named, &Options::default());
     udp.open_lane(LANE).expect("the lane opens");
     drop(tunnel);
-    assert!(
-        !udp.look_after_interfaces(),
-        "there is no other address yet"
-    );
+    assert!(!udp.check_interfaces(), "there is no other address yet");
     let moved = Tunnel::open("moving", [10, 6, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let port = udp.unicast(LANE)[0].port as u16;
-    assert!(udp.look_after_interfaces());
+    assert!(udp.check_interfaces());
     assert_eq!(udp.unicast(LANE), [Locator::udpv4([10, 6, 0, 1], port)]);
     assert_eq!(send_both(&mut udp, [10, 6, 0, 2]), both(2, 0));
     assert_eq!(received(&mut udp), 1, "the group was joined again");
     let group = udp.multicast(LANE)[0];
     moved.inject([10, 6, 0, 2], group);
     assert_eq!(received(&mut udp), 1, "and reaches it from outside");
-    assert!(!udp.look_after_interfaces(), "nothing has changed since");
+    assert!(!udp.check_interfaces(), "nothing has changed since");
 
     // No message tells of an address when an interface comes up that got it while down.
     set_up("moving", false).expect("it goes down");
     set_address("moving", [10, 8, 0, 1]).expect("it takes another address");
-    assert!(!udp.look_after_interfaces(), "it is down");
+    assert!(!udp.check_interfaces(), "it is down");
     set_up("moving", true).expect("it comes up");
-    assert!(udp.look_after_interfaces());
+    assert!(udp.check_interfaces());
     assert_eq!(udp.unicast(LANE), [Locator::udpv4([10, 8, 0, 1], port)]);
     assert_eq!(udp.ledger().balance(), Ok(()));
 }
@@ -413,7 +412,7 @@ fn a_destination_without_a_way_is_named() {
     let ledger = udp.ledger();
     assert_eq!((report.sent, report.refused), (0, 2), "{ledger}");
     let transmit = ledger.lane(LANE).transmit;
-    assert_eq!(transmit.refused(Refusal::Unreachable), 2, "{ledger}");
+    assert_eq!(transmit.refused(Refusal::UNREACHABLE), 2, "{ledger}");
     assert_eq!(ledger.balance(), Ok(()));
 
     let error = Udp::new(NetworkConfig::default()).err();

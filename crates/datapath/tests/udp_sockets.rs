@@ -271,10 +271,14 @@ fn a_receive_buffer_is_as_large_as_asked_or_the_note_says_so() {
     let udp = open(config, LANE).unwrap();
     // The kernel doubles the number, and this one is the largest that it can double; only a
     // program with CAP_NET_ADMIN gets it.
-    let notes: Vec<String> = udp.notes().iter().map(ToString::to_string).collect();
-    let small = notes.iter().any(|note| note.contains("net.core.rmem_max"));
-    let privileged = !notes.iter().any(|note| note.contains("SO_PRIORITY"));
-    assert!(small || privileged, "{notes:?}");
+    let warnings: Vec<String> = udp.warnings().iter().map(ToString::to_string).collect();
+    let small = warnings
+        .iter()
+        .any(|warning| warning.contains("net.core.rmem_max"));
+    let privileged = !warnings
+        .iter()
+        .any(|warning| warning.contains("SO_PRIORITY"));
+    assert!(small || privileged, "{warnings:?}");
 }
 
 #[test]

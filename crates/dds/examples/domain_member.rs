@@ -248,8 +248,8 @@ fn critical_participant(name: &str) -> Result<Participant> {
         .require_placement(false)
         .waiting(Waiting::Sleep)
         .build()?;
-    for note in participant.notes() {
-        eprintln!("domain_member {name}: {note}");
+    for warning in participant.warnings() {
+        eprintln!("domain_member {name}: {warning}");
     }
     Ok(participant)
 }

@@ -41,7 +41,7 @@ impl State {
         match change {
             StatusChange::Reader(id, status) => {
                 let is_incompatible = status.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS);
-                self.trouble.has_incompatible |= is_incompatible;
+                self.warning_log.has_incompatible |= is_incompatible;
                 self.note_statuses(now, Endpoint::Reader(id), Kind::of_reader(status));
                 if !status.contains(ReaderStatus::DATA_AVAILABLE) {
                     return None;
@@ -55,7 +55,7 @@ impl State {
             }
             StatusChange::Writer(id, status) => {
                 let is_incompatible = status.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS);
-                self.trouble.has_incompatible |= is_incompatible;
+                self.warning_log.has_incompatible |= is_incompatible;
                 self.note_statuses(now, Endpoint::Writer(id), Kind::of_writer(status));
                 if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) {
                     let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
@@ -78,7 +78,8 @@ impl State {
         arrived: Instant,
         viewed: Option<Level>,
     ) {
-        self.trouble.note_datagram(self.protocol.counters(), from);
+        self.warning_log
+            .note_datagram(self.protocol.counters(), from);
         let brought = self.take_notes(now, arrived);
         let level = match self.lanes.is_per_level() {
             true => lane.level(),

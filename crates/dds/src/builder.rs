@@ -197,7 +197,7 @@ impl Builder {
     }
 
     /// Datapaths in order of preference. The first whose requirements this machine meets is opened, or the last if
-    /// there is none. [`Participant::notes`] reports why others are not used.
+    /// there is none. [`Participant::warnings`] reports why others are not used.
     ///
     /// ```
     /// use isolane::{Participant, UdpOptions, XdpOptions};
@@ -309,7 +309,7 @@ impl Builder {
     ///
     /// Default: [`RECEIVE_BUFFER_BYTES`], or less if `net.core.rmem_max` limits it.
     /// [`Report::sockets`](crate::Report::sockets) reports the granted size. If it is below the size requested here,
-    /// [`Participant::notes`] reports it.
+    /// [`Participant::warnings`] reports it.
     #[must_use]
     pub fn receive_buffer_bytes(mut self, bytes: usize) -> Self {
         self.receive_buffer_bytes = Some(bytes);
@@ -365,7 +365,7 @@ impl Builder {
     /// Requires [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) if true, the
     /// default: [`build`](Self::build) fails if one of them is refused.
     ///
-    /// Otherwise the participant runs without, and [`Participant::notes`] reports the reason and the remedy.
+    /// Otherwise the participant runs without, and [`Participant::warnings`] reports the reason and the remedy.
     #[must_use]
     pub fn require_placement(mut self, required: bool) -> Self {
         self.placement_required = required;

@@ -1,7 +1,7 @@
 //! Kinds of datapaths in this crate, and the choice among factories when a participant is built.
 
 use isolane_datapath::udp::UdpKind;
-use isolane_datapath::{Datapath, DatapathFactory, Kinds, NetworkConfig, Note};
+use isolane_datapath::{Datapath, DatapathFactory, Kinds, NetworkConfig, Warning};
 use isolane_datapath_xdp::xdp::XdpKind;
 
 use crate::error::BuildError;
@@ -9,20 +9,20 @@ use crate::error::BuildError;
 /// Kinds of datapaths in this crate, best first. A program with its own kinds appends them.
 pub const DATAPATHS: Kinds = &[&XdpKind, &UdpKind];
 
-/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a note for each
+/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a warning for each
 /// factory that was not used.
 pub(crate) fn open_first(
     mut factories: Vec<Box<dyn DatapathFactory>>,
     network: NetworkConfig,
-) -> Result<(Box<dyn Datapath>, Vec<Note>), BuildError> {
+) -> Result<(Box<dyn Datapath>, Vec<Warning>), BuildError> {
     let mut not_used = Vec::new();
     let last = factories.pop().ok_or(BuildError::NoDatapath)?;
     for mut factory in factories {
         match factory.unmet(&network) {
-            Some(reason) => not_used.push(Note::NotUsed {
-                wanted: factory.name(),
-                reason,
-            }),
+            Some(reason) => {
+                let text = format!("the datapath {} is not used: {reason}", factory.name());
+                not_used.push(Warning::new("datapath_not_used", text));
+            }
             None => {
                 // Some obstacles, such as a queue taken meanwhile, show only when a lane is opened.
                 factory.tolerate_lane_failure();

@@ -1,7 +1,6 @@
 //! Errors, each with the reason and the remedy.
 
-use isolane_datapath::{OpenError, ProtectError};
-use isolane_datapath_xdp::xdp::XdpError;
+use isolane_datapath::{ErrorClass, OpenError, RateLimitError};
 use isolane_rtps::{CreateError, EnableError, SetQosError, StaticError};
 use isolane_wire::{
     cdr::{CdrError, CdrType, MemberLength},
@@ -21,7 +20,7 @@ pub enum BuildError {
     Endpoint(#[from] CreateError),
     /// The budget is invalid.
     #[error(transparent)]
-    Budget(#[from] ProtectError),
+    Budget(#[from] RateLimitError),
     /// The executor's job table is full.
     #[error(
         "this participant has no place for another job, of which there are {} and more where limits.local_endpoints is \
@@ -149,15 +148,16 @@ impl BuildError {
     /// Returns whether a required UDP port is used by another program.
     #[must_use]
     pub fn is_port_taken(&self) -> bool {
-        matches!(self, Self::Datapath(OpenError::PortInUse { .. }))
+        matches!(self, Self::Datapath(error) if error.class() == ErrorClass::AddressInUse)
     }
 
     /// Returns whether the settings are invalid on any machine, so that other settings are needed rather than another
     /// machine or more permissions.
     #[must_use]
     pub fn is_wrong_setting(&self) -> bool {
-        let source = match self {
-            Self::Endpoint(CreateError::NoMemory { .. }) => return false,
+        match self {
+            Self::Datapath(error) => error.class() == ErrorClass::InvalidOption,
+            Self::Endpoint(CreateError::NoMemory { .. }) => false,
             Self::Endpoint(_)
             | Self::Described(_)
             | Self::DescribedElsewhere { .. }
@@ -168,18 +168,9 @@ impl BuildError {
             | Self::Placement(PlacementError::Priority { .. } | PlacementError::Spin { .. })
             | Self::SampleTooLarge { .. }
             | Self::Budget(_)
-            | Self::Octets { .. } => return true,
-            Self::Datapath(OpenError::Device { source, .. }) => source,
-            _ => return false,
-        };
-        matches!(
-            source.downcast_ref(),
-            Some(
-                XdpError::UmemTooSmall { .. }
-                    | XdpError::QueueNumber { .. }
-                    | XdpError::Socket(isolane_datapath_xdp::socket::OpenError::RingEntries { .. })
-            )
-        )
+            | Self::Octets { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -292,5 +283,27 @@ impl std::fmt::Display for Longest<'_> {
                 )
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datapath_says_whether_other_settings_or_another_port_would_help() {
+        let of = |class| {
+            BuildError::from(OpenError::Device {
+                interface: "eth7".into(),
+                class,
+                source: "refused".into(),
+            })
+        };
+        let judged = |error: &BuildError| (error.is_wrong_setting(), error.is_port_taken());
+        assert_eq!(judged(&of(ErrorClass::InvalidOption)), (true, false));
+        assert_eq!(judged(&of(ErrorClass::AddressInUse)), (false, true));
+        assert_eq!(judged(&of(ErrorClass::NotPermitted)), (false, false));
+        let no_ports = BuildError::from(OpenError::Domain { domain: 233 });
+        assert_eq!(judged(&no_ports), (true, false));
     }
 }

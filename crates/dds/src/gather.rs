@@ -133,7 +133,7 @@ impl State {
             };
             if let Some(readable) = readable {
                 self.datapath
-                    .seen_readable(Lane::ALL[index], readable.of(index));
+                    .set_readable(Lane::ALL[index], readable.of(index));
             }
             self.executor.activate(job, now);
         }

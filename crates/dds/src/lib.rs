@@ -67,19 +67,19 @@
 //! preference; the first whose requirements the machine meets is used. The rest of the program stays the same.
 //! `isolane doctor` lists what a lane requires on this machine.
 //!
-//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`Over`]) before it costs a buffer or a
+//! Lanes enforce budgets: a datagram beyond its budget is dropped or demoted ([`OverBudget`]) before it costs a buffer or a
 //! wake-up. [`Qos::budget`] limits one reader, and [`DataReader::set_budget`] changes it.
-//! [`Participant::protect_level`] limits a level. [`Participant::protect_interface`] limits all topics together and
+//! [`Participant::set_level_limit`] limits a level. [`Participant::set_interface_limit`] limits all topics together and
 //! all other traffic of the interface. Budgets of levels and interfaces can be set before the first endpoint exists;
 //! they then apply from the first datagram on.
 //!
-//! [`Participant::notes`] lists every feature that this machine refused, with the reason. [`Participant::datapath`]
+//! [`Participant::warnings`] lists every feature that this machine refused, with the reason. [`Participant::datapath`]
 //! names the datapath in use. [`Builder::observable`] makes the participant visible to `isolane top`;
 //! [`Participant::observe`] returns the same data inside the process.
 //!
 //! ```no_run
 //! use isolane::{
-//!     Budget, InterfaceProtection, Interfaces, Level, Over, Participant, Protection,
+//!     Budget, InterfaceRateLimit, Interfaces, Level, OverBudget, Participant, RateLimit,
 //!     Qos, TopicType, UdpOptions, XdpOptions,
 //! };
 //! use std::{num::NonZeroU32, time::Duration};
@@ -102,20 +102,20 @@
 //! };
 //! // Sockets cannot count: these two are refused where they were chosen.
 //! if participant.datapath() == "xdp" {
-//!     let bulk = Protection { budget: budget(100), over: Over::Drop };
-//!     participant.protect_level(Level::MIN, Some(bulk))?;
+//!     let bulk = RateLimit { budget: budget(100), over: OverBudget::Drop };
+//!     participant.set_level_limit(Level::MIN, Some(bulk))?;
 //!     // 200 of 2,000 datagrams in 10 ms are the highest level's alone.
 //!     let topics = Some((budget(2_000), 200));
-//!     participant.protect_interface(InterfaceProtection { flows: topics, others: None })?;
+//!     participant.set_interface_limit(InterfaceRateLimit { topics: topics, foreign: None })?;
 //! }
 //! // A reader with a budget is made either way; sockets give it whatever comes.
 //! let level = Level::new(5).expect("levels are 0 to 7");
-//! let qos = Qos::best_effort().level(level).budget(budget(20), Over::Demote);
+//! let qos = Qos::best_effort().level(level).budget(budget(20), OverBudget::Demote);
 //! let reader = participant.create_reader::<Report>("Reports", &qos)?;
 //!
 //! // Now it is known which lanes there are.
-//! for note in participant.notes() {
-//!     eprintln!("{note}");
+//! for warning in participant.warnings() {
+//!     eprintln!("{warning}");
 //! }
 //! participant.run_for(Duration::from_secs(1));
 //! if let Some(flow) = reader.flow() {
@@ -151,8 +151,8 @@ mod listeners;
 pub mod observe;
 mod participant;
 mod placement;
-mod protection;
 mod qos;
+mod rate_limit;
 mod reader;
 mod remote;
 mod report;
@@ -165,10 +165,10 @@ mod static_discovery;
 mod status;
 mod status_mask;
 
-mod trouble;
 mod wait;
 mod wait_set;
 mod waits;
+mod warning_log;
 mod writer;
 
 pub use builder::{Builder, Waiting};
@@ -181,8 +181,8 @@ pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
     Budget, Datapath, DatapathFactory, DatapathKind, ExitWithoutMemory, FlowId, FlowObservation,
-    InterfaceObservation, InterfaceProtection, Interfaces, Kinds, Lane, NetworkConfig, Observation,
-    Over, ProtectError, Protection, RingObservation, memory::Network, udp::UdpOptions,
+    InterfaceObservation, InterfaceRateLimit, Interfaces, Kinds, Lane, NetworkConfig, Observation,
+    OverBudget, RateLimit, RateLimitError, RingObservation, memory::Network, udp::UdpOptions,
 };
 /// Options of AF_XDP lanes, for [`Builder::datapath`].
 pub use isolane_datapath_xdp::{

@@ -352,8 +352,8 @@ impl Participant {
     /// Returns, as sentences, the features that the datapath lacks on this machine and the budgets that it does not
     /// enforce.
     #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        self.core().state.borrow().notes()
+    pub fn warnings(&self) -> Vec<String> {
+        self.core().state.borrow().warnings()
     }
 
     /// Returns the current state of jobs, ledgers and counters.

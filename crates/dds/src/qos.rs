@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{Budget, Over, Protection};
+use isolane_datapath::{Budget, OverBudget, RateLimit};
 use isolane_rtps::CreateError;
 use isolane_wire::{
     cdr::{Extensibility, Representation, TopicType, max_payload_bytes},
@@ -18,7 +18,7 @@ use isolane_wire::{
     },
 };
 
-use crate::{error::BuildError, limits, protection};
+use crate::{error::BuildError, limits, rate_limit};
 
 /// Policies of a writer or a reader, built from a preset.
 ///
@@ -43,7 +43,7 @@ pub struct Qos {
     pub(crate) max_blocking: Duration,
     pub(crate) response_deadline: Option<Duration>,
     pub(crate) autodispose: bool,
-    pub(crate) protection: Option<Protection>,
+    pub(crate) rate_limit: Option<RateLimit>,
     /// Partition that exceeds a bound; creation fails with its name.
     pub(crate) excess_partition: Option<String>,
     /// Policy whose octets exceed the bound; creation fails with its name.
@@ -65,7 +65,7 @@ impl Qos {
             max_blocking: Duration::ZERO,
             response_deadline: None,
             autodispose: true,
-            protection: None,
+            rate_limit: None,
             excess_partition: None,
             excess_octets: None,
         }
@@ -431,14 +431,14 @@ impl Qos {
     /// writers send to it in addition to the level's multicast group.
     /// [`DataReader::set_budget`](crate::DataReader::set_budget) changes the budget at run time. Enforcement requires
     /// a datapath that counts datagrams before reception (xdp). On others the reader receives everything, and
-    /// [`Participant::notes`](crate::Participant::notes) reports it. The setting has no effect on a writer.
+    /// [`Participant::warnings`](crate::Participant::warnings) reports it. The setting has no effect on a writer.
     ///
     /// Heartbeats and repairs of a reliable topic arrive on the same port and count too: leave room for them. A
     /// reliable reader requests dropped samples again and receives them later.
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
-    /// use isolane::{Budget, Network, Over, Participant, Qos, TopicType};
+    /// use isolane::{Budget, Network, OverBudget, Participant, Qos, TopicType};
     ///
     /// #[derive(TopicType)]
     /// struct Report { number: u32 }
@@ -450,14 +450,14 @@ impl Qos {
     /// let network = Network::new(1);
     /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
     /// let reader = participant
-    ///     .create_reader::<Report>("Reports", &Qos::reliable().budget(budget, Over::Drop))?;
+    ///     .create_reader::<Report>("Reports", &Qos::reliable().budget(budget, OverBudget::Drop))?;
     /// // A network in memory has nothing that could count.
-    /// assert!(participant.notes().iter().any(|note| note.contains("is not enforced")));
+    /// assert!(participant.warnings().iter().any(|note| note.contains("is not enforced")));
     /// # Ok::<(), isolane::BuildError>(())
     /// ```
     #[must_use]
-    pub fn budget(mut self, budget: Budget, over: Over) -> Self {
-        self.protection = Some(Protection { budget, over });
+    pub fn budget(mut self, budget: Budget, over: OverBudget) -> Self {
+        self.rate_limit = Some(RateLimit { budget, over });
         self
     }
 
@@ -516,8 +516,8 @@ impl Qos {
         if let Some((setting, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
             return Err(BuildError::ZeroDeadline { setting });
         }
-        if let Some(protection) = &self.protection {
-            protection::check(&protection.budget)?;
+        if let Some(rate_limit) = &self.rate_limit {
+            rate_limit::check(&rate_limit.budget)?;
         }
         let History { kind, depth } = self.policies.history;
         let per_instance = self.policies.resource_limits.max_samples_per_instance;

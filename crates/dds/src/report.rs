@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isolane_datapath::{Imbalance, Lane, Ledger, Note};
+use isolane_datapath::{Imbalance, Lane, Ledger, Warning, udp::warning::SMALL_RECEIVE_BUFFER};
 use isolane_executor::JobStatistics;
 use isolane_rtps::{
     Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,
@@ -113,13 +113,12 @@ pub struct Report {
 
 impl State {
     /// Returns, as sentences, the features that are missing on this machine.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        // If the application chose no size, a smaller receive buffer deserves no note.
-        let is_news = |note: &&Note| {
-            self.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
-        };
-        let notes = self.datapath.notes().iter().filter(is_news);
-        let notes = self.not_used.iter().chain(notes);
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        // If the application chose no size, a smaller receive buffer deserves no warning.
+        let is_news =
+            |warning: &&Warning| self.has_asked_for_buffer || warning.code != SMALL_RECEIVE_BUFFER;
+        let warnings = self.datapath.warnings().iter().filter(is_news);
+        let warnings = self.not_used.iter().chain(warnings);
         let lonely = self.protocol.announce_to().is_empty().then(|| {
             "this participant announces itself to nobody, for no interface in use takes part in \
              multicast and no peer is named: only participants that name this host find it. Name \
@@ -127,7 +126,7 @@ impl State {
                 .to_owned()
         });
         let budgets = self.budgets_not_enforced().map(str::to_owned);
-        let all = notes.map(ToString::to_string).chain(lonely);
+        let all = warnings.map(ToString::to_string).chain(lonely);
         all.chain(budgets)
             .chain(self.not_observable.clone())
             .chain(self.not_placed.iter().cloned())

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Capabilities, Datapath, Lane, Note, Pool, TransmitBurst,
+    Capabilities, Datapath, Lane, Pool, TransmitBurst, Warning,
     clock::{monotonic_now, wall_offset_ns},
     pool::Class,
 };
@@ -26,13 +26,13 @@ use crate::{
     listeners::{Endpoint, Listeners, Listening},
     observe::Observer,
     placement::Placement,
-    protection::ReaderFlow,
+    rate_limit::ReaderFlow,
     remote::Inlet,
     response::ResponseDeadline,
     sending::Rest,
-    trouble::Trouble,
     wait::Waiter,
     waits::Waits,
+    warning_log::WarningLog,
 };
 
 /// Task of a job.
@@ -134,7 +134,7 @@ pub(crate) struct State {
     pub(crate) inlets: Vec<Inlet>,
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) waits: Waits,
-    pub(crate) trouble: Trouble,
+    pub(crate) warning_log: WarningLog,
     /// Highest level with an open lane, the priority of its receive job, and that job.
     highest: Option<Level>,
     highest_priority: Priority,
@@ -153,14 +153,14 @@ pub(crate) struct State {
     pub(crate) spinning: bool,
     /// True if reserved memory is touched at allocation.
     pub(crate) prefault: bool,
-    /// True if the application chose the receive buffer size, so that a smaller one deserves a note.
+    /// True if the application chose the receive buffer size, so that a smaller one deserves a warning.
     pub(crate) has_asked_for_buffer: bool,
     /// Server for observers in other processes, if they are allowed.
     pub(crate) observer: Option<Box<Observer>>,
     /// Scheduling of the thread that runs the loop, until its first run applies it.
     pub(crate) placement: Option<Placement>,
     /// Preferred datapaths that cannot be used.
-    pub(crate) not_used: Vec<Note>,
+    pub(crate) not_used: Vec<Warning>,
     /// Scheduling options that were refused, with the reason.
     pub(crate) not_placed: Vec<String>,
     /// Reason why observation is unavailable although it is allowed.
@@ -172,7 +172,7 @@ pub(crate) struct Parts {
     pub(crate) protocol: LocalParticipant,
     pub(crate) executor: Executor,
     pub(crate) datapath: Box<dyn Datapath>,
-    pub(crate) not_used: Vec<Note>,
+    pub(crate) not_used: Vec<Warning>,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
     pub(crate) max_jobs: usize,
@@ -234,7 +234,7 @@ impl State {
             inlets: Vec::new(),
             work_observed: Default::default(),
             waits: Waits::default(),
-            trouble: Trouble::new(),
+            warning_log: WarningLog::new(),
             highest: None,
             highest_priority: Priority::DISCOVERY,
             highest_receive: None,
@@ -450,10 +450,10 @@ impl State {
             inlet.repay(&self.pool);
             inlet.wake();
         }
-        if self.datapath.look_after_interfaces() {
+        if self.datapath.check_interfaces() {
             self.follow_addresses();
         }
-        self.log_trouble(monotonic_now());
+        self.log_warnings(monotonic_now());
         self.begin_observing();
     }
 

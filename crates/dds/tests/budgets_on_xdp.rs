@@ -11,8 +11,8 @@ use std::{
 };
 
 use isolane::{
-    Budget, DataReader, DatapathFactory, InterfaceProtection, Interfaces, Level, Over, Participant,
-    Protection, Qos, TopicType, UdpOptions, XdpOptions,
+    Budget, DataReader, DatapathFactory, InterfaceRateLimit, Interfaces, Level, OverBudget,
+    Participant, Qos, RateLimit, TopicType, UdpOptions, XdpOptions,
 };
 
 /// Which of its parts a run is.
@@ -131,36 +131,36 @@ fn receive() {
     };
     // Asked for before there is an endpoint, and kept until there is one.
     let (two, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
-    let small = Protection {
+    let small = RateLimit {
         budget: budget(3),
-        over: Over::Drop,
+        over: OverBudget::Drop,
     };
-    participant.protect_level(two, Some(small)).unwrap();
-    let all = InterfaceProtection {
-        flows: Some((budget(1_000), 100)),
-        others: None,
+    participant.set_level_limit(two, Some(small)).unwrap();
+    let all = InterfaceRateLimit {
+        topics: Some((budget(1_000), 100)),
+        foreign: None,
     };
-    participant.protect_interface(all).unwrap();
+    participant.set_interface_limit(all).unwrap();
     assert!(participant.observe().flows.is_empty());
     let reader = participant
-        .create_reader::<Tick>("Ticks", &qos().budget(budget(5), Over::Drop))
+        .create_reader::<Tick>("Ticks", &qos().budget(budget(5), OverBudget::Drop))
         .unwrap();
     let second = participant.create_reader::<Tick>("More ticks", &qos().level(two));
     let _second = second.unwrap();
     let flows = participant.observe().flows;
-    let is_protected = flows.iter().filter(|flow| flow.protection == Some(small));
+    let is_rate_limited = flows.iter().filter(|flow| flow.rate_limit == Some(small));
     assert!(
-        is_protected.clone().count() > 0
-            && is_protected.clone().all(|flow| flow.lane == two.into()),
+        is_rate_limited.clone().count() > 0
+            && is_rate_limited.clone().all(|flow| flow.lane == two.into()),
         "{flows:?}"
     );
-    let notes = participant.notes();
+    let warnings = participant.warnings();
     assert!(
-        notes.iter().all(|note| !note.contains("enforced")),
-        "{notes:?}"
+        warnings.iter().all(|warning| !warning.contains("enforced")),
+        "{warnings:?}"
     );
     let flow = reader.flow().expect("a flow of its own");
-    assert_eq!(flow.protection.map(|with| with.budget), Some(budget(5)));
+    assert_eq!(flow.rate_limit.map(|with| with.budget), Some(budget(5)));
 
     let mut sender = far.enter();
     sender.arg(std::env::current_exe().unwrap());
@@ -179,7 +179,7 @@ fn receive() {
     let before = over_budget(&reader);
     take_more(&participant, &reader, 200);
     assert_eq!(over_budget(&reader), before);
-    assert_eq!(reader.flow().unwrap().protection, None);
+    assert_eq!(reader.flow().unwrap().rate_limit, None);
 
     // With another one it begins again.
     reader.set_budget(Some(small)).unwrap();
@@ -187,7 +187,7 @@ fn receive() {
     assert!(is_over, "{:?}", reader.flow());
 
     // A level that is open.
-    participant.protect_level(five, Some(small)).unwrap();
+    participant.set_level_limit(five, Some(small)).unwrap();
     let flows = participant.observe().flows.into_iter();
     let of_level: Vec<_> = flows.filter(|flow| flow.lane == five.into()).collect();
     assert_eq!(
@@ -196,10 +196,10 @@ fn receive() {
         "its port, its group, and the reader's: {of_level:?}"
     );
     assert!(
-        of_level.iter().all(|flow| flow.protection == Some(small)),
+        of_level.iter().all(|flow| flow.rate_limit == Some(small)),
         "{of_level:?}"
     );
-    participant.protect_level(five, None).unwrap();
+    participant.set_level_limit(five, None).unwrap();
 
     // With its reader a flow is gone.
     drop(reader);

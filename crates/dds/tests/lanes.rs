@@ -16,7 +16,8 @@ use isolane::{
     Builder, DataReader, DataWriter, Interfaces, Level, Participant, Qos, Report, TopicType,
     UdpOptions, Waiting, XdpOptions,
 };
-use isolane_datapath::{Counted, Lane};
+use isolane_datapath::Lane;
+use isolane_datapath_xdp::xdp::counters;
 use network::{Host, INTERFACE, Segment};
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -136,16 +137,20 @@ fn best_effort_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
         .max_bytes(65_000)
         .max_datagram_bytes(65_000);
     let report = exchange(&qos, on_lanes, &SIZES);
-    let counts = report.datagrams.lane(LANE).counts;
-    assert!(counts.get(Counted::SentByLane) >= 3, "{}", report.datagrams);
+    let counts = report.datagrams.lane(LANE).events;
     assert!(
-        counts.get(Counted::KernelTooLong) >= 4,
+        counts.get(counters::SENT_BY_LANE) >= 3,
         "{}",
         report.datagrams
     );
-    assert!(counts.get(Counted::ReceivedByLane) >= 3);
+    assert!(
+        counts.get(counters::KERNEL_TOO_LONG) >= 4,
+        "{}",
+        report.datagrams
+    );
+    assert!(counts.get(counters::RECEIVED_BY_LANE) >= 3);
     assert_eq!(
-        counts.get(Counted::DestinationCopy),
+        counts.get(counters::DESTINATION_COPY),
         0,
         "no payload is copied"
     );
@@ -159,10 +164,14 @@ fn reliable_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
         .max_bytes(65_000)
         .max_datagram_bytes(65_000);
     let report = exchange(&qos, on_lanes, &SIZES);
-    let counts = report.datagrams.lane(LANE).counts;
-    assert!(counts.get(Counted::SentByLane) >= 3, "{}", report.datagrams);
+    let counts = report.datagrams.lane(LANE).events;
     assert!(
-        counts.get(Counted::KernelTooLong) >= 4,
+        counts.get(counters::SENT_BY_LANE) >= 3,
+        "{}",
+        report.datagrams
+    );
+    assert!(
+        counts.get(counters::KERNEL_TOO_LONG) >= 4,
         "{}",
         report.datagrams
     );
@@ -174,19 +183,19 @@ fn samples_longer_than_a_frame_go_by_lane_in_fragments() {
     for qos in [Qos::best_effort(), Qos::reliable().keep_all()] {
         let sizes = [0, 1_300, 1_472, 9_000, 60_000, 200_000];
         let report = exchange(&qos.level(LEVEL).max_bytes(211_000), on_lanes, &sizes);
-        let counts = report.datagrams.lane(LANE).counts;
+        let counts = report.datagrams.lane(LANE).events;
         assert!(
-            counts.get(Counted::SentByLane) >= 200,
+            counts.get(counters::SENT_BY_LANE) >= 200,
             "{}",
             report.datagrams
         );
         assert_eq!(
-            counts.get(Counted::KernelTooLong),
+            counts.get(counters::KERNEL_TOO_LONG),
             0,
             "{}",
             report.datagrams
         );
-        assert!(counts.get(Counted::ReceivedByLane) >= 200);
+        assert!(counts.get(counters::RECEIVED_BY_LANE) >= 200);
     }
 }
 
@@ -201,13 +210,13 @@ fn a_loop_that_spins_sees_what_comes_by_lane_and_what_comes_by_socket() {
         .collect();
     let spinning = || on_lanes().waiting(Waiting::Spin);
     let report = exchange(&qos, spinning, &sizes);
-    let counts = report.datagrams.lane(LANE).counts;
+    let counts = report.datagrams.lane(LANE).events;
     assert!(
-        counts.get(Counted::SentByLane) >= 190,
+        counts.get(counters::SENT_BY_LANE) >= 190,
         "{}",
         report.datagrams
     );
-    assert!(counts.get(Counted::ReceivedByLane) >= 190);
+    assert!(counts.get(counters::RECEIVED_BY_LANE) >= 190);
 }
 
 #[test]
@@ -240,13 +249,13 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
             drop(publisher.join());
             let report = participant.report();
             balanced(&report);
-            let counts = report.datagrams.lane(LANE).counts;
+            let counts = report.datagrams.lane(LANE).events;
             assert!(
-                counts.get(Counted::SentByLane) >= u64::from(SAMPLES),
+                counts.get(counters::SENT_BY_LANE) >= u64::from(SAMPLES),
                 "{}",
                 report.datagrams
             );
-            assert_eq!(counts.get(Counted::DestinationCopy), 0);
+            assert_eq!(counts.get(counters::DESTINATION_COPY), 0);
         },
         |end| {
             let participant = on_lanes().build().expect("lanes can be had");
@@ -271,7 +280,7 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
 }
 
 #[test]
-fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_note() {
+fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_warning() {
     let mut segment = Segment::new();
     let host = segment.add_host();
     host.enter(|| {
@@ -283,12 +292,14 @@ fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_note() {
                 .expect("sockets work")
         };
         let with_lanes = auto(Interfaces::Named(vec![INTERFACE.to_owned()]));
-        assert_eq!(with_lanes.notes(), Vec::<String>::new());
+        assert_eq!(with_lanes.warnings(), Vec::<String>::new());
         let without = auto(Interfaces::Loopback);
-        let notes = without.notes();
+        let warnings = without.warnings();
         assert!(
-            notes.iter().any(|note| note.contains("xdp is not used")),
-            "{notes:?}"
+            warnings
+                .iter()
+                .any(|warning| warning.contains("xdp is not used")),
+            "{warnings:?}"
         );
     });
 }

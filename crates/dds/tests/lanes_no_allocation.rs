@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use isolane::{Interfaces, Participant, Qos, TopicType, XdpOptions};
-use isolane_datapath::Counted;
+use isolane_datapath_xdp::xdp::counters;
 
 use counting_allocator::allocator_calls_of;
 use network::{INTERFACE, Segment};
@@ -90,9 +90,9 @@ fn nothing_is_allocated(qos: &Qos) {
         let report = participant.report();
         assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
     }
-    let counts = world.alice.report().datagrams.total().counts;
-    assert!(counts.get(Counted::SentByLane) >= u64::from(SAMPLES));
-    assert_eq!(counts.get(Counted::DestinationCopy), 0);
+    let counts = world.alice.report().datagrams.total().events;
+    assert!(counts.get(counters::SENT_BY_LANE) >= u64::from(SAMPLES));
+    assert_eq!(counts.get(counters::DESTINATION_COPY), 0);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn core_and_priority_are_the_loops_from_its_first_run_on_in_each_combination() {
                 };
                 assert_eq!(scheduled(), (cores, policy, number));
                 assert_eq!(other, before);
-                assert_eq!(participant.notes().len(), 0);
+                assert_eq!(participant.warnings().len(), 0);
             });
         }
     }
@@ -109,7 +109,7 @@ fn what_is_refused_is_an_error_or_where_it_is_not_required_a_note_with_what_to_d
             participant.run_for(Duration::ZERO);
             for part in parts {
                 assert!(refused.contains(part), "no {part} in {refused}");
-                assert!(participant.notes()[0].contains(part));
+                assert!(participant.warnings()[0].contains(part));
             }
             assert_eq!(scheduled(), before);
         });

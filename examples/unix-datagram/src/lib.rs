@@ -18,8 +18,8 @@ use isolane_datapath::kind::{
 use isolane_datapath::ledger::{Ledger, ReceiveDrop, Refusal};
 use isolane_datapath::limits::MAX_UDP_PAYLOAD;
 use isolane_datapath::{
-    Capabilities, Class, Datapath, DatapathFactory, Lane, NetworkConfig, OpenError, Pool, Wakeup,
-    ports,
+    Capabilities, Class, CounterNames, Datapath, DatapathFactory, Lane, NetworkConfig, OpenError,
+    Pool, Wakeup, ports,
 };
 use isolane_wire::locator::Locator;
 use rustix::io::Errno;
@@ -34,6 +34,13 @@ const HOST: [u8; 4] = [127, 0, 0, 1];
 const FIRST_LEVEL_PORT: u16 = 32_768;
 /// Default of `send_buffer_bytes`: four of the longest datagrams.
 const SEND_BUFFER_BYTES: u32 = 262_144;
+
+/// Datagram of a socket that is no lane of a participant.
+pub const UNKNOWN_SENDER: ReceiveDrop = ReceiveDrop::own(0);
+
+/// Names of this datapath's counters in reports.
+pub static COUNTERS: CounterNames =
+    CounterNames::new(&[(UNKNOWN_SENDER, "unknown_sender")], &[], &[]);
 
 /// Kind of this datapath, for lists such as [`isolane::DATAPATHS`].
 #[derive(Debug)]
@@ -138,7 +145,7 @@ impl Unix {
             },
             network,
             sockets: Default::default(),
-            ledger: Ledger::default(),
+            ledger: Ledger::default().with_names(&COUNTERS),
         })
     }
 
@@ -198,20 +205,20 @@ fn port(name: &SocketAddrUnix) -> Option<u16> {
 /// Sends a datagram.
 fn send(socket: &Socket, to: &Locator, bytes: &[u8], max_bytes: usize) -> Result<(), Refusal> {
     let port = match to.ipv4() {
-        Some(HOST) => u16::try_from(to.port).map_err(|_| Refusal::UnknownDestination)?,
-        _ => return Err(Refusal::UnknownDestination),
+        Some(HOST) => u16::try_from(to.port).map_err(|_| Refusal::UNKNOWN_DESTINATION)?,
+        _ => return Err(Refusal::UNKNOWN_DESTINATION),
     };
     if bytes.len() > max_bytes {
-        return Err(Refusal::TooLong);
+        return Err(Refusal::TOO_LONG);
     }
-    let to = name(port).map_err(|_| Refusal::UnknownDestination)?;
+    let to = name(port).map_err(|_| Refusal::UNKNOWN_DESTINATION)?;
     match sendto(&socket.fd, bytes, SendFlags::empty(), &to) {
         Ok(_) => Ok(()),
-        Err(Errno::AGAIN) => Err(Refusal::WouldBlock),
-        Err(Errno::CONNREFUSED) => Err(Refusal::ConnectionRefused),
-        Err(Errno::MSGSIZE) => Err(Refusal::TooLong),
-        Err(Errno::NOBUFS | Errno::NOMEM) => Err(Refusal::NoBuffers),
-        Err(_) => Err(Refusal::Other),
+        Err(Errno::AGAIN) => Err(Refusal::WOULD_BLOCK),
+        Err(Errno::CONNREFUSED) => Err(Refusal::CONNECTION_REFUSED),
+        Err(Errno::MSGSIZE) => Err(Refusal::TOO_LONG),
+        Err(Errno::NOBUFS | Errno::NOMEM) => Err(Refusal::NO_BUFFERS),
+        Err(_) => Err(Refusal::OTHER),
     }
 }
 
@@ -265,8 +272,8 @@ impl Datapath for Unix {
             taken += 1;
             let from = from.and_then(|from| SocketAddrUnix::try_from(from).ok());
             match from.as_ref().and_then(port) {
-                _ if bytes > frame.capacity() => ledger.note_dropped(ReceiveDrop::Truncated, 1),
-                None => ledger.note_dropped(ReceiveDrop::Malformed, 1),
+                _ if bytes > frame.capacity() => ledger.note_dropped(ReceiveDrop::TRUNCATED, 1),
+                None => ledger.note_dropped(UNKNOWN_SENDER, 1),
                 Some(port) => {
                     frame.set_range(0..bytes);
                     ledger.note_received(bytes);
@@ -287,7 +294,7 @@ impl Datapath for Unix {
         let mut report = SendReport::default();
         let ledger = &mut self.ledger.lane_mut(lane).transmit;
         let unaddressed = burst.unaddressed();
-        ledger.note_refused(Refusal::NoDestination, unaddressed);
+        ledger.note_refused(Refusal::NO_DESTINATION, unaddressed);
         report.refused += unaddressed as u32;
         for message in burst.messages() {
             let bytes = burst.frame(message);
@@ -298,7 +305,7 @@ impl Datapath for Unix {
                     bytes,
                     self.capabilities.max_frame_bytes,
                 ),
-                None => Err(Refusal::LaneClosed),
+                None => Err(Refusal::LANE_CLOSED),
             };
             match sent {
                 Ok(()) => {

@@ -141,7 +141,10 @@ fn every_kind_of_fault_occurs_and_is_counted() {
     let LaneLedger {
         receive, transmit, ..
     } = ledger;
-    assert!(receive.dropped(ReceiveDrop::FaultLoss) > 100, "{receive:?}");
+    assert!(
+        receive.dropped(ReceiveDrop::FAULT_LOSS) > 100,
+        "{receive:?}"
+    );
     assert!(
         injected.duplicated > 50
             && injected.delayed > 50
@@ -152,8 +155,8 @@ fn every_kind_of_fault_occurs_and_is_counted() {
     );
     assert_eq!(receive.starved, injected.starved);
     assert!(
-        transmit.refused(Refusal::FaultWouldBlock) > 50
-            && transmit.refused(Refusal::FaultUnreachable) > 20,
+        transmit.refused(Refusal::FAULT_WOULD_BLOCK) > 50
+            && transmit.refused(Refusal::FAULT_UNREACHABLE) > 20,
         "{transmit:?}"
     );
 }
@@ -257,7 +260,7 @@ fn a_full_buffer_refuses_the_rest_of_the_burst() {
     }
     let transmit = world.ledger(LANE).transmit;
     assert_eq!(
-        transmit.refused(Refusal::FaultWouldBlock),
+        transmit.refused(Refusal::FAULT_WOULD_BLOCK),
         u64::from(refused)
     );
     // One message in four stops its burst of four: far more than a quarter is refused.
@@ -288,9 +291,9 @@ fn a_pulled_plug_refuses_and_drops_everything_until_it_is_back() {
     );
     let ledger = world.ledger(LANE);
     // Four new datagrams and two delayed copies.
-    let gone = ledger.receive.dropped(ReceiveDrop::FaultInterfaceGone);
+    let gone = ledger.receive.dropped(ReceiveDrop::FAULT_INTERFACE_GONE);
     assert_eq!(gone, 4 + 2);
-    assert_eq!(ledger.transmit.refused(Refusal::FaultInterfaceGone), 3);
+    assert_eq!(ledger.transmit.refused(Refusal::FAULT_INTERFACE_GONE), 3);
 
     plug.put_back();
     world.send(LANE, 6..8);
@@ -369,7 +372,7 @@ fn lanes_that_the_plan_is_not_about_are_left_alone() {
     world.send(OTHER, 3..5);
     assert_eq!(world.numbers(OTHER, 16), []);
     let receive = world.ledger(OTHER).receive;
-    assert_eq!(receive.dropped(ReceiveDrop::FaultInterfaceGone), 2);
+    assert_eq!(receive.dropped(ReceiveDrop::FAULT_INTERFACE_GONE), 2);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Mistaken {
                     CountsTwice => self.wrong.lane_mut(lane).receive.received += 1,
                     CountsADropThatWasNone => {
                         let receive = &mut self.wrong.lane_mut(lane).receive;
-                        receive.note_dropped(ReceiveDrop::Truncated, 1);
+                        receive.note_dropped(ReceiveDrop::TRUNCATED, 1);
                     }
                     NamesTheWrongSource => received.from.port += 1,
                     _ => {}

@@ -4,8 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane::{
-    Budget, Builder, DatapathKind, InterfaceProtection, Limits, Over, Participant, ProtectError,
-    Waiting,
+    Budget, Builder, DatapathKind, InterfaceRateLimit, Limits, Participant, RateLimitError, Waiting,
 };
 use isolane_model::{DatapathChoice, DatapathSettings, OthersBudget, OverBudget, Scheduling};
 
@@ -80,20 +79,20 @@ pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<
         return Ok(());
     }
     let of = |capacity: NonZeroU32, period: Duration| Budget { capacity, period };
-    let protection = InterfaceProtection {
-        flows: topics.map(|topics| {
+    let protection = InterfaceRateLimit {
+        topics: topics.map(|topics| {
             let budget = of(topics.capacity.value, topics.period.value);
             (budget, topics.reserved.value)
         }),
-        others: others.map(
+        foreign: others.map(
             |OthersBudget {
                  capacity, period, ..
              }| of(capacity.value, period.value),
         ),
     };
-    match participant.protect_interface(protection) {
+    match participant.set_interface_limit(protection) {
         Ok(()) => Ok(()),
-        Err(error @ (ProtectError::Unsupported { .. } | ProtectError::NoLanes)) => {
+        Err(error @ (RateLimitError::Unsupported { .. } | RateLimitError::NoLanes)) => {
             tell(format!(
                 "note: what the description protects all receivers with is not enforced: {error}"
             ));
@@ -115,9 +114,9 @@ pub(super) fn budget(budget: ReceiveBudget) -> Budget {
 }
 
 /// Converts the action for datagrams over budget.
-pub(super) fn over(over: OverBudget) -> Over {
+pub(super) fn over(over: OverBudget) -> isolane::OverBudget {
     match over {
-        OverBudget::Drop => Over::Drop,
-        OverBudget::Demote => Over::Demote,
+        OverBudget::Drop => isolane::OverBudget::Drop,
+        OverBudget::Demote => isolane::OverBudget::Demote,
     }
 }

@@ -102,7 +102,7 @@ pub(super) struct Notes<'a> {
 impl Notes<'_> {
     /// Reports new notes; creating an endpoint may add some.
     pub(super) fn tell(&mut self, participant: &Participant) {
-        for note in participant.notes() {
+        for note in participant.warnings() {
             let is_news = !self.printed.contains(&note);
             if is_news && (self.network.verbosity > 0 || !is_as_asked(&note, self.peers)) {
                 // The note names the library's function.

@@ -20,7 +20,7 @@ use std::num::NonZeroU32;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use isolane_datapath::flow::{Budget, InterfaceProtection, Over, Protection};
+use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit};
 use isolane_datapath_xdp::classifier::{
     AttachMode, Classifier, ClassifierConfig, Flow, FlowReason, FlowSlot, OthersReason, Way,
 };
@@ -173,13 +173,13 @@ fn set_up(way: Manner) -> Result<Setup> {
         source: None,
         way: Way::Lane(Level::MIN),
         is_critical: false,
-        protection: None,
+        rate_limit: None,
     };
     match way {
         FlowBudget => {
-            flow.protection = Some(Protection {
+            flow.rate_limit = Some(RateLimit {
                 budget,
-                over: Over::Drop,
+                over: OverBudget::Drop,
             });
         }
         Recycling => {
@@ -188,9 +188,9 @@ fn set_up(way: Manner) -> Result<Setup> {
             classifier.set_low_water(0, Level::MIN, Some(0));
             setup._socket = Some(socket);
         }
-        OthersBudget => classifier.protect_interface(&InterfaceProtection {
-            flows: None,
-            others: Some(budget),
+        OthersBudget => classifier.set_interface_rate_limit(&InterfaceRateLimit {
+            topics: None,
+            foreign: Some(budget),
         })?,
         _ => {}
     }

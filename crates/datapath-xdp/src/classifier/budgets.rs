@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
-use isolane_datapath::flow::{Budget, InterfaceProtection, Over, ProtectError, Protection};
+use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit, RateLimitError};
 
 use super::layout::{
     DEMOTE, DROP, INTERFACE_RESERVE, INTERFACE_SHARED, OTHERS, SERVERS, Shared, UNLIMITED,
@@ -47,25 +47,25 @@ fn clear(shared: &Shared, server: usize) {
 }
 
 /// Checks that the period is within [`MIN_PERIOD`] and [`MAX_PERIOD`].
-pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
+pub(crate) fn check(budget: &Budget) -> Result<(), RateLimitError> {
     let period = budget.period;
     if !(MIN_PERIOD..=MAX_PERIOD).contains(&period) {
-        return Err(ProtectError::Period { period });
+        return Err(RateLimitError::Period { period });
     }
     Ok(())
 }
 
-/// Applies a flow's checked protection; returns the server to replenish.
-pub(super) fn protect(
+/// Applies a flow's checked rate limit; returns the server to replenish.
+pub(super) fn set_rate_limit(
     shared: &Shared,
     place: usize,
-    protection: Option<&Protection>,
+    rate_limit: Option<&RateLimit>,
 ) -> Option<usize> {
     let over = &shared.flows[place].over;
-    let Some(Protection {
+    let Some(RateLimit {
         budget,
         over: wanted,
-    }) = protection
+    }) = rate_limit
     else {
         over.store(UNLIMITED, Relaxed);
         clear(shared, place);
@@ -73,8 +73,8 @@ pub(super) fn protect(
     };
     set(shared, place, budget.capacity.get(), budget.period);
     let wanted = match wanted {
-        Over::Drop => DROP,
-        Over::Demote => DEMOTE,
+        OverBudget::Drop => DROP,
+        OverBudget::Demote => DEMOTE,
     };
     // Release: a frame that sees the budget sees it full.
     over.store(wanted, Release);
@@ -82,27 +82,27 @@ pub(super) fn protect(
 }
 
 /// Checks the interface's budgets.
-pub(crate) fn check_interface(protection: &InterfaceProtection) -> Result<(), ProtectError> {
-    if let Some((budget, reserved)) = &protection.flows {
+pub(crate) fn check_interface(rate_limit: &InterfaceRateLimit) -> Result<(), RateLimitError> {
+    if let Some((budget, reserved)) = &rate_limit.topics {
         check(budget)?;
         let capacity = budget.capacity.get();
         if *reserved >= capacity {
-            return Err(ProtectError::Reserve {
+            return Err(RateLimitError::Reserve {
                 reserved: *reserved,
                 capacity,
             });
         }
     }
-    protection.others.as_ref().map_or(Ok(()), check)
+    rate_limit.foreign.as_ref().map_or(Ok(()), check)
 }
 
-/// Applies the interface's checked protection; returns the servers to replenish.
-pub(super) fn protect_interface(
+/// Applies the interface's checked rate limits; returns the servers to replenish.
+pub(super) fn set_interface_rate_limit(
     shared: &Shared,
-    protection: &InterfaceProtection,
+    rate_limit: &InterfaceRateLimit,
 ) -> impl Iterator<Item = usize> + use<> {
     let settings = &shared.settings;
-    if let Some((budget, reserved)) = &protection.flows {
+    if let Some((budget, reserved)) = &rate_limit.topics {
         let capacity = budget.capacity.get();
         set(shared, INTERFACE_SHARED, capacity - reserved, budget.period);
         set(shared, INTERFACE_RESERVE, *reserved, budget.period);
@@ -112,17 +112,17 @@ pub(super) fn protect_interface(
         clear(shared, INTERFACE_SHARED);
         clear(shared, INTERFACE_RESERVE);
     }
-    if let Some(budget) = &protection.others {
+    if let Some(budget) = &rate_limit.foreign {
         set(shared, OTHERS, budget.capacity.get(), budget.period);
         settings.limits_others.store(1, Release);
     } else {
         settings.limits_others.store(0, Relaxed);
         clear(shared, OTHERS);
     }
-    let flows = protection
-        .flows
+    let flows = rate_limit
+        .topics
         .map(|_| [INTERFACE_SHARED, INTERFACE_RESERVE]);
-    let others = protection.others.map(|_| OTHERS);
+    let others = rate_limit.foreign.map(|_| OTHERS);
     flows.into_iter().flatten().chain(others)
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use isolane_datapath::ErrorClass;
 use isolane_hostnet::capabilities::{self, Names};
 
 use super::foreign::Foreign;
@@ -133,6 +134,27 @@ pub enum ClassifierError {
 }
 
 impl ClassifierError {
+    /// Class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            ClassifierError::Denied { .. } | ClassifierError::UserNamespace => {
+                ErrorClass::NotPermitted
+            }
+            ClassifierError::TooOld { .. }
+            | ClassifierError::Rejected { .. }
+            | ClassifierError::NoNativeMode { .. } => ErrorClass::Unsupported,
+            ClassifierError::Memlock { .. } => ErrorClass::LimitReached,
+            ClassifierError::NoInterface { .. }
+            | ClassifierError::Foreign { .. }
+            | ClassifierError::MtuTooLarge { .. }
+            | ClassifierError::TooFewQueues { .. }
+            | ClassifierError::AlreadyAttached
+            | ClassifierError::Queue { .. }
+            | ClassifierError::System { .. } => ErrorClass::System,
+        }
+    }
+
     /// Wraps a system error.
     pub(super) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> ClassifierError {
         move |cause| ClassifierError::System { doing, cause }

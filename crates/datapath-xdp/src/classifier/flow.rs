@@ -1,6 +1,6 @@
 //! Flows the classifier matches.
 
-use isolane_datapath::flow::Protection;
+use isolane_datapath::flow::RateLimit;
 use isolane_wire::level::Level;
 
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT};
@@ -26,7 +26,7 @@ pub enum Way {
     Kernel,
 }
 
-/// Flow with the protection of its receiver.
+/// Flow with the rate limit of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Destination address: this host's, or a multicast group.
@@ -40,7 +40,7 @@ pub struct Flow {
     /// Whether the flow may use the reserve of the interface's budget. A demoted frame may not.
     pub is_critical: bool,
     /// Budget; `None` is unlimited.
-    pub protection: Option<Protection>,
+    pub rate_limit: Option<RateLimit>,
 }
 
 /// Error of registering a flow.
@@ -69,5 +69,5 @@ pub enum FlowError {
     NoPort,
     /// The budget is invalid.
     #[error(transparent)]
-    Protection(#[from] isolane_datapath::flow::ProtectError),
+    RateLimit(#[from] isolane_datapath::flow::RateLimitError),
 }

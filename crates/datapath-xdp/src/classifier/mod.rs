@@ -31,7 +31,7 @@ pub mod twin;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use isolane_datapath::flow::{InterfaceProtection, ProtectError, Protection};
+use isolane_datapath::flow::{InterfaceRateLimit, RateLimit, RateLimitError};
 use isolane_hostnet::link::name_of;
 use isolane_wire::level::Level;
 
@@ -156,11 +156,11 @@ impl Classifier {
     /// The slot does not exist, the port has too many flows, or the budget is invalid. The previous flow then stays.
     pub fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
         self.table.admit(slot, flow)?;
-        if let Some(protection) = &flow.protection {
-            budgets::check(&protection.budget)?;
+        if let Some(rate_limit) = &flow.rate_limit {
+            budgets::check(&rate_limit.budget)?;
         }
         self.table.remove(&self.memory, slot);
-        let server = budgets::protect(&self.memory, slot.index(), flow.protection.as_ref());
+        let server = budgets::set_rate_limit(&self.memory, slot.index(), flow.rate_limit.as_ref());
         self.table.insert(&self.memory, slot, flow);
         self.start(server);
         Ok(())
@@ -170,7 +170,7 @@ impl Classifier {
     pub fn remove_flow(&mut self, slot: FlowSlot) {
         self.table.remove(&self.memory, slot);
         if slot.index() < self.memory.flows.len() {
-            budgets::protect(&self.memory, slot.index(), None);
+            budgets::set_rate_limit(&self.memory, slot.index(), None);
         }
     }
 
@@ -178,17 +178,17 @@ impl Classifier {
     ///
     /// # Errors
     /// The flow does not exist, or the budget is invalid. The previous budget then stays.
-    pub fn protect(
+    pub fn set_rate_limit(
         &mut self,
         slot: FlowSlot,
-        protection: Option<Protection>,
-    ) -> Result<(), ProtectError> {
-        if let Some(protection) = &protection {
-            budgets::check(&protection.budget)?;
+        rate_limit: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        if let Some(rate_limit) = &rate_limit {
+            budgets::check(&rate_limit.budget)?;
         }
-        let flow = self.table.flow_mut(slot).ok_or(ProtectError::NoFlow)?;
-        flow.protection = protection;
-        let server = budgets::protect(&self.memory, slot.index(), protection.as_ref());
+        let flow = self.table.flow_mut(slot).ok_or(RateLimitError::NoFlow)?;
+        flow.rate_limit = rate_limit;
+        let server = budgets::set_rate_limit(&self.memory, slot.index(), rate_limit.as_ref());
         self.start(server);
         Ok(())
     }
@@ -197,12 +197,12 @@ impl Classifier {
     ///
     /// # Errors
     /// A budget is invalid. The previous budgets then stay.
-    pub fn protect_interface(
+    pub fn set_interface_rate_limit(
         &mut self,
-        protection: &InterfaceProtection,
-    ) -> Result<(), ProtectError> {
-        check_interface(protection)?;
-        let servers = budgets::protect_interface(&self.memory, protection);
+        rate_limit: &InterfaceRateLimit,
+    ) -> Result<(), RateLimitError> {
+        check_interface(rate_limit)?;
+        let servers = budgets::set_interface_rate_limit(&self.memory, rate_limit);
         self.start(servers);
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Classifier {
     /// Frames left in a flow's budget in this period. `None` without a budget.
     #[must_use]
     pub fn left(&self, slot: FlowSlot) -> Option<u32> {
-        self.flow(slot)?.protection?;
+        self.flow(slot)?.rate_limit?;
         let left = self.memory.servers[slot.index()].left.load(Relaxed);
         // Concurrent CPUs can take the counter below zero, each by one.
         Some(left.max(0) as u32)

@@ -7,7 +7,7 @@
 
 mod message;
 
-use isolane_datapath::flow::{Budget, InterfaceProtection, Over, ProtectError, Protection};
+use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit, RateLimitError};
 use isolane_wire::level::Level;
 
 use self::message::Message;
@@ -135,11 +135,11 @@ impl Twin {
         if of_port.count() > MAX_FLOWS_PER_PORT {
             return Err(FlowError::PortFull { port: flow.port });
         }
-        if let Some(protection) = &flow.protection {
-            budgets::check(&protection.budget)?;
+        if let Some(rate_limit) = &flow.rate_limit {
+            budgets::check(&rate_limit.budget)?;
         }
         self.flows = flows;
-        self.set_budget(slot, flow.protection);
+        self.set_budget(slot, flow.rate_limit);
         Ok(())
     }
 
@@ -154,40 +154,40 @@ impl Twin {
     ///
     /// # Errors
     /// Those of the original.
-    pub fn protect(
+    pub fn set_rate_limit(
         &mut self,
         slot: FlowSlot,
-        protection: Option<Protection>,
-    ) -> Result<(), ProtectError> {
-        if let Some(protection) = &protection {
-            budgets::check(&protection.budget)?;
+        rate_limit: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        if let Some(rate_limit) = &rate_limit {
+            budgets::check(&rate_limit.budget)?;
         }
         let flow = self.flows.get_mut(slot.index()).and_then(Option::as_mut);
-        flow.ok_or(ProtectError::NoFlow)?.protection = protection;
-        self.set_budget(slot, protection);
+        flow.ok_or(RateLimitError::NoFlow)?.rate_limit = rate_limit;
+        self.set_budget(slot, rate_limit);
         Ok(())
     }
 
-    fn set_budget(&mut self, slot: FlowSlot, protection: Option<Protection>) {
+    fn set_budget(&mut self, slot: FlowSlot, rate_limit: Option<RateLimit>) {
         self.budgets[slot.index()] =
-            protection.map(|Protection { budget, .. }| Server::new(budget.capacity.get(), &budget));
+            rate_limit.map(|RateLimit { budget, .. }| Server::new(budget.capacity.get(), &budget));
     }
 
-    /// Model of [`Classifier::protect_interface`](super::Classifier::protect_interface).
+    /// Model of [`Classifier::set_interface_rate_limit`](super::Classifier::set_interface_rate_limit).
     ///
     /// # Errors
     /// Those of the original.
-    pub fn protect_interface(
+    pub fn set_interface_rate_limit(
         &mut self,
-        protection: &InterfaceProtection,
-    ) -> Result<(), ProtectError> {
-        budgets::check_interface(protection)?;
-        self.interface = protection.flows.map(|(budget, reserved)| Interface {
+        rate_limit: &InterfaceRateLimit,
+    ) -> Result<(), RateLimitError> {
+        budgets::check_interface(rate_limit)?;
+        self.interface = rate_limit.topics.map(|(budget, reserved)| Interface {
             shared: Server::new(budget.capacity.get() - reserved, &budget),
             reserve: Server::new(reserved, &budget),
         });
         let server = |budget: Budget| Server::new(budget.capacity.get(), &budget);
-        self.others = protection.others.map(server);
+        self.others = rate_limit.foreign.map(server);
         Ok(())
     }
 
@@ -314,8 +314,8 @@ impl Twin {
         let lanes = self.queues.get(queue as usize).map(|queue| queue.lanes);
         let budget = self.budgets[slot.index()].as_mut();
         let is_over = budget.is_some_and(|server| !server.take());
-        let over = flow.protection.map(|protection| protection.over);
-        if is_over && over == Some(Over::Drop) {
+        let over = flow.rate_limit.map(|rate_limit| rate_limit.over);
+        if is_over && over == Some(OverBudget::Drop) {
             return (FlowReason::OverBudget, None);
         }
         let own = match flow.way {

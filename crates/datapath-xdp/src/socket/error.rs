@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use isolane_datapath::ErrorClass;
+
 use crate::limits::{BIND_PATIENCE, MAX_RING_ENTRIES};
 
 /// Ring of an AF_XDP socket.
@@ -134,6 +136,24 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            OpenError::RingEntries { .. } => ErrorClass::InvalidOption,
+            OpenError::Denied { .. } => ErrorClass::NotPermitted,
+            OpenError::NoZeroCopy { .. } | OpenError::NoXdpSockets => ErrorClass::Unsupported,
+            OpenError::MemoryLock { .. } | OpenError::TooManyFiles { .. } => {
+                ErrorClass::LimitReached
+            }
+            OpenError::NoInterface { .. }
+            | OpenError::InterfaceDown { .. }
+            | OpenError::NoQueue { .. }
+            | OpenError::QueueTaken { .. }
+            | OpenError::System { .. } => ErrorClass::System,
+        }
+    }
+
     /// Maps the error of a system call that does not involve a device.
     pub(super) fn of(action: &'static str, source: io::Error) -> OpenError {
         match source.raw_os_error() {

@@ -1,69 +1,70 @@
-//! Requested protection, kept until a classifier enforces it and reused for lanes opened later.
+//! Requested rate limits, kept until a classifier enforces it and reused for lanes opened later.
 //!
-//! A participant's protection is set when it is created, before its endpoints open lanes. A request for a closed lane,
+//! A participant's rate limits are set when it is created, before its endpoints open lanes. A request for a closed lane,
 //! or for an interface without a device, is validated, stored, and in force before the lane's first frame arrives.
-//! Where no device is available, the request is refused at once, or a [`Note`] reports it later. A level without a lane
-//! is counted once another level has one; until then a note says so.
+//! Where no device is available, the request is refused at once, or a [`Warning`](isolane_datapath::Warning) reports it
+//! later. A level without a lane is counted once another level has one; until then a warning says so.
 
 use isolane_datapath::{
-    Datapath, InterfaceProtection, Lane, Note, ProtectError, Protected, Protection,
+    Datapath, InterfaceRateLimit, Lane, RateLimit, RateLimitError, RateLimitTarget,
 };
 
 use super::Xdp;
 use super::device::Device;
 use super::slots::Owner;
+use super::warning;
 use crate::classifier;
 
-/// Last requested protection.
+/// Last requested rate limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
-    lanes: [Option<Protection>; Lane::COUNT],
-    interface: Option<InterfaceProtection>,
+    lanes: [Option<RateLimit>; Lane::COUNT],
+    interface: Option<InterfaceRateLimit>,
 }
 
 impl Asked {
-    /// Protection of a lane's own port and groups.
-    pub(super) fn lane(&self, lane: Lane) -> Option<Protection> {
+    /// Rate limit of a lane's own port and groups.
+    pub(super) fn lane(&self, lane: Lane) -> Option<RateLimit> {
         self.lanes[lane.index()]
     }
 
-    /// Protection of the interface; `None` if never requested.
-    pub(super) fn interface(&self) -> Option<InterfaceProtection> {
+    /// Rate limits of the interface; `None` if never requested.
+    pub(super) fn interface(&self) -> Option<InterfaceRateLimit> {
         self.interface
     }
 
     fn is_anything(&self) -> bool {
         let interface = self.interface.unwrap_or_default();
         self.lanes.iter().any(Option::is_some)
-            || interface.flows.is_some()
-            || interface.others.is_some()
+            || interface.topics.is_some()
+            || interface.foreign.is_some()
     }
 }
 
 impl Xdp {
     /// Protects a lane or a topic's flow, now or when the lane opens.
-    pub(super) fn protect_now_or_later(
+    pub(super) fn set_rate_limit_now_or_later(
         &mut self,
-        what: Protected,
-        with: Option<Protection>,
-    ) -> Result<(), ProtectError> {
+        what: RateLimitTarget,
+        with: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
         self.can_count()?;
-        if let Some(protection) = &with {
-            classifier::check_budget(&protection.budget)?;
+        if let Some(rate_limit) = &with {
+            classifier::check_budget(&rate_limit.budget)?;
         }
         let is_closed = |lane: Lane| self.device().is_none() || self.udp.unicast(lane).is_empty();
-        if let Protected::Lane(lane) = what
+        if let RateLimitTarget::Lane(lane) = what
             && is_closed(lane)
         {
             self.asked.lanes[lane.index()] = with;
-            self.note_waiting();
+            self.warn_waiting();
             return Ok(());
         }
-        let device = self.device_mut().ok_or(ProtectError::NoFlow)?;
+        let device = self.device_mut().ok_or(RateLimitError::NoFlow)?;
         let owner = match what {
-            Protected::Lane(lane) => Owner { lane, topic: None },
-            Protected::Flow(flow) => {
-                let topic = device.slots.topic(flow).ok_or(ProtectError::NoFlow)?;
+            RateLimitTarget::Lane(lane) => Owner { lane, topic: None },
+            RateLimitTarget::Flow(flow) => {
+                let topic = device.slots.topic(flow).ok_or(RateLimitError::NoFlow)?;
                 Owner {
                     lane: topic.lane,
                     topic: Some(flow),
@@ -73,88 +74,75 @@ impl Xdp {
         let Device {
             slots, classifier, ..
         } = device;
-        if !slots.protect(classifier, owner, with)? {
-            return Err(ProtectError::NoFlow);
+        if !slots.set_rate_limit(classifier, owner, with)? {
+            return Err(RateLimitError::NoFlow);
         }
-        if let Protected::Lane(lane) = what {
+        if let RateLimitTarget::Lane(lane) = what {
             self.asked.lanes[lane.index()] = with;
         }
-        self.note_protected();
+        self.note_rate_limits();
         Ok(())
     }
 
     /// Protects the interface, now or when its device opens.
-    pub(super) fn protect_interface_now_or_later(
+    pub(super) fn set_interface_rate_limit_now_or_later(
         &mut self,
-        with: InterfaceProtection,
-    ) -> Result<(), ProtectError> {
+        with: InterfaceRateLimit,
+    ) -> Result<(), RateLimitError> {
         self.can_count()?;
         classifier::check_interface(&with)?;
         if let Some(device) = self.device_mut() {
-            device.classifier.protect_interface(&with)?;
-            self.note_protected();
+            device.classifier.set_interface_rate_limit(&with)?;
+            self.note_rate_limits();
         }
         self.asked.interface = Some(with);
-        self.note_waiting();
+        self.warn_waiting();
         Ok(())
     }
 
     /// Checks that a device exists, or will, that can enforce budgets.
-    fn can_count(&self) -> Result<(), ProtectError> {
+    fn can_count(&self) -> Result<(), RateLimitError> {
         let way = self.way.as_ref().filter(|way| !way.is_gone);
         let is_wanted = |_: &&_| self.options.levels != 0;
         match way.filter(is_wanted) {
             Some(way) if way.device.is_some() || !way.is_refused => Ok(()),
-            _ => Err(ProtectError::NoLanes),
+            _ => Err(RateLimitError::NoLanes),
         }
     }
 
     /// Updates the replenishment after budgets may have been set.
-    pub(super) fn note_protected(&mut self) {
+    pub(super) fn note_rate_limits(&mut self) {
         if let Some(device) = self.device_mut() {
-            device.note_protected();
+            device.note_rate_limits();
         }
-        self.note_replenisher();
+        self.warn_replenisher();
     }
 
-    /// Notes that requested budgets are not enforced yet, if levels are open and none of them has a lane.
-    pub(super) fn note_waiting(&mut self) {
+    /// Warns that requested budgets are not enforced yet, if levels are open and none of them has a lane.
+    pub(super) fn warn_waiting(&mut self) {
         let Some(way) = self.way.as_deref().filter(|way| !way.is_gone) else {
             return;
         };
         let is_open = |lane: &Lane| lane.level().is_some() && !self.udp.unicast(*lane).is_empty();
         let waits = way.device.is_none() && !way.is_refused && self.asked.is_anything();
         if waits && Lane::ALL.iter().any(is_open) {
-            let interface = way.interface.clone();
-            self.note(Note::Device {
-                interface,
-                what:
-                    "budgets of levels and of the interface are not enforced until an endpoint of \
-                       a level with a lane is made: the levels so far have none"
-                        .to_owned(),
-            });
+            let waiting = warning::budgets_wait(&way.interface);
+            self.warn(waiting);
         }
     }
 
-    /// Notes that requested budgets are not enforced, for a lane that has sockets only.
-    pub(super) fn note_unprotected(&mut self, lane: Lane) {
+    /// Warns that requested budgets are not enforced, for a lane that has sockets only.
+    pub(super) fn warn_not_limited(&mut self, lane: Lane) {
         let Some(way) = self.way.as_deref() else {
             return;
         };
-        let what = match way.device {
-            None if self.asked.is_anything() => {
-                "budgets of levels and of the interface are not enforced: without lanes nothing \
-                 counts datagrams before they are received"
-                    .to_owned()
-            }
+        let warning = match way.device {
+            None if self.asked.is_anything() => warning::no_budgets(&way.interface),
             Some(_) if self.asked.lane(lane).is_some() => {
-                format!(
-                    "the budget of {lane} is not enforced: it has no lane, nothing counts there"
-                )
+                warning::no_budget_of(&way.interface, lane)
             }
             _ => return,
         };
-        let interface = way.interface.clone();
-        self.note(Note::Device { interface, what });
+        self.warn(warning);
     }
 }

@@ -12,7 +12,7 @@ pub enum OnFailure {
     /// Opening the level fails.
     #[default]
     Refuse,
-    /// The level uses kernel sockets, and a [`Note`](isolane_datapath::Note) gives the reason.
+    /// The level uses kernel sockets, and a [`Warning`](isolane_datapath::Warning) gives the reason.
     Sockets,
 }
 

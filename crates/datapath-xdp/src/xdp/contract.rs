@@ -3,12 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use isolane_datapath::{
-    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
-    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
+    Capabilities, Datapath, FlowId, InterfaceRateLimit, Lane, Ledger, Observation, OpenError, Pool,
+    RateLimit, RateLimitError, RateLimitTarget, ReceiveBurst, SendReport, TransmitBurst, Warning,
 };
 use isolane_wire::locator::Locator;
 
-use super::{Xdp, refuse_or_note};
+use super::counters;
+use super::{Xdp, refuse_or_warn};
 
 impl Datapath for Xdp {
     fn name(&self) -> &'static str {
@@ -30,7 +31,7 @@ impl Datapath for Xdp {
         self.udp.open_lane(lane)?;
         let opened = self.open_on_device(lane);
         // After a failure too: the device may exist and enforce budgets.
-        self.note_protected();
+        self.note_rate_limits();
         let Err(source) = opened else {
             return Ok(());
         };
@@ -39,9 +40,9 @@ impl Datapath for Xdp {
         }
         let interface = self.way.as_ref().map(|way| way.interface.clone());
         let interface = interface.unwrap_or_default();
-        let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
+        let refused = refuse_or_warn(&self.options, interface, source, &mut self.warnings);
         match refused {
-            Ok(()) => self.note_unprotected(lane),
+            Ok(()) => self.warn_not_limited(lane),
             Err(_) => self.udp.close_lane(lane),
         }
         refused
@@ -93,7 +94,7 @@ impl Datapath for Xdp {
         self.udp.send_burst(lane, burst)
     }
 
-    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+    fn set_readable(&mut self, lane: Lane, readable: u8) {
         self.readable[lane.index()] = readable;
     }
 
@@ -161,9 +162,9 @@ impl Datapath for Xdp {
         device.replenishes || device.has_left() || device.is_low(reserve)
     }
 
-    fn look_after_interfaces(&mut self) -> bool {
-        let is_moved = self.udp.look_after_interfaces();
-        self.look_after_device();
+    fn check_interfaces(&mut self) -> bool {
+        let is_moved = self.udp.check_interfaces();
+        self.check_device();
         if is_moved {
             self.follow_addresses();
         }
@@ -185,12 +186,16 @@ impl Datapath for Xdp {
         self.close_topic(flow);
     }
 
-    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
-        self.protect_now_or_later(what, with)
+    fn set_rate_limit(
+        &mut self,
+        what: RateLimitTarget,
+        with: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        self.set_rate_limit_now_or_later(what, with)
     }
 
-    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
-        self.protect_interface_now_or_later(with)
+    fn set_interface_rate_limit(&mut self, with: InterfaceRateLimit) -> Result<(), RateLimitError> {
+        self.set_interface_rate_limit_now_or_later(with)
     }
 
     fn observe(&self) -> Observation {
@@ -198,14 +203,14 @@ impl Datapath for Xdp {
     }
 
     fn ledger(&self) -> Ledger {
-        let mut ledger = self.udp.ledger();
+        let mut ledger = self.udp.ledger().with_names(&counters::NAMES);
         if let Some(device) = self.device() {
             device.add_to(&mut ledger);
         }
         ledger
     }
 
-    fn notes(&self) -> &[Note] {
-        &self.notes
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }

@@ -348,7 +348,7 @@ impl Device {
     }
 
     /// Updates the replenishment after budgets may have been set.
-    pub(super) fn note_protected(&mut self) {
+    pub(super) fn note_rate_limits(&mut self) {
         let now_ns = monotonic_now().as_nanos();
         self.replenishes = self.classifier.replenish(now_ns).is_some();
     }

@@ -1,5 +1,7 @@
 //! Errors of opening lanes, each with its remedy.
 
+use isolane_datapath::{ErrorClass, OpenError as DatapathError};
+
 use crate::classifier::{ClassifierError, FlowError};
 use crate::egress::EgressError;
 use crate::limits::MAX_QUEUES;
@@ -88,4 +90,38 @@ pub enum XdpError {
     /// Routes and neighbours cannot be followed.
     #[error(transparent)]
     Egress(#[from] EgressError),
+}
+
+impl XdpError {
+    /// Class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            XdpError::QueueNumber { .. } | XdpError::UmemTooSmall { .. } => {
+                ErrorClass::InvalidOption
+            }
+            XdpError::NoMemory(_)
+            | XdpError::Memory(UmemError::Memory { .. })
+            | XdpError::Flow(FlowError::NoSlot { .. } | FlowError::PortFull { .. }) => {
+                ErrorClass::LimitReached
+            }
+            XdpError::Socket(error) => error.class(),
+            XdpError::Classifier(error) => error.class(),
+            XdpError::NoInterface
+            | XdpError::NotUp { .. }
+            | XdpError::MtuTooLarge { .. }
+            | XdpError::Memory(_)
+            | XdpError::Flow(_)
+            | XdpError::Egress(_) => ErrorClass::System,
+        }
+    }
+
+    /// Converts to an error of the contract.
+    pub(super) fn on(self, interface: String) -> DatapathError {
+        DatapathError::Device {
+            interface,
+            class: self.class(),
+            source: Box::new(self),
+        }
+    }
 }

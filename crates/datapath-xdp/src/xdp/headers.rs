@@ -17,6 +17,7 @@ use isolane_wire::udp::{Datagram, HEADER_BYTES};
 
 use super::martian::MartianFilter;
 use crate::egress::{Judgement, Partial, judge};
+use crate::xdp::counters;
 
 /// Offset of the IPv4 header in a frame without tags.
 const IPV4_AT: usize = ethernet::HEADER_BYTES;
@@ -70,20 +71,20 @@ pub(super) fn find(
     };
     let source = bytes_at(header, IPV4_AT + 12);
     if martians.refuses(u32::from_be_bytes(source)) {
-        return Err(ReceiveDrop::MartianSource);
+        return Err(counters::MARTIAN_SOURCE);
     }
     let checksum = match partial {
         None => Judgement::None,
         Some(partial) => {
             let ipv4_header: [u8; ipv4::HEADER_BYTES] = bytes_at(header, IPV4_AT);
             if Sum::default().with(&ipv4_header).complement() != 0 {
-                return Err(ReceiveDrop::Checksum);
+                return Err(counters::CHECKSUM);
             }
             judge(source, bytes_at(header, IPV4_AT + 16), datagram, partial)
         }
     };
     if checksum == Judgement::Wrong {
-        return Err(ReceiveDrop::Checksum);
+        return Err(counters::CHECKSUM);
     }
     Ok(Found {
         payload: PLAIN_BYTES..UDP_AT + datagram.len(),
@@ -128,21 +129,21 @@ fn find_any(
     partial: Option<Partial>,
     martians: &MartianFilter,
 ) -> Result<Found, ReceiveDrop> {
-    let malformed = |_| ReceiveDrop::Malformed;
+    let malformed = |_| counters::MALFORMED;
     let frame = Frame::new_checked(bytes).map_err(malformed)?;
     if frame.ether_type() != EtherType::IPV4 {
-        return Err(ReceiveDrop::Malformed);
+        return Err(counters::MALFORMED);
     }
     let ip_at = frame.header_len();
     let packet = Packet::new_checked(frame.payload()).map_err(malformed)?;
     if packet.protocol() != PROTOCOL_UDP || packet.is_fragment() {
-        return Err(ReceiveDrop::Malformed);
+        return Err(counters::MALFORMED);
     }
     let datagram_bytes = packet.payload();
     let datagram = Datagram::new_checked(datagram_bytes).map_err(malformed)?;
     let (source, destination) = (packet.source(), packet.destination());
     if martians.refuses_exactly(u32::from_be_bytes(source)) {
-        return Err(ReceiveDrop::MartianSource);
+        return Err(counters::MARTIAN_SOURCE);
     }
     let checksum = match partial {
         None => Judgement::None,
@@ -153,7 +154,7 @@ fn find_any(
         }
     };
     if checksum == Judgement::Wrong {
-        return Err(ReceiveDrop::Checksum);
+        return Err(counters::CHECKSUM);
     }
     let start = ip_at + packet.header_len() + HEADER_BYTES;
     Ok(Found {
@@ -244,9 +245,9 @@ mod tests {
             changed[place] ^= 0x10;
             let dropped = find(&changed, LOOK, &host()).unwrap_err();
             let named = [
-                ReceiveDrop::Checksum,
-                ReceiveDrop::Malformed,
-                ReceiveDrop::MartianSource,
+                counters::CHECKSUM,
+                counters::MALFORMED,
+                counters::MARTIAN_SOURCE,
             ];
             assert!(named.contains(&dropped), "byte {place}: {dropped:?}");
         }
@@ -259,7 +260,7 @@ mod tests {
             for source in [[10, 0, 0, 2], [127, 0, 0, 1], [239, 255, 0, 1], [0; 4]] {
                 let frame = frame_from(source, vlan, b"payload", UdpChecksum::Made);
                 let dropped = find(&frame, LOOK, &host());
-                assert_eq!(dropped, Err(ReceiveDrop::MartianSource), "{source:?}");
+                assert_eq!(dropped, Err(counters::MARTIAN_SOURCE), "{source:?}");
             }
             let neighbour = frame_from([10, 0, 0, 66], vlan, b"payload", UdpChecksum::Made);
             assert!(find(&neighbour, LOOK, &host()).is_ok(), "same last bits");
@@ -298,7 +299,7 @@ mod tests {
         let whole = frame(Some(0), &[1; 40], UdpChecksum::Made);
         for length in 0..whole.len() {
             let dropped = find(&whole[..length], LOOK, &host()).unwrap_err();
-            assert_eq!(dropped, ReceiveDrop::Malformed, "{length} bytes");
+            assert_eq!(dropped, counters::MALFORMED, "{length} bytes");
         }
     }
 

@@ -1,10 +1,8 @@
 //! Opening and closing of lanes and of topic ports.
 
-use isolane_datapath::limits::MAX_NOTES;
+use isolane_datapath::limits::MAX_WARNINGS;
 use isolane_datapath::udp::interfaces::Interface;
-use isolane_datapath::{
-    Datapath, FlowId, Interfaces, Lane, NetworkConfig, Note, OpenError, Protection, Refusal,
-};
+use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, NetworkConfig, OpenError, RateLimit};
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
@@ -14,10 +12,12 @@ use super::device::Device;
 use super::error::XdpError;
 use super::plan;
 use super::slots::{Owner, Topic};
+use super::warning;
 use super::{Way, Xdp};
 use crate::classifier::{self, Flow};
 use crate::limits::{FOLLOWED_BY_A_LOOK, MAX_TOPIC_FLOWS};
 use crate::socket::Mode;
+use crate::xdp::counters;
 
 /// Selects the interface of the lanes.
 pub(super) fn choose(
@@ -81,7 +81,7 @@ fn flows(
     unicast: &[Locator],
     multicast: &[Locator],
     to: classifier::Way,
-    protection: Option<Protection>,
+    rate_limit: Option<RateLimit>,
 ) -> Vec<Flow> {
     let port_of = |locator: &Locator| u16::try_from(locator.port).unwrap_or(0);
     let ours = unicast.iter().filter(|locator| {
@@ -96,7 +96,7 @@ fn flows(
             source: None,
             way: to,
             is_critical: false,
-            protection,
+            rate_limit,
         })
     })
     .collect()
@@ -114,7 +114,7 @@ impl Xdp {
         let Some(level) = level else {
             // Registered so that the classifier counts it as own traffic, and passes it to the kernel.
             register_for_kernel(way, &self.udp, lane, &self.asked)?;
-            self.note_waiting();
+            self.warn_waiting();
             return Ok(());
         };
         if way.device.is_none() {
@@ -129,9 +129,9 @@ impl Xdp {
                 first.expect("the plan has the queue of every level that gets a lane"),
             )?;
             let device = way.device.insert(Box::new(device));
-            if let Some(protection) = self.asked.interface() {
+            if let Some(rate_limit) = self.asked.interface() {
                 // Validated when it was requested.
-                let set = device.classifier.protect_interface(&protection);
+                let set = device.classifier.set_interface_rate_limit(&rate_limit);
                 assert_eq!(set, Ok(()), "it was looked at before");
             }
             for open in Lane::ALL {
@@ -146,8 +146,8 @@ impl Xdp {
         let unicast = self.udp.unicast(lane);
         let port = unicast.first().map_or(0, |locator| locator.port as u16);
         let to = classifier::Way::Lane(level);
-        let protection = self.asked.lane(lane);
-        let flows = flows(way, unicast, self.udp.multicast(lane), to, protection);
+        let rate_limit = self.asked.lane(lane);
+        let flows = flows(way, unicast, self.udp.multicast(lane), to, rate_limit);
         let Way { device, plan, .. } = way;
         let device = device.as_deref_mut().expect("it was opened");
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
@@ -156,18 +156,14 @@ impl Xdp {
         Ok(())
     }
 
-    /// Notes that this process, not the kernel, replenishes the budgets.
-    pub(super) fn note_replenisher(&mut self) {
+    /// Warns that this process, not the kernel, replenishes the budgets.
+    pub(super) fn warn_replenisher(&mut self) {
         if !self.device().is_some_and(|device| device.replenishes) {
             return;
         }
-        let interface = self.way.as_ref().map(|way| way.interface.clone());
-        self.note(Note::Device {
-            interface: interface.unwrap_or_default(),
-            what: "budgets are filled up by this program's loop, when it runs and about each \
-                   millisecond: the kernel has no timers for it (Linux 5.15 has)"
-                .to_owned(),
-        });
+        if let Some(way) = &self.way {
+            self.warn(warning::replenished_here(&way.interface));
+        }
     }
 
     /// Updates the capabilities from the device's mode.
@@ -223,10 +219,7 @@ impl Xdp {
         if let Err(source) = slots.add(classifier, owner, &flows) {
             slots.remove_topic(flow);
             self.udp.close_flow_socket(lane, socket);
-            return Err(OpenError::Device {
-                interface: way.interface.clone(),
-                source: Box::new(source),
-            });
+            return Err(source.on(way.interface.clone()));
         }
         Ok(flow)
     }
@@ -264,7 +257,7 @@ impl Xdp {
     }
 
     /// Housekeeping: follows routes, neighbours and the interface, and acts on changes.
-    pub(super) fn look_after_device(&mut self) {
+    pub(super) fn check_device(&mut self) {
         let Some(way) = self.way.as_deref_mut() else {
             return;
         };
@@ -273,15 +266,9 @@ impl Xdp {
         way.egress.keep_fresh();
         if way.egress.device().is_gone && !way.is_gone {
             way.is_gone = true;
-            let interface = way.interface.clone();
+            let gone = warning::interface_gone(&way.interface);
             self.close_device();
-            self.note(Note::Device {
-                interface,
-                what:
-                    "it was deleted or moved to another network namespace; its lanes are gone, and \
-                       kernel sockets go on. Make the participant again when it is back"
-                        .to_owned(),
-            });
+            self.warn(gone);
             return;
         }
         if let Some(device) = way.device.as_deref_mut() {
@@ -297,13 +284,9 @@ impl Xdp {
         if stamps && unstamped > 0 {
             // No stamp was read on that queue since the first such frame; from now on none is read on any.
             self.looks.finds_stamps = false;
-            let interface = self.way.as_ref().map(|way| way.interface.clone());
-            self.note(Note::Device {
-                interface: interface.unwrap_or_default(),
-                what: "its frames arrive with no room for stamps (its driver leaves none, or a program \
-                       before ours took it): datagrams of lanes carry none"
-                    .to_owned(),
-            });
+            if let Some(way) = &self.way {
+                self.warn(warning::no_stamps(&way.interface));
+            }
         }
     }
 
@@ -336,7 +319,7 @@ impl Xdp {
                     &[][..],
                 ),
             };
-            let mut flows = flows(way, unicast, multicast, former.way, former.protection);
+            let mut flows = flows(way, unicast, multicast, former.way, former.rate_limit);
             for flow in &mut flows {
                 flow.is_critical = former.is_critical;
             }
@@ -353,21 +336,15 @@ impl Xdp {
                 receive.note_dropped(reason, count);
             }
             if let Err(error) = added
-                && self.notes.len() < MAX_NOTES
+                && self.warnings.len() < MAX_WARNINGS
             {
-                self.notes.push(Note::Device {
-                    interface: way.interface.clone(),
-                    what: format!(
-                        "its address has changed, and {} goes by kernel sockets from now on: {error}. Make the \
-                         participant again",
-                        owner.lane
-                    ),
-                });
+                let changed = warning::address_changed(&way.interface, owner.lane, &error);
+                self.warnings.push(changed);
             }
         }
     }
 
-    /// Notes an MTU that exceeds the chunks: the kernel drops longer frames.
+    /// Warns of an MTU that exceeds the chunks: the kernel drops longer frames.
     fn look_at_mtu(&mut self) {
         let Some(way) = self.way.as_deref().filter(|way| way.device.is_some()) else {
             return;
@@ -375,15 +352,8 @@ impl Xdp {
         let mtu_bytes = way.egress.device().mtu_bytes;
         let room_bytes = plan::room_bytes(way.plan.chunk_bytes);
         if mtu_bytes > room_bytes {
-            let note = Note::Device {
-                interface: way.interface.clone(),
-                what: format!(
-                    "its MTU was raised to {mtu_bytes} bytes: frames longer than {room_bytes} do not \
-                     fit the chunks that lanes were opened with, and are dropped (fill_empty). Lower \
-                     it again, or make the participant again"
-                ),
-            };
-            self.note(note);
+            let raised = warning::mtu_raised(&way.interface, mtu_bytes, room_bytes);
+            self.warn(raised);
         }
     }
 
@@ -413,7 +383,7 @@ impl Xdp {
             };
             let transmit = &mut self.udp.lane_ledger_mut(lane).transmit;
             let bytes = frame.len() as u64;
-            transmit.note_unsent(Refusal::DeviceGone, 1, bytes);
+            transmit.note_unsent(counters::DEVICE_GONE, 1, bytes);
         }
         for lane in Lane::ALL {
             *self.udp.lane_ledger_mut(lane) += before.lane(lane);

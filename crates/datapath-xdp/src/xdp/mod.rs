@@ -35,7 +35,7 @@
 //! is added later is not announced, as with `udp`.
 //!
 //! When the interface is deleted or moved to another network namespace, its lanes are closed for good, with the
-//! device's queues and memory. Unsent frames are counted as refused, a [`Note`] reports it, and the kernel sockets
+//! device's queues and memory. Unsent frames are counted as refused, a [`Warning`] reports it, and the kernel sockets
 //! continue with the same ports. An interface that returns under the same name is a new one. Sockets work there once it
 //! has its address (housekeeping joins the groups again), but the classifier is not attached, and lanes opened then are
 //! sockets too. Recreate the participant to get lanes again.
@@ -44,6 +44,7 @@ mod asked;
 mod auto;
 mod config;
 mod contract;
+pub mod counters;
 mod device;
 mod error;
 mod headers;
@@ -57,13 +58,14 @@ mod recycle;
 mod send;
 mod single;
 mod slots;
+pub mod warning;
 
 use std::fmt;
 
-use isolane_datapath::limits::{MAX_NOTES, MAX_UDP_PAYLOAD};
+use isolane_datapath::limits::{MAX_UDP_PAYLOAD, MAX_WARNINGS};
 use isolane_datapath::{
-    Capabilities, Datapath, Lane, Note, OpenError, Pool, Refusal, SendReport, TransmitBurst, Udp,
-    Wakeup, udp::interfaces,
+    Capabilities, Datapath, Lane, OpenError, Pool, Refusal, SendReport, TransmitBurst, Udp, Wakeup,
+    Warning, udp::interfaces,
 };
 use isolane_wire::level::Level;
 
@@ -102,7 +104,7 @@ pub struct Xdp {
     udp: Udp,
     pool: Pool,
     capabilities: Capabilities,
-    notes: Vec<Note>,
+    warnings: Vec<Warning>,
     asked: Asked,
     looks: Looks,
     /// Readable descriptors found by the last poll, by lane; all bits set without a poll.
@@ -120,11 +122,11 @@ impl Xdp {
     /// [`OpenError`]: that of the sockets, or an interface that cannot have lanes.
     pub fn new(config: XdpConfig) -> Result<Xdp, OpenError> {
         let XdpConfig { mut udp, options } = config;
-        let mut notes = Vec::new();
+        let mut warnings = Vec::new();
         let way = match find_way(&udp, &options) {
             Ok(way) => Some(Box::new(way)),
             Err((interface, source)) => {
-                refuse_or_note(&options, interface, source, &mut notes)?;
+                refuse_or_warn(&options, interface, source, &mut warnings)?;
                 None
             }
         };
@@ -161,7 +163,7 @@ impl Xdp {
             udp,
             pool,
             capabilities,
-            notes,
+            warnings,
             asked: Asked::default(),
             readable: [u8::MAX; Lane::COUNT],
             firsts,
@@ -189,9 +191,9 @@ impl Xdp {
         self.way.as_mut()?.device.as_deref_mut()
     }
 
-    fn note(&mut self, note: Note) {
-        if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
-            self.notes.push(note);
+    fn warn(&mut self, warning: Warning) {
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 
@@ -236,12 +238,12 @@ impl Xdp {
         if split.groups != 0 && self.options.local_groups {
             let udp = &mut self.udp;
             let copies = udp.send_to_this_host(of, burst, split.groups, way.index);
-            let counts = &mut udp.lane_ledger_mut(of).counts;
-            counts.note(isolane_datapath::Counted::KernelLocalGroup, copies.into());
+            let counts = &mut udp.lane_ledger_mut(of).events;
+            counts.note(counters::KERNEL_LOCAL_GROUP, copies.into());
         }
         let unaddressed = burst.unaddressed();
         let transmit = &mut self.udp.lane_ledger_mut(of).transmit;
-        transmit.note_refused(Refusal::NoDestination, unaddressed);
+        transmit.note_refused(Refusal::NO_DESTINATION, unaddressed);
         report.refused += unaddressed as u32;
         device.keep(split.frames, burst);
         device.take_completed(lane.queue);
@@ -251,23 +253,17 @@ impl Xdp {
     }
 }
 
-/// Adds a note with [`OnFailure::Sockets`]; otherwise returns the error.
-fn refuse_or_note(
+/// Adds a warning with [`OnFailure::Sockets`]; otherwise returns the error.
+fn refuse_or_warn(
     options: &XdpOptions,
     interface: String,
     source: XdpError,
-    notes: &mut Vec<Note>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<(), OpenError> {
     match options.on_failure {
-        OnFailure::Refuse => Err(OpenError::Device {
-            interface,
-            source: Box::new(source),
-        }),
+        OnFailure::Refuse => Err(source.on(interface)),
         OnFailure::Sockets => {
-            notes.push(Note::NoDeviceLanes {
-                interface,
-                reason: source.to_string(),
-            });
+            warnings.push(warning::no_device_lanes(&interface, &source));
             Ok(())
         }
     }
@@ -314,7 +310,7 @@ impl fmt::Debug for Xdp {
         f.debug_struct("Xdp")
             .field("options", &self.options)
             .field("udp", &self.udp)
-            .field("notes", &self.notes)
+            .field("warnings", &self.warnings)
             .finish_non_exhaustive()
     }
 }

@@ -1,13 +1,14 @@
 //! Observation of lanes: current state and kernel counters.
 
 use isolane_datapath::{
-    FlowObservation, InterfaceObservation, Lane, Ledger, Observation, ReceiveDrop, RingObservation,
+    FlowObservation, InterfaceObservation, Lane, Ledger, Observation, RingObservation,
 };
 
 use super::Xdp;
 use super::device::Device;
 use crate::classifier::AttachMode;
 use crate::socket::{Mode, Statistics};
+use crate::xdp::counters;
 use isolane_wire::locator::Locator;
 
 impl Device {
@@ -23,8 +24,8 @@ impl Device {
         for open in self.lanes.iter().flatten() {
             let statistics = open.receive.statistics().unwrap_or_default();
             let receive = &mut ledger.lane_mut(Lane::Level(open.level)).receive;
-            receive.note_dropped(ReceiveDrop::RingFull, statistics.receive_ring_full);
-            receive.note_dropped(ReceiveDrop::FillEmpty, statistics.dropped);
+            receive.note_dropped(counters::RING_FULL, statistics.receive_ring_full);
+            receive.note_dropped(counters::FILL_EMPTY, statistics.dropped);
         }
     }
 
@@ -81,7 +82,7 @@ impl Xdp {
                 lane: owner.lane,
                 flow: owner.topic,
                 destination: Locator::udpv4(flow.destination, flow.port),
-                protection: flow.protection,
+                rate_limit: flow.rate_limit,
                 left: device.classifier.left(slot),
                 decisions: device.slots.counted(&counts, slot),
             });

@@ -5,7 +5,7 @@
 //! takes the chunks that other lanes receive into.
 
 use isolane_datapath::{
-    Counted, Datapath, Lane, LaneLedger, Pool, ReceiveBurst, ReceiveDrop, ReceivedFrame,
+    Datapath, Lane, LaneLedger, Pool, ReceiveBurst, ReceiveDrop, ReceivedFrame,
 };
 use isolane_wire::level::Level;
 use isolane_wire::time::Instant;
@@ -17,6 +17,7 @@ use super::martian::MartianFilter;
 use super::recycle::note_touched;
 use crate::egress::{Judgement, Partial};
 use crate::socket::Side;
+use crate::xdp::counters;
 
 /// Bytes before a frame in which the classifier stores the arrival time.
 const STAMP_BYTES: usize = 8;
@@ -88,7 +89,7 @@ impl Xdp {
         readable: u8,
         burst: &mut ReceiveBurst,
     ) -> usize {
-        self.udp.seen_readable(lane, readable);
+        self.udp.set_readable(lane, readable);
         self.udp.receive_burst(lane, limit, burst)
     }
 
@@ -219,7 +220,7 @@ impl Device {
             });
         }
         ledger.receive.note_received_all(received, received_bytes);
-        ledger.counts.note(Counted::ReceivedByLane, received);
+        ledger.events.note(counters::RECEIVED_BY_LANE, received);
         lane.receive.ring.give_back();
         let largest = &mut ledger.receive.largest_burst;
         *largest = (*largest).max(count as u64);
@@ -234,8 +235,8 @@ impl Device {
 /// Counts an invalid descriptor.
 #[cold]
 fn note_stray(ledger: &mut LaneLedger) {
-    ledger.counts.note(Counted::Stray, 1);
-    ledger.receive.note_dropped(ReceiveDrop::Malformed, 1);
+    ledger.events.note(counters::STRAY, 1);
+    ledger.receive.note_dropped(counters::MALFORMED, 1);
 }
 
 /// Arrival time stored before the frame at `start`.
@@ -256,15 +257,15 @@ fn open_up(
     let partial = looks.checksums.then_some(lane.partial);
     let found = headers::find(bytes, partial, &looks.martians)?;
     if found.bytes() > looks.max_bytes {
-        return Err(ReceiveDrop::Truncated);
+        return Err(ReceiveDrop::TRUNCATED);
     }
     lane.partial = Partial::Unexpected;
     match found.checksum {
         Judgement::Partial => {
             lane.partial = Partial::Expected;
-            ledger.counts.note(Counted::PartialChecksum, 1);
+            ledger.events.note(counters::PARTIAL_CHECKSUM, 1);
         }
-        Judgement::None if looks.checksums => ledger.counts.note(Counted::NoChecksum, 1),
+        Judgement::None if looks.checksums => ledger.events.note(counters::NO_CHECKSUM, 1),
         _ => {}
     }
     Ok(found)

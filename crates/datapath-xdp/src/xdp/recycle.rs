@@ -5,17 +5,18 @@
 //! already waiting in the rings of less critical lanes are dropped here, least critical first. Datagrams of a queue's
 //! most critical lane are never dropped.
 
-use isolane_datapath::{Counted, Lane, Pool, ReceiveDrop, Refusal, Udp};
+use isolane_datapath::{Lane, Pool, Udp};
 use isolane_wire::level::Level;
 
 use super::device::{Device, DeviceLane, OpenQueue};
 use crate::limits::MAX_RECYCLED;
 use crate::socket::{Descriptor, Side};
+use crate::xdp::counters;
 
 /// Counts a poll that found a lane's reserve touched.
 pub(super) fn note_touched(highest: Level, udp: &mut Udp) {
     let ledger = udp.lane_ledger_mut(Lane::Level(highest));
-    ledger.counts.note(Counted::ReserveTouched, 1);
+    ledger.events.note(counters::RESERVE_TOUCHED, 1);
 }
 
 impl OpenQueue {
@@ -145,7 +146,7 @@ impl Device {
             let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
             ledger
                 .receive
-                .note_dropped(ReceiveDrop::RecycledQueue, taken as u64);
+                .note_dropped(counters::RECYCLED_QUEUE, taken as u64);
             left -= taken;
             if left == 0 {
                 break;
@@ -162,7 +163,7 @@ impl Device {
                 let refused = u64::from(lane.kick_again(ledger));
                 // They were counted as sent when put into the ring; the kernel does not say which ones failed.
                 let transmit = &mut ledger.transmit;
-                transmit.note_unsent(Refusal::DeviceRefused, refused, 0);
+                transmit.note_unsent(counters::DEVICE_REFUSED, refused, 0);
                 let bit = 1 << lane.level.get();
                 if lane.left == 0 {
                     self.left_levels &= !bit;

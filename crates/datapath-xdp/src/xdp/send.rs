@@ -13,15 +13,14 @@
 
 use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::pool::Class;
-use isolane_datapath::{
-    Counted, Frame, Lane, LaneLedger, Pool, Refusal, SendReport, TransmitBurst,
-};
+use isolane_datapath::{Event, Frame, Lane, LaneLedger, Pool, SendReport, TransmitBurst};
 use isolane_wire::locator::Locator;
 
 use super::config::XdpOptions;
 use super::device::{Device, DeviceLane};
 use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
 use crate::socket::{Descriptor, Kicked, Side, Umem};
+use crate::xdp::counters;
 
 /// Distribution of a burst's messages; bit *i* is the *i*-th message or frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,7 +97,7 @@ impl Device {
                     ledger.transmit.note_sent(bytes);
                 }
                 Err(why) => {
-                    ledger.counts.note(why, 1);
+                    ledger.events.note(why, 1);
                     split.kernel |= bit;
                 }
             }
@@ -122,7 +121,7 @@ impl Device {
         number: u8,
         is_sent: &mut u32,
         ledger: &mut LaneLedger,
-    ) -> Result<(), Counted> {
+    ) -> Result<(), Event> {
         let has_room = frame.head_room() >= template.header_bytes();
         let bit = 1 << number;
         if has_room
@@ -131,7 +130,7 @@ impl Device {
         {
             let descriptor = emit(&self.umem, template, checksum, frame, chunk);
             if !lane.transmit.ring.stage(descriptor) {
-                return Err(Counted::KernelRingFull);
+                return Err(counters::KERNEL_RING_FULL);
             }
             *is_sent |= bit;
             return Ok(());
@@ -149,19 +148,19 @@ impl Device {
         pool: &Pool,
         frame: &Frame,
         ledger: &mut LaneLedger,
-    ) -> Result<(), Counted> {
+    ) -> Result<(), Event> {
         if lane.transmit.ring.free() == 0 {
-            return Err(Counted::KernelRingFull);
+            return Err(counters::KERNEL_RING_FULL);
         }
         let class = Class::Transmit(Lane::Level(lane.level));
         if pool.free(class) == 0 {
             // Completions of single frames are not polled at once.
             self.take_completed(lane.queue);
         }
-        let mut copy = pool.take(class).ok_or(Counted::KernelNoChunk)?;
-        let chunk = chunk_of(&self.umem, &copy).ok_or(Counted::KernelNoChunk)?;
-        copy.append(frame).map_err(|_| Counted::KernelNoChunk)?;
-        ledger.counts.note(Counted::DestinationCopy, 1);
+        let mut copy = pool.take(class).ok_or(counters::KERNEL_NO_CHUNK)?;
+        let chunk = chunk_of(&self.umem, &copy).ok_or(counters::KERNEL_NO_CHUNK)?;
+        copy.append(frame).map_err(|_| counters::KERNEL_NO_CHUNK)?;
+        ledger.events.note(counters::DESTINATION_COPY, 1);
         let descriptor = emit(&self.umem, template, checksum, &mut copy, chunk);
         if self.held.hold_chunk(Side::Transmit, chunk, copy).is_err() {
             unreachable!("a frame from the pool is not in the kernel's hands");
@@ -182,7 +181,7 @@ impl Device {
         report: &mut SendReport,
     ) {
         lane.transmit.ring.show();
-        ledger.counts.note(Counted::SentByLane, count.into());
+        ledger.events.note(counters::SENT_BY_LANE, count.into());
         report.sent += count;
         let refused = lane.kick(ledger).min(count);
         if refused > 0 {
@@ -192,7 +191,7 @@ impl Device {
             let last = shown.take(refused as usize);
             let bytes = last.map(|(_, message)| burst.frame(message).len() as u64);
             let transmit = &mut ledger.transmit;
-            transmit.note_unsent(Refusal::DeviceRefused, refused.into(), bytes.sum());
+            transmit.note_unsent(counters::DEVICE_REFUSED, refused.into(), bytes.sum());
             report.sent -= refused;
             report.refused += refused;
         }
@@ -233,9 +232,9 @@ impl DeviceLane {
 
     fn note_kicked(&mut self, kicked: Kicked, ledger: &mut LaneLedger) -> u32 {
         self.left = kicked.left;
-        let counts = &mut ledger.counts;
-        counts.note(Counted::Kick, kicked.calls.into());
-        counts.note(Counted::KickUnfinished, u64::from(kicked.left > 0));
+        let counts = &mut ledger.events;
+        counts.note(counters::KICK, kicked.calls.into());
+        counts.note(counters::KICK_UNFINISHED, u64::from(kicked.left > 0));
         kicked.refused
     }
 }
@@ -283,15 +282,15 @@ pub(super) fn reached(to: &Locator) -> Option<([u8; 4], u16)> {
 }
 
 /// Ledger counter of a reason to use the kernel socket.
-fn counted(reason: Reason) -> Counted {
+fn counted(reason: Reason) -> Event {
     match reason {
-        Reason::OwnHost => Counted::KernelOwnHost,
-        Reason::TooLong => Counted::KernelTooLong,
-        Reason::NeighbourUnknown | Reason::NeighbourFailed => Counted::KernelNeighbour,
-        Reason::OtherInterface | Reason::NoRoute => Counted::KernelNoRoute,
-        Reason::Down | Reason::Gone | Reason::NoSource => Counted::KernelDown,
+        Reason::OwnHost => counters::KERNEL_OWN_HOST,
+        Reason::TooLong => counters::KERNEL_TOO_LONG,
+        Reason::NeighbourUnknown | Reason::NeighbourFailed => counters::KERNEL_NEIGHBOUR,
+        Reason::OtherInterface | Reason::NoRoute => counters::KERNEL_NO_ROUTE,
+        Reason::Down | Reason::Gone | Reason::NoSource => counters::KERNEL_DOWN,
         Reason::Rules | Reason::Unsupported | Reason::Synchronising | Reason::TableFull => {
-            Counted::KernelUnsupported
+            counters::KERNEL_UNSUPPORTED
         }
     }
 }

@@ -7,7 +7,7 @@
 //! A lane usually sends where it sent last, since all readers of a level share their participant's port. The lane
 //! therefore keeps a handle to the destination's cached headers.
 
-use isolane_datapath::{Counted, Lane, LaneLedger, Refusal, SendReport, TransmitBurst};
+use isolane_datapath::{Lane, LaneLedger, SendReport, TransmitBurst};
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
@@ -16,6 +16,7 @@ use super::device::DeviceLane;
 use super::send::{checksum_of, chunk_of, emit, reached};
 use crate::egress::{Egress, Flow, Known, MAX_HEADER_BYTES};
 use crate::socket::Side;
+use crate::xdp::counters;
 
 /// Last destination of `send_single`.
 #[derive(Clone, Copy)]
@@ -66,7 +67,7 @@ impl Xdp {
         lane.transmit.ring.show();
         let ledger = self.udp.lane_ledger_mut(Lane::Level(level));
         ledger.transmit.note_sent(bytes);
-        ledger.counts.note(Counted::SentByLane, 1);
+        ledger.events.note(counters::SENT_BY_LANE, 1);
         let report = match lane.kick(ledger) {
             0 => SendReport {
                 sent: 1,
@@ -103,7 +104,7 @@ impl DeviceLane {
 #[cold]
 fn refused(ledger: &mut LaneLedger, bytes: usize) -> SendReport {
     let transmit = &mut ledger.transmit;
-    transmit.note_unsent(Refusal::DeviceRefused, 1, bytes as u64);
+    transmit.note_unsent(counters::DEVICE_REFUSED, 1, bytes as u64);
     SendReport {
         sent: 0,
         refused: 1,

@@ -1,12 +1,13 @@
 //! Assignment of the classifier's slots to flows, and of ports to topics.
 
-use isolane_datapath::flow::{FlowId, Protection};
+use isolane_datapath::flow::{FlowId, RateLimit};
 use isolane_datapath::{Lane, ReceiveDrop};
 use isolane_wire::level::Level;
 
 use super::error::XdpError;
 use crate::classifier::{Classifier, Counts, Flow, FlowCounts, FlowReason, FlowSlot, Way};
 use crate::limits::{MAX_FLOWS, MAX_TOPIC_FLOWS};
+use crate::xdp::counters;
 
 /// Owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +40,9 @@ pub(super) struct Slots {
 
 /// Drop reasons of flows, with the ledger's names.
 const DROPS: [(FlowReason, ReceiveDrop); 3] = [
-    (FlowReason::OverBudget, ReceiveDrop::Budget),
-    (FlowReason::OverInterface, ReceiveDrop::InterfaceBudget),
-    (FlowReason::Recycled, ReceiveDrop::RecycledDriver),
+    (FlowReason::OverBudget, counters::BUDGET),
+    (FlowReason::OverInterface, counters::INTERFACE_BUDGET),
+    (FlowReason::Recycled, counters::RECYCLED_DRIVER),
 ];
 
 impl Slots {
@@ -159,18 +160,18 @@ impl Slots {
     }
 
     /// Protects all flows of an owner; false if it has none.
-    pub(super) fn protect(
+    pub(super) fn set_rate_limit(
         &mut self,
         classifier: &mut Classifier,
         owner: Owner,
-        with: Option<Protection>,
-    ) -> Result<bool, isolane_datapath::ProtectError> {
+        with: Option<RateLimit>,
+    ) -> Result<bool, isolane_datapath::RateLimitError> {
         let mut any = false;
         for (number, slot) in self.slots.iter_mut().enumerate() {
             if slot.owner == Some(owner) {
-                classifier.protect(FlowSlot(number as u8), with)?;
+                classifier.set_rate_limit(FlowSlot(number as u8), with)?;
                 if let Some(flow) = &mut slot.flow {
-                    flow.protection = with;
+                    flow.rate_limit = with;
                 }
                 any = true;
             }

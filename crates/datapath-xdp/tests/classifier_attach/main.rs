@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use isolane_datapath::flow::{Budget, Over, Protection};
+use isolane_datapath::flow::{Budget, OverBudget, RateLimit};
 use isolane_datapath_xdp::classifier::{
     Action, AttachMode, Classifier, ClassifierConfig, ClassifierError, Flow, FlowReason, FlowSlot,
     Replenisher, Way,
@@ -40,24 +40,24 @@ fn load(config: &ClassifierConfig) -> Classifier {
     Classifier::load(config).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn flow(protection: Option<Protection>) -> Flow {
+fn flow(rate_limit: Option<RateLimit>) -> Flow {
     Flow {
         destination: ADDRESS,
         port: PORT,
         source: None,
         way: Way::Lane(Level::MAX),
         is_critical: true,
-        protection,
+        rate_limit,
     }
 }
 
-fn protection(capacity: u32, period: Duration) -> Protection {
-    Protection {
+fn rate_limit(capacity: u32, period: Duration) -> RateLimit {
+    RateLimit {
         budget: Budget {
             capacity: NonZeroU32::new(capacity).unwrap(),
             period,
         },
-        over: Over::Drop,
+        over: OverBudget::Drop,
     }
 }
 
@@ -71,7 +71,7 @@ fn an_attached_program_decides_of_what_arrives_and_others_pass() {
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut classifier = load(&ClassifierConfig::default());
     // Three pass to the kernel, since no lane is bound, and the rest is beyond the budget.
-    let budget = protection(3, Duration::from_secs(10));
+    let budget = rate_limit(3, Duration::from_secs(10));
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
     assert_eq!(classifier.attached_to(), None);
     classifier
@@ -123,7 +123,7 @@ fn a_budget_is_filled_up_by_the_kernel() {
         while classifier.judge(&frame(), None).unwrap().action() != Action::Drop {}
     };
 
-    let often = protection(5, Duration::from_micros(100));
+    let often = rate_limit(5, Duration::from_micros(100));
     classifier.set_flow(SLOT, &flow(Some(often))).unwrap();
     for _ in 0..3 {
         use_up(&mut classifier);
@@ -132,19 +132,19 @@ fn a_budget_is_filled_up_by_the_kernel() {
         });
     }
     // Longer than the test: what is used up stays so.
-    let seldom = protection(5, Duration::from_secs(10));
-    classifier.protect(SLOT, Some(seldom)).unwrap();
+    let seldom = rate_limit(5, Duration::from_secs(10));
+    classifier.set_rate_limit(SLOT, Some(seldom)).unwrap();
     use_up(&mut classifier);
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(classifier.left(SLOT), Some(0));
     // And shorter again, without waiting for the end of the long period.
-    let often = protection(7, Duration::from_millis(1));
-    classifier.protect(SLOT, Some(often)).unwrap();
+    let often = rate_limit(7, Duration::from_millis(1));
+    classifier.set_rate_limit(SLOT, Some(often)).unwrap();
     use_up(&mut classifier);
     eventually("filled up", || {
         classifier.left(SLOT).filter(|&left| left == 7)
     });
-    classifier.protect(SLOT, None).unwrap();
+    classifier.set_rate_limit(SLOT, None).unwrap();
     assert_eq!(classifier.left(SLOT), None);
     assert_eq!(classifier.replenisher(), Replenisher::KernelTimer);
 }
@@ -162,7 +162,7 @@ fn without_timers_budgets_are_filled_up_when_they_are_looked_at() {
     let mut classifier = load(&config);
     assert_eq!(classifier.replenisher(), Replenisher::UserSpace);
     assert_eq!(classifier.replenish(1_000), None, "nothing has a budget");
-    let budget = protection(1, Duration::from_millis(1));
+    let budget = rate_limit(1, Duration::from_millis(1));
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
     assert_eq!(
         classifier.replenish(5_000),

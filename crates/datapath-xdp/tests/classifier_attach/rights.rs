@@ -10,7 +10,7 @@ use isolane_datapath_xdp::classifier::{
 
 use crate::hosts::index_of;
 use crate::namespace::{PAIR, enter};
-use crate::{SLOT, flow, load, protection};
+use crate::{SLOT, flow, load, rate_limit};
 
 /// The effective capabilities of this thread from now on.
 fn keep_only(capabilities: &[u32]) {
@@ -78,7 +78,7 @@ fn a_missing_capability_is_named_and_no_more_than_three_are_needed() {
     classifier
         .attach(index_of("lane0"), AttachMode::Native)
         .unwrap();
-    let budget = protection(5, Duration::from_millis(1));
+    let budget = rate_limit(5, Duration::from_millis(1));
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
     assert_eq!(classifier.replenisher(), Replenisher::KernelTimer);
     // Who the program belongs to may be asked by CAP_SYS_ADMIN only.

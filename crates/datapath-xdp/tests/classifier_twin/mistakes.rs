@@ -1,7 +1,7 @@
 //! Twins that make a mistake each: if a sequence did not tell them from the program, it would not tell
 //! a mistaken program from the twin.
 
-use isolane_datapath::flow::InterfaceProtection;
+use isolane_datapath::flow::InterfaceRateLimit;
 use isolane_datapath_xdp::classifier::twin::Twin;
 use isolane_datapath_xdp::classifier::{Flow, FlowError, FlowSlot, Verdict};
 use isolane_wire::ethernet::Frame;
@@ -104,12 +104,12 @@ impl Beside for Mistaken {
         self.twin.set_flow(slot, &flow)
     }
 
-    fn protect_interface(&mut self, protection: &InterfaceProtection) {
-        let mut protection = *protection;
-        if let (LendsTheReserve, Some((_, reserved))) = (self.mistake, &mut protection.flows) {
+    fn set_interface_rate_limit(&mut self, rate_limit: &InterfaceRateLimit) {
+        let mut rate_limit = *rate_limit;
+        if let (LendsTheReserve, Some((_, reserved))) = (self.mistake, &mut rate_limit.topics) {
             *reserved = 0;
         }
-        let set = self.twin.protect_interface(&protection);
+        let set = self.twin.set_interface_rate_limit(&rate_limit);
         set.expect("the interface is protected");
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use isolane_datapath::flow::{Budget, InterfaceProtection, Over, Protection};
+use isolane_datapath::flow::{Budget, InterfaceRateLimit, OverBudget, RateLimit};
 use isolane_datapath_xdp::classifier::twin::Twin;
 use isolane_datapath_xdp::classifier::{
     Action, Arrival, Classifier, ClassifierConfig, ClassifierError, Counts, Enforcement, Flow,
@@ -128,8 +128,8 @@ pub(crate) trait Beside {
         self.twin().set_flow(slot, flow)
     }
 
-    fn protect_interface(&mut self, protection: &InterfaceProtection) {
-        let set = self.twin().protect_interface(protection);
+    fn set_interface_rate_limit(&mut self, rate_limit: &InterfaceRateLimit) {
+        let set = self.twin().set_interface_rate_limit(rate_limit);
         set.expect("the interface is protected");
     }
 
@@ -244,15 +244,15 @@ impl Sequence {
                 twin.twin().remove_flow(slot);
             }
             33..43 => {
-                let protection = protection(rng);
-                let set = world.classifier.protect(slot, protection);
-                assert_eq!(set, twin.twin().protect(slot, protection));
+                let rate_limit = rate_limit(rng);
+                let set = world.classifier.set_rate_limit(slot, rate_limit);
+                assert_eq!(set, twin.twin().set_rate_limit(slot, rate_limit));
             }
             43..50 => {
-                let protection = interface_protection(rng);
-                let set = world.classifier.protect_interface(&protection);
+                let rate_limit = interface_rate_limit(rng);
+                let set = world.classifier.set_interface_rate_limit(&rate_limit);
                 set.expect("the interface is protected");
-                twin.protect_interface(&protection);
+                twin.set_interface_rate_limit(&rate_limit);
             }
             50..53 => {
                 let enforcement = Enforcement {
@@ -337,7 +337,7 @@ fn flow(rng: &mut Rng) -> Flow {
             Way::Lane(one_of(rng, &Level::ALL))
         },
         is_critical: happens(rng, 30),
-        protection: protection(rng),
+        rate_limit: rate_limit(rng),
     }
 }
 
@@ -353,24 +353,24 @@ fn budget(rng: &mut Rng, capacity: u32) -> Budget {
     }
 }
 
-fn protection(rng: &mut Rng) -> Option<Protection> {
-    happens(rng, 70).then(|| Protection {
+fn rate_limit(rng: &mut Rng) -> Option<RateLimit> {
+    happens(rng, 70).then(|| RateLimit {
         budget: budget(rng, 30),
-        over: one_of(rng, &[Over::Drop, Over::Demote]),
+        over: one_of(rng, &[OverBudget::Drop, OverBudget::Demote]),
     })
 }
 
-fn interface_protection(rng: &mut Rng) -> InterfaceProtection {
+fn interface_rate_limit(rng: &mut Rng) -> InterfaceRateLimit {
     let period = Duration::from_micros(rng.u64(100..20_000));
     let of = |capacity: u32| Budget {
         capacity: NonZeroU32::new(capacity).expect("at least one"),
         period,
     };
-    InterfaceProtection {
-        flows: happens(rng, 60).then(|| {
+    InterfaceRateLimit {
+        topics: happens(rng, 60).then(|| {
             let capacity = rng.u32(1..300);
             (of(capacity), rng.u32(..capacity))
         }),
-        others: happens(rng, 40).then(|| of(rng.u32(1..100))),
+        foreign: happens(rng, 40).then(|| of(rng.u32(1..100))),
     }
 }

@@ -4,9 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, NetworkConfig,
-    Note, Observation, OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst,
-    SendReport, TransmitBurst,
+    Capabilities, Datapath, FlowId, InterfaceRateLimit, Interfaces, Lane, Ledger, NetworkConfig,
+    Observation, OpenError, Pool, RateLimit, RateLimitError, RateLimitTarget, ReceiveBurst,
+    SendReport, TransmitBurst, Warning,
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig, XdpOptions};
 use isolane_testkit::conformance::{Fixture, Options};
@@ -101,8 +101,8 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.send_burst(lane, burst)
     }
 
-    fn seen_readable(&mut self, lane: Lane, readable: u8) {
-        self.path.seen_readable(lane, readable);
+    fn set_readable(&mut self, lane: Lane, readable: u8) {
+        self.path.set_readable(lane, readable);
     }
 
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
@@ -125,8 +125,8 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.wants_recycling()
     }
 
-    fn look_after_interfaces(&mut self) -> bool {
-        self.host.enter(|| self.path.look_after_interfaces())
+    fn check_interfaces(&mut self) -> bool {
+        self.host.enter(|| self.path.check_interfaces())
     }
 
     fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
@@ -141,12 +141,16 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.close_flow(flow);
     }
 
-    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
-        self.path.protect(what, with)
+    fn set_rate_limit(
+        &mut self,
+        what: RateLimitTarget,
+        with: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        self.path.set_rate_limit(what, with)
     }
 
-    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
-        self.path.protect_interface(with)
+    fn set_interface_rate_limit(&mut self, with: InterfaceRateLimit) -> Result<(), RateLimitError> {
+        self.path.set_interface_rate_limit(with)
     }
 
     fn observe(&self) -> Observation {
@@ -157,7 +161,7 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.ledger()
     }
 
-    fn notes(&self) -> &[Note] {
-        self.path.notes()
+    fn warnings(&self) -> &[Warning] {
+        self.path.warnings()
     }
 }

@@ -4,15 +4,16 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Budget, Counted, Datapath, FlowId, Lane, Over, ProtectError, Protected, Protection, ReceiveDrop,
+    Budget, Datapath, FlowId, Lane, OverBudget, RateLimit, RateLimitError, RateLimitTarget,
 };
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::fixture::On;
 use crate::support::{BULK, CRITICAL, count, finish, pair, payload, receive, send, until};
 
 /// So many datagrams, filled up so late that a test does not see it.
-fn budget(capacity: u32, over: Over) -> Option<Protection> {
-    Some(Protection {
+fn budget(capacity: u32, over: OverBudget) -> Option<RateLimit> {
+    Some(RateLimit {
         budget: Budget {
             capacity: NonZeroU32::new(capacity).expect("some"),
             period: Duration::from_secs(10),
@@ -33,7 +34,7 @@ fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
     let (to_flow, to_lane) = (other.flow_unicast(flow)[0], other.unicast(CRITICAL)[0]);
     assert_ne!(to_flow, to_lane);
     other
-        .protect(Protected::Flow(flow), budget(5, Over::Drop))
+        .set_rate_limit(RateLimitTarget::Flow(flow), budget(5, OverBudget::Drop))
         .expect("the flow is there");
     for number in 0..20 {
         send(&mut one, CRITICAL, &payload(number, 64), &[to_flow]);
@@ -43,23 +44,25 @@ fn a_topics_port_comes_by_its_lane_and_has_a_budget_of_its_own() {
     }
     assert_eq!(receive(&mut other, CRITICAL, 25).len(), 25);
     until(&other, CRITICAL, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::Budget) == 15
+        ledger.receive.dropped(counters::BUDGET) == 15
     });
-    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 25);
+    assert_eq!(count(&other, CRITICAL, counters::RECEIVED_BY_LANE), 25);
     let observed = other.observe();
     let of_flow = observed.flows.iter().find(|one| one.flow == Some(flow));
     assert_eq!(of_flow.expect("it is shown").left, Some(0));
 
     // Changed while it runs, and given back: then its port is nobody's, and what was dropped is kept.
-    other.protect(Protected::Flow(flow), None).expect("there");
+    other
+        .set_rate_limit(RateLimitTarget::Flow(flow), None)
+        .expect("there");
     send(&mut one, CRITICAL, &payload(1, 64), &[to_flow]);
     assert_eq!(receive(&mut other, CRITICAL, 1).len(), 1);
     other.close_flow(flow);
     assert!(other.flow_unicast(flow).is_empty());
-    let gone = other.protect(Protected::Flow(flow), None);
-    assert_eq!(gone, Err(ProtectError::NoFlow));
+    let gone = other.set_rate_limit(RateLimitTarget::Flow(flow), None);
+    assert_eq!(gone, Err(RateLimitError::NoFlow));
     let receive = other.ledger().lane(CRITICAL).receive;
-    assert_eq!(receive.dropped(ReceiveDrop::Budget), 15);
+    assert_eq!(receive.dropped(counters::BUDGET), 15);
     finish(one);
     finish(other);
 }
@@ -69,14 +72,17 @@ fn what_is_beyond_a_lanes_budget_takes_the_lowest_lane_where_it_says_so() {
     let [mut one, mut other] = pair(&[BULK, CRITICAL]);
     let to = other.unicast(CRITICAL)[0];
     other
-        .protect(Protected::Lane(CRITICAL), budget(3, Over::Demote))
+        .set_rate_limit(
+            RateLimitTarget::Lane(CRITICAL),
+            budget(3, OverBudget::Demote),
+        )
         .expect("the lane is open");
     for number in 0..10 {
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
     }
     assert_eq!(receive(&mut other, CRITICAL, 3).len(), 3);
     assert_eq!(receive(&mut other, BULK, 7).len(), 7);
-    assert_eq!(count(&other, BULK, Counted::ReceivedByLane), 7);
+    assert_eq!(count(&other, BULK, counters::RECEIVED_BY_LANE), 7);
     finish(one);
     finish(other);
 }
@@ -102,12 +108,15 @@ fn flows_are_bounded_and_those_given_back_are_given_again() {
 #[test]
 fn what_cannot_be_protected_is_named() {
     let [one, mut other] = pair(&[CRITICAL]);
-    let closed = other.protect(Protected::Flow(FlowId(0)), budget(1, Over::Drop));
-    assert_eq!(closed, Err(ProtectError::NoFlow));
-    let mut short = budget(1, Over::Drop).expect("a budget");
+    let closed = other.set_rate_limit(
+        RateLimitTarget::Flow(FlowId(0)),
+        budget(1, OverBudget::Drop),
+    );
+    assert_eq!(closed, Err(RateLimitError::NoFlow));
+    let mut short = budget(1, OverBudget::Drop).expect("a budget");
     short.budget.period = Duration::from_micros(1);
-    let refused = other.protect(Protected::Lane(CRITICAL), Some(short));
-    assert!(matches!(refused, Err(ProtectError::Period { .. })));
+    let refused = other.set_rate_limit(RateLimitTarget::Lane(CRITICAL), Some(short));
+    assert!(matches!(refused, Err(RateLimitError::Period { .. })));
     finish(one);
     finish(other);
 }

@@ -1,6 +1,7 @@
 //! Bad days of the interface and of what is on it.
 
-use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst, Refusal};
+use isolane_datapath::{Datapath, Lane, ReceiveBurst};
+use isolane_datapath_xdp::xdp::counters;
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
 use isolane_testkit::conformance::Options;
 use isolane_wire::locator::Locator;
@@ -25,7 +26,7 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         .host
         .enter(|| ip(&format!("link set {INTERFACE} down")));
     for number in 0..20 {
-        other.look_after_interfaces();
+        other.check_interfaces();
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         send(&mut other, CRITICAL, &payload(number, 64), &[to]);
     }
@@ -36,19 +37,19 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         number += 1;
         let back = one.unicast(CRITICAL)[0];
         for path in [&mut one, &mut other] {
-            path.look_after_interfaces();
+            path.check_interfaces();
         }
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         send(&mut other, CRITICAL, &payload(number, 64), &[back]);
         let mut burst = ReceiveBurst::new();
-        let before = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+        let before = [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
         std::thread::sleep(std::time::Duration::from_millis(5));
         one.receive_burst(CRITICAL, 8, &mut burst);
         other.receive_burst(CRITICAL, 8, &mut burst);
-        let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+        let after = [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
         (after[0] > before[0] && after[1] > before[1]).then_some(())
     });
-    assert_eq!(other.notes(), []);
+    assert_eq!(other.warnings(), []);
     finish(one);
     finish(other);
 }
@@ -74,7 +75,7 @@ fn lanes_follow_an_address_that_changes() {
         ));
     });
     eventually("the address is followed", || {
-        other.look_after_interfaces().then_some(())
+        other.check_interfaces().then_some(())
     });
     let at = |port| Locator::udpv4([a, b, c, d + 100], port as u16);
     assert_eq!(other.unicast(CRITICAL), [at(former.port)]);
@@ -85,20 +86,22 @@ fn lanes_follow_an_address_that_changes() {
             number += 1;
             let back = one.unicast(CRITICAL)[0];
             for path in [&mut one, &mut other] {
-                path.look_after_interfaces();
+                path.check_interfaces();
             }
-            let before = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+            let before =
+                [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
             send(&mut one, CRITICAL, &payload(number, 64), &[to]);
             send(&mut other, CRITICAL, &payload(number, 64), &[back]);
             let mut burst = ReceiveBurst::new();
             std::thread::sleep(std::time::Duration::from_millis(5));
             one.receive_burst(CRITICAL, 8, &mut burst);
             other.receive_burst(CRITICAL, 8, &mut burst);
-            let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+            let after =
+                [&one, &other].map(|path| count(path, CRITICAL, counters::RECEIVED_BY_LANE));
             (after[0] > before[0] && after[1] > before[1]).then_some(())
         });
     }
-    assert_eq!(other.notes(), []);
+    assert_eq!(other.warnings(), []);
     finish(one);
     finish(other);
 }
@@ -117,21 +120,21 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
     }
     one.host.enter(|| ip(&format!("link delete {INTERFACE}")));
     eventually("the deletion is noticed", || {
-        one.look_after_interfaces();
+        one.check_interfaces();
         (!one.path.is_on_device(CRITICAL)).then_some(())
     });
-    let noted = one.notes().iter().map(ToString::to_string);
+    let noted = one.warnings().iter().map(ToString::to_string);
     assert!(
         noted
             .clone()
-            .any(|note| note.contains("its lanes are gone")),
+            .any(|warning| warning.contains("its lanes are gone")),
         "{:?}",
         noted.collect::<Vec<_>>()
     );
     // What has arrived was sent, though nobody had looked for its frames.
     let transmit = one.ledger().lane(CRITICAL).transmit;
     assert_eq!(
-        (transmit.sent, transmit.refused(Refusal::DeviceGone)),
+        (transmit.sent, transmit.refused(counters::DEVICE_GONE)),
         (3, 0)
     );
     finish(other);
@@ -157,10 +160,10 @@ fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_m
         ip("link set other up");
         ip(&format!("link set {INTERFACE} up"));
     });
-    one.look_after_interfaces();
-    let noted = one.notes().iter().map(ToString::to_string);
+    one.check_interfaces();
+    let noted = one.warnings().iter().map(ToString::to_string);
     let noted: Vec<String> = noted
-        .filter(|note| note.contains("lanes are gone"))
+        .filter(|warning| warning.contains("lanes are gone"))
         .collect();
     assert_eq!(noted.len(), 1, "{noted:?}");
     // The kernel's sockets go on there, for what is opened now, too.
@@ -199,10 +202,10 @@ fn a_queue_has_one_program_and_the_second_is_told_or_goes_by_sockets() {
     third.open_lane(CRITICAL).expect("sockets do");
     assert!(!third.path.is_on_device(CRITICAL));
     let is_noted = third
-        .notes()
+        .warnings()
         .iter()
-        .any(|note| matches!(note, Note::NoDeviceLanes { .. }));
-    assert!(is_noted, "{:?}", third.notes());
+        .any(|warning| warning.code == isolane_datapath_xdp::xdp::warning::NO_DEVICE_LANES);
+    assert!(is_noted, "{:?}", third.warnings());
     // Both on one host: by the kernel.
     let mut first = first;
     let to = third.unicast(CRITICAL)[0];

@@ -14,13 +14,13 @@ mod packet_socket;
 #[allow(unreachable_pub)]
 mod udp_frame;
 
+mod early_rate_limits;
 mod fixture;
 mod flows;
 mod interface;
 mod martian;
 mod network;
 mod news;
-mod protected_early;
 mod sending;
 mod sharing;
 mod stamps;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{Counted, Datapath, ReceiveBurst, ReceiveDrop};
+use isolane_datapath::{Datapath, ReceiveBurst};
+use isolane_datapath_xdp::xdp::counters;
 use isolane_wire::ethernet::MacAddress;
 
 use crate::hosts::{eventually, index_of, ip, mac_of};
@@ -47,12 +48,12 @@ fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed
         ));
     });
     eventually("the former address is a neighbour's", || {
-        other.look_after_interfaces();
+        other.check_interfaces();
         device.send(&udp_frame(former, mac, now, port, &payload(3, 64)));
         std::thread::sleep(Duration::from_millis(5));
-        let before = count(&other, CRITICAL, Counted::ReceivedByLane);
+        let before = count(&other, CRITICAL, counters::RECEIVED_BY_LANE);
         other.receive_burst(CRITICAL, 8, &mut ReceiveBurst::new());
-        (count(&other, CRITICAL, Counted::ReceivedByLane) > before).then_some(())
+        (count(&other, CRITICAL, counters::RECEIVED_BY_LANE) > before).then_some(())
     });
     let before = martians(&other);
     device.send(&udp_frame(now, mac, now, port, &payload(4, 64)));
@@ -71,5 +72,5 @@ fn martians(path: &impl Datapath) -> u64 {
     ledger
         .lane(CRITICAL)
         .receive
-        .dropped(ReceiveDrop::MartianSource)
+        .dropped(counters::MARTIAN_SOURCE)
 }

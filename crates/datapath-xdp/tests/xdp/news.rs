@@ -1,8 +1,9 @@
 //! What changes on the way is followed by what wakes discovery's lane. Nothing here keeps house, and
 //! sending does not look.
 
-use isolane_datapath::{Counted, Datapath, Lane, ReceiveBurst};
+use isolane_datapath::{Datapath, Lane, ReceiveBurst};
 use isolane_datapath_xdp::xdp::Xdp;
+use isolane_datapath_xdp::xdp::counters;
 use isolane_wire::ethernet::MacAddress;
 
 use crate::fixture::On;
@@ -72,15 +73,15 @@ fn an_interface_that_is_down_gets_no_frames_and_one_that_is_up_again_gets_them()
     eventually("the kernel's way is taken", || {
         take_news(&mut one);
         send(&mut one, CRITICAL, &payload(1, 64), &[to]);
-        (count(&one, CRITICAL, Counted::KernelDown) > 0).then_some(())
+        (count(&one, CRITICAL, counters::KERNEL_DOWN) > 0).then_some(())
     });
-    let before = count(&one, CRITICAL, Counted::SentByLane);
+    let before = count(&one, CRITICAL, counters::SENT_BY_LANE);
 
     host.enter(|| ip(&format!("link set {INTERFACE} up")));
     eventually("the lane is taken again", || {
         take_news(&mut one);
         send(&mut one, CRITICAL, &payload(2, 64), &[to]);
-        (count(&one, CRITICAL, Counted::SentByLane) > before).then_some(())
+        (count(&one, CRITICAL, counters::SENT_BY_LANE) > before).then_some(())
     });
     finish(one);
     finish(other);

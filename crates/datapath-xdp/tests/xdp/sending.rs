@@ -1,6 +1,7 @@
 //! What leaves by a lane, what by the kernel, and that it is counted.
 
-use isolane_datapath::{Class, Counted, Datapath, Lane, TransmitBurst};
+use isolane_datapath::{Class, Datapath, Lane, TransmitBurst};
+use isolane_datapath_xdp::xdp::counters;
 use isolane_wire::locator::Locator;
 
 use crate::hosts::{eventually, ip};
@@ -18,10 +19,10 @@ fn what_the_lane_reaches_goes_by_lane_without_a_copy_and_arrives_by_lane() {
         assert_eq!(sent.sent, 1);
         assert_eq!(receive(&mut other, CRITICAL, 1), [payload(number, 64)]);
     }
-    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 100);
-    assert_eq!(count(&one, CRITICAL, Counted::DestinationCopy), 0);
-    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 100);
-    assert_eq!(count(&other, CRITICAL, Counted::PartialChecksum), 0);
+    assert_eq!(count(&one, CRITICAL, counters::SENT_BY_LANE), 100);
+    assert_eq!(count(&one, CRITICAL, counters::DESTINATION_COPY), 0);
+    assert_eq!(count(&other, CRITICAL, counters::RECEIVED_BY_LANE), 100);
+    assert_eq!(count(&other, CRITICAL, counters::PARTIAL_CHECKSUM), 0);
     finish(one);
     finish(other);
 }
@@ -36,9 +37,9 @@ fn each_further_destination_is_a_copy_and_this_host_is_the_kernels() {
     for path in [&mut one, &mut two, &mut three] {
         assert_eq!(receive(path, CRITICAL, 1), [payload(1, 80)]);
     }
-    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 2);
-    assert_eq!(count(&one, CRITICAL, Counted::DestinationCopy), 1);
-    assert_eq!(count(&one, CRITICAL, Counted::KernelOwnHost), 1);
+    assert_eq!(count(&one, CRITICAL, counters::SENT_BY_LANE), 2);
+    assert_eq!(count(&one, CRITICAL, counters::DESTINATION_COPY), 1);
+    assert_eq!(count(&one, CRITICAL, counters::KERNEL_OWN_HOST), 1);
     finish(one);
     finish(two);
     finish(three);
@@ -68,10 +69,10 @@ fn copies_find_the_chunks_of_single_frames_that_are_done() {
     }
     assert_eq!(one.send_burst(CRITICAL, &mut burst).sent, 2 * frames);
     assert_eq!(
-        count(&one, CRITICAL, Counted::DestinationCopy),
+        count(&one, CRITICAL, counters::DESTINATION_COPY),
         u64::from(frames)
     );
-    assert_eq!(count(&one, CRITICAL, Counted::KernelNoChunk), 0);
+    assert_eq!(count(&one, CRITICAL, counters::KERNEL_NO_CHUNK), 0);
     finish(one);
     finish(two);
     finish(three);
@@ -92,8 +93,8 @@ fn a_frame_of_another_pool_is_copied_and_goes_home_there() {
     one.send_burst(CRITICAL, &mut burst);
     let expected = [payload(1, 64), payload(2, 64)];
     assert_eq!(receive(&mut other, CRITICAL, 2), expected);
-    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 2);
-    assert_eq!(count(&one, CRITICAL, Counted::DestinationCopy), 1);
+    assert_eq!(count(&one, CRITICAL, counters::SENT_BY_LANE), 2);
+    assert_eq!(count(&one, CRITICAL, counters::DESTINATION_COPY), 1);
     finish(one);
     finish(other);
 }
@@ -105,9 +106,9 @@ fn what_is_longer_than_a_frame_of_the_interface_leaves_and_arrives_by_the_kernel
     for (bytes, by_kernel) in [(1_472, 0), (1_473, 1), (2_000, 2), (2_001, 3), (60_000, 4)] {
         send(&mut one, CRITICAL, &payload(1, bytes), &[to]);
         assert_eq!(receive(&mut other, CRITICAL, 1), [payload(1, bytes)]);
-        assert_eq!(count(&one, CRITICAL, Counted::KernelTooLong), by_kernel);
+        assert_eq!(count(&one, CRITICAL, counters::KERNEL_TOO_LONG), by_kernel);
     }
-    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 1);
+    assert_eq!(count(&other, CRITICAL, counters::RECEIVED_BY_LANE), 1);
     finish(one);
     finish(other);
 }
@@ -123,9 +124,9 @@ fn a_group_is_one_frame_by_lane_and_one_copy_for_this_host() {
             assert_eq!(receive(path, CRITICAL, 1), [payload(number, 64)]);
         }
     }
-    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 10);
-    assert_eq!(count(&one, CRITICAL, Counted::KernelLocalGroup), 10);
-    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 10);
+    assert_eq!(count(&one, CRITICAL, counters::SENT_BY_LANE), 10);
+    assert_eq!(count(&one, CRITICAL, counters::KERNEL_LOCAL_GROUP), 10);
+    assert_eq!(count(&other, CRITICAL, counters::RECEIVED_BY_LANE), 10);
     // What is too long goes to the network by the kernel, whose sockets have other distances then.
     send(&mut one, CRITICAL, &payload(11, 3_000), &[group]);
     send(&mut one, CRITICAL, &payload(12, 64), &[group]);
@@ -149,12 +150,12 @@ fn a_stranger_is_reached_by_the_kernel_first_and_by_lane_once_it_is_known() {
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         assert_eq!(receive(&mut other, CRITICAL, 1), [payload(number, 64)]);
     }
-    let by_kernel = count(&one, CRITICAL, Counted::KernelNeighbour);
-    let by_lane = count(&one, CRITICAL, Counted::SentByLane);
+    let by_kernel = count(&one, CRITICAL, counters::KERNEL_NEIGHBOUR);
+    let by_lane = count(&one, CRITICAL, counters::SENT_BY_LANE);
     assert!((1..10).contains(&by_kernel), "{by_kernel} by the kernel");
     assert_eq!(by_kernel + by_lane, 50);
     // From the kernel's socket through a virtual interface.
-    assert!(count(&other, CRITICAL, Counted::PartialChecksum) > 0);
+    assert!(count(&other, CRITICAL, counters::PARTIAL_CHECKSUM) > 0);
     finish(one);
     finish(other);
 }
@@ -165,7 +166,7 @@ fn a_place_without_a_route_is_refused_by_name() {
     let nowhere = Locator::udpv4([192, 0, 2, 1], 7_411);
     let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
     assert_eq!((sent.sent, sent.refused), (0, 1));
-    assert_eq!(count(&one, CRITICAL, Counted::KernelNoRoute), 1);
+    assert_eq!(count(&one, CRITICAL, counters::KERNEL_NO_ROUTE), 1);
     finish(one);
     finish(other);
 }
@@ -196,7 +197,7 @@ fn frames_that_a_late_kick_sends_come_home_although_nothing_is_sent_after_them()
     });
     // That is all that a loop does with an idle lane.
     eventually("they come home", || {
-        one.look_after_interfaces();
+        one.check_interfaces();
         (in_transmission(&one) == 0).then_some(())
     });
     finish(one);

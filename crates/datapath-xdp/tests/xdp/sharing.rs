@@ -1,7 +1,8 @@
 //! What a lane that nobody reads costs the others: nothing; and what keeps it so.
 
-use isolane_datapath::{Counted, Datapath, LaneLedger, ReceiveDrop};
+use isolane_datapath::{Datapath, LaneLedger};
 use isolane_datapath_xdp::classifier::Enforcement;
+use isolane_datapath_xdp::xdp::counters;
 use isolane_datapath_xdp::xdp::{XdpConfig, XdpError};
 
 use crate::fixture::{On, xdp_on};
@@ -53,9 +54,9 @@ fn bulk_that_nobody_reads_fills_its_own_ring_and_costs_what_is_critical_nothing(
     let (critical, bulk, reader) = flood(|_| {});
     assert_eq!(critical.receive.received, 100);
     assert_eq!(critical.receive.dropped_total(), 0);
-    assert_eq!(critical.counts.get(Counted::ReserveTouched), 0);
-    assert!(bulk.receive.dropped(ReceiveDrop::RingFull) > 1_000);
-    assert_eq!(bulk.receive.dropped(ReceiveDrop::FillEmpty), 0);
+    assert_eq!(critical.events.get(counters::RESERVE_TOUCHED), 0);
+    assert!(bulk.receive.dropped(counters::RING_FULL) > 1_000);
+    assert_eq!(bulk.receive.dropped(counters::FILL_EMPTY), 0);
     finish(reader);
 }
 
@@ -70,9 +71,9 @@ fn with_too_few_chunks_recycling_keeps_the_reserve_for_what_is_critical() {
     let (critical, bulk, reader) = flood(too_few);
     assert_eq!(critical.receive.received, 100);
     assert_eq!(critical.receive.dropped_total(), 0);
-    assert_eq!(critical.counts.get(Counted::ReserveTouched), 0);
-    let recycled = bulk.receive.dropped(ReceiveDrop::RecycledDriver)
-        + bulk.receive.dropped(ReceiveDrop::RecycledQueue);
+    assert_eq!(critical.events.get(counters::RESERVE_TOUCHED), 0);
+    let recycled = bulk.receive.dropped(counters::RECYCLED_DRIVER)
+        + bulk.receive.dropped(counters::RECYCLED_QUEUE);
     assert!(recycled > 1_000, "{bulk:?}");
     finish(reader);
 }
@@ -83,8 +84,8 @@ fn without_recycling_the_same_bulk_takes_the_reserve_and_what_is_critical_is_los
         too_few(config);
         config.options.recycling = false;
     });
-    assert!(critical.receive.dropped(ReceiveDrop::FillEmpty) > 0);
-    assert!(critical.counts.get(Counted::ReserveTouched) > 0);
+    assert!(critical.receive.dropped(counters::FILL_EMPTY) > 0);
+    assert!(critical.events.get(counters::RESERVE_TOUCHED) > 0);
     finish(reader);
 }
 
@@ -103,7 +104,7 @@ fn what_is_critical_may_have_its_reserve_and_that_touches_nothing() {
     }
     let arrived = receive(&mut reader, CRITICAL, CRITICAL_SENT as usize);
     assert_eq!(arrived.len(), CRITICAL_SENT as usize);
-    assert_eq!(count(&reader, CRITICAL, Counted::ReserveTouched), 0);
+    assert_eq!(count(&reader, CRITICAL, counters::RESERVE_TOUCHED), 0);
     finish(sender);
     finish(reader);
 }
@@ -123,7 +124,7 @@ fn a_reserve_that_was_eaten_counts_though_the_look_that_finds_it_so_gives_it_bac
         send(&mut sender, BULK, &payload(number, 100), &[to]);
     }
     crate::support::until(&reader, BULK, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::FillEmpty) > 0
+        ledger.receive.dropped(counters::FILL_EMPTY) > 0
     });
     let mut bursts = [(); 3].map(|()| isolane_datapath::ReceiveBurst::new());
     for burst in &mut bursts {
@@ -132,9 +133,9 @@ fn a_reserve_that_was_eaten_counts_though_the_look_that_finds_it_so_gives_it_bac
     // Twice the reserve comes home, and none is with the device.
     drop(bursts);
     assert_eq!(receive_now(&mut reader), 0);
-    assert_eq!(count(&reader, CRITICAL, Counted::ReserveTouched), 1);
+    assert_eq!(count(&reader, CRITICAL, counters::RESERVE_TOUCHED), 1);
     assert_eq!(receive_now(&mut reader), 0);
-    assert_eq!(count(&reader, CRITICAL, Counted::ReserveTouched), 1);
+    assert_eq!(count(&reader, CRITICAL, counters::RESERVE_TOUCHED), 1);
     finish(sender);
     finish(reader);
 }
@@ -149,10 +150,10 @@ fn without_the_drivers_part_queued_bulk_is_taken_back() {
         };
     });
     assert!(
-        bulk.receive.dropped(ReceiveDrop::RecycledQueue) > 0,
+        bulk.receive.dropped(counters::RECYCLED_QUEUE) > 0,
         "{bulk:?}"
     );
-    assert_eq!(bulk.receive.dropped(ReceiveDrop::RecycledDriver), 0);
+    assert_eq!(bulk.receive.dropped(counters::RECYCLED_DRIVER), 0);
     assert!(critical.receive.received > 0);
     finish(reader);
 }
@@ -170,14 +171,14 @@ fn the_job_takes_queued_bulk_back_before_anything_critical_arrives() {
         send(&mut sender, BULK, &payload(number, 100), &[to]);
     }
     crate::support::until(&reader, BULK, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::FillEmpty) > 0
+        ledger.receive.dropped(counters::FILL_EMPTY) > 0
     });
     assert!(reader.wants_recycling());
     while reader.recycle() {}
     assert!(!reader.wants_recycling());
     let bulk = *reader.ledger().lane(BULK);
-    assert!(bulk.receive.dropped(ReceiveDrop::RecycledQueue) >= 64);
-    assert!(count(&reader, CRITICAL, Counted::ReserveTouched) > 0);
+    assert!(bulk.receive.dropped(counters::RECYCLED_QUEUE) >= 64);
+    assert!(count(&reader, CRITICAL, counters::RESERVE_TOUCHED) > 0);
     finish(sender);
     finish(reader);
 }
@@ -188,9 +189,10 @@ fn too_few_chunks_without_recycling_trusted_are_refused_with_the_numbers() {
     let mut config = crate::fixture::config(&isolane_testkit::conformance::Options::default());
     config.options.receive_frames = Some(200);
     let error = xdp_on(segment.add_host(), config).err().expect("too few");
-    let isolane_datapath::OpenError::Device { source, .. } = &error else {
+    let isolane_datapath::OpenError::Device { source, class, .. } = &error else {
         panic!("{error}");
     };
+    assert_eq!(*class, isolane_datapath::ErrorClass::InvalidOption);
     let small = source.downcast_ref::<XdpError>();
     assert!(
         matches!(small, Some(XdpError::UmemTooSmall { chunks: 200, .. })),

@@ -1,8 +1,9 @@
 //! Stamps of arrival, and frames that have no room for one.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_datapath::{Counted, Datapath, ReceiveBurst};
+use isolane_datapath::{Datapath, ReceiveBurst};
 use isolane_datapath_xdp::xdp::Xdp;
+use isolane_datapath_xdp::xdp::counters;
 use isolane_wire::time::Instant;
 use isolane_wire::{ipv4, udp};
 
@@ -55,13 +56,15 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
     let ledger = other.ledger();
     let of_lane = ledger.lane(CRITICAL);
     assert_eq!(of_lane.receive.unstamped, u64::from(DATAGRAMS));
-    let by_lane = of_lane.counts.get(Counted::ReceivedByLane);
+    let by_lane = of_lane.events.get(counters::RECEIVED_BY_LANE);
     assert_eq!(by_lane, u64::from(2 * DATAGRAMS));
-    assert_eq!(other.notes(), [], "nobody has looked after it so far");
-    other.look_after_interfaces();
-    let notes: Vec<String> = other.notes().iter().map(ToString::to_string).collect();
-    let said = notes.iter().any(|note| note.contains("no room for stamps"));
-    assert!(said, "{notes:?}");
+    assert_eq!(other.warnings(), [], "nobody has looked after it so far");
+    other.check_interfaces();
+    let warnings: Vec<String> = other.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
+        .iter()
+        .any(|warning| warning.contains("no room for stamps"));
+    assert!(said, "{warnings:?}");
 
     // None is looked for any more; that there is none goes on to be counted.
     for number in 0..DATAGRAMS {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use isolane_datapath::{
-    Counted, Datapath, Lane, LaneLedger, ReceiveBurst, SendReport, TransmitBurst,
+    Datapath, Event, Lane, LaneLedger, ReceiveBurst, SendReport, TransmitBurst,
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig};
 use isolane_testkit::conformance::Options;
@@ -99,7 +99,7 @@ pub(crate) fn take_news(path: &mut On<Xdp>) -> bool {
         poll(&mut looked_at, Some(&a_while)).expect("poll") > 0
     };
     if is_readable {
-        path.seen_readable(Lane::Discovery, 1);
+        path.set_readable(Lane::Discovery, 1);
         let taken = path.receive_burst(Lane::Discovery, 1, &mut ReceiveBurst::new());
         assert_eq!(taken, 0, "news are no datagrams");
     }
@@ -119,8 +119,8 @@ pub(crate) fn until(path: &impl Datapath, lane: Lane, is_so: impl Fn(&LaneLedger
     }
 }
 
-pub(crate) fn count(path: &impl Datapath, lane: Lane, what: Counted) -> u64 {
-    path.ledger().lane(lane).counts.get(what)
+pub(crate) fn count(path: &impl Datapath, lane: Lane, what: Event) -> u64 {
+    path.ledger().lane(lane).events.get(what)
 }
 
 /// Every datagram has a name, and every frame goes home.

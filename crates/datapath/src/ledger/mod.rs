@@ -12,14 +12,12 @@
 //! and those that the kernel reports as dropped. *Pending* datagrams wait in a queue that the datapath can inspect,
 //! which a kernel socket is not.
 
-mod count;
-mod reason;
+mod counter;
 
 use core::fmt;
 use core::ops::AddAssign;
 
-pub use self::count::{Counted, Counts};
-pub use self::reason::{ReceiveDrop, Refusal};
+pub use self::counter::{CounterNames, Event, EventCounts, ReceiveDrop, Refusal};
 use crate::lane::Lane;
 
 /// Receive side of a lane.
@@ -47,7 +45,7 @@ impl ReceiveLedger {
     /// Datagrams dropped for a reason.
     #[must_use]
     pub const fn dropped(&self, reason: ReceiveDrop) -> u64 {
-        self.dropped[reason as usize]
+        self.dropped[reason.index()]
     }
 
     /// Datagrams dropped for all reasons.
@@ -58,7 +56,7 @@ impl ReceiveLedger {
 
     /// Iterates over the nonzero drop counters.
     pub fn drops(&self) -> impl Iterator<Item = (ReceiveDrop, u64)> + '_ {
-        let counts = ReceiveDrop::ALL.into_iter().zip(self.dropped);
+        let counts = ReceiveDrop::all().zip(self.dropped);
         counts.filter(|(_, count)| *count > 0)
     }
 
@@ -80,7 +78,7 @@ impl ReceiveLedger {
     #[inline]
     pub fn note_dropped(&mut self, reason: ReceiveDrop, count: u64) {
         self.arrived += count;
-        self.dropped[reason as usize] += count;
+        self.dropped[reason.index()] += count;
     }
 }
 
@@ -96,7 +94,7 @@ pub struct TransmitLedger {
     pub sent_bytes: u64,
     /// Sent datagrams reported as undeliverable by a host (ICMP). Included in `sent`.
     pub bounced: u64,
-    /// Last errno counted as [`Refusal::Other`]; 0 if none.
+    /// Last errno counted as [`Refusal::OTHER`]; 0 if none.
     pub last_error: i32,
     refused: [u64; Refusal::COUNT],
 }
@@ -105,7 +103,7 @@ impl TransmitLedger {
     /// Datagrams refused for a reason.
     #[must_use]
     pub const fn refused(&self, reason: Refusal) -> u64 {
-        self.refused[reason as usize]
+        self.refused[reason.index()]
     }
 
     /// Datagrams refused for all reasons.
@@ -116,7 +114,7 @@ impl TransmitLedger {
 
     /// Iterates over the nonzero refusal counters.
     pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
-        let counts = Refusal::ALL.into_iter().zip(self.refused);
+        let counts = Refusal::all().zip(self.refused);
         counts.filter(|(_, count)| *count > 0)
     }
 
@@ -132,14 +130,14 @@ impl TransmitLedger {
     #[inline]
     pub fn note_refused(&mut self, reason: Refusal, count: u64) {
         self.offered += count;
-        self.refused[reason as usize] += count;
+        self.refused[reason.index()] += count;
     }
 
     /// Moves `count` datagrams of `bytes` bytes in total from sent to refused.
     pub fn note_unsent(&mut self, reason: Refusal, count: u64, bytes: u64) {
         self.sent -= count;
         self.sent_bytes -= bytes;
-        self.refused[reason as usize] += count;
+        self.refused[reason.index()] += count;
     }
 }
 
@@ -150,8 +148,8 @@ pub struct LaneLedger {
     pub receive: ReceiveLedger,
     /// Transmit side.
     pub transmit: TransmitLedger,
-    /// Device counters.
-    pub counts: Counts,
+    /// Events.
+    pub events: EventCounts,
 }
 
 impl AddAssign<&LaneLedger> for LaneLedger {
@@ -175,7 +173,7 @@ impl AddAssign<&LaneLedger> for LaneLedger {
             to.last_error = from.last_error;
         }
         add_each(&mut to.refused, &from.refused);
-        self.counts.add(&other.counts);
+        self.events.add(&other.events);
     }
 }
 
@@ -186,12 +184,35 @@ fn add_each(to: &mut [u64], from: &[u64]) {
 }
 
 /// Ledger of all lanes of a datapath.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ledger {
     lanes: [LaneLedger; Lane::COUNT],
+    names: &'static CounterNames,
+}
+
+impl Default for Ledger {
+    fn default() -> Ledger {
+        Ledger {
+            lanes: [LaneLedger::default(); Lane::COUNT],
+            names: CounterNames::NONE,
+        }
+    }
 }
 
 impl Ledger {
+    /// Returns the ledger with the names of the datapath's own counters.
+    #[must_use]
+    pub fn with_names(mut self, names: &'static CounterNames) -> Ledger {
+        self.names = names;
+        self
+    }
+
+    /// Names of the counters.
+    #[must_use]
+    pub const fn names(&self) -> &'static CounterNames {
+        self.names
+    }
+
     /// Returns the ledger of a lane.
     #[inline]
     #[must_use]
@@ -291,16 +312,15 @@ impl fmt::Display for Ledger {
                 receive.received, receive.arrived
             )?;
             for (reason, count) in receive.drops() {
-                write!(f, ", {count} {}", reason.name())?;
+                write!(f, ", {count} {}", self.names.receive_drop(reason))?;
             }
             write!(f, "; sent {} of {}", transmit.sent, transmit.offered)?;
             for (reason, count) in transmit.refusals() {
-                write!(f, ", {count} {}", reason.name())?;
+                write!(f, ", {count} {}", self.names.refusal(reason))?;
             }
-            let counts = &self.lane(lane).counts;
-            for (place, (what, count)) in counts.named().enumerate() {
+            for (place, (event, count)) in self.lane(lane).events.counted().enumerate() {
                 let before = if place == 0 { "; " } else { ", " };
-                write!(f, "{before}{count} {}", what.name())?;
+                write!(f, "{before}{count} {}", self.names.event(event))?;
             }
             writeln!(f)?;
         }
@@ -317,9 +337,9 @@ mod tests {
         let mut ledger = Ledger::default();
         let lane = ledger.lane_mut(Lane::Discovery);
         lane.receive.note_received(100);
-        lane.receive.note_dropped(ReceiveDrop::Truncated, 2);
+        lane.receive.note_dropped(ReceiveDrop::TRUNCATED, 2);
         lane.transmit.note_sent(10);
-        lane.transmit.note_refused(Refusal::WouldBlock, 3);
+        lane.transmit.note_refused(Refusal::WOULD_BLOCK, 3);
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!(ledger.total().receive.arrived, 3);
         assert_eq!(ledger.total().transmit.refused_total(), 3);

@@ -35,7 +35,7 @@ pub struct MemoryConfig {
     pub domain: u32,
     /// Seed of the losses.
     pub seed: u64,
-    /// Loss probability in millionths. Lost datagrams count as arrived and dropped by [`ReceiveDrop::FaultLoss`].
+    /// Loss probability in millionths. Lost datagrams count as arrived and dropped by [`ReceiveDrop::FAULT_LOSS`].
     pub loss_per_million: u32,
     /// Maximum datagrams in a lane's queue.
     pub queue_datagrams: usize,
@@ -159,9 +159,9 @@ impl Memory {
     /// Reason for which a datagram cannot be sent at all.
     fn refusal(&self, bytes: usize, to: &Locator) -> Option<Refusal> {
         if to.ipv4().is_none() {
-            Some(Refusal::UnknownDestination)
+            Some(Refusal::UNKNOWN_DESTINATION)
         } else if bytes > self.capabilities.max_frame_bytes {
-            Some(Refusal::TooLong)
+            Some(Refusal::TOO_LONG)
         } else {
             None
         }
@@ -233,7 +233,7 @@ impl Datapath for Memory {
             inbox.ledger.arrived -= 1;
             inbox.ledger.pending -= 1;
             if len > frame.capacity() {
-                inbox.ledger.note_dropped(ReceiveDrop::Truncated, 1);
+                inbox.ledger.note_dropped(ReceiveDrop::TRUNCATED, 1);
                 continue;
             }
             frame.set_range(0..len);
@@ -256,7 +256,7 @@ impl Datapath for Memory {
         let from = self.reached_by[lane.index()].unicast;
         let unaddressed = burst.unaddressed();
         let ledger = medium.transmit_ledger(self.member, lane);
-        ledger.note_refused(Refusal::NoDestination, unaddressed);
+        ledger.note_refused(Refusal::NO_DESTINATION, unaddressed);
         report.refused += unaddressed as u32;
         for message in burst.messages() {
             let bytes = burst.frame(message);
@@ -272,8 +272,8 @@ impl Datapath for Memory {
                     report.sent += 1;
                 }
                 (from, refusal) => {
-                    let closed = from.is_none().then_some(Refusal::LaneClosed);
-                    let reason = closed.or(refusal).unwrap_or(Refusal::Other);
+                    let closed = from.is_none().then_some(Refusal::LANE_CLOSED);
+                    let reason = closed.or(refusal).unwrap_or(Refusal::OTHER);
                     let ledger = medium.transmit_ledger(self.member, lane);
                     ledger.note_refused(reason, 1);
                     report.refused += 1;

@@ -158,12 +158,12 @@ impl Medium {
         for inbox in inboxes.filter(|inbox| inbox.unicast == *to || inbox.group == *to) {
             reached += 1;
             if losses.happens(config.loss_per_million) {
-                inbox.ledger.note_dropped(ReceiveDrop::FaultLoss, 1);
+                inbox.ledger.note_dropped(ReceiveDrop::FAULT_LOSS, 1);
             } else if inbox.queue.push(from, bytes) {
                 inbox.ledger.arrived += 1;
                 inbox.ledger.pending += 1;
             } else {
-                inbox.ledger.note_dropped(ReceiveDrop::QueueFull, 1);
+                inbox.ledger.note_dropped(ReceiveDrop::QUEUE_FULL, 1);
             }
         }
         reached

@@ -32,7 +32,7 @@ fn losses_are_counted_and_repeat_with_the_seed() {
         send(&mut one, other.unicast(LANE)[0], 1_000);
         let ledger = other.ledger();
         ledger.balance().unwrap();
-        ledger.lane(LANE).receive.dropped(ReceiveDrop::FaultLoss)
+        ledger.lane(LANE).receive.dropped(ReceiveDrop::FAULT_LOSS)
     };
     let lost = lost_with(1);
     assert!((60..140).contains(&lost), "{lost} of 1,000 at 10 %");

@@ -58,7 +58,7 @@ impl Udp {
         let ledger = &mut self.ledger.lane_mut(lane).transmit;
         let Some(open) = self.lanes[lane.index()].as_deref_mut() else {
             let refused = selected(burst, which).count() as u32;
-            ledger.note_refused(Refusal::LaneClosed, refused.into());
+            ledger.note_refused(Refusal::LANE_CLOSED, refused.into());
             report.refused = refused;
             return report;
         };
@@ -73,14 +73,14 @@ impl Udp {
             match destination(message, bytes.len(), max_frame_bytes) {
                 Err(reason) => batch.refuse(reason, 1),
                 Ok(to) if !message.to.is_multicast() => batch.push(bytes, to, None),
-                Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NoMulticast, 1),
+                Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NO_MULTICAST, 1),
                 Ok(to) => {
                     let others = |egress: &&Egress| Some(egress.index) != beside;
                     for egress in self.egress.iter().filter(others) {
                         if egress.is_present {
                             batch.push(bytes, to, Some(*egress));
                         } else {
-                            batch.refuse(Refusal::InterfaceGone, 1);
+                            batch.refuse(Refusal::INTERFACE_GONE, 1);
                         }
                     }
                 }
@@ -140,7 +140,7 @@ impl Udp {
             config: &self.config,
             interfaces: &self.interfaces,
             has_flows: true,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         };
         let open = self.lanes[lane.index()].as_deref_mut();
         let Some(flows) = open.and_then(|open| open.flows.as_mut()) else {
@@ -174,7 +174,7 @@ impl Udp {
             // Keep the kernel's drop count.
             let unseen = flow.source.drops_unseen();
             let receive = &mut self.ledger.lane_mut(lane).receive;
-            receive.note_dropped(ReceiveDrop::KernelOverflow, unseen);
+            receive.note_dropped(ReceiveDrop::KERNEL_OVERFLOW, unseen);
         }
     }
 }

@@ -4,7 +4,8 @@ use std::ffi::CStr;
 use std::io;
 use std::ptr;
 
-use crate::contract::{Note, OpenError};
+use super::warning;
+use crate::contract::{OpenError, Warning};
 use crate::limits::MAX_INTERFACES;
 use crate::network::Interfaces;
 
@@ -107,12 +108,12 @@ unsafe fn read_ipv4(name: *const libc::sockaddr) -> Option<[u8; 4]> {
     Some(name.sin_addr.s_addr.to_ne_bytes())
 }
 
-/// Selects the wanted interfaces; notes what is missing.
+/// Selects the wanted interfaces, with a warning for what is missing.
 pub(super) fn choose(
     wanted: &Interfaces,
     multicast: bool,
     present: Vec<Interface>,
-) -> Result<(Vec<Interface>, Vec<Note>), OpenError> {
+) -> Result<(Vec<Interface>, Vec<Warning>), OpenError> {
     let mut chosen = match wanted {
         Interfaces::All => {
             let (loopback, others): (Vec<_>, Vec<_>) = present
@@ -129,22 +130,20 @@ pub(super) fn choose(
     if chosen.is_empty() {
         return Err(OpenError::NoInterfaces);
     }
-    let mut notes = Vec::new();
+    let mut warnings = Vec::new();
     for interface in chosen.drain(chosen.len().min(MAX_INTERFACES)..) {
-        notes.push(Note::TooManyInterfaces {
-            interface: interface.name,
-            limit: MAX_INTERFACES,
-        });
+        warnings.push(warning::too_many_interfaces(
+            &interface.name,
+            MAX_INTERFACES,
+        ));
     }
     for interface in chosen.iter().filter(|chosen| !chosen.is_multicast) {
         if multicast {
-            notes.push(Note::NoMulticast {
-                interface: interface.name.clone(),
-                reason: "it does not have the flag MULTICAST".to_owned(),
-            });
+            let reason = "it does not have the flag MULTICAST";
+            warnings.push(warning::no_multicast(&interface.name, reason));
         }
     }
-    Ok((chosen, notes))
+    Ok((chosen, warnings))
 }
 
 fn find_all(names: &[String], present: &[Interface]) -> Result<Vec<Interface>, OpenError> {
@@ -200,28 +199,28 @@ mod tests {
 
     #[test]
     fn all_means_all_but_loopback() {
-        let (chosen, notes) = choose(&Interfaces::All, true, present()).unwrap();
+        let (chosen, warnings) = choose(&Interfaces::All, true, present()).unwrap();
         assert_eq!(names(&chosen), ["eth0", "eth1"]);
-        assert_eq!(notes, []);
+        assert_eq!(warnings, []);
     }
 
     #[test]
     fn loopback_is_taken_where_nothing_else_is_there_and_its_lack_of_multicast_noted() {
         let only = vec![interface("lo", 1, false)];
-        let (chosen, notes) = choose(&Interfaces::All, true, only).unwrap();
+        let (chosen, warnings) = choose(&Interfaces::All, true, only).unwrap();
         assert_eq!(names(&chosen), ["lo"]);
-        let note = notes[0].to_string();
+        let warning = warnings[0].to_string();
         assert!(
-            note.contains("no multicast on interface lo")
-                && note.contains("ip link set lo multicast on"),
-            "{note}"
+            warning.contains("no multicast on interface lo")
+                && warning.contains("ip link set lo multicast on"),
+            "{warning}"
         );
     }
 
     #[test]
     fn an_interface_without_multicast_is_no_news_where_none_is_wanted() {
-        let (_, notes) = choose(&Interfaces::Loopback, false, present()).unwrap();
-        assert_eq!(notes, []);
+        let (_, warnings) = choose(&Interfaces::Loopback, false, present()).unwrap();
+        assert_eq!(warnings, []);
     }
 
     #[test]
@@ -237,8 +236,8 @@ mod tests {
     #[test]
     fn interfaces_beyond_the_limit_are_named() {
         let many = (1..=10).map(|n| interface(&format!("eth{n}"), n, true));
-        let (chosen, notes) = choose(&Interfaces::All, true, many.collect()).unwrap();
-        assert_eq!((chosen.len(), notes.len()), (MAX_INTERFACES, 2));
+        let (chosen, warnings) = choose(&Interfaces::All, true, many.collect()).unwrap();
+        assert_eq!((chosen.len(), warnings.len()), (MAX_INTERFACES, 2));
     }
 
     #[test]

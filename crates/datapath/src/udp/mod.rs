@@ -41,8 +41,8 @@
 //! # Removed interfaces
 //!
 //! Sockets are bound to ports, not interfaces, and remain. Datagrams to a removed interface are refused and counted:
-//! [`Refusal::Unreachable`], unless another route exists (such as a default route); for groups
-//! [`Refusal::InterfaceGone`] after the next [`Datapath::look_after_interfaces`], without a system call. No descriptor
+//! [`Refusal::UNREACHABLE`], unless another route exists (such as a default route); for groups
+//! [`Refusal::INTERFACE_GONE`] after the next [`Datapath::check_interfaces`], without a system call. No descriptor
 //! becomes readable, so the loop does not spin.
 //!
 //! When an interface of the same name and address returns, unicast works at once, and groups after the next check,
@@ -65,6 +65,7 @@ mod presence;
 mod receive;
 mod send;
 mod socket;
+pub mod warning;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -77,10 +78,10 @@ use self::interfaces::Interface;
 use self::open::{OpenLane, Opener};
 use self::send::{Egress, Sender};
 use crate::burst::{Message, ReceiveBurst, SendReport, TransmitBurst};
-use crate::contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+use crate::contract::{Capabilities, Datapath, OpenError, Wakeup, Warning};
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, Refusal};
-use crate::limits::{MAX_INTERFACES, MAX_NOTES, MAX_UDP_PAYLOAD};
+use crate::limits::{MAX_INTERFACES, MAX_UDP_PAYLOAD, MAX_WARNINGS};
 use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Pool;
 
@@ -103,7 +104,7 @@ pub struct Udp {
     pool: Pool,
     capabilities: Capabilities,
     ledger: Ledger,
-    notes: Vec<Note>,
+    warnings: Vec<Warning>,
 }
 
 impl Udp {
@@ -128,7 +129,7 @@ impl Udp {
         };
         let present = interfaces::list();
         let present = present.map_err(|error| OpenError::of("list the interfaces", error))?;
-        let (interfaces, notes) =
+        let (interfaces, warnings) =
             interfaces::choose(&config.interfaces, config.multicast, present)?;
         let egress: heapless::Vec<Egress, MAX_INTERFACES> = interfaces
             .iter()
@@ -171,7 +172,7 @@ impl Udp {
             pool,
             capabilities,
             ledger: Ledger::default(),
-            notes,
+            warnings,
         })
     }
 
@@ -228,14 +229,14 @@ impl Udp {
         if self.discovery_level != Some(wanted) {
             let note = open::set_class(&discovery.own.socket, Lane::Discovery, wanted)?;
             self.discovery_level = Some(wanted);
-            self.note_all(note);
+            self.warn_all(note);
         }
         Ok(())
     }
 
-    fn note_all(&mut self, notes: impl IntoIterator<Item = Note>) {
-        let room = MAX_NOTES.saturating_sub(self.notes.len());
-        self.notes.extend(notes.into_iter().take(room));
+    fn warn_all(&mut self, warnings: impl IntoIterator<Item = Warning>) {
+        let room = MAX_WARNINGS.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room));
     }
 
     fn lane(&self, lane: Lane) -> Option<&OpenLane> {
@@ -248,7 +249,7 @@ impl fmt::Debug for Udp {
         f.debug_struct("Udp")
             .field("config", &self.config)
             .field("interfaces", &self.interfaces)
-            .field("notes", &self.notes)
+            .field("warnings", &self.warnings)
             .finish_non_exhaustive()
     }
 }
@@ -259,13 +260,13 @@ fn destination(
     bytes: usize,
     max_frame_bytes: usize,
 ) -> Result<([u8; 4], u16), Refusal> {
-    let address = message.to.ipv4().ok_or(Refusal::UnknownDestination)?;
+    let address = message.to.ipv4().ok_or(Refusal::UNKNOWN_DESTINATION)?;
     let port = u16::try_from(message.to.port).unwrap_or(0);
     if port == 0 {
-        return Err(Refusal::UnknownDestination);
+        return Err(Refusal::UNKNOWN_DESTINATION);
     }
     if bytes > max_frame_bytes {
-        return Err(Refusal::TooLong);
+        return Err(Refusal::TOO_LONG);
     }
     Ok((address, port))
 }
@@ -291,11 +292,11 @@ impl Datapath for Udp {
             config: &self.config,
             interfaces: &self.interfaces,
             has_flows: self.has_flows,
-            notes: Vec::new(),
+            warnings: Vec::new(),
         };
         let opened = opener.open(lane);
-        let notes = opener.notes;
-        self.note_all(notes);
+        let warnings = opener.warnings;
+        self.warn_all(warnings);
         self.lanes[lane.index()] = Some(Box::new(opened?));
         if let Err(error) = self.set_discovery_class() {
             self.lanes[lane.index()] = None;
@@ -376,8 +377,8 @@ impl Datapath for Udp {
         let unaddressed = burst.unaddressed();
         let ledger = &mut self.ledger.lane_mut(lane).transmit;
         let reason = match self.lanes[lane.index()] {
-            Some(_) => Refusal::NoDestination,
-            None => Refusal::LaneClosed,
+            Some(_) => Refusal::NO_DESTINATION,
+            None => Refusal::LANE_CLOSED,
         };
         ledger.note_refused(reason, unaddressed);
         report.refused += unaddressed as u32;
@@ -385,7 +386,7 @@ impl Datapath for Udp {
         report
     }
 
-    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+    fn set_readable(&mut self, lane: Lane, readable: u8) {
         if let Some(open) = self.lanes[lane.index()].as_deref_mut() {
             open.readable = readable;
         }
@@ -412,7 +413,7 @@ impl Datapath for Udp {
         open.fold(0, |set, lane| set | lane.bit())
     }
 
-    fn look_after_interfaces(&mut self) -> bool {
+    fn check_interfaces(&mut self) -> bool {
         let changes = self.address_changes.as_ref();
         self.is_address_list_due |= changes.is_some_and(AddressChanges::take);
         let is_moved = self.is_address_list_due && self.follow_addresses();
@@ -436,12 +437,12 @@ impl Datapath for Udp {
             let sources = open.sources().chain(flows);
             let unseen = sources.map(|source| source.drops_unseen()).sum();
             let receive = &mut ledger.lane_mut(lane).receive;
-            receive.note_dropped(ReceiveDrop::KernelOverflow, unseen);
+            receive.note_dropped(ReceiveDrop::KERNEL_OVERFLOW, unseen);
         }
         ledger
     }
 
-    fn notes(&self) -> &[Note] {
-        &self.notes
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }

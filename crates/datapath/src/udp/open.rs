@@ -10,7 +10,8 @@ use super::flows::FlowSockets;
 use super::interfaces::Interface;
 use super::receive::{Receiver, Source};
 use super::socket::Socket;
-use crate::contract::{Note, OpenError};
+use super::warning;
+use crate::contract::{OpenError, Warning};
 use crate::lane::Lane;
 use crate::network::{Interfaces, NetworkConfig};
 use crate::pool::Class;
@@ -59,12 +60,12 @@ impl OpenLane {
     }
 }
 
-/// Context of opening lanes, which collects notes.
+/// Context of opening lanes, which collects warnings.
 pub(super) struct Opener<'a> {
     pub(super) config: &'a NetworkConfig,
     pub(super) interfaces: &'a [Interface],
     pub(super) has_flows: bool,
-    pub(super) notes: Vec<Note>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 impl Opener<'_> {
@@ -141,11 +142,9 @@ impl Opener<'_> {
         }
         self.bind(socket, 0, PURPOSE)?;
         let port = socket.port();
-        self.notes.push(Note::KernelPort {
-            domain,
-            tried: last + 1,
-            port: port.map_err(|error| OpenError::of("read a socket's port", error))?,
-        });
+        let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
+        self.warnings
+            .push(warning::kernel_port(domain, last + 1, port));
         Ok(())
     }
 
@@ -198,10 +197,11 @@ impl Opener<'_> {
         for interface in joinable {
             match socket.join(group, interface.index) {
                 Ok(()) => joined = true,
-                Err(error) => self.notes.push(Note::NoMulticast {
-                    interface: interface.name.clone(),
-                    reason: format!("joining the group of {lane} failed: {error}"),
-                }),
+                Err(error) => {
+                    let reason = format!("joining the group of {lane} failed: {error}");
+                    self.warnings
+                        .push(warning::no_multicast(&interface.name, reason));
+                }
             }
         }
         if !joined {
@@ -241,8 +241,8 @@ impl Opener<'_> {
         let Some(level) = lane.level() else {
             return Ok(());
         };
-        let note = set_class(socket, lane, level)?;
-        self.notes.extend(note);
+        let warning = set_class(socket, lane, level)?;
+        self.warnings.extend(warning);
         Ok(())
     }
 
@@ -268,8 +268,8 @@ impl Opener<'_> {
             let got = socket.set_receive_buffer(wanted);
             let got = got.map_err(|error| OpenError::of("set a receive buffer", error))?;
             if got < wanted {
-                self.notes
-                    .push(Note::SmallReceiveBuffer { lane, wanted, got });
+                self.warnings
+                    .push(warning::small_receive_buffer(lane, wanted, got));
             }
         }
         Ok(())
@@ -288,7 +288,7 @@ pub(super) fn set_class(
     socket: &Socket,
     lane: Lane,
     level: Level,
-) -> Result<Option<Note>, OpenError> {
+) -> Result<Option<Warning>, OpenError> {
     let class = c_int::from(level.dscp()) << DSCP_SHIFT;
     must(
         socket,
@@ -300,11 +300,8 @@ pub(super) fn set_class(
     // After IP_TOS, which also sets a priority.
     let priority = c_int::from(level.get());
     let set = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority);
-    Ok(set.err().map(|error| Note::NoPriority {
-        lane,
-        priority: level.get(),
-        reason: error.to_string(),
-    }))
+    let refused = set.err();
+    Ok(refused.map(|error| warning::no_priority(lane, level.get(), error)))
 }
 
 fn new_socket() -> Result<Socket, OpenError> {

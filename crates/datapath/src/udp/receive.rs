@@ -56,7 +56,7 @@ impl Source {
         let new = drops.wrapping_sub(self.drops_seen);
         self.drops_seen = drops;
         let ledger = &mut ledger.receive;
-        ledger.note_dropped(ReceiveDrop::KernelOverflow, u64::from(new));
+        ledger.note_dropped(ReceiveDrop::KERNEL_OVERFLOW, u64::from(new));
     }
 }
 
@@ -246,7 +246,7 @@ impl Receiver {
         }
         let header = &self.headers[place];
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
-            ledger.receive.note_dropped(ReceiveDrop::Truncated, 1);
+            ledger.receive.note_dropped(ReceiveDrop::TRUNCATED, 1);
             return;
         }
         let Some(mut frame) = self.frames[place].take() else {

@@ -169,10 +169,10 @@ impl<'a> Batch<'a> {
             let reason = refusal_of(error);
             // A full send buffer refuses all following messages as well.
             let refused = match reason {
-                Refusal::WouldBlock => count - next,
+                Refusal::WOULD_BLOCK => count - next,
                 _ => 1,
             };
-            if reason == Refusal::Other {
+            if reason == Refusal::OTHER {
                 self.ledger.last_error = error;
             }
             self.refuse(reason, refused);
@@ -218,16 +218,16 @@ fn is_of_an_earlier_datagram(error: i32) -> bool {
 
 fn refusal_of(error: i32) -> Refusal {
     match error {
-        libc::EAGAIN => Refusal::WouldBlock,
-        libc::ENOBUFS | libc::ENOMEM => Refusal::NoBuffers,
-        libc::ECONNREFUSED => Refusal::ConnectionRefused,
+        libc::EAGAIN => Refusal::WOULD_BLOCK,
+        libc::ENOBUFS | libc::ENOMEM => Refusal::NO_BUFFERS,
+        libc::ECONNREFUSED => Refusal::CONNECTION_REFUSED,
         libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
-            Refusal::Unreachable
+            Refusal::UNREACHABLE
         }
-        libc::ENODEV | libc::ENXIO => Refusal::InterfaceGone,
-        libc::EMSGSIZE => Refusal::TooLong,
-        libc::EPERM | libc::EACCES => Refusal::NotPermitted,
-        _ => Refusal::Other,
+        libc::ENODEV | libc::ENXIO => Refusal::INTERFACE_GONE,
+        libc::EMSGSIZE => Refusal::TOO_LONG,
+        libc::EPERM | libc::EACCES => Refusal::NOT_PERMITTED,
+        _ => Refusal::OTHER,
     }
 }
 
@@ -238,15 +238,15 @@ mod tests {
     #[test]
     fn each_error_of_sending_has_a_name() {
         let cases = [
-            (libc::EAGAIN, Refusal::WouldBlock),
-            (libc::ENOBUFS, Refusal::NoBuffers),
-            (libc::ECONNREFUSED, Refusal::ConnectionRefused),
-            (libc::ENETUNREACH, Refusal::Unreachable),
-            (libc::EHOSTUNREACH, Refusal::Unreachable),
-            (libc::ENODEV, Refusal::InterfaceGone),
-            (libc::EMSGSIZE, Refusal::TooLong),
-            (libc::EPERM, Refusal::NotPermitted),
-            (libc::EINVAL, Refusal::Other),
+            (libc::EAGAIN, Refusal::WOULD_BLOCK),
+            (libc::ENOBUFS, Refusal::NO_BUFFERS),
+            (libc::ECONNREFUSED, Refusal::CONNECTION_REFUSED),
+            (libc::ENETUNREACH, Refusal::UNREACHABLE),
+            (libc::EHOSTUNREACH, Refusal::UNREACHABLE),
+            (libc::ENODEV, Refusal::INTERFACE_GONE),
+            (libc::EMSGSIZE, Refusal::TOO_LONG),
+            (libc::EPERM, Refusal::NOT_PERMITTED),
+            (libc::EINVAL, Refusal::OTHER),
         ];
         for (error, refusal) in cases {
             assert_eq!(refusal_of(error), refusal, "{error}");

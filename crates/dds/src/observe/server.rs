@@ -159,7 +159,7 @@ fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
 }
 
 impl State {
-    /// Makes this participant observable. A failure results in a note, since the participant can run without.
+    /// Makes this participant observable. A failure results in a warning, since the participant can run without.
     ///
     /// # Errors
     /// No job is left.

@@ -79,7 +79,7 @@ impl ParticipantSample {
             allowed_cores: cores.unwrap_or_default(),
             policy: scheduling.map(|of| policy(of.policy)),
             participants: state.protocol.remote_participants().count() as u64,
-            notes: state.notes(),
+            notes: state.warnings(),
             ignored: texts(state.protocol.ignored_entities()),
             ignored_topics: texts(state.protocol.ignored_topics()),
             counters: counters(report),
@@ -153,13 +153,18 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
         let moved = counted.receive.arrived + counted.transmit.offered;
         moved > 0 || !state.datapath.unicast(*lane).is_empty()
     };
+    let names = ledger.names();
     let used = Lane::ALL.into_iter().filter(is_used);
     used.map(|lane| {
         let of = ledger.lane(lane);
         let (receive, transmit) = (of.receive, of.transmit);
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-        let dropped = receive.drops().map(|(reason, n)| (reason.name(), n));
-        let refused = transmit.refusals().map(|(reason, n)| (reason.name(), n));
+        let dropped = receive
+            .drops()
+            .map(|(reason, n)| (names.receive_drop(reason), n));
+        let refused = transmit
+            .refusals()
+            .map(|(reason, n)| (names.refusal(reason), n));
         LaneSample {
             level: level_of(lane),
             arrived: receive.arrived,
@@ -173,9 +178,9 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
             sent_bytes: transmit.sent_bytes,
             refused: refused.map(named).collect(),
             counts: of
-                .counts
-                .named()
-                .map(|(what, n)| (what.name(), n))
+                .events
+                .counted()
+                .map(|(event, n)| (names.event(event), n))
                 .map(named)
                 .collect(),
             receive_buffer_bytes: state.datapath.receive_buffer(lane).map(|n| n as u64),
@@ -361,14 +366,14 @@ fn of_interface(seen: InterfaceObservation) -> InterfaceSample {
 }
 
 fn of_flow(state: &State, seen: FlowObservation) -> FlowSample {
-    let protection = seen.protection;
+    let rate_limit = seen.rate_limit;
     FlowSample {
         level: level_of(seen.lane),
         topic: seen.flow.and_then(|flow| state.topic_of_flow(flow)),
         destination: seen.destination.to_string(),
-        capacity: protection.map(|protection| protection.budget.capacity.get()),
-        period_us: protection.map(|protection| protection.budget.period.as_secs_f64() * 1e6),
-        over: protection.map(|protection| crate::protection::word(protection.over).into()),
+        capacity: rate_limit.map(|rate_limit| rate_limit.budget.capacity.get()),
+        period_us: rate_limit.map(|rate_limit| rate_limit.budget.period.as_secs_f64() * 1e6),
+        over: rate_limit.map(|rate_limit| crate::rate_limit::word(rate_limit.over).into()),
         left: seen.left,
         decisions: counts(&seen.decisions),
     }

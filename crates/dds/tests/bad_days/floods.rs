@@ -8,8 +8,9 @@ use std::net::UdpSocket;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use isolane::{Budget, InterfaceProtection, Level, Over, Protection, Qos};
+use isolane::{Budget, InterfaceRateLimit, Level, OverBudget, Qos, RateLimit};
 use isolane_datapath::ReceiveDrop;
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::network::{Host, Segment};
 use crate::world::{BULK, CRITICAL, OTHER, Side, Topic, best_effort};
@@ -27,10 +28,10 @@ fn budget(capacity: u32) -> Budget {
     }
 }
 
-fn drop_beyond(capacity: u32) -> Option<Protection> {
-    Some(Protection {
+fn drop_beyond(capacity: u32) -> Option<RateLimit> {
+    Some(RateLimit {
         budget: budget(capacity),
-        over: Over::Drop,
+        over: OverBudget::Drop,
     })
 }
 
@@ -108,7 +109,7 @@ impl Flooded {
 #[test]
 fn a_flood_on_the_critical_port_is_dropped_at_the_driver_and_other_topics_go_on() {
     // The level's port is flooded; one topic of that level has a port of its own.
-    let own = best_effort(CRITICAL).budget(budget(1_000), Over::Drop);
+    let own = best_effort(CRITICAL).budget(budget(1_000), OverBudget::Drop);
     let world = Flooded::new(&[
         (OTHER, best_effort(OTHER)),
         (CRITICAL, own),
@@ -116,12 +117,12 @@ fn a_flood_on_the_critical_port_is_dropped_at_the_driver_and_other_topics_go_on(
     ]);
     let other = &world.other.participant;
     other
-        .protect_level(CRITICAL, drop_beyond(100))
+        .set_level_limit(CRITICAL, drop_beyond(100))
         .expect("it is open");
     world.flood(world.other.port(CRITICAL), 2);
-    let dropped = world.dropped(CRITICAL, ReceiveDrop::Budget);
+    let dropped = world.dropped(CRITICAL, counters::BUDGET);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
-    let full = world.dropped(CRITICAL, ReceiveDrop::RingFull);
+    let full = world.dropped(CRITICAL, counters::RING_FULL);
     assert_eq!(dropped + full + world.looked_at(), ALL);
     world.finish(2);
 }
@@ -134,8 +135,8 @@ fn without_a_budget_the_same_flood_is_all_looked_at_and_the_other_level_still_lo
     ]);
     world.flood(world.other.port(CRITICAL), 1);
     let (dropped, full) = (
-        world.dropped(CRITICAL, ReceiveDrop::Budget),
-        world.dropped(CRITICAL, ReceiveDrop::RingFull),
+        world.dropped(CRITICAL, counters::BUDGET),
+        world.dropped(CRITICAL, counters::RING_FULL),
     );
     assert_eq!(dropped, 0);
     assert_eq!(full + world.looked_at(), ALL);
@@ -147,12 +148,12 @@ fn a_flood_on_another_port_is_dropped_at_the_driver_by_its_budget() {
     let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL)), (BULK, best_effort(BULK))]);
     let other = &world.other.participant;
     other
-        .protect_level(BULK, drop_beyond(100))
+        .set_level_limit(BULK, drop_beyond(100))
         .expect("it is open");
     world.flood(world.other.port(BULK), 1);
-    let dropped = world.dropped(BULK, ReceiveDrop::Budget);
+    let dropped = world.dropped(BULK, counters::BUDGET);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
-    let full = world.dropped(BULK, ReceiveDrop::RingFull);
+    let full = world.dropped(BULK, counters::RING_FULL);
     assert_eq!(dropped + full + world.looked_at(), ALL);
     assert_eq!(world.other.ledger(CRITICAL).receive.dropped_total(), 0);
     world.finish(1);
@@ -161,14 +162,14 @@ fn a_flood_on_another_port_is_dropped_at_the_driver_by_its_budget() {
 #[test]
 fn a_flood_that_takes_the_interfaces_budget_leaves_the_critical_share() {
     let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL)), (BULK, best_effort(BULK))]);
-    let protection = InterfaceProtection {
-        flows: Some((budget(300), 200)),
-        others: None,
+    let rate_limit = InterfaceRateLimit {
+        topics: Some((budget(300), 200)),
+        foreign: None,
     };
     let other = &world.other.participant;
-    other.protect_interface(protection).expect("it is there");
+    other.set_interface_limit(rate_limit).expect("it is there");
     world.flood(world.other.port(BULK), 1);
-    let dropped = world.dropped(BULK, ReceiveDrop::InterfaceBudget);
+    let dropped = world.dropped(BULK, counters::INTERFACE_BUDGET);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
     assert_eq!(world.other.ledger(CRITICAL).receive.dropped_total(), 0);
     world.finish(1);
@@ -177,18 +178,18 @@ fn a_flood_that_takes_the_interfaces_budget_leaves_the_critical_share() {
 #[test]
 fn with_nothing_reserved_the_same_flood_takes_what_is_critical_along() {
     let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL)), (BULK, best_effort(BULK))]);
-    let protection = InterfaceProtection {
-        flows: Some((budget(300), 0)),
-        others: None,
+    let rate_limit = InterfaceRateLimit {
+        topics: Some((budget(300), 0)),
+        foreign: None,
     };
     let other = &world.other.participant;
-    other.protect_interface(protection).expect("it is there");
+    other.set_interface_limit(rate_limit).expect("it is there");
     world.flood(world.other.port(BULK), 0);
     let sides = [&world.one, &world.other];
     for number in 0..20 {
         world.topics[0].1.write(sides, number, 64);
     }
-    let is_lost = || world.dropped(CRITICAL, ReceiveDrop::InterfaceBudget) > 0;
+    let is_lost = || world.dropped(CRITICAL, counters::INTERFACE_BUDGET) > 0;
     assert!(
         crate::world::until(sides, is_lost),
         "the reserve was not needed"
@@ -204,12 +205,12 @@ fn a_flood_on_nobodys_port_is_dropped_by_the_budget_of_others_where_there_is_one
     assert!(decided("unknown port") >= ALL, "passed, untouched");
     assert_eq!(decided("over the budget of others"), 0);
 
-    let protection = InterfaceProtection {
-        flows: None,
-        others: Some(budget(100)),
+    let rate_limit = InterfaceRateLimit {
+        topics: None,
+        foreign: Some(budget(100)),
     };
     let other = &world.other.participant;
-    other.protect_interface(protection).expect("it is there");
+    other.set_interface_limit(rate_limit).expect("it is there");
     world.flood(NOBODY, 1);
     let dropped = decided("over the budget of others");
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");

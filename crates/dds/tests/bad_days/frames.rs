@@ -1,10 +1,10 @@
 //! Frames that no participant sends.
 
-use isolane_datapath::{Counted, ReceiveDrop};
 use isolane_datapath_xdp::socket::{
     BindMode, Chunk, ChunkBytes, Descriptor, Held, Queue, QueueConfig, Side as HeldSide,
     TransmitSocket, Umem,
 };
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::hosts::{eventually, index_of, mac_of};
 use crate::network::{Host, INTERFACE, Segment};
@@ -198,13 +198,13 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
 
     // What the classifier takes for a datagram of the lane is looked at again behind it.
     let received = || other.ledger(CRITICAL).receive;
-    let checksums = received().dropped(ReceiveDrop::Checksum);
+    let checksums = received().dropped(counters::CHECKSUM);
     let wrong = but(|packet| packet.udp_checksum = 0x1234);
     for _ in 0..TIMES {
         stranger.send(&wrong);
     }
     let is_dropped = until(sides, || {
-        received().dropped(ReceiveDrop::Checksum) == checksums + TIMES
+        received().dropped(counters::CHECKSUM) == checksums + TIMES
     });
     assert!(is_dropped, "{:?}", received());
 
@@ -214,7 +214,7 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
         packet.tags = tags;
         let frame = packet.bytes();
         let before = other.participant.counters().malformed_messages;
-        let by_lane = other.count(CRITICAL, Counted::ReceivedByLane);
+        let by_lane = other.count(CRITICAL, counters::RECEIVED_BY_LANE);
         for _ in 0..TIMES {
             stranger.send(&frame);
         }
@@ -226,7 +226,7 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
             "{tags} tags: {:?}",
             other.participant.counters()
         );
-        assert!(other.count(CRITICAL, Counted::ReceivedByLane) >= by_lane + TIMES);
+        assert!(other.count(CRITICAL, counters::RECEIVED_BY_LANE) >= by_lane + TIMES);
     }
     topic.pass_by_lane(sides, CRITICAL);
     assert_eq!(topic.reader.ledger().lost, 0);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use isolane_datapath::{Counted, ReceiveDrop};
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::network::INTERFACE;
 use crate::world::{BULK, Block, CRITICAL, Side, Topic, best_effort, two_hosts, until};
@@ -46,7 +46,7 @@ fn what_a_late_reader_misses_is_counted_and_costs_the_critical_topic_nothing() {
     let all_arrived = until(sides, || other.ledger(BULK).receive.arrived >= sent);
     let receive = other.ledger(BULK).receive;
     assert!(all_arrived, "{sent} sent: {receive:?}");
-    let missed = receive.dropped(ReceiveDrop::RingFull);
+    let missed = receive.dropped(counters::RING_FULL);
     assert!(missed > 0, "{receive:?}");
     assert_eq!(receive.received + missed, sent, "{receive:?}");
     assert_eq!(other.ledger(CRITICAL).receive.dropped_total(), 0);
@@ -79,10 +79,10 @@ fn frames_that_a_device_keeps_come_back_late_and_all_come_back() {
         one.run(Duration::from_millis(1));
     }
     let down = begin.elapsed();
-    let unfinished = one.count(CRITICAL, Counted::KickUnfinished);
+    let unfinished = one.count(CRITICAL, counters::KICK_UNFINISHED);
     assert!(unfinished > 0 && out() > 0, "{unfinished} kicks, {}", out());
     // What the device has is asked for now and then, by a loop that sleeps meanwhile.
-    let kicks = one.count(CRITICAL, Counted::Kick);
+    let kicks = one.count(CRITICAL, counters::KICK);
     assert!(
         kicks < 200 + 8 * down.as_millis() as u64,
         "{kicks} in {down:?}"

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use isolane::{Level, Timing, UdpOptions, XdpOptions};
-use isolane_datapath::Counted;
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::hosts::ip;
 use crate::network::{INTERFACE, Segment};
@@ -50,7 +50,7 @@ fn a_reliable_topic_survives_an_interface_that_flaps_and_goes_by_lane_again() {
     assert!(came.is_sorted(), "in order: {came:?}");
     topic.pass_by_lane(sides, CRITICAL);
     for side in sides {
-        assert_eq!(side.participant.notes(), Vec::<String>::new());
+        assert_eq!(side.participant.warnings(), Vec::<String>::new());
     }
     assert_sockets_work(&hosts[0], &hosts[1]);
     drop(topic);
@@ -115,10 +115,12 @@ fn an_interface_moved_to_another_namespace_is_told_leaves_nothing_and_works_ther
         topic.write(sides, number, 200);
     }
     let is_told = || {
-        let notes = one.participant.notes();
-        notes.iter().any(|note| note.contains("moved to another"))
+        let warnings = one.participant.warnings();
+        warnings
+            .iter()
+            .any(|warning| warning.contains("moved to another"))
     };
-    assert!(until(sides, is_told), "{:?}", one.participant.notes());
+    assert!(until(sides, is_told), "{:?}", one.participant.warnings());
     assert!(one.participant.observe().interfaces.is_empty());
     // Nothing panics or spins, and what cannot be sent has a name.
     let before = one.participant.report();
@@ -163,7 +165,7 @@ fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
     let sides = [&one, &other];
     let topic = Topic::new(sides, "Topic", &best_effort(CRITICAL));
     topic.pass_by_lane(sides, CRITICAL);
-    let long = || one.count(CRITICAL, Counted::KernelTooLong);
+    let long = || one.count(CRITICAL, counters::KERNEL_TOO_LONG);
     topic.pass(sides, 1, 1_200);
     assert_eq!(long(), 0);
 
@@ -192,12 +194,12 @@ fn a_lower_mtu_leaves_what_is_longer_to_the_kernel_and_a_higher_one_is_told() {
     };
     if one.host.enter(raise) {
         let is_told = || {
-            let notes = one.participant.notes();
-            notes
+            let warnings = one.participant.warnings();
+            warnings
                 .iter()
-                .any(|note| note.contains("MTU was raised to 9000"))
+                .any(|warning| warning.contains("MTU was raised to 9000"))
         };
-        assert!(until(sides, is_told), "{:?}", one.participant.notes());
+        assert!(until(sides, is_told), "{:?}", one.participant.warnings());
     }
     topic.pass_by_lane(sides, CRITICAL);
     drop(topic);
@@ -238,10 +240,13 @@ fn an_interface_that_is_deleted_is_told_and_what_cannot_be_sent_is_counted() {
     let topic = Topic::new(sides, "Topic", &reliable(CRITICAL));
     topic.pass(sides, 1, 64);
     one.ip(&format!("link delete {INTERFACE}"));
-    let is_told = || !one.participant.notes().is_empty();
+    let is_told = || !one.participant.warnings().is_empty();
     assert!(until(sides, is_told), "the deletion is not noticed");
-    let notes = one.participant.notes().join("\n");
-    assert!(notes.contains("Make the participant again"), "{notes}");
+    let warnings = one.participant.warnings().join("\n");
+    assert!(
+        warnings.contains("Make the participant again"),
+        "{warnings}"
+    );
     for number in 2..20 {
         topic.write(sides, number, 64);
     }

@@ -21,13 +21,13 @@ fn refused(host: &Host, options: XdpOptions) -> String {
 }
 
 /// What `auto` says, going by sockets.
-fn notes_of_auto(host: &Host, options: XdpOptions) -> String {
+fn warnings_of_auto(host: &Host, options: XdpOptions) -> String {
     let either = with(UdpOptions).datapaths(vec![Box::new(options), Box::new(UdpOptions)]);
     let side = Side::new(host, either).expect("sockets do");
     let reader = side.reader("Topic", &best_effort(CRITICAL));
     drop(reader.expect("sockets do"));
     assert!(side.participant.observe().interfaces.is_empty());
-    side.participant.notes().join("\n")
+    side.participant.warnings().join("\n")
 }
 
 fn assert_says(message: &str, words: &[&str]) {
@@ -66,8 +66,8 @@ fn an_interface_whose_driver_runs_no_programs_is_named_and_auto_goes_by_sockets(
     drop(side);
     let either = builder(options()).datapaths(vec![Box::new(options()), Box::new(UdpOptions)]);
     let side = Side::new(&host, either).expect("sockets do");
-    let notes = side.participant.notes().join("\n");
-    assert_says(&notes, &["xdp is not used", "upper0"]);
+    let warnings = side.participant.warnings().join("\n");
+    assert_says(&warnings, &["xdp is not used", "upper0"]);
     assert_eq!(side.participant.datapath(), "udp");
 }
 
@@ -79,8 +79,8 @@ fn a_queue_that_another_participant_has_is_named_and_given_as_soon_as_that_is_go
     let topic = Topic::new([&other, &first], "First", &best_effort(CRITICAL));
     let message = refused(&host, XdpOptions::default());
     assert_says(&message, &[INTERFACE, "queue 0", "another program"]);
-    let notes = notes_of_auto(&host, XdpOptions::default());
-    assert_says(&notes, &[INTERFACE, "not used"]);
+    let warnings = warnings_of_auto(&host, XdpOptions::default());
+    assert_says(&warnings, &[INTERFACE, "not used"]);
 
     // Who can do with sockets shares the host with it, and both go on.
     let sockets = XdpOptions {
@@ -92,7 +92,7 @@ fn a_queue_that_another_participant_has_is_named_and_given_as_soon_as_that_is_go
     beside.pass([&other, &second], 1, 64);
     topic.pass_by_lane([&other, &first], CRITICAL);
     assert_says(
-        &second.participant.notes().join("\n"),
+        &second.participant.warnings().join("\n"),
         &["kernel sockets are used instead", "queue 0"],
     );
     drop((topic, beside));
@@ -116,7 +116,7 @@ fn a_queue_that_is_not_there_is_named() {
     };
     let message = refused(&host, options.clone());
     assert_says(&message, &[INTERFACE, "no queue 5", "ethtool -L eth0"]);
-    assert_says(&notes_of_auto(&host, options), &["queue 5"]);
+    assert_says(&warnings_of_auto(&host, options), &["queue 5"]);
     host.enter(assert_free);
 }
 
@@ -136,7 +136,7 @@ fn memory_that_is_too_small_is_refused_with_the_numbers() {
             "overcommit",
         ],
     );
-    assert_says(&notes_of_auto(&host, options), &["64 frames"]);
+    assert_says(&warnings_of_auto(&host, options), &["64 frames"]);
     host.enter(assert_free);
 }
 
@@ -150,7 +150,7 @@ fn a_program_of_somebody_else_is_named_and_left_alone() {
     let own = format!("process {}", std::process::id());
     let message = refused(&host, XdpOptions::default());
     assert_says(&message, &[INTERFACE, &tag, &own, "xdp off"]);
-    assert_says(&notes_of_auto(&host, XdpOptions::default()), &[&tag]);
+    assert_says(&warnings_of_auto(&host, XdpOptions::default()), &[&tag]);
     let index = host.enter(|| index_of(INTERFACE));
     assert_eq!(foreign.attached_to(), Some(index));
     assert_sockets_work(&far, &host);
@@ -172,7 +172,7 @@ fn an_interface_that_is_down_or_not_there_is_named_with_what_to_do() {
     };
     let message = refused(&host, elsewhere.clone());
     assert_says(&message, &["eth7", INTERFACE]);
-    assert_says(&notes_of_auto(&host, elsewhere), &["eth7", INTERFACE]);
+    assert_says(&warnings_of_auto(&host, elsewhere), &["eth7", INTERFACE]);
     // A lane that could not be had is none of the others' matter: the same participant goes on.
     let one_level = XdpOptions {
         levels: 1 << Level::ALL[7].get(),

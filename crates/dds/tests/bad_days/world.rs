@@ -7,7 +7,8 @@ use isolane::{
     BuildError, Builder, DataReader, DataWriter, DatapathFactory, Interfaces, Level, Participant,
     Qos, Timing, TopicType, XdpOptions,
 };
-use isolane_datapath::{Counted, Lane, LaneLedger};
+use isolane_datapath::{Event, Lane, LaneLedger};
+use isolane_datapath_xdp::xdp::counters;
 
 use crate::hosts::{eventually, ip};
 use crate::network::{Host, INTERFACE, Segment};
@@ -81,8 +82,8 @@ impl Side {
         *self.participant.report().datagrams.lane(level.into())
     }
 
-    pub(crate) fn count(&self, level: Level, what: Counted) -> u64 {
-        self.ledger(level).counts.get(what)
+    pub(crate) fn count(&self, level: Level, what: Event) -> u64 {
+        self.ledger(level).events.get(what)
     }
 
     pub(crate) fn ip(&self, arguments: &str) -> String {
@@ -201,8 +202,8 @@ impl Topic {
     /// Passes samples until one goes the whole way by lane.
     pub(crate) fn pass_by_lane(&self, sides: [&Side; 2], level: Level) {
         let counts = || {
-            let sent = sides[0].count(level, Counted::SentByLane);
-            (sent, sides[1].count(level, Counted::ReceivedByLane))
+            let sent = sides[0].count(level, counters::SENT_BY_LANE);
+            (sent, sides[1].count(level, counters::RECEIVED_BY_LANE))
         };
         let end = Instant::now() + PATIENCE;
         for number in 1_000_000.. {

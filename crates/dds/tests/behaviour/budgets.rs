@@ -3,8 +3,8 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use isolane::{
-    Budget, BuildError, DataReader, InterfaceProtection, Level, Network, Over, Participant,
-    ProtectError, Protection, Qos,
+    Budget, BuildError, DataReader, InterfaceRateLimit, Level, Network, OverBudget, Participant,
+    Qos, RateLimit, RateLimitError,
 };
 
 use crate::support::Message;
@@ -29,16 +29,18 @@ fn reader(
     topic: &str,
     budget: Budget,
 ) -> Result<DataReader<Message>, BuildError> {
-    of.create_reader(topic, &Qos::reliable().budget(budget, Over::Drop))
+    of.create_reader(topic, &Qos::reliable().budget(budget, OverBudget::Drop))
 }
 
 #[test]
 fn a_budget_that_is_not_kept_is_said_while_its_reader_is_there() {
     let participant = alone();
     let reader = reader(&participant, "Reports", budget(20, PERIOD)).unwrap();
-    let notes = participant.notes();
-    let said = notes.iter().find(|note| note.contains("is not enforced"));
-    let said = said.unwrap_or_else(|| panic!("{notes:?}"));
+    let warnings = participant.warnings();
+    let said = warnings
+        .iter()
+        .find(|warning| warning.contains("is not enforced"));
+    let said = said.unwrap_or_else(|| panic!("{warnings:?}"));
     for part in [
         "topic Reports",
         "20 datagrams in 10ms",
@@ -51,9 +53,9 @@ fn a_budget_that_is_not_kept_is_said_while_its_reader_is_there() {
     drop(reader);
     assert!(
         participant
-            .notes()
+            .warnings()
             .iter()
-            .all(|note| !note.contains("enforced"))
+            .all(|warning| !warning.contains("enforced"))
     );
 }
 
@@ -62,7 +64,7 @@ fn a_reader_whose_budget_is_not_kept_takes_what_comes() {
     let participant = alone();
     let qos = Qos::reliable().keep_all().max_samples(64);
     let writer = participant.create_writer::<Message>("All", &qos).unwrap();
-    let little = qos.budget(budget(1, Duration::from_secs(10)), Over::Drop);
+    let little = qos.budget(budget(1, Duration::from_secs(10)), OverBudget::Drop);
     let reader = participant
         .create_reader::<Message>("All", &little)
         .unwrap();
@@ -76,34 +78,34 @@ fn a_reader_whose_budget_is_not_kept_takes_what_comes() {
 #[test]
 fn what_is_changed_later_is_refused_by_name() {
     let participant = alone();
-    let protection = |period| Protection {
+    let rate_limit = |period| RateLimit {
         budget: budget(5, period),
-        over: Over::Demote,
+        over: OverBudget::Demote,
     };
-    let unsupported = Err(ProtectError::Unsupported { datapath: "memory" });
+    let unsupported = Err(RateLimitError::Unsupported { datapath: "memory" });
     let with = reader(&participant, "With", budget(20, PERIOD)).unwrap();
-    assert_eq!(with.set_budget(Some(protection(PERIOD))), unsupported);
+    assert_eq!(with.set_budget(Some(rate_limit(PERIOD))), unsupported);
     assert_eq!(with.set_budget(None), unsupported);
     let without = participant.create_reader::<Message>("Without", &Qos::reliable());
-    let refused = without.unwrap().set_budget(Some(protection(PERIOD)));
-    assert_eq!(refused, Err(ProtectError::NoFlow));
+    let refused = without.unwrap().set_budget(Some(rate_limit(PERIOD)));
+    assert_eq!(refused, Err(RateLimitError::NoFlow));
     let level = Level::new(0).unwrap();
     assert_eq!(
-        participant.protect_level(level, Some(protection(PERIOD))),
+        participant.set_level_limit(level, Some(rate_limit(PERIOD))),
         unsupported
     );
 
     let too_short = Duration::from_micros(99);
-    let period = ProtectError::Period { period: too_short };
-    assert_eq!(with.set_budget(Some(protection(too_short))), Err(period));
+    let period = RateLimitError::Period { period: too_short };
+    assert_eq!(with.set_budget(Some(rate_limit(too_short))), Err(period));
     let of_interface =
-        |flows, others| participant.protect_interface(InterfaceProtection { flows, others });
+        |topics, foreign| participant.set_interface_limit(InterfaceRateLimit { topics, foreign });
     assert_eq!(of_interface(None, Some(budget(5, too_short))), Err(period));
     assert_eq!(
         of_interface(Some((budget(5, PERIOD), 4)), None),
         unsupported
     );
-    let reserve = ProtectError::Reserve {
+    let reserve = RateLimitError::Reserve {
         reserved: 5,
         capacity: 5,
     };
@@ -129,12 +131,12 @@ fn a_budget_that_nobody_could_keep_is_refused_when_the_reader_is_created() {
 #[test]
 fn a_budget_means_nothing_to_a_writer() {
     let participant = alone();
-    let qos = Qos::reliable().budget(budget(1, PERIOD), Over::Drop);
+    let qos = Qos::reliable().budget(budget(1, PERIOD), OverBudget::Drop);
     let _writer = participant.create_writer::<Message>("Own", &qos).unwrap();
     assert!(
         participant
-            .notes()
+            .warnings()
             .iter()
-            .all(|note| !note.contains("enforced"))
+            .all(|warning| !warning.contains("enforced"))
     );
 }

@@ -166,13 +166,15 @@ fn a_participant_that_nobody_can_find_says_so() {
     };
     let builder = || domain.builder().interfaces(Interfaces::Loopback);
     let lonely = builder().multicast(false).build().unwrap();
-    let notes = lonely.notes();
+    let warnings = lonely.warnings();
     assert!(
-        notes.iter().any(|note| note.contains("Builder::peer")),
-        "{notes:?}"
+        warnings
+            .iter()
+            .any(|warning| warning.contains("Builder::peer")),
+        "{warnings:?}"
     );
     let with_peer = builder().loopback().build().unwrap();
-    assert_eq!(with_peer.notes(), Vec::<String>::new());
+    assert_eq!(with_peer.warnings(), Vec::<String>::new());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use isolane::{Level, Participant, Report};
-use isolane_datapath::{Counted, Lane, Ledger};
+use isolane_datapath::{Lane, Ledger};
+use isolane_datapath_xdp::xdp::counters;
 use isolane_rtps::WorkKind;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +97,7 @@ impl LaneCounts {
 fn drops(ledger: &Ledger, lane: Lane) -> BTreeMap<String, u64> {
     let drops = ledger.lane(lane).receive.drops();
     drops
-        .map(|(reason, count)| (reason.name().to_owned(), count))
+        .map(|(reason, count)| (ledger.names().receive_drop(reason).to_owned(), count))
         .collect()
 }
 
@@ -132,13 +133,13 @@ impl EndCounts {
     fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
         self.drops = drops(ledger, Lane::Level(level));
         if datapath == XDP {
-            let touched = |lane| ledger.lane(lane).counts.get(Counted::ReserveTouched);
+            let touched = |lane| ledger.lane(lane).events.get(counters::RESERVE_TOUCHED);
             self.reserve_touched = Some(Lane::ALL.into_iter().map(touched).sum());
         }
         let lane = ledger.lane(Lane::Level(level));
-        let named = lane.counts.named();
-        self.lane = named
-            .map(|(what, count)| (what.name().to_owned(), count))
+        let events = lane.events.counted();
+        self.lane = events
+            .map(|(event, count)| (ledger.names().event(event).to_owned(), count))
             .collect();
         self.sent = lane.transmit.sent;
         self.send_refused = lane.transmit.refused_total();

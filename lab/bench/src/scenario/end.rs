@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use isolane::{
-    BuildError, Builder, Interfaces, Level, Limits, Participant, ProtectError, WriteError,
+    BuildError, Builder, Interfaces, Level, Limits, Participant, RateLimitError, WriteError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ pub enum EndError {
     PublisherGone,
     /// A budget cannot be kept.
     #[error(transparent)]
-    Protect(#[from] ProtectError),
+    Protect(#[from] RateLimitError),
     /// A write failed for a reason that waiting does not resolve.
     #[error("cannot write: {0}")]
     Write(#[from] WriteError),

@@ -145,12 +145,12 @@ pub fn no_frame_is_kept_for_good<F: Fixture>() {
         for n in 0..ROUNDS {
             one.send_some(lane, &[numbered(n), numbered(n + 1)], &[to]);
             if let Some(frame) = one.path.pool().take(lane) {
-                let before = one.ledger(lane).transmit.refused(Refusal::NoDestination);
+                let before = one.ledger(lane).transmit.refused(Refusal::NO_DESTINATION);
                 let mut burst = TransmitBurst::new();
                 burst.push(frame).expect("room in the burst");
                 assert_eq!(one.path.send_burst(lane, &mut burst).refused, 1);
                 assert!(burst.is_empty(), "sending empties the burst");
-                let refused = one.ledger(lane).transmit.refused(Refusal::NoDestination);
+                let refused = one.ledger(lane).transmit.refused(Refusal::NO_DESTINATION);
                 assert_eq!(refused, before + 1);
             }
             one.assert_sent_frames_home(lane);
@@ -194,7 +194,7 @@ pub fn what_cannot_be_reached_is_named_and_the_rest_goes_on<F: Fixture>() {
     let report = one.send(CRITICAL, &[payload(1, 10)], &[shared_memory, there]);
     assert_eq!((report.sent, report.refused), (1, 1));
     let transmit = one.ledger(CRITICAL).transmit;
-    assert_eq!(transmit.refused(Refusal::UnknownDestination), 1);
+    assert_eq!(transmit.refused(Refusal::UNKNOWN_DESTINATION), 1);
     assert_eq!(other.receive(CRITICAL, 1), [payload(1, 10)]);
     finish([one, other]);
 }
@@ -217,7 +217,7 @@ pub fn nobody_listening_harms_no_other_datagram<F: Fixture>() {
     loop {
         one.drain(CRITICAL);
         let transmit = one.ledger(CRITICAL).transmit;
-        if transmit.bounced + transmit.refused(Refusal::ConnectionRefused) > 0 {
+        if transmit.bounced + transmit.refused(Refusal::CONNECTION_REFUSED) > 0 {
             break;
         }
         let waited = start.elapsed();
@@ -250,7 +250,7 @@ pub fn a_closed_lane_refuses_by_name<F: Fixture>() {
     let report = one.path.send_burst(BULK, &mut burst);
     assert_eq!((report.sent, report.refused), (0, 1));
     assert!(burst.is_empty());
-    assert_eq!(one.ledger(BULK).transmit.refused(Refusal::LaneClosed), 1);
+    assert_eq!(one.ledger(BULK).transmit.refused(Refusal::LANE_CLOSED), 1);
     other.assert_empty(BULK);
     finish([one, other]);
 }
@@ -267,7 +267,7 @@ pub fn a_reader_that_does_not_drain_loses_only_by_count<F: Fixture>() {
     let to = other.address(BULK);
     let payloads: Vec<Vec<u8>> = (0..SENT).map(|n| payload(n, 1_000)).collect();
     let report = one.send(BULK, &payloads, &[to]);
-    let refused = one.ledger(BULK).transmit.refused(Refusal::WouldBlock);
+    let refused = one.ledger(BULK).transmit.refused(Refusal::WOULD_BLOCK);
     assert_eq!(u64::from(report.sent) + refused, SENT as u64);
     let dropped = other.ledger(BULK).receive.dropped_total();
     assert!(

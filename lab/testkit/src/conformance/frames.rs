@@ -145,7 +145,7 @@ pub fn too_long_is_refused_by_name<F: Fixture>() {
     }
     let report = one.path.send_burst(CRITICAL, &mut burst);
     assert_eq!((report.sent, report.refused), (2, 1));
-    assert_eq!(one.ledger(CRITICAL).transmit.refused(Refusal::TooLong), 1);
+    assert_eq!(one.ledger(CRITICAL).transmit.refused(Refusal::TOO_LONG), 1);
     assert_eq!(other.receive(CRITICAL, 2), [payload(1, 10), payload(2, 10)]);
     finish([one, other]);
 }
@@ -175,7 +175,7 @@ pub fn datagrams_longer_than_a_frame_are_dropped_by_name<F: Fixture>() {
         [sent[0].clone(), sent[3].clone()]
     );
     let receive = other.ledger(CRITICAL).receive;
-    assert_eq!(receive.dropped(ReceiveDrop::Truncated), 2);
+    assert_eq!(receive.dropped(ReceiveDrop::TRUNCATED), 2);
     assert_hop(&one.ledger(CRITICAL), &other.ledger(CRITICAL));
     finish([one, other]);
 }

@@ -140,7 +140,7 @@ impl FaultyLane {
         let taken = inner.receive_burst(self.lane, limit, arrived);
         let dropped = arrived.len() + self.delayed.len();
         self.received
-            .note_dropped(ReceiveDrop::FaultInterfaceGone, dropped as u64);
+            .note_dropped(ReceiveDrop::FAULT_INTERFACE_GONE, dropped as u64);
         arrived.clear();
         self.delayed.clear();
         taken
@@ -192,7 +192,7 @@ impl FaultyLane {
         burst: &mut ReceiveBurst,
     ) {
         if happens(&mut self.receiving, plan.loss_per_million) {
-            self.received.note_dropped(ReceiveDrop::FaultLoss, 1);
+            self.received.note_dropped(ReceiveDrop::FAULT_LOSS, 1);
             return;
         }
         self.damage(plan, &mut received);
@@ -259,7 +259,7 @@ impl FaultyLane {
         let before = self.refused.refused_total();
         if plan.plug.is_pulled() {
             retain_messages(burst, |_| {
-                let reason = Refusal::FaultInterfaceGone;
+                let reason = Refusal::FAULT_INTERFACE_GONE;
                 self.refused.note_refused(reason, 1);
                 false
             });
@@ -280,10 +280,10 @@ impl FaultyLane {
     fn refusal(&mut self, plan: &FaultPlan, is_full: &mut bool) -> Option<Refusal> {
         *is_full = *is_full || happens(&mut self.sending, plan.would_block_per_million);
         if *is_full {
-            return Some(Refusal::FaultWouldBlock);
+            return Some(Refusal::FAULT_WOULD_BLOCK);
         }
         let is_unreachable = happens(&mut self.sending, plan.unreachable_per_million);
-        is_unreachable.then_some(Refusal::FaultUnreachable)
+        is_unreachable.then_some(Refusal::FAULT_UNREACHABLE)
     }
 
     /// Takes all free transmit frames out of the pool, if the plan triggers exhaustion.

@@ -27,12 +27,12 @@ use std::rc::Rc;
 
 use isolane_datapath::burst::Message;
 use isolane_datapath::flow::{
-    FlowId, InterfaceProtection, Observation, ProtectError, Protected, Protection,
+    FlowId, InterfaceRateLimit, Observation, RateLimit, RateLimitError, RateLimitTarget,
 };
 use isolane_datapath::limits::{MAX_BURST, MAX_MESSAGES};
 use isolane_datapath::{
-    Capabilities, Class, Datapath, Frame, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst,
-    SendReport, TransmitBurst, Wakeup,
+    Capabilities, Class, Datapath, Frame, Lane, Ledger, OpenError, Pool, ReceiveBurst, SendReport,
+    TransmitBurst, Wakeup, Warning,
 };
 use isolane_wire::locator::Locator;
 
@@ -274,12 +274,12 @@ impl Datapath for Fault {
         self.inner.ready_lanes() | held
     }
 
-    fn seen_readable(&mut self, lane: Lane, readable: u8) {
-        self.inner.seen_readable(lane, readable);
+    fn set_readable(&mut self, lane: Lane, readable: u8) {
+        self.inner.set_readable(lane, readable);
     }
 
-    fn look_after_interfaces(&mut self) -> bool {
-        self.inner.look_after_interfaces()
+    fn check_interfaces(&mut self) -> bool {
+        self.inner.check_interfaces()
     }
 
     fn peek_lanes(&mut self) -> Option<u16> {
@@ -312,12 +312,16 @@ impl Datapath for Fault {
         self.inner.close_flow(flow);
     }
 
-    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
-        self.inner.protect(what, with)
+    fn set_rate_limit(
+        &mut self,
+        what: RateLimitTarget,
+        with: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        self.inner.set_rate_limit(what, with)
     }
 
-    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
-        self.inner.protect_interface(with)
+    fn set_interface_rate_limit(&mut self, with: InterfaceRateLimit) -> Result<(), RateLimitError> {
+        self.inner.set_interface_rate_limit(with)
     }
 
     fn networks(&self) -> Vec<([u8; 4], u8)> {
@@ -344,7 +348,7 @@ impl Datapath for Fault {
         ledger
     }
 
-    fn notes(&self) -> &[Note] {
-        self.inner.notes()
+    fn warnings(&self) -> &[Warning] {
+        self.inner.warnings()
     }
 }

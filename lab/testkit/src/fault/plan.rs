@@ -26,7 +26,7 @@ pub struct FaultPlan {
     /// Set of lanes ([`Lane::bit`]) with faults; all by default. The [`Plug`] concerns all lanes.
     pub lanes: u16,
     /// Received datagrams that are lost
-    /// ([`ReceiveDrop::FaultLoss`](isolane_datapath::ReceiveDrop::FaultLoss)).
+    /// ([`ReceiveDrop::FAULT_LOSS`](isolane_datapath::ReceiveDrop::FAULT_LOSS)).
     pub loss_per_million: u32,
     /// Received datagrams of which a copy comes later.
     pub duplication_per_million: u32,
@@ -42,19 +42,19 @@ pub struct FaultPlan {
     /// Calls that receive nothing although datagrams may wait.
     pub starvation_per_million: u32,
     /// Messages that are refused together with the rest of their burst
-    /// ([`Refusal::FaultWouldBlock`](isolane_datapath::Refusal::FaultWouldBlock)).
+    /// ([`Refusal::FAULT_WOULD_BLOCK`](isolane_datapath::Refusal::FAULT_WOULD_BLOCK)).
     pub would_block_per_million: u32,
     /// Messages that are refused alone
-    /// ([`Refusal::FaultUnreachable`](isolane_datapath::Refusal::FaultUnreachable)).
+    /// ([`Refusal::FAULT_UNREACHABLE`](isolane_datapath::Refusal::FAULT_UNREACHABLE)).
     pub unreachable_per_million: u32,
     /// Send calls after which all free transmit frames of the lane are held. They return with the next call that sends
     /// or recycles after a frame was requested ([`Pool::exhausted`](isolane_datapath::Pool::exhausted) has grown),
     /// otherwise with the [`HELD_RECYCLES`](super::HELD_RECYCLES)-th `recycle`.
     pub exhaustion_per_million: u32,
     /// Plug of the interface: while it is pulled, every message is refused
-    /// ([`Refusal::FaultInterfaceGone`](isolane_datapath::Refusal::FaultInterfaceGone)), and
+    /// ([`Refusal::FAULT_INTERFACE_GONE`](isolane_datapath::Refusal::FAULT_INTERFACE_GONE)), and
     /// arriving and delayed datagrams are dropped
-    /// ([`ReceiveDrop::FaultInterfaceGone`](isolane_datapath::ReceiveDrop::FaultInterfaceGone)).
+    /// ([`ReceiveDrop::FAULT_INTERFACE_GONE`](isolane_datapath::ReceiveDrop::FAULT_INTERFACE_GONE)).
     pub plug: Plug,
 }
 

@@ -178,10 +178,10 @@ impl World {
             ("headers".to_owned(), egress.by_device),
             ("no headers".to_owned(), egress.by_kernel.iter().sum()),
         ];
-        let refused = Refusal::ALL.map(|why| (why.name().to_owned(), transmit.refused(why)));
-        counts.extend(refused);
-        let others = Counted::ALL.map(|what| (what.name().to_owned(), lane.counts.get(what)));
-        counts.extend(others);
+        let refused = counters::NAMES.refusals();
+        counts.extend(refused.map(|(why, name)| (name.to_owned(), transmit.refused(why))));
+        let events = counters::NAMES.events();
+        counts.extend(events.map(|(event, name)| (name.to_owned(), lane.events.get(event))));
         counts
     }
 

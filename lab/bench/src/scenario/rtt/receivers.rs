@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane::{
-    Budget, DataReader, InterfaceProtection, Limits, Over, Participant, ProtectError, Protection,
-    Qos,
+    Budget, DataReader, InterfaceRateLimit, Limits, OverBudget, Participant, Qos, RateLimit,
+    RateLimitError,
 };
 
 use super::EndConfig;
@@ -36,20 +36,20 @@ pub(super) fn of_strangers(
 }
 
 /// Polices the receivers before there is an endpoint, so that the first datagram is already policed.
-fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
+fn protect(participant: &Participant, config: &EndConfig) -> Result<(), RateLimitError> {
     let Policing { others, bulk } = config.policing;
     if let Some(others) = others {
-        participant.protect_interface(InterfaceProtection {
-            flows: None,
-            others: Some(budget(others)),
+        participant.set_interface_limit(InterfaceRateLimit {
+            topics: None,
+            foreign: Some(budget(others)),
         })?;
     }
     if let (Some(bulk), Some(level)) = (bulk, config.strangers()) {
-        let protection = Protection {
+        let protection = RateLimit {
             budget: budget(bulk),
-            over: Over::Drop,
+            over: OverBudget::Drop,
         };
-        participant.protect_level(level, Some(protection))?;
+        participant.set_level_limit(level, Some(protection))?;
     }
     Ok(())
 }

@@ -1,107 +1,9 @@
-//! Degradations of a datapath, and errors of opening lanes. Each message says what happened, why, and what to do.
+//! Errors of opening a datapath or a lane. Each message says what happened, why, and what to do.
 
 use std::io;
 
-use crate::lane::Lane;
 use crate::limits::MAX_DOMAIN;
 use crate::pool::NoMemory;
-
-/// Degradation of a datapath that otherwise works. The message says what, why, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Note {
-    /// The interface does not support multicast.
-    #[error(
-        "no multicast on interface {interface}: {reason}. Unicast goes on; peers there must be \
-         named, or the interface given multicast: ip link set {interface} multicast on"
-    )]
-    NoMulticast {
-        /// Interface name.
-        interface: String,
-        /// Reason.
-        reason: String,
-    },
-    /// The host has more interfaces than the limit.
-    #[error("interface {interface} is not used, {limit} others are: name those that are meant")]
-    TooManyInterfaces {
-        /// Unused interface.
-        interface: String,
-        /// Maximum number of interfaces.
-        limit: usize,
-    },
-    /// The kernel granted a smaller receive buffer.
-    #[error(
-        "the receive buffer of {lane} has {got} bytes instead of {wanted}: raise \
-         net.core.rmem_max, or give the program CAP_NET_ADMIN"
-    )]
-    SmallReceiveBuffer {
-        /// Lane.
-        lane: Lane,
-        /// Requested bytes.
-        wanted: usize,
-        /// Granted bytes.
-        got: usize,
-    },
-    /// The kernel refused the lane's SO_PRIORITY.
-    #[error(
-        "datagrams of {lane} leave without SO_PRIORITY {priority} ({reason}): queues of this \
-         host do not prefer them. Give the program CAP_NET_ADMIN. Their DSCP is set"
-    )]
-    NoPriority {
-        /// Lane.
-        lane: Lane,
-        /// Requested priority.
-        priority: u8,
-        /// Error of the kernel.
-        reason: String,
-    },
-    /// No discovery port of the RTPS formula (RTPS 2.5 §9.6.2.3) is free.
-    #[error(
-        "all {tried} participant ports of domain {domain} are taken on this host: discovery uses port {port}. \
-         Participants that only name this host as a peer do not find this one; multicast, or naming them here, does"
-    )]
-    KernelPort {
-        /// Domain.
-        domain: u32,
-        /// Number of ports tried.
-        tried: u32,
-        /// Port chosen by the kernel.
-        port: u16,
-    },
-    /// Levels configured for device lanes use kernel sockets.
-    #[error("interface {interface} gets no lanes, kernel sockets are used instead: {reason}")]
-    NoDeviceLanes {
-        /// Device.
-        interface: String,
-        /// Reason and remedy.
-        reason: String,
-    },
-    /// A property of the device has a cost.
-    #[error("interface {interface}: {what}")]
-    Device {
-        /// Interface name.
-        interface: String,
-        /// Property, reason and remedy.
-        what: String,
-    },
-    /// The preferred datapath is not available.
-    #[error("the datapath {wanted} is not used: {reason}")]
-    NotUsed {
-        /// Name of the datapath.
-        wanted: &'static str,
-        /// Reason and remedy.
-        reason: String,
-    },
-    /// The kernel refused an optional socket option.
-    #[error("{lane} goes without {option} ({reason})")]
-    OptionRefused {
-        /// Lane.
-        lane: Lane,
-        /// Name of the option.
-        option: &'static str,
-        /// Error of the kernel.
-        reason: String,
-    },
-}
 
 /// Suggests usable interfaces, or a remedy.
 fn others(present: &str) -> String {
@@ -109,6 +11,23 @@ fn others(present: &str) -> String {
         "" => String::from("none is. Bring"),
         present => format!("there are: {present}. Name one of these, or bring"),
     }
+}
+
+/// Class of an error of opening, which says where its remedy lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The options are invalid on any machine.
+    InvalidOption,
+    /// The process lacks a permission or capability.
+    NotPermitted,
+    /// Another socket uses a requested port.
+    AddressInUse,
+    /// The kernel, driver or datapath does not support what was requested.
+    Unsupported,
+    /// A limit of the process, system or datapath is reached.
+    LimitReached,
+    /// State of this machine: an interface is missing, down or used by another program, or a system call failed.
+    System,
 }
 
 /// Error of opening a datapath or lane, with a remedy.
@@ -207,6 +126,8 @@ pub enum OpenError {
     Device {
         /// Device.
         interface: String,
+        /// Class of the error.
+        class: ErrorClass,
         /// Error with its remedy.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -239,6 +160,25 @@ impl OpenError {
             _ => OpenError::System { action, source },
         }
     }
+
+    /// Class of the error.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            OpenError::Domain { .. } | OpenError::ParticipantId { .. } => ErrorClass::InvalidOption,
+            OpenError::Denied { .. } => ErrorClass::NotPermitted,
+            OpenError::PortInUse { .. } => ErrorClass::AddressInUse,
+            OpenError::NoFlows { .. } => ErrorClass::Unsupported,
+            OpenError::TooManyFiles { .. }
+            | OpenError::TooManyFlows { .. }
+            | OpenError::NoMemory(_)
+            | OpenError::NetworkFull { .. } => ErrorClass::LimitReached,
+            OpenError::NoInterface { .. } | OpenError::NoInterfaces | OpenError::System { .. } => {
+                ErrorClass::System
+            }
+            OpenError::Device { class, .. } => *class,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -248,14 +188,19 @@ mod tests {
     #[test]
     fn errors_say_what_to_do() {
         let cases = [
-            (libc::EACCES, "rights it needs"),
-            (libc::EMFILE, "ulimit -n"),
-            (libc::EADDRNOTAVAIL, "could not bind a socket"),
+            (libc::EACCES, "rights it needs", ErrorClass::NotPermitted),
+            (libc::EMFILE, "ulimit -n", ErrorClass::LimitReached),
+            (
+                libc::EADDRNOTAVAIL,
+                "could not bind a socket",
+                ErrorClass::System,
+            ),
         ];
-        for (number, remedy) in cases {
+        for (number, remedy, class) in cases {
             let source = io::Error::from_raw_os_error(number);
-            let message = OpenError::of("bind a socket", source).to_string();
-            assert!(message.contains(remedy), "{message}");
+            let error = OpenError::of("bind a socket", source);
+            assert_eq!(error.class(), class, "{error}");
+            assert!(error.to_string().contains(remedy), "{error}");
         }
     }
 }

@@ -4,9 +4,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Budget, Datapath, InterfaceProtection, Lane, Over, ProtectError, Protected, Protection,
-    ReceiveDrop,
+    Budget, Datapath, InterfaceRateLimit, Lane, OverBudget, RateLimit, RateLimitError,
+    RateLimitTarget,
 };
+use isolane_datapath_xdp::xdp::counters;
 use isolane_datapath_xdp::xdp::{OnFailure, Xdp};
 
 use crate::fixture::On;
@@ -22,15 +23,15 @@ fn budget(capacity: u32) -> Budget {
     }
 }
 
-fn drop_beyond(capacity: u32) -> Option<Protection> {
-    Some(Protection {
+fn drop_beyond(capacity: u32) -> Option<RateLimit> {
+    Some(RateLimit {
         budget: budget(capacity),
-        over: Over::Drop,
+        over: OverBudget::Drop,
     })
 }
 
-fn protect(path: &mut On<Xdp>, lane: Lane, with: Option<Protection>) {
-    let protected = path.protect(Protected::Lane(lane), with);
+fn set_rate_limit(path: &mut On<Xdp>, lane: Lane, with: Option<RateLimit>) {
+    let protected = path.set_rate_limit(RateLimitTarget::Lane(lane), with);
     protected.unwrap_or_else(|error| panic!("{lane}: {error}"));
 }
 
@@ -52,7 +53,7 @@ fn assert_takes_three_of_ten(from: &mut On<Xdp>, to: &mut On<Xdp>, lane: Lane) {
     flood(from, to, lane, 10);
     assert_eq!(receive(to, lane, 3).len(), 3);
     until(to, lane, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::Budget) == 7
+        ledger.receive.dropped(counters::BUDGET) == 7
     });
     assert_eq!(to.ledger().lane(lane).receive.received, 3);
 }
@@ -62,11 +63,11 @@ fn a_budget_asked_for_before_the_device_is_taken_holds_from_the_first_datagram()
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[], |_| {});
-    protect(&mut other, CRITICAL, drop_beyond(3));
+    set_rate_limit(&mut other, CRITICAL, drop_beyond(3));
     open(&mut other, &[CRITICAL]);
     let flows = other.observe().flows;
     assert!(!flows.is_empty());
-    assert!(flows.iter().all(|flow| flow.protection == drop_beyond(3)));
+    assert!(flows.iter().all(|flow| flow.rate_limit == drop_beyond(3)));
     assert_takes_three_of_ten(&mut one, &mut other, CRITICAL);
     finish(one);
     finish(other);
@@ -77,7 +78,7 @@ fn a_budget_asked_for_before_a_later_lane_opens_holds_for_that_lane_alone() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[BULK], |_| {});
-    protect(&mut other, CRITICAL, drop_beyond(3));
+    set_rate_limit(&mut other, CRITICAL, drop_beyond(3));
     open(&mut other, &[CRITICAL]);
     assert_takes_three_of_ten(&mut one, &mut other, CRITICAL);
     flood(&mut one, &other, BULK, 10);
@@ -94,7 +95,7 @@ fn a_level_that_goes_by_sockets_has_its_budget_as_soon_as_another_level_has_a_la
         config.options.levels = 1 << 7;
     };
     let mut other = participant(segment.add_host(), &[], only_critical);
-    protect(&mut other, BULK, drop_beyond(3));
+    set_rate_limit(&mut other, BULK, drop_beyond(3));
     open(&mut other, &[BULK, CRITICAL]);
     assert!(!other.path.is_on_device(BULK));
     assert_takes_three_of_ten(&mut one, &mut other, BULK);
@@ -107,15 +108,15 @@ fn what_is_asked_for_last_counts_and_a_budget_that_cannot_be_kept_changes_nothin
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[], |_| {});
-    protect(&mut other, CRITICAL, drop_beyond(1));
-    protect(&mut other, CRITICAL, drop_beyond(3));
-    protect(&mut other, BULK, drop_beyond(1));
-    protect(&mut other, BULK, None);
+    set_rate_limit(&mut other, CRITICAL, drop_beyond(1));
+    set_rate_limit(&mut other, CRITICAL, drop_beyond(3));
+    set_rate_limit(&mut other, BULK, drop_beyond(1));
+    set_rate_limit(&mut other, BULK, None);
     let mut short = drop_beyond(2).expect("a budget");
     short.budget.period = Duration::from_micros(1);
     for lane in [CRITICAL, BULK] {
-        let refused = other.protect(Protected::Lane(lane), Some(short));
-        assert!(matches!(refused, Err(ProtectError::Period { .. })));
+        let refused = other.set_rate_limit(RateLimitTarget::Lane(lane), Some(short));
+        assert!(matches!(refused, Err(RateLimitError::Period { .. })));
     }
     open(&mut other, &[BULK, CRITICAL]);
     assert_takes_three_of_ten(&mut one, &mut other, CRITICAL);
@@ -130,25 +131,25 @@ fn an_interfaces_budget_asked_for_early_holds_for_all_lanes_that_open() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
     let mut other = participant(segment.add_host(), &[], |_| {});
-    let with = |flows| InterfaceProtection {
-        flows,
-        others: None,
+    let with = |topics| InterfaceRateLimit {
+        topics,
+        foreign: None,
     };
-    let refused = other.protect_interface(with(Some((budget(5), 5))));
-    assert!(matches!(refused, Err(ProtectError::Reserve { .. })));
+    let refused = other.set_interface_rate_limit(with(Some((budget(5), 5))));
+    assert!(matches!(refused, Err(RateLimitError::Reserve { .. })));
     // Two of the five are the most critical lane's alone.
-    let protected = other.protect_interface(with(Some((budget(5), 2))));
+    let protected = other.set_interface_rate_limit(with(Some((budget(5), 2))));
     assert_eq!(protected, Ok(()));
     open(&mut other, &[CRITICAL, BULK]);
     flood(&mut one, &other, BULK, 10);
     assert_eq!(receive(&mut other, BULK, 3).len(), 3);
     until(&other, BULK, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::InterfaceBudget) == 7
+        ledger.receive.dropped(counters::INTERFACE_BUDGET) == 7
     });
     flood(&mut one, &other, CRITICAL, 10);
     assert_eq!(receive(&mut other, CRITICAL, 2).len(), 2);
     until(&other, CRITICAL, |ledger| {
-        ledger.receive.dropped(ReceiveDrop::InterfaceBudget) == 8
+        ledger.receive.dropped(counters::INTERFACE_BUDGET) == 8
     });
     finish(one);
     finish(other);
@@ -158,10 +159,10 @@ fn an_interfaces_budget_asked_for_early_holds_for_all_lanes_that_open() {
 fn where_no_level_is_to_have_a_lane_a_budget_is_refused_at_once() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[], |config| config.options.levels = 0);
-    let refused = one.protect(Protected::Lane(CRITICAL), drop_beyond(3));
-    assert!(matches!(refused, Err(ProtectError::NoLanes)));
-    let refused = one.protect_interface(InterfaceProtection::default());
-    assert!(matches!(refused, Err(ProtectError::NoLanes)));
+    let refused = one.set_rate_limit(RateLimitTarget::Lane(CRITICAL), drop_beyond(3));
+    assert!(matches!(refused, Err(RateLimitError::NoLanes)));
+    let refused = one.set_interface_rate_limit(InterfaceRateLimit::default());
+    assert!(matches!(refused, Err(RateLimitError::NoLanes)));
     finish(one);
 }
 
@@ -173,14 +174,16 @@ fn where_the_device_is_another_programs_what_was_asked_for_is_said_not_to_be_enf
     let mut second = participant(host, &[], |config| {
         config.options.on_failure = OnFailure::Sockets;
     });
-    protect(&mut second, CRITICAL, drop_beyond(3));
+    set_rate_limit(&mut second, CRITICAL, drop_beyond(3));
     open(&mut second, &[CRITICAL]);
     assert!(!second.path.is_on_device(CRITICAL));
-    let notes: Vec<String> = second.notes().iter().map(ToString::to_string).collect();
-    let said = notes.iter().any(|note| note.contains("are not enforced"));
-    assert!(said, "{notes:?}");
-    let refused = second.protect(Protected::Lane(CRITICAL), drop_beyond(3));
-    assert!(matches!(refused, Err(ProtectError::NoLanes)));
+    let warnings: Vec<String> = second.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
+        .iter()
+        .any(|warning| warning.contains("are not enforced"));
+    assert!(said, "{warnings:?}");
+    let refused = second.set_rate_limit(RateLimitTarget::Lane(CRITICAL), drop_beyond(3));
+    assert!(matches!(refused, Err(RateLimitError::NoLanes)));
     finish(second);
     finish(owner);
 }
@@ -189,15 +192,15 @@ fn where_the_device_is_another_programs_what_was_asked_for_is_said_not_to_be_enf
 fn an_interface_that_is_gone_can_be_protected_no_more() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
-    protect(&mut one, CRITICAL, drop_beyond(3));
+    set_rate_limit(&mut one, CRITICAL, drop_beyond(3));
     one.host.enter(|| ip(&format!("link delete {INTERFACE}")));
     eventually("the deletion is noticed", || {
-        one.look_after_interfaces();
+        one.check_interfaces();
         (!one.path.is_on_device(CRITICAL)).then_some(())
     });
     for lane in [CRITICAL, BULK] {
-        let refused = one.protect(Protected::Lane(lane), drop_beyond(3));
-        assert!(matches!(refused, Err(ProtectError::NoLanes)));
+        let refused = one.set_rate_limit(RateLimitTarget::Lane(lane), drop_beyond(3));
+        assert!(matches!(refused, Err(RateLimitError::NoLanes)));
     }
     finish(one);
 }
@@ -208,11 +211,13 @@ fn where_no_level_so_far_has_a_lane_a_note_says_that_nothing_is_counted_yet() {
     let mut one = participant(segment.add_host(), &[BULK], |config| {
         config.options.levels = 1 << CRITICAL.level().expect("a level").get();
     });
-    assert_eq!(one.notes(), []);
-    protect(&mut one, BULK, drop_beyond(3));
-    let notes: Vec<String> = one.notes().iter().map(ToString::to_string).collect();
-    let said = notes.iter().any(|note| note.contains("until an endpoint"));
-    assert!(said, "{notes:?}");
+    assert_eq!(one.warnings(), []);
+    set_rate_limit(&mut one, BULK, drop_beyond(3));
+    let warnings: Vec<String> = one.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
+        .iter()
+        .any(|warning| warning.contains("until an endpoint"));
+    assert!(said, "{warnings:?}");
     finish(one);
 }
 
@@ -222,12 +227,12 @@ fn without_timers_of_the_kernel_nothing_is_said_of_budgets_that_nobody_has() {
     let mut one = participant(segment.add_host(), &[CRITICAL], |config| {
         config.options.kernel_timers = false;
     });
-    assert_eq!(one.notes(), []);
-    protect(&mut one, CRITICAL, drop_beyond(3));
-    let notes: Vec<String> = one.notes().iter().map(ToString::to_string).collect();
-    let said = notes
+    assert_eq!(one.warnings(), []);
+    set_rate_limit(&mut one, CRITICAL, drop_beyond(3));
+    let warnings: Vec<String> = one.warnings().iter().map(ToString::to_string).collect();
+    let said = warnings
         .iter()
-        .any(|note| note.contains("filled up by this program"));
-    assert!(said, "{notes:?}");
+        .any(|warning| warning.contains("filled up by this program"));
+    assert!(said, "{warnings:?}");
     finish(one);
 }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{LaneLedger, ReceiveDrop};
+use isolane_datapath::{CounterNames, LaneLedger, ReceiveDrop};
 use isolane_rtps::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
@@ -68,7 +68,7 @@ impl Kind {
             }
             Self::Destinations => counters.destinations_full,
             Self::Frames => seen.no_frame + lanes.receive.starved,
-            Self::Overflow => lanes.receive.dropped(ReceiveDrop::KernelOverflow),
+            Self::Overflow => lanes.receive.dropped(ReceiveDrop::KERNEL_OVERFLOW),
             Self::Unsent => lanes.transmit.refused_total(),
             Self::Described => counters.static_disagreements + counters.static_impostors,
             Self::Jumps => counters.jumps_doubted,
@@ -110,7 +110,7 @@ impl Kind {
                  net.core.rmem_max"),
             Self::Unsent => log::warn!(target: "isolane",
                 "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
-                Reasons(&seen.lanes)),
+                Reasons(seen)),
             Self::Described => log::warn!(target: "isolane",
                 "described participants that are not as described: {count} more (descriptions that \
                  disagree {}, datagrams in a described name from another address {}). Give all \
@@ -191,6 +191,8 @@ struct Seen<'a> {
     counters: Counters,
     /// Sum of all lanes.
     lanes: LaneLedger,
+    /// Names of the lanes' counters.
+    names: &'static CounterNames,
     no_frame: u64,
     malformed_from: Option<Locator>,
     silent: Option<(&'a str, Guid)>,
@@ -198,7 +200,7 @@ struct Seen<'a> {
 }
 
 /// State that housekeeping keeps between checks.
-pub(crate) struct Trouble {
+pub(crate) struct WarningLog {
     told: [u64; Kind::COUNT],
     told_at: [Option<Instant>; Kind::COUNT],
     /// Malformed messages and submessages up to the last datagram, and the source of the last one.
@@ -215,7 +217,7 @@ pub(crate) struct Trouble {
     refused_at: Option<Instant>,
 }
 
-impl Trouble {
+impl WarningLog {
     pub(crate) fn new() -> Self {
         Self {
             told: [0; Kind::COUNT],
@@ -262,35 +264,37 @@ fn is_due(last: Option<Instant>, now: Instant) -> bool {
 }
 
 impl State {
-    pub(crate) fn log_trouble(&mut self, now: Instant) {
+    pub(crate) fn log_warnings(&mut self, now: Instant) {
         if log::max_level() < log::LevelFilter::Warn {
             return;
         }
+        let ledger = self.datapath.ledger();
         let seen = Seen {
             counters: *self.protocol.counters(),
-            lanes: self.datapath.ledger().total(),
+            lanes: ledger.total(),
+            names: ledger.names(),
             no_frame: self.no_frame,
-            malformed_from: self.trouble.malformed_from,
+            malformed_from: self.warning_log.malformed_from,
             silent: self.protocol.last_silent_reader(),
             too_large: self.protocol.last_too_large(),
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
-            let more = count.wrapping_sub(self.trouble.told[kind as usize]);
-            if more > 0 && is_due(self.trouble.told_at[kind as usize], now) {
-                self.trouble.told[kind as usize] = count;
-                self.trouble.told_at[kind as usize] = Some(now);
+            let more = count.wrapping_sub(self.warning_log.told[kind as usize]);
+            if more > 0 && is_due(self.warning_log.told_at[kind as usize], now) {
+                self.warning_log.told[kind as usize] = count;
+                self.warning_log.told_at[kind as usize] = Some(now);
                 kind.log(more, &seen);
             }
         }
         let refused = seen.counters.encapsulations_refused;
-        if self.trouble.has_incompatible && is_due(self.trouble.named_at, now) {
-            self.trouble.has_incompatible = self.log_incompatible(now);
+        if self.warning_log.has_incompatible && is_due(self.warning_log.named_at, now) {
+            self.warning_log.has_incompatible = self.log_incompatible(now);
         }
-        let more = refused.wrapping_sub(self.trouble.refused_told);
-        if more > 0 && is_due(self.trouble.refused_at, now) {
-            self.trouble.refused_told = refused;
-            self.trouble.refused_at = Some(now);
+        let more = refused.wrapping_sub(self.warning_log.refused_told);
+        if more > 0 && is_due(self.warning_log.refused_at, now) {
+            self.warning_log.refused_told = refused;
+            self.warning_log.refused_at = Some(now);
             self.log_refused(more);
         }
     }
@@ -304,7 +308,7 @@ impl State {
                 continue;
             };
             named = Some((data, refused));
-            if self.trouble.is_new((refused.writer, data.guid)) {
+            if self.warning_log.is_new((refused.writer, data.guid)) {
                 break;
             }
         }
@@ -355,8 +359,8 @@ impl State {
                 policy,
                 ..
             } = found;
-            if self.trouble.is_new((data.guid, guid)) {
-                self.trouble.named_at = Some(now);
+            if self.warning_log.is_new((data.guid, guid)) {
+                self.warning_log.named_at = Some(now);
                 let own = if other == "reader" {
                     "writer"
                 } else {
@@ -401,13 +405,13 @@ impl std::fmt::Display for Source {
 }
 
 /// Reasons why datagrams were not sent, since the start.
-struct Reasons<'a>(&'a LaneLedger);
+struct Reasons<'a>(&'a Seen<'a>);
 
 impl std::fmt::Display for Reasons<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("so far")?;
-        for (reason, count) in self.0.transmit.refusals() {
-            write!(f, " {} {}", Grouped(count), reason.name())?;
+        for (reason, count) in self.0.lanes.transmit.refusals() {
+            write!(f, " {} {}", Grouped(count), self.0.names.refusal(reason))?;
         }
         Ok(())
     }
@@ -431,6 +435,7 @@ mod tests {
             Kind::TableFull.count(&Seen {
                 counters,
                 lanes: LaneLedger::default(),
+                names: CounterNames::NONE,
                 no_frame: 0,
                 malformed_from: None,
                 silent: None,
@@ -467,13 +472,13 @@ mod tests {
     #[test]
     fn a_pair_is_new_once_and_the_oldest_is_forgotten() {
         let guid = |number: u8| Guid::from_bytes([number; 16]);
-        let mut trouble = Trouble::new();
-        assert!(trouble.is_new((guid(1), guid(2))));
-        assert!(!trouble.is_new((guid(1), guid(2))));
+        let mut warning_log = WarningLog::new();
+        assert!(warning_log.is_new((guid(1), guid(2))));
+        assert!(!warning_log.is_new((guid(1), guid(2))));
         for number in 0..PAIRS_REMEMBERED {
-            trouble.is_new((guid(3), guid(number as u8)));
+            warning_log.is_new((guid(3), guid(number as u8)));
         }
-        assert_eq!(trouble.named.len(), PAIRS_REMEMBERED);
-        assert!(trouble.is_new((guid(1), guid(2))));
+        assert_eq!(warning_log.named.len(), PAIRS_REMEMBERED);
+        assert!(warning_log.is_new((guid(1), guid(2))));
     }
 }

@@ -1,4 +1,4 @@
-//! Protection of receivers by budgets, set at the creation of a reader and changeable at run time.
+//! Rate limits of receivers, set at the creation of a reader and changeable at run time.
 //!
 //! Paper 004 (§5.6) gives each socket a *priority*, a *capacity* and a *period* by `setsockopt`, and the host a limit
 //! over all of them. Here the reader corresponds to the socket:
@@ -7,22 +7,22 @@
 //! | --- | --- | --- |
 //! | priority of a socket's flow | [`Qos::level`] | no: peers know it as the topic's port |
 //! | capacity and period of a socket | [`Qos::budget`], [`DataReader::set_budget`] | yes |
-//! | the same for all other sockets | [`Participant::protect_level`] | yes |
-//! | dropping of the excess | [`Over::Drop`], or the lowest lane with [`Over::Demote`] | yes |
-//! | limit over all flows | [`Participant::protect_interface`], with a reserve for the highest level | yes |
-//! | flows of the system (ARP, ICMP, DNS) | [`InterfaceProtection::others`]: all foreign traffic as one | yes |
+//! | the same for all other sockets | [`Participant::set_level_limit`] | yes |
+//! | dropping of the excess | [`OverBudget::Drop`], or the lowest lane with [`OverBudget::Demote`] | yes |
+//! | limit over all flows | [`Participant::set_interface_limit`], with a reserve for the highest level | yes |
+//! | flows of the system (ARP, ICMP, DNS) | [`InterfaceRateLimit::foreign`]: all foreign traffic as one | yes |
 //! | usage of a flow | [`DataReader::flow`], [`Participant::observe`] | |
 //!
 //! A budget counts datagrams before they cost a buffer or a wake-up, which requires a datapath that sees them there:
-//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::notes`] reports it,
+//! xdp. On others a reader with a budget is still created and receives everything; [`Participant::warnings`] reports it,
 //! and later changes of the budget are refused.
 //!
-//! [`Over::Drop`]: isolane_datapath::Over::Drop
-//! [`Over::Demote`]: isolane_datapath::Over::Demote
+//! [`OverBudget::Drop`]: isolane_datapath::OverBudget::Drop
+//! [`OverBudget::Demote`]: isolane_datapath::OverBudget::Demote
 
 use isolane_datapath::{
-    Budget, FlowId, FlowObservation, InterfaceProtection, Observation, OpenError, Over,
-    ProtectError, Protected, Protection,
+    Budget, FlowId, FlowObservation, InterfaceRateLimit, Observation, OpenError, OverBudget,
+    RateLimit, RateLimitError, RateLimitTarget,
 };
 use isolane_wire::{builtin_data::LocatorList, cdr::TopicType, level::Level};
 
@@ -44,7 +44,7 @@ pub(crate) enum ReaderFlow {
     Shared,
     /// Dedicated port of the reader.
     Own(FlowId),
-    /// Port of the level in spite of a budget, with a note for the user.
+    /// Port of the level in spite of a budget, with a warning for the user.
     NotEnforced(String),
 }
 
@@ -59,31 +59,31 @@ impl ReaderFlow {
 }
 
 /// Checks a budget against the bounds of all datapaths.
-pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
+pub(crate) fn check(budget: &Budget) -> Result<(), RateLimitError> {
     let period = budget.period;
     match (MIN_BUDGET_PERIOD..=MAX_BUDGET_PERIOD).contains(&period) {
         true => Ok(()),
-        false => Err(ProtectError::Period { period }),
+        false => Err(RateLimitError::Period { period }),
     }
 }
 
 /// Returns the name of a treatment of the excess.
-pub(crate) fn word(over: Over) -> &'static str {
+pub(crate) fn word(over: OverBudget) -> &'static str {
     match over {
-        Over::Drop => "drop",
-        Over::Demote => "demote",
+        OverBudget::Drop => "drop",
+        OverBudget::Demote => "demote",
     }
 }
 
 impl State {
-    /// Opens and protects a flow for a reader with a budget. Without support by the datapath, the reader shares its
+    /// Opens a flow with a rate limit for a reader with a budget. Without support by the datapath, the reader shares its
     /// level's flow.
     pub(crate) fn open_reader_flow(
         &mut self,
         topic: &str,
         qos: &Qos,
     ) -> Result<ReaderFlow, BuildError> {
-        let Some(protection) = qos.protection else {
+        let Some(rate_limit) = qos.rate_limit else {
             return Ok(ReaderFlow::Shared);
         };
         let lane = self.lanes.lane(qos.transport_level());
@@ -92,7 +92,7 @@ impl State {
             Err(error @ OpenError::NoFlows { .. }) => {
                 return Ok(ReaderFlow::NotEnforced(not_enforced(
                     topic,
-                    &protection,
+                    &rate_limit,
                     &error,
                 )));
             }
@@ -100,12 +100,12 @@ impl State {
         };
         let protected = self
             .datapath
-            .protect(Protected::Flow(flow), Some(protection));
+            .set_rate_limit(RateLimitTarget::Flow(flow), Some(rate_limit));
         if let Err(error) = protected {
             self.datapath.close_flow(flow);
             return match error {
-                ProtectError::Unsupported { .. } | ProtectError::NoLanes => Ok(
-                    ReaderFlow::NotEnforced(not_enforced(topic, &protection, &error)),
+                RateLimitError::Unsupported { .. } | RateLimitError::NoLanes => Ok(
+                    ReaderFlow::NotEnforced(not_enforced(topic, &rate_limit, &error)),
                 ),
                 error => Err(error.into()),
             };
@@ -138,7 +138,7 @@ impl State {
         )
     }
 
-    /// Returns notes on readers whose budgets are not enforced.
+    /// Returns warnings on readers whose budgets are not enforced.
     pub(crate) fn budgets_not_enforced(&self) -> impl Iterator<Item = &str> {
         self.readers.iter().filter_map(|slot| match &slot.flow {
             ReaderFlow::NotEnforced(said) => Some(said.as_str()),
@@ -147,8 +147,8 @@ impl State {
     }
 }
 
-fn not_enforced(topic: &str, protection: &Protection, reason: &dyn std::error::Error) -> String {
-    let (capacity, period) = (protection.budget.capacity, protection.budget.period);
+fn not_enforced(topic: &str, rate_limit: &RateLimit, reason: &dyn std::error::Error) -> String {
+    let (capacity, period) = (rate_limit.budget.capacity, rate_limit.budget.period);
     format!(
         "the budget of topic {topic}, {capacity} datagrams in {period:?}, is not enforced: {reason}"
     )
@@ -160,7 +160,7 @@ impl<T: TopicType> DataReader<T> {
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
-    /// use isolane::{Budget, Level, Network, Over, Participant, ProtectError, Protection, Qos, TopicType};
+    /// use isolane::{Budget, Level, Network, OverBudget, Participant, RateLimitError, RateLimit, Qos, TopicType};
     ///
     /// #[derive(TopicType)]
     /// struct Report { number: u32 }
@@ -171,31 +171,31 @@ impl<T: TopicType> DataReader<T> {
     /// };
     /// # let network = Network::new(1);
     /// # let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
-    /// let qos = Qos::reliable().level(Level::new(1).unwrap()).budget(budget(20), Over::Drop);
+    /// let qos = Qos::reliable().level(Level::new(1).unwrap()).budget(budget(20), OverBudget::Drop);
     /// let reader = participant.create_reader::<Report>("Reports", &qos)?;
     /// // An update is under way: take more of it for a while.
-    /// match reader.set_budget(Some(Protection { budget: budget(200), over: Over::Demote })) {
+    /// match reader.set_budget(Some(RateLimit { budget: budget(200), over: OverBudget::Demote })) {
     ///     Ok(()) => {}
-    ///     // Not every datapath counts datagrams before they are received: `notes` said so before.
-    ///     Err(ProtectError::Unsupported { .. }) => assert!(!participant.notes().is_empty()),
+    ///     // Not every datapath counts datagrams before they are received: `warnings` said so before.
+    ///     Err(RateLimitError::Unsupported { .. }) => assert!(!participant.warnings().is_empty()),
     ///     Err(error) => return Err(error.into()),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`ProtectError`]; nothing was changed then. [`ProtectError::NoFlow`] for a reader created without a budget:
-    /// peers send to its level's port, which [`Participant::protect_level`] protects.
-    pub fn set_budget(&self, protection: Option<Protection>) -> Result<(), ProtectError> {
-        protection.map_or(Ok(()), |protection| check(&protection.budget))?;
+    /// [`RateLimitError`]; nothing was changed then. [`RateLimitError::NoFlow`] for a reader created without a budget:
+    /// peers send to its level's port, whose budget [`Participant::set_level_limit`] sets.
+    pub fn set_budget(&self, rate_limit: Option<RateLimit>) -> Result<(), RateLimitError> {
+        rate_limit.map_or(Ok(()), |rate_limit| check(&rate_limit.budget))?;
         let mut state = self.core.state.borrow_mut();
         match &state.readers[self.id.index()].flow {
             ReaderFlow::Own(flow) => {
-                let what = Protected::Flow(*flow);
-                state.datapath.protect(what, protection)
+                let what = RateLimitTarget::Flow(*flow);
+                state.datapath.set_rate_limit(what, rate_limit)
             }
-            ReaderFlow::Shared => Err(ProtectError::NoFlow),
-            ReaderFlow::NotEnforced(_) => Err(ProtectError::Unsupported {
+            ReaderFlow::Shared => Err(RateLimitError::NoFlow),
+            ReaderFlow::NotEnforced(_) => Err(RateLimitError::Unsupported {
                 datapath: state.datapath.name(),
             }),
         }
@@ -218,31 +218,33 @@ impl Participant {
     /// Sets the budget of a level's receivers, except for readers with own budgets; `None` removes it. The level's
     /// port and its group have this budget each. The change takes effect at once, with a full budget.
     ///
-    /// A level can be protected before its first endpoint. The budget then counts from the level's first datagram on,
-    /// or, for a level without a lane, from the opening of another level's first lane. [`Participant::notes`] reports
+    /// A level's budget can be set before its first endpoint. The budget then counts from the level's first datagram on,
+    /// or, for a level without a lane, from the opening of another level's first lane. [`Participant::warnings`] reports
     /// if the datapath turns out not to support it, or if nothing counts yet.
     ///
     /// # Errors
-    /// [`ProtectError`]; nothing was changed then.
-    pub fn protect_level(
+    /// [`RateLimitError`]; nothing was changed then.
+    pub fn set_level_limit(
         &self,
         level: Level,
-        protection: Option<Protection>,
-    ) -> Result<(), ProtectError> {
-        protection.map_or(Ok(()), |protection| check(&protection.budget))?;
+        rate_limit: Option<RateLimit>,
+    ) -> Result<(), RateLimitError> {
+        rate_limit.map_or(Ok(()), |rate_limit| check(&rate_limit.budget))?;
         let mut state = self.core().state.borrow_mut();
         let lane = state.lanes.lane(level);
-        state.datapath.protect(Protected::Lane(lane), protection)
+        state
+            .datapath
+            .set_rate_limit(RateLimitTarget::Lane(lane), rate_limit)
     }
 
     /// Sets budgets for all receivers of the used interfaces together, and for all other traffic of the host. Each
     /// applies if it is given.
     ///
-    /// The call can precede the first endpoint, as [`protect_level`](Self::protect_level).
+    /// The call can precede the first endpoint, as [`set_level_limit`](Self::set_level_limit).
     ///
     /// ```
     /// use std::{num::NonZeroU32, time::Duration};
-    /// use isolane::{Budget, InterfaceProtection, Network, Participant};
+    /// use isolane::{Budget, InterfaceRateLimit, Network, Participant};
     ///
     /// let network = Network::new(1);
     /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
@@ -251,31 +253,34 @@ impl Participant {
     ///     period: Duration::from_millis(10),
     /// };
     /// // 200 of the 2,000 datagrams are the highest level's alone; what is not ours is left alone.
-    /// let protection = InterfaceProtection { flows: Some((budget, 200)), others: None };
-    /// let refused = participant.protect_interface(protection).unwrap_err();
+    /// let rate_limit = InterfaceRateLimit { topics: Some((budget, 200)), foreign: None };
+    /// let refused = participant.set_interface_limit(rate_limit).unwrap_err();
     /// assert!(refused.to_string().contains("the datapath memory enforces no budgets"));
     /// # Ok::<(), isolane::BuildError>(())
     /// ```
     ///
     /// # Errors
-    /// [`ProtectError`]; nothing was changed then.
-    pub fn protect_interface(&self, protection: InterfaceProtection) -> Result<(), ProtectError> {
-        let flows = protection.flows.map(|(budget, _)| budget);
+    /// [`RateLimitError`]; nothing was changed then.
+    pub fn set_interface_limit(
+        &self,
+        rate_limit: InterfaceRateLimit,
+    ) -> Result<(), RateLimitError> {
+        let flows = rate_limit.topics.map(|(budget, _)| budget);
         flows
             .into_iter()
-            .chain(protection.others)
+            .chain(rate_limit.foreign)
             .try_for_each(|budget| check(&budget))?;
-        if let Some((budget, reserved)) = protection.flows {
+        if let Some((budget, reserved)) = rate_limit.topics {
             let capacity = budget.capacity.get();
             if reserved >= capacity {
-                return Err(ProtectError::Reserve { reserved, capacity });
+                return Err(RateLimitError::Reserve { reserved, capacity });
             }
         }
         self.core()
             .state
             .borrow_mut()
             .datapath
-            .protect_interface(protection)
+            .set_interface_rate_limit(rate_limit)
     }
 
     /// Returns the name of the abstract Unix socket for observers ([`observe`](crate::observe)); `None` if the

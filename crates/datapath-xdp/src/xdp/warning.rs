@@ -1,0 +1,88 @@
+//! Warnings of the lanes. Each says what is missing, why, and what to do.
+
+use std::fmt;
+
+use isolane_datapath::{Lane, Warning};
+
+use super::error::XdpError;
+
+/// Code of the warning that levels which should have lanes use kernel sockets.
+pub const NO_DEVICE_LANES: &str = "no_device_lanes";
+
+fn about(code: &'static str, interface: &str, what: impl fmt::Display) -> Warning {
+    Warning::new(code, format!("interface {interface}: {what}"))
+}
+
+/// Levels configured for device lanes use kernel sockets.
+pub(super) fn no_device_lanes(interface: &str, reason: &XdpError) -> Warning {
+    let text =
+        format!("interface {interface} gets no lanes, kernel sockets are used instead: {reason}");
+    Warning::new(NO_DEVICE_LANES, text)
+}
+
+/// Requested budgets wait for the first lane.
+pub(super) fn budgets_wait(interface: &str) -> Warning {
+    let what = "budgets of levels and of the interface are not enforced until an endpoint of \
+                a level with a lane is made: the levels so far have none";
+    about("budgets_wait", interface, what)
+}
+
+/// Requested budgets are not enforced, because there are no lanes.
+pub(super) fn no_budgets(interface: &str) -> Warning {
+    let what = "budgets of levels and of the interface are not enforced: without lanes nothing \
+                counts datagrams before they are received";
+    about("no_budgets", interface, what)
+}
+
+/// The budget of a level is not enforced, because it has no lane.
+pub(super) fn no_budget_of(interface: &str, lane: Lane) -> Warning {
+    let what =
+        format!("the budget of {lane} is not enforced: it has no lane, nothing counts there");
+    Warning {
+        lane: Some(lane),
+        ..about("no_budget", interface, what)
+    }
+}
+
+/// This process, not the kernel, replenishes the budgets.
+pub(super) fn replenished_here(interface: &str) -> Warning {
+    let what = "budgets are filled up by this program's loop, when it runs and about each \
+                millisecond: the kernel has no timers for it (Linux 5.15 has)";
+    about("replenished_here", interface, what)
+}
+
+/// The interface was removed.
+pub(super) fn interface_gone(interface: &str) -> Warning {
+    let what = "it was deleted or moved to another network namespace; its lanes are gone, and \
+                kernel sockets go on. Make the participant again when it is back";
+    about("interface_gone", interface, what)
+}
+
+/// Received frames have no time stamps.
+pub(super) fn no_stamps(interface: &str) -> Warning {
+    let what = "its frames arrive with no room for stamps (its driver leaves none, or a program \
+                before ours took it): datagrams of lanes carry none";
+    about("no_stamps", interface, what)
+}
+
+/// After a change of address, a lane's flows could not be registered.
+pub(super) fn address_changed(interface: &str, lane: Lane, error: &XdpError) -> Warning {
+    let what = format!(
+        "its address has changed, and {lane} goes by kernel sockets from now on: {error}. Make the \
+         participant again"
+    );
+    Warning {
+        lane: Some(lane),
+        ..about("address_changed", interface, what)
+    }
+}
+
+/// The MTU exceeds the chunks.
+pub(super) fn mtu_raised(interface: &str, mtu_bytes: usize, room_bytes: usize) -> Warning {
+    let what = format!(
+        "its MTU was raised to {mtu_bytes} bytes: frames longer than {room_bytes} do not \
+         fit the chunks that lanes were opened with, and are dropped (fill_empty). Lower \
+         it again, or make the participant again"
+    );
+    about("mtu_raised", interface, what)
+}
