@@ -12,20 +12,18 @@
 //! Unsafe code is limited to the private module `system` and to `namespace` (setns in threads, the hook between fork
 //! and exec), behind safe functions.
 
-pub mod bulk;
+pub mod background_load;
 pub mod cable;
 pub mod capture;
 pub mod child;
 pub mod clock;
-pub mod flood;
 pub mod limits;
+pub mod multicast_load;
 pub mod namespace;
-mod pace;
 pub mod process;
 pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod stop;
-pub mod storm;
 mod system;
-pub mod target;
+pub mod traffic_source;

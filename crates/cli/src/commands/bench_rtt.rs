@@ -1,7 +1,7 @@
 //! `isolane bench rtt`: round-trip times of small samples at a fixed rate.
 
 use isolane_bench::report::{self, Place, Publisher, Step};
-use isolane_bench::scenario::ablation::{Ablation, Beside};
+use isolane_bench::scenario::ablation::{Ablation, Condition};
 use isolane_bench::scenario::{plan, rtt};
 
 use super::laboratory::{self, Laboratory};
@@ -49,11 +49,11 @@ fn ablation(
     }
     let ablation = Ablation {
         steps: Step::ALL.to_vec(),
-        besides: settings
+        conditions: settings
             .disturbances
             .value
             .iter()
-            .map(|disturbance| Beside {
+            .map(|disturbance| Condition {
                 disturbance: disturbance.in_report(),
                 is_read: disturbance.is_read(),
             })
@@ -173,7 +173,7 @@ fn reaches(datapath: &str, disturbance: Disturbance) -> Result<(), Failure> {
     let (Some(disturbance), false) = (disturbance.in_report(), has_link(datapath)) else {
         return Ok(());
     };
-    let reason = match disturbance.is_inside() {
+    let reason = match disturbance.is_in_process() {
         true => "it takes two hosts in namespaces and the cable between them",
         false => "it goes through the cable, between hosts in namespaces",
     };

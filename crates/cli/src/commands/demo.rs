@@ -135,7 +135,7 @@ fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Con
                 &payloads,
                 Seconds {
                     link: seconds,
-                    inside,
+                    in_process: inside,
                 },
             )),
             own @ ("memory" | "xdp") => rows.extend(plan::quiet(own, &payloads, seconds)),

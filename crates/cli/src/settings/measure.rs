@@ -152,11 +152,11 @@ const BENCH_PAYLOADS: [PayloadBytes; 2] = [PayloadBytes::SMALL, PayloadBytes::ME
 
 /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
 fn only_from_outside(disturbances: &[Disturbance]) -> Result<(), Failure> {
-    let is_inside = |disturbance: &&Disturbance| {
+    let is_in_process = |disturbance: &&Disturbance| {
         let in_report = disturbance.in_report();
-        in_report.is_some_and(isolane_bench::report::Disturbance::is_inside)
+        in_report.is_some_and(isolane_bench::report::Disturbance::is_in_process)
     };
-    match disturbances.iter().find(is_inside) {
+    match disturbances.iter().find(is_in_process) {
         Some(disturbance) => Err(Failure::wrong_usage(
             format!("--ablation does not measure beside {}", disturbance.word()),
             "its rows differ in what receives frames: choose none, flood, read-flood or storm",

@@ -13,13 +13,8 @@
 //! A steering cable emulates a network controller with a separate queue for critical frames: it transmits through
 //! AF_XDP sockets (module `outlet`), each class on its queue, instead of the packet socket.
 
-mod arbiter;
-mod fault;
 mod frame;
-mod ledger;
 mod link;
-mod observe;
-mod outlet;
 mod relay;
 
 use std::io;
@@ -32,12 +27,11 @@ use crate::namespace::{Place, Testbed};
 use crate::process::Note;
 use crate::stop::Stop;
 
-pub use arbiter::Arbiter;
-pub(crate) use fault::mix;
-pub use fault::{Loss, Reorder};
-pub use ledger::Ledger;
-pub use link::{FRAME_OVERHEAD_BYTES, MIN_FRAME_BYTES, wire_bytes, wire_time_ns};
-pub use observe::{Observe, Passages};
+pub use frame::{Observe, Passages};
+pub(crate) use link::mix;
+pub use link::{
+    Arbiter, FRAME_OVERHEAD_BYTES, Loss, MIN_FRAME_BYTES, Reorder, wire_bytes, wire_time_ns,
+};
 pub use relay::Relay;
 
 /// Configuration of the cable, equal for both directions.
@@ -186,10 +180,10 @@ impl CableError {
         CableError::Open { interface, reason }
     }
 
-    fn outlet(interface: &'static str, error: outlet::OutletError) -> CableError {
+    fn outlet(interface: &'static str, error: relay::OutletError) -> CableError {
         match error {
-            outlet::OutletError::Packet(source) => CableError::open(interface, source),
-            outlet::OutletError::Queues(error) => CableError::Open {
+            relay::OutletError::Packet(source) => CableError::open(interface, source),
+            relay::OutletError::Queues(error) => CableError::Open {
                 interface,
                 reason: error.to_string(),
             },
@@ -324,5 +318,37 @@ impl Cable {
     /// Stops the cable and returns its report. Stop the senders first, or frames remain in the queue.
     pub fn finish(self) -> Result<Report, ChildError> {
         self.0.finish()
+    }
+}
+
+/// Frame counts of one direction. `arrived` counts all frames; each is in exactly one of the other counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Frames read from the sending host.
+    pub arrived: u64,
+    /// Frames handed to the receiving host.
+    pub sent: u64,
+    /// Frames dropped because the queue was full.
+    pub dropped_queue: u64,
+    /// Frames dropped by the seeded loss.
+    pub dropped_loss: u64,
+    /// Frames dropped because they exceed the link's MTU or hold several segments (segmentation offload).
+    pub dropped_oversize: u64,
+    /// Frames the kernel refused on delivery.
+    pub refused: u64,
+    /// Frames queued, on the wire or in the delay line when counted.
+    pub queued: u64,
+}
+
+impl Ledger {
+    /// `arrived` minus all accounted frames; 0 when the ledger balances.
+    pub fn imbalance(&self) -> i64 {
+        let accounted = self.sent
+            + self.dropped_queue
+            + self.dropped_loss
+            + self.dropped_oversize
+            + self.refused
+            + self.queued;
+        self.arrived as i64 - accounted as i64
     }
 }

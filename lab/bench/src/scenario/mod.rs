@@ -10,23 +10,20 @@
 //! that does not balance is kept and marked invalid, with the reason.
 
 pub mod ablation;
-mod counts;
 mod end;
 pub mod flow;
-pub mod inside;
+pub mod in_process_load;
 pub mod isolation;
-mod message;
 pub mod plan;
 pub mod rtt;
 pub mod throughput;
 pub mod transport;
 
-pub use end::{EndError, Site};
-pub use message::{RttMessage, RttMessageView};
-
 use crate::child::ChildError;
 use crate::namespace::TestbedError;
 use crate::record::MergeError;
+
+pub use end::{EndError, RttMessage, RttMessageView, Site};
 
 /// Reasons why a measurement has no result.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Trial;
-use super::counter::{Counter, Counts, Mechanism};
+use super::{Counter, Counts, Mechanism, Trial};
 use crate::report::{Disturbance, EndLanes, Run};
 use crate::scenario::ScenarioError;
-use crate::scenario::inside::bulk::HISTORY_SAMPLES;
+use crate::scenario::in_process_load::HISTORY_SAMPLES;
 use crate::scenario::transport::{BulkReader, Transport};
 
 /// Minimum share of its rate for a flood that fills the link. Its senders have ordinary priority, so other work of the
@@ -116,9 +115,9 @@ impl Trial {
     /// Computes [`Verdict::unread`].
     fn unread(&self, run: &Run) -> Option<u64> {
         let dropped = |end: &EndLanes| {
-            let strangers = end.strangers.as_ref();
+            let foreign = end.foreign.as_ref();
             let full = self.names_of_full();
-            let drops = full.iter().filter_map(|name| strangers?.drops.get(*name));
+            let drops = full.iter().filter_map(|name| foreign?.drops.get(*name));
             drops.sum::<u64>()
         };
         let lanes = run.lanes.as_ref()?;
@@ -227,8 +226,8 @@ fn has_ingress_drops(run: &Run) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trials;
     use super::*;
+    use crate::scenario::isolation::trials;
     use crate::scenario::transport::Lanes;
 
     const NONE_ABOVE_0: Counts = Counts {

@@ -1,26 +1,56 @@
-//! Bulk topics in both directions between the participants of a round trip. Both executors have samples to write, send,
-//! receive, deliver, acknowledge and, with losses, retransmit between round trips.
+//! Disturbances inside the participants: work that paper 000 (III.A) requires a middleware to keep from delaying
+//! critical samples.
 //!
-//! Timers refill the history many times a second as acknowledgements free room. Several timers released together
-//! emulate several bulk sources, and each writes few samples: an activation cannot be pre-empted, so a single timer
-//! that filled the history would delay everything in any order.
+//! | disturbance | activity | participants |
+//! | --- | --- | --- |
+//! | joining | a third participant repeatedly creates and deletes 200 endpoints | both discover them |
+//! | bulk | reliable KEEP_ALL topics of level 1, as fast as acknowledgements allow | the ends themselves |
+//! | repair | as bulk, with losses of its samples only | the ends themselves |
+//! | large | as bulk, with samples of 1 MiB, ten per second each way | the ends themselves |
 //!
-//! Large samples are written one at a time and leave in fragments. They show how long a critical sample waits in a
-//! participant that also sends camera images. Serialising one and copying it out of the cache is one activation each.
+//! These runs test the executor, so nothing else may be scarce. With large samples one veth pair joins the hosts
+//! ([`Place::Pair`](crate::report::Place)). Otherwise the link is fast ([`LINK_BITS_PER_S`]) and FIFO in both job
+//! orders: all levels of a FIFO participant share one socket and one DSCP, so a strict arbiter would compare links.
+//! Each end has its own core, or one end's bulk would starve the other in any order. The executor accounts for the
+//! hosts' share of the round trip, which is reported separately.
 //!
-//! If the readers' samples are not taken, bulk ends when cache and history are full. Then the reader only repeats its
-//! requests, and the writer its retransmissions.
+//! All rates are bounded: ends run under SCHED_FIFO, and one that never slept would starve the machine. The result
+//! states the achieved rate ([`Disturbed`](crate::report::Disturbed)); a disturbance below its minimum invalidates the
+//! run.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use isolane::{DataReader, DataWriter, Level, Participant, Qos, Timer, WriteError};
+use isolane::{DataReader, DataWriter, Level, Limits, Participant, Qos, Timer, WriteError};
 use isolane_rtps::WriteError as Refusal;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::RttMessage;
-use crate::scenario::end::EndError;
+use super::end::{self, EndError};
+use super::transport::Transport;
+use super::{RttMessage, Site};
+use crate::process::{Note, Notes, pin_to_core};
+use crate::report::Order;
+use crate::stop::Stop;
+
+/// Link rate of runs with an inside disturbance. A bulk sample takes 1 us on it, far less than in an executor. Frames
+/// of a burst leave several at a time, which costs the relay, on the pong end's core and above it, less CPU time.
+pub const LINK_BITS_PER_S: u64 = 10_000_000_000;
+
+/// Queue length of that link in each direction, in frames. It holds a bulk topic's whole history, its HEARTBEAT and
+/// ACKNACK messages and a burst of announcements, so that only seeded losses occur.
+pub const LINK_QUEUE_FRAMES: u32 = 1_024;
+
+/// Share of bulk samples that `repair` loses.
+pub const REPAIR_LOSS: f64 = 0.1;
+
+/// Minimum payload in bytes of the datagrams that `repair` loses: bulk samples and their retransmissions. HEARTBEAT and
+/// ACKNACK messages are smaller and spared.
+pub const REPAIR_MIN_PAYLOAD_BYTES: u32 = PAYLOAD_BYTES;
+
+/// Maximum message size in bytes with `repair`, so that messages are not lost like bulk samples. The difference exceeds
+/// the RTPS headers (60 bytes).
+pub const MAX_MESSAGE_BESIDE_REPAIR_BYTES: u32 = REPAIR_MIN_PAYLOAD_BYTES - 64;
 
 /// Topic from the ping end to the pong end.
 pub const TOPIC_THERE: &str = "BulkThere";
@@ -227,5 +257,113 @@ impl BulkCounts {
             counts.dropped += ledger.rejected + ledger.too_large;
         }
         counts
+    }
+}
+
+/// Endpoints of each kind, 200 together.
+const ENDPOINTS_OF_A_KIND: usize = 100;
+
+/// Time between creating all endpoints and deleting them, and the reverse.
+const DWELL: Duration = Duration::from_millis(25);
+
+/// Minimum number of announcements per second that each end must process for a valid run: one burst of creations or
+/// deletions.
+pub const LEAST_PER_S: f64 = 200.0;
+
+/// Configuration of the churning participant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoiningConfig {
+    /// Location of the participant.
+    pub site: Site,
+    /// CPU core, at ordinary priority.
+    pub core: Option<usize>,
+}
+
+/// Counts of the churning participant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoiningReport {
+    /// Endpoints created.
+    pub joined: u64,
+    /// Endpoints deleted.
+    pub left: u64,
+}
+
+/// Runs the churn in the calling process, from the parent's `Go` until its stop.
+pub fn run_joining(
+    config: &JoiningConfig,
+    stop: &Stop,
+    ready: impl FnOnce(&[Note]),
+) -> Result<JoiningReport, EndError> {
+    let mut notes = Notes::default();
+    if let Some(core) = config.core {
+        notes.collect(pin_to_core(core));
+    }
+    let limits = Limits {
+        local_endpoints: 2 * ENDPOINTS_OF_A_KIND as u16,
+        ..Limits::default()
+    };
+    let participant = end::participant_with(
+        config.site,
+        Transport::Udp,
+        "isolane joining",
+        Order::Priority,
+        limits,
+    )?;
+    let knows_both = || participant.participants().len() >= 2;
+    let patience = Duration::from_secs(crate::limits::MATCH_SECONDS);
+    if !end::run_until(&participant, stop, patience, knows_both)? {
+        return Err(EndError::NotMatched);
+    }
+    ready(&notes.0);
+    end::run_until_go(&participant, stop)?;
+    let mut report = JoiningReport::default();
+    while !stop.is_requested() {
+        let endpoints = appear(&participant)?;
+        report.joined += endpoints.count();
+        dwell(&participant, stop);
+        report.left += endpoints.count();
+        drop(endpoints);
+        dwell(&participant, stop);
+    }
+    Ok(report)
+}
+
+struct Endpoints {
+    writers: Vec<DataWriter<RttMessage>>,
+    readers: Vec<DataReader<RttMessage>>,
+}
+
+impl Endpoints {
+    fn count(&self) -> u64 {
+        (self.writers.len() + self.readers.len()) as u64
+    }
+}
+
+fn appear(participant: &Participant) -> Result<Endpoints, EndError> {
+    let qos = Qos::best_effort();
+    let mut endpoints = Endpoints {
+        writers: Vec::with_capacity(ENDPOINTS_OF_A_KIND),
+        readers: Vec::with_capacity(ENDPOINTS_OF_A_KIND),
+    };
+    for number in 0..ENDPOINTS_OF_A_KIND {
+        // Unique topics, which match no endpoint.
+        let writer = participant.create_writer(&format!("Joining/written/{number}"), &qos)?;
+        let reader = participant.create_view_reader(&format!("Joining/read/{number}"), &qos)?;
+        endpoints.writers.push(writer);
+        endpoints.readers.push(reader);
+    }
+    Ok(endpoints)
+}
+
+/// Runs the participant for the dwell time.
+fn dwell(participant: &Participant, stop: &Stop) {
+    let end = Instant::now() + DWELL;
+    while !stop.is_requested() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        participant.run_for(left);
     }
 }

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use isolane_bench::background_load::{self, BackgroundLoad};
 use isolane_bench::cable::{self, Cable};
-use isolane_bench::flood::{self, Flood};
 use isolane_bench::namespace::Host;
 use isolane_bench::process::Cores;
 
@@ -19,14 +19,14 @@ fn the_flood_reaches_its_rate_and_every_datagram_is_accounted_for() {
             core: Some(cores.cable),
             ..cable::Config::default()
         };
-        let flood_config = flood::Config {
+        let flood_config = background_load::Config {
             factor,
             seconds: 20,
-            ..flood::Config::default()
+            ..background_load::Config::default()
         };
         let before = Host::BOTH.map(|host| testbed.counters(host).unwrap());
         let cable = Cable::start(&testbed, &program(), &cable_config).unwrap();
-        let flood = Flood::start(&testbed, &program(), &flood_config).unwrap();
+        let flood = BackgroundLoad::start(&testbed, &program(), &flood_config).unwrap();
         thread::sleep(Duration::from_millis(1500));
         let flood = flood.finish().unwrap();
         let cable = cable.finish().unwrap();

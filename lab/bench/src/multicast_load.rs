@@ -1,4 +1,4 @@
-//! Multicast storm: heavy receive work. Datagrams to a multicast group pass the cable and are delivered to hundreds of
+//! Multicast load (disturbance `storm`): heavy receive work. Datagrams to a multicast group pass the cable and are delivered to hundreds of
 //! sockets on each host. One frame is one piece of kernel work with a part per socket, which no application can
 //! interrupt.
 //!
@@ -13,24 +13,21 @@
 //! alone. Each socket's received and dropped datagrams add up to the frames that reached it. The report states the rate
 //! that was reached.
 
-mod receivers;
-mod sender;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::thread;
-use std::time::Duration;
-
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use serde::{Deserialize, Serialize};
 
-use crate::bulk::{BulkError, Source, SourceReport};
-use crate::child::{ChildError, Program, Role, Running};
-use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS};
+use crate::child::{ChildError, Program, Role};
+use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, SLOT_BYTES, STORM_RECEIVE_BYTES};
 use crate::namespace::{Host, Testbed};
-use crate::process::{Cores, Note};
-use crate::target::{Target, level_group};
-
-pub use receivers::run_receivers;
-pub use sender::run_sender;
+use crate::process::{self, Cores, Note, Notes};
+use crate::stop::Stop;
+use crate::system::socket;
+use crate::traffic_source::{
+    LoadError, LoadProcesses, LoadReport, Source, SourceReport, Target, level_group,
+};
 
 /// Destination of a storm outside of DDS: no DDS group, and a port below the ephemeral range.
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 200, 1), 28_900);
@@ -62,7 +59,7 @@ impl Default for Config {
             frames_per_s: 5_000.0,
             payload_bytes: 64,
             sockets: 250,
-            target: Target::Strangers,
+            target: Target::Foreign,
             seconds: 60,
             drain_ms: 200,
             cores: Cores::of_machine(),
@@ -73,45 +70,44 @@ impl Default for Config {
 impl Config {
     fn group(&self) -> SocketAddrV4 {
         match self.target {
-            Target::Strangers => GROUP,
+            Target::Foreign => GROUP,
             Target::Level(level) => level_group(level),
         }
     }
 
-    fn sender(&self, from: Host) -> SenderConfig {
-        SenderConfig {
-            group: self.group(),
-            interface: from.address(),
-            source: Source {
-                target: self.target,
-                payload_bytes: self.payload_bytes,
-                datagrams_per_s: self.frames_per_s,
-                seconds: self.seconds,
-                core: Some(self.cores.cable),
-            },
+    /// Checks the configuration against its bounds.
+    pub fn check(&self) -> Result<(), LoadError> {
+        // The range check also refuses NaN.
+        if !(0.0..=MAX_STORM_FRAMES_PER_S).contains(&self.frames_per_s) {
+            return Err(LoadError::Rate(self.frames_per_s));
+        }
+        if !(1..=MAX_STORM_SOCKETS).contains(&self.sockets) {
+            return Err(LoadError::Sockets(self.sockets));
+        }
+        self.source(Host::A).check()
+    }
+
+    fn source(&self, from: Host) -> Source {
+        Source {
+            target: self.target,
+            destinations: vec![self.group()],
+            interface: Some(from.address()),
+            send_buffer_bytes: None,
+            payload_bytes: self.payload_bytes,
+            datagrams_per_s: self.frames_per_s,
+            seconds: self.seconds,
+            core: Some(self.cores.cable),
         }
     }
 
-    fn receivers(&self, at: Host) -> ReceiversConfig {
-        ReceiversConfig {
+    fn receivers(&self, at: Host) -> Role {
+        Role::MulticastReceivers(ReceiversConfig {
             group: self.group(),
             interface: at.address(),
             sockets: self.sockets,
             core: Some(self.cores.hosts),
-        }
+        })
     }
-}
-
-/// Configuration of one direction's sender.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SenderConfig {
-    /// Destination group and port.
-    pub group: SocketAddrV4,
-    /// Address of the outgoing interface.
-    pub interface: Ipv4Addr,
-    /// Traffic source; each datagram is a frame.
-    pub source: Source,
 }
 
 /// Configuration of one host's sockets.
@@ -145,39 +141,51 @@ pub struct ReceiversReport {
     pub notes: Vec<Note>,
 }
 
-/// Reasons why a storm cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum StormError {
-    /// The traffic source failed.
-    #[error("no storm: {0}")]
-    Bulk(#[from] BulkError),
-    /// The rate is too high, or not a number.
-    #[error("a storm has at most {MAX_STORM_FRAMES_PER_S} frames a second each way")]
-    Rate,
-    /// The number of sockets is zero or too high.
-    #[error("a storm has 1 to {MAX_STORM_SOCKETS} sockets on each host")]
-    Sockets,
-}
-
-impl SenderConfig {
-    /// Checks the configuration against its bounds.
-    pub fn check(&self) -> Result<(), StormError> {
-        self.source.check()?;
-        // The range check also refuses NaN.
-        if !(0.0..=MAX_STORM_FRAMES_PER_S).contains(&self.source.datagrams_per_s) {
-            return Err(StormError::Rate);
-        }
-        Ok(())
-    }
-}
-
 impl ReceiversConfig {
-    /// Checks the number of sockets.
-    pub fn check(&self) -> Result<(), StormError> {
-        match self.sockets {
-            1..=MAX_STORM_SOCKETS => Ok(()),
-            _ => Err(StormError::Sockets),
+    /// Holds the sockets in the calling process and network namespace until `stop`, then counts the datagrams each
+    /// received and dropped.
+    pub fn run(
+        &self,
+        stop: &Stop,
+        ready: impl FnOnce(&[Note]),
+    ) -> Result<ReceiversReport, LoadError> {
+        let mut notes = Notes::default();
+        if let Some(core) = self.core {
+            notes.collect(process::pin_to_core(core));
         }
+        let sockets: io::Result<Vec<UdpSocket>> = (0..self.sockets).map(|_| self.open()).collect();
+        let sockets = sockets.map_err(LoadError::system("open the receivers' sockets"))?;
+        ready(&notes.0);
+        stop.wait();
+        let mut report = ReceiversReport {
+            sockets: self.sockets,
+            least: u64::MAX,
+            notes: notes.0,
+            ..ReceiversReport::default()
+        };
+        let mut scratch = vec![0; SLOT_BYTES];
+        for socket in &sockets {
+            let received = socket::drain(socket, &mut scratch);
+            let received = received.map_err(LoadError::system("receive"))?;
+            let overflowed = socket::overflowed(socket);
+            let overflowed = overflowed.map_err(LoadError::system("read its drops"))?;
+            report.received += received;
+            report.overflowed += overflowed;
+            report.least = report.least.min(received + overflowed);
+            report.most = report.most.max(received + overflowed);
+        }
+        Ok(report)
+    }
+
+    fn open(&self) -> io::Result<UdpSocket> {
+        let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+        // SO_REUSEADDR has to precede bind, because all sockets share one address.
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &self.group)?;
+        sockopt::set_ip_add_membership(&socket, self.group.ip(), &self.interface)?;
+        socket::set_receive_buffer(&socket, STORM_RECEIVE_BYTES)?;
+        Ok(socket.into())
     }
 }
 
@@ -206,15 +214,7 @@ pub struct DirectionReport {
 }
 
 /// Result of a storm.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// Direction from host A to host B.
-    pub a_to_b: DirectionReport,
-    /// Direction from host B to host A.
-    pub b_to_a: DirectionReport,
-    /// Steps the machine did not allow.
-    pub notes: Vec<Note>,
-}
+pub type Report = LoadReport<DirectionReport>;
 
 impl Report {
     /// Frames per second of the slower direction.
@@ -227,7 +227,7 @@ impl Report {
     /// # Errors
     /// A text that names the contradicting direction.
     pub fn check(&self) -> Result<(), String> {
-        for (way, direction) in [("A to B", &self.a_to_b), ("B to A", &self.b_to_a)] {
+        for (way, direction) in self.directions() {
             if !direction.is_even {
                 return Err(format!(
                     "the storm from {way} did not reach all its sockets alike: {direction:?}"
@@ -244,57 +244,42 @@ impl Report {
     }
 }
 
-/// Handle of a running storm. Dropping it kills the storm without a report.
+/// Handle of a running multicast load. Dropping it kills the load without a report.
 #[derive(Debug)]
-pub struct Storm {
-    config: Config,
-    // Senders before receivers, because fields drop in order.
-    senders: [Running; 2],
-    receivers: [Running; 2],
-}
+pub struct MulticastLoad(LoadProcesses);
 
-impl Storm {
-    /// Opens all sockets, then starts both senders, and returns when all are ready.
+impl MulticastLoad {
+    /// Opens all sockets, then starts both sources, and returns when all are ready.
     pub fn start(
         testbed: &Testbed,
         program: &Program,
         config: &Config,
-    ) -> Result<Storm, ChildError> {
-        let start = |host: Host, role: Role| Running::start(testbed, host, program, &role);
-        let receivers = [
-            start(Host::A, Role::StormReceivers(config.receivers(Host::A)))?,
-            start(Host::B, Role::StormReceivers(config.receivers(Host::B)))?,
-        ];
-        let senders = [
-            start(Host::A, Role::StormSender(config.sender(Host::A)))?,
-            start(Host::B, Role::StormSender(config.sender(Host::B)))?,
-        ];
-        Ok(Storm {
-            config: config.clone(),
-            senders,
-            receivers,
-        })
+    ) -> Result<MulticastLoad, ChildError> {
+        let checked = config.check();
+        checked.map_err(|error| ChildError::Failed(error.to_string()))?;
+        let receivers = Host::BOTH.map(|host| config.receivers(host));
+        let sources = Host::BOTH.map(|host| config.source(host));
+        LoadProcesses::start(testbed, program, Some(receivers), sources, config.drain_ms)
+            .map(MulticastLoad)
     }
 
-    /// Stops the senders, drains the cable, closes the sockets and returns the report.
+    /// Stops the sources, drains the cable, closes the sockets and returns the report.
     pub fn finish(self) -> Result<Report, ChildError> {
-        let [sender_a, sender_b]: [SourceReport; 2] = Running::finish_both(self.senders)?;
-        thread::sleep(Duration::from_millis(self.config.drain_ms.into()));
-        let [at_a, at_b]: [ReceiversReport; 2] = Running::finish_both(self.receivers)?;
+        let ([source_a, source_b], [at_a, at_b]) = self.0.finish::<ReceiversReport>()?;
         Ok(Report {
-            a_to_b: direction(&sender_a, &at_b),
-            b_to_a: direction(&sender_b, &at_a),
-            notes: [sender_a.notes, sender_b.notes, at_a.notes, at_b.notes].concat(),
+            a_to_b: direction(&source_a, &at_b),
+            b_to_a: direction(&source_b, &at_a),
+            notes: [source_a.notes, source_b.notes, at_a.notes, at_b.notes].concat(),
         })
     }
 }
 
-fn direction(sender: &SourceReport, receivers: &ReceiversReport) -> DirectionReport {
+fn direction(source: &SourceReport, receivers: &ReceiversReport) -> DirectionReport {
     DirectionReport {
-        sent: sender.sent,
-        refused: sender.refused,
-        missed: sender.missed,
-        frames_per_s: sender.sent_per_s(),
+        sent: source.sent,
+        refused: source.refused,
+        missed: source.missed,
+        frames_per_s: source.sent_per_s(),
         sockets: receivers.sockets,
         reached: receivers.most,
         received: receivers.received,
@@ -309,26 +294,22 @@ mod tests {
 
     #[test]
     fn a_storm_without_bounds_is_refused() {
-        let sender = Config::default().sender(Host::A);
-        assert!(sender.check().is_ok());
-        let with = |change: fn(&mut SenderConfig)| {
-            let mut sender = sender.clone();
-            change(&mut sender);
-            sender.check()
+        assert!(Config::default().check().is_ok());
+        let with = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config.check()
         };
-        let fast = with(|sender| sender.source.datagrams_per_s = MAX_STORM_FRAMES_PER_S * 1.1);
-        assert!(matches!(fast, Err(StormError::Rate)));
-        let not_a_rate = with(|sender| sender.source.datagrams_per_s = f64::NAN);
-        assert!(matches!(not_a_rate, Err(StormError::Rate)));
-        let nowhere = with(|sender| sender.source.target = Target::Level(8));
-        assert!(matches!(nowhere, Err(StormError::Bulk(BulkError::Level))));
-        for sockets in [0, MAX_STORM_SOCKETS + 1] {
-            let receivers = ReceiversConfig {
-                sockets,
-                ..Config::default().receivers(Host::B)
-            };
-            assert!(matches!(receivers.check(), Err(StormError::Sockets)));
-        }
+        let fast = with(|config| config.frames_per_s = MAX_STORM_FRAMES_PER_S * 1.1);
+        assert!(matches!(fast, Err(LoadError::Rate(_))));
+        let not_a_rate = with(|config| config.frames_per_s = f64::NAN);
+        assert!(matches!(not_a_rate, Err(LoadError::Rate(_))));
+        let nowhere = with(|config| config.target = Target::Level(8));
+        assert!(matches!(nowhere, Err(LoadError::Level(8))));
+        let none = with(|config| config.sockets = 0);
+        assert!(matches!(none, Err(LoadError::Sockets(0))));
+        let many = with(|config| config.sockets = MAX_STORM_SOCKETS + 1);
+        assert!(matches!(many, Err(LoadError::Sockets(_))));
     }
 
     #[test]

@@ -21,20 +21,20 @@ const ACTIVATION: Duration = Duration::from_micros(250);
 const PERIOD: Duration = Duration::from_micros(100);
 
 /// Timer of the job, if the end has one.
-pub(super) struct Between(Option<Timer>);
+pub(super) struct Starvation(Option<Timer>);
 
-impl Between {
+impl Starvation {
     /// Starts the job if bulk must not be drained.
     pub(super) fn begin(
         participant: &Participant,
         config: &EndConfig,
-    ) -> Result<Between, EndError> {
+    ) -> Result<Starvation, EndError> {
         if !config.starves_bulk() {
-            return Ok(Between(None));
+            return Ok(Starvation(None));
         }
         let level = Level::clamp(LEVEL.into());
         let timer = participant.create_timer(
-            "busy between",
+            "busy middle level",
             level,
             PERIOD,
             Duration::ZERO,
@@ -42,7 +42,7 @@ impl Between {
                 thread::sleep(ACTIVATION);
             },
         )?;
-        Ok(Between(Some(timer)))
+        Ok(Starvation(Some(timer)))
     }
 
     /// Stops the job, so that waiting bulk is drained.

@@ -4,21 +4,21 @@ use std::thread;
 use std::time::Duration;
 
 use isolane_bench::cable::Cable;
+use isolane_bench::multicast_load::{self, MulticastLoad};
 use isolane_bench::namespace::Host;
-use isolane_bench::storm::{self, Storm};
 
 use crate::support::{fast, program, testbed};
 
 #[test]
 fn each_frame_of_a_storm_is_delivered_to_every_socket_or_dropped_there() {
     let Some(testbed) = testbed() else { return };
-    let config = storm::Config {
+    let config = multicast_load::Config {
         frames_per_s: 1_000.0,
         seconds: 20,
-        ..storm::Config::default()
+        ..multicast_load::Config::default()
     };
     let cable = Cable::start(&testbed, &program(), &fast()).unwrap();
-    let storm = Storm::start(&testbed, &program(), &config).unwrap();
+    let storm = MulticastLoad::start(&testbed, &program(), &config).unwrap();
     thread::sleep(Duration::from_secs(1));
     let storm = storm.finish().unwrap();
     let cable = cable.finish().unwrap();
