@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use isolane_support::Result;
 
-use super::lies::Liar;
+use super::datagrams::DatagramGenerator;
 use super::verdict::Sent;
 
 /// Hidden command of the sender's process.
@@ -47,7 +47,7 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
         return Err("the victim has no open port".into());
     }
     let here = socket.local_addr()?.port();
-    let mut liar = Liar::new(
+    let mut generator = DatagramGenerator::new(
         SEED,
         SocketAddrV4::new(arguments.to, here),
         &arguments.captures,
@@ -61,7 +61,7 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
     let time = Duration::from_secs(arguments.seconds);
     while begin.elapsed() < time {
         for number in 0..RUN {
-            let (kind, datagram) = liar.next();
+            let (kind, datagram) = generator.next();
             let to = places[number % places.len()];
             match socket.send_to(datagram, to) {
                 Ok(_) => {

@@ -59,7 +59,7 @@ pub(super) enum End {
 
 /// Side that starts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum First {
+pub(super) enum StartOrder {
     Publisher,
     Subscriber,
 }
@@ -68,7 +68,7 @@ pub(super) enum First {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// The peer runs to the end.
-    Whole,
+    Uninterrupted,
     /// The peer is killed (SIGKILL) and restarted at once; isolane gets no notice.
     Restarted,
 }
@@ -90,7 +90,7 @@ pub(super) struct Cell {
     pub(super) reliability: Reliability,
     pub(super) durability: Durability,
     pub(super) end: End,
-    pub(super) first: First,
+    pub(super) start_order: StartOrder,
     pub(super) life: Life,
     pub(super) loss: Loss,
 }
@@ -103,7 +103,7 @@ pub(super) const AXES: [usize; 9] = [
     Reliability::ALL.len(),
     Durability::ALL.len(),
     End::ALL.len(),
-    First::ALL.len(),
+    StartOrder::ALL.len(),
     Life::ALL.len(),
     Loss::ALL.len(),
 ];
@@ -118,7 +118,7 @@ impl Cell {
             reliability,
             durability,
             end,
-            first,
+            start_order,
             life,
             loss,
         ] = choice;
@@ -129,7 +129,7 @@ impl Cell {
             reliability: Reliability::ALL[reliability],
             durability: Durability::ALL[durability],
             end: End::ALL[end],
-            first: First::ALL[first],
+            start_order: StartOrder::ALL[start_order],
             life: Life::ALL[life],
             loss: Loss::ALL[loss],
         }
@@ -144,7 +144,7 @@ impl Cell {
             self.reliability.word(),
             self.durability.word(),
             self.end.word(),
-            self.first.word(),
+            self.start_order.word(),
             self.life.word(),
             self.loss.word(),
         ]
@@ -167,9 +167,9 @@ impl Cell {
 
     /// Role of the side that starts first.
     pub(super) fn first_role(self) -> Role {
-        match self.first {
-            First::Publisher => Role::Publisher,
-            First::Subscriber => Role::Subscriber,
+        match self.start_order {
+            StartOrder::Publisher => Role::Publisher,
+            StartOrder::Subscriber => Role::Subscriber,
         }
     }
 }
@@ -240,7 +240,7 @@ impl Axis for End {
     }
 }
 
-impl Axis for First {
+impl Axis for StartOrder {
     const ALL: &'static [Self] = &[Self::Publisher, Self::Subscriber];
 
     fn word(self) -> &'static str {
@@ -252,11 +252,11 @@ impl Axis for First {
 }
 
 impl Axis for Life {
-    const ALL: &'static [Self] = &[Self::Whole, Self::Restarted];
+    const ALL: &'static [Self] = &[Self::Uninterrupted, Self::Restarted];
 
     fn word(self) -> &'static str {
         match self {
-            Self::Whole => "not-killed",
+            Self::Uninterrupted => "not-killed",
             Self::Restarted => "restarted",
         }
     }

@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use isolane_support::packages;
 use isolane_support::workspace::Metadata;
 
 use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
@@ -183,19 +182,9 @@ impl Peer {
     /// its cells, and no error here.
     pub(super) fn install(self, metadata: &Metadata) -> Installed {
         let name = self.word();
-        let (identity, program) = match packages::version(self.package()) {
-            Ok(Some(version)) => (
-                format!("{name} {}", foreign::upstream(&version)),
-                self.build(metadata),
-            ),
-            Ok(None) => {
-                let remedy = format!(
-                    "{} is not installed: `cargo xtask test --system` as root installs it",
-                    self.package()
-                );
-                (format!("{name} (absent)"), Err(remedy.into()))
-            }
-            Err(error) => (format!("{name} (unknown)"), Err(error)),
+        let (identity, program) = match foreign::identity(name, self.package()) {
+            Ok(identity) => (identity, self.build(metadata)),
+            Err(error) => (format!("{name} (absent)"), Err(error)),
         };
         Installed {
             peer: self,

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use isolane_bench::process::Cores;
+use isolane_support::Result;
 use isolane_support::workspace::Metadata;
-use isolane_support::{Result, packages};
 use serde::Serialize;
 
 use crate::foreign;
@@ -253,8 +253,8 @@ impl System {
         let fastdds =
             foreign::build_fastdds(&sources.join("fastdds/end.cpp"), &folder.join("fastdds"))?;
         let identities = Identities {
-            cyclonedds: identity("cyclonedds", foreign::CYCLONEDDS)?,
-            fastdds: identity("fastdds", foreign::FASTDDS)?,
+            cyclonedds: foreign::identity("cyclonedds", foreign::CYCLONEDDS)? + " udp",
+            fastdds: foreign::identity("fastdds", foreign::FASTDDS)? + " udp",
         };
         let isolane = metadata
             .target_directory
@@ -339,16 +339,6 @@ fn buffers(rmem_max: u64, wmem_max: u64) -> String {
 struct Identities {
     cyclonedds: String,
     fastdds: String,
-}
-
-/// "NAME VERSION udp", with the package's upstream version.
-fn identity(name: &str, package: &str) -> Result<String> {
-    let version = packages::version(package)?.ok_or_else(|| {
-        format!(
-            "{name} is absent: {package} is not installed; `cargo xtask test --system` as root installs it"
-        )
-    })?;
-    Ok(format!("{name} {} udp", foreign::upstream(&version)))
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ impl Setting {
 }
 
 /// Fewest samples that must arrive: discovery takes less than the rest of a publisher's life.
-const SOME: usize = 3;
+const MIN_SAMPLES: usize = 3;
 
 fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
     let samples = sides.subscriber.samples();
@@ -280,9 +280,9 @@ fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
 /// Some samples arrived, unchanged and in order; both sides report the match.
 fn flows(sides: &Sides, _: Setting) -> Judgement {
     let samples = taken(sides)?;
-    if samples.len() < SOME {
+    if samples.len() < MIN_SAMPLES {
         return Err(format!(
-            "{} samples came, {SOME} were to come at least",
+            "{} samples came, {MIN_SAMPLES} were to come at least",
             samples.len()
         ));
     }

@@ -4,12 +4,14 @@
 pub(crate) type Judgement = Result<(), String>;
 
 /// Fewest samples that must arrive: discovery takes less than the rest of three seconds.
-const SOME: usize = 5;
+const MIN_SAMPLES: usize = 5;
 
 pub(crate) fn some(samples: &[Sample]) -> Judgement {
     match samples.len() {
-        SOME.. => Ok(()),
-        few => Err(format!("{few} samples came, {SOME} were to come at least")),
+        MIN_SAMPLES.. => Ok(()),
+        few => Err(format!(
+            "{few} samples came, {MIN_SAMPLES} were to come at least"
+        )),
     }
 }
 

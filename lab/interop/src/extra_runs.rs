@@ -6,13 +6,13 @@ use isolane_support::Result;
 use serde_json::{Value, json};
 
 use super::cell::Axis;
-use super::report::{BesideReport, Verdict};
+use super::report::{ExtraReport, Verdict};
 use super::side::{Installed, Peer};
 use super::{coexistence, large, two_interfaces};
 
 /// A run outside the product of axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beside {
+pub(super) enum ExtraRun {
     /// Datagrams that IP fragments, which must arrive by the kernel socket.
     Large(Peer),
     /// A pair of that peer that keeps exchanging samples while isolane starts, stops and is killed.
@@ -21,7 +21,7 @@ pub(super) enum Beside {
     TwoInterfaces(Peer),
 }
 
-impl Beside {
+impl ExtraRun {
     const ALL: [Self; 5] = [
         Self::Large(Peer::CycloneDds),
         Self::Large(Peer::FastDds),
@@ -32,8 +32,8 @@ impl Beside {
 
     /// Returns the runs whose name contains every pattern.
     pub(super) fn chosen(patterns: &[String]) -> Vec<Self> {
-        let is_wanted = |beside: &Self| {
-            let name = beside.name();
+        let is_wanted = |run: &Self| {
+            let name = run.name();
             patterns.iter().all(|pattern| name.contains(pattern))
         };
         Self::ALL.into_iter().filter(is_wanted).collect()
@@ -55,7 +55,7 @@ impl Beside {
     }
 
     /// Runs it. The programs' output stays in `folder` if it fails.
-    pub(super) fn run(self, peers: &[Installed], isolane: &Path, folder: &Path) -> BesideReport {
+    pub(super) fn run(self, peers: &[Installed], isolane: &Path, folder: &Path) -> ExtraReport {
         let installed = peers
             .iter()
             .find(|installed| installed.peer == self.peer())
@@ -74,7 +74,7 @@ impl Beside {
             }
             Err(detail) => (Verdict::Fail, detail),
         };
-        BesideReport {
+        ExtraReport {
             name: self.name(),
             peer: installed.identity.clone(),
             datapath: match self {
@@ -121,12 +121,15 @@ mod tests {
 
     #[test]
     fn each_has_a_name_by_which_it_is_chosen() {
-        let only = |pattern: &str| Beside::chosen(&[pattern.to_owned()]);
-        assert_eq!(Beside::chosen(&[]), Beside::ALL);
-        assert_eq!(only("coexistence"), [Beside::Coexistence(Peer::CycloneDds)]);
+        let only = |pattern: &str| ExtraRun::chosen(&[pattern.to_owned()]);
+        assert_eq!(ExtraRun::chosen(&[]), ExtraRun::ALL);
+        assert_eq!(
+            only("coexistence"),
+            [ExtraRun::Coexistence(Peer::CycloneDds)]
+        );
         let of_fastdds = [
-            Beside::Large(Peer::FastDds),
-            Beside::TwoInterfaces(Peer::FastDds),
+            ExtraRun::Large(Peer::FastDds),
+            ExtraRun::TwoInterfaces(Peer::FastDds),
         ];
         assert_eq!(only("fastdds-"), of_fastdds);
         assert_eq!(only("loss-10"), []);

@@ -44,7 +44,7 @@ const EDGES: [i64; 10] = [
 ];
 
 /// Generator of hostile datagrams.
-pub(super) struct Liar {
+pub(super) struct DatagramGenerator {
     random: Rng,
     /// Locator that its participants announce.
     here: Locator,
@@ -57,7 +57,7 @@ pub(super) struct Liar {
     count: i32,
 }
 
-impl Liar {
+impl DatagramGenerator {
     pub(super) fn new(seed: u64, here: SocketAddrV4, captures: &Path) -> Result<Self> {
         Ok(Self {
             random: Rng::with_seed(seed),
@@ -350,14 +350,14 @@ mod tests {
     use isolane_wire::message::{HEADER_BYTES, Submessages};
 
     #[test]
-    fn every_kind_is_sent_and_lies_can_be_read_unless_they_are_broken_on_purpose() {
+    fn every_kind_is_sent_and_can_be_parsed_unless_it_is_broken_on_purpose() {
         let captures =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/wire/tests/captures");
         let here = SocketAddrV4::new([127, 0, 0, 1].into(), 9);
-        let mut liar = Liar::new(1, here, &captures).expect("captures");
+        let mut generator = DatagramGenerator::new(1, here, &captures).expect("captures");
         let mut seen = [0; Kind::ALL.len()];
         for _ in 0..2000 {
-            let (kind, datagram) = liar.next();
+            let (kind, datagram) = generator.next();
             seen[kind as usize] += 1;
             let is_broken = matches!(
                 kind,

@@ -13,9 +13,8 @@ use super::{
     world::{STRANGER, World},
 };
 use crate::{
-    compose,
+    adversary, eavesdropper,
     input::{Input, Script},
-    insider,
 };
 
 /// Operation codes.
@@ -59,7 +58,7 @@ impl World {
             }
             LIE => {
                 let to = input.index(self.nodes.len());
-                let lie = compose::message(input, &self.cast());
+                let lie = adversary::message(input, &self.cast());
                 self.arrive(STRANGER, to, &lie);
             }
             TIME => {
@@ -91,7 +90,7 @@ impl World {
             12 => self.settle(),
             _ => {
                 let to = input.index(self.nodes.len());
-                let lie = insider::message(input, &self.lines(to), self.now.as_nanos());
+                let lie = eavesdropper::message(input, &self.lines(to), self.now.as_nanos());
                 if !lie.is_empty() {
                     let from = (to + 1) % self.nodes.len();
                     self.arrive(from, to, &lie);

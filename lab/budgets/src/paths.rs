@@ -7,7 +7,7 @@ pub(super) enum Side {
     Give = 0,
     /// Receiving.
     Get = 1,
-    /// Both together: a way there and back.
+    /// Both together: a path there and back.
     Both = 2,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Half {
     /// Name in the report.
     pub(super) name: &'static str,
     /// The argument of the example.
-    pub(super) way: &'static str,
+    pub(super) path: &'static str,
     /// Half of the round.
     pub(super) side: Side,
     /// Upper bound of payload copies; `None` where the sample is too small to distinguish them from other copies.
@@ -40,7 +40,7 @@ pub(super) struct Half {
 
 const fn half(
     name: &'static str,
-    way: &'static str,
+    path: &'static str,
     side: Side,
     copies: Option<f64>,
     system_calls: f64,
@@ -48,7 +48,7 @@ const fn half(
     Half {
         datapath: "udp",
         name,
-        way,
+        path,
         side,
         copies,
         system_calls,
@@ -62,7 +62,7 @@ const fn by_lane(half: Half) -> Half {
     }
 }
 
-/// The way whose both halves are compared with a round trip over bare AF_XDP.
+/// The path whose both halves are compared with a round trip over bare AF_XDP.
 pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 
 /// All halves, with the copies and system calls that ARCHITECTURE.md states for a sample that arrives alone; several
@@ -179,16 +179,16 @@ pub(super) const HALVES: &[Half] = &[
     )),
 ];
 
-/// Each way once, in the order of the table; those by lane only where lanes are possible.
+/// Each path once, in the order of the table; those by lane only where lanes are possible.
 pub(super) fn all(lanes_are_possible: bool) -> Vec<&'static str> {
-    let mut ways = Vec::new();
+    let mut paths = Vec::new();
     for half in HALVES {
         let is_possible = lanes_are_possible || half.datapath != "xdp";
-        if is_possible && !ways.contains(&half.way) {
-            ways.push(half.way);
+        if is_possible && !paths.contains(&half.path) {
+            paths.push(half.path);
         }
     }
-    ways
+    paths
 }
 
 #[cfg(test)]
@@ -200,7 +200,7 @@ mod tests {
         for half in HALVES {
             assert_eq!(
                 half.copies.is_some(),
-                half.way.ends_with("-1024"),
+                half.path.ends_with("-1024"),
                 "{half:?}"
             );
         }
@@ -209,8 +209,8 @@ mod tests {
     #[test]
     fn every_way_is_walked_once() {
         for (lanes_are_possible, count) in [(false, 8), (true, 11)] {
-            let ways = all(lanes_are_possible);
-            assert_eq!(ways.len(), count, "{ways:?}");
+            let paths = all(lanes_are_possible);
+            assert_eq!(paths.len(), count, "{paths:?}");
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
         for (place, half) in HALVES.iter().enumerate() {
             let same = |other: &&Half| (other.name, other.datapath) == (half.name, half.datapath);
             assert_eq!(HALVES.iter().position(|other| same(&other)), Some(place));
-            assert_eq!(half.datapath == "xdp", half.way.starts_with("lane-"));
+            assert_eq!(half.datapath == "xdp", half.path.starts_with("lane-"));
         }
     }
 }
