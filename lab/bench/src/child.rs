@@ -93,7 +93,7 @@ pub enum ChildError {
         status: String,
     },
     /// The child printed nothing within its time limit.
-    #[error("a child process said nothing for {seconds} s")]
+    #[error("a child process was silent for {seconds} s")]
     Silent {
         /// Time limit in seconds.
         seconds: u64,

@@ -16,6 +16,7 @@ use isolane_wire::message::{
 };
 use isolane_wire::qos::ReliabilityKind;
 use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
+use strum::VariantArray;
 
 use super::sender::Kind;
 use super::{TOPIC, captures};
@@ -72,7 +73,7 @@ impl DatagramGenerator {
 
     /// Returns the next datagram and its kind.
     pub(super) fn next(&mut self) -> (Kind, &[u8]) {
-        let kind = Kind::ALL[self.random.usize(..Kind::ALL.len())];
+        let kind = Kind::VARIANTS[self.random.usize(..Kind::VARIANTS.len())];
         let length = match kind {
             Kind::Garbage => self.garbage(),
             Kind::ChangedCapture => self.changed_capture(),
@@ -355,7 +356,7 @@ mod tests {
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/wire/tests/captures");
         let here = SocketAddrV4::new([127, 0, 0, 1].into(), 9);
         let mut generator = DatagramGenerator::new(1, here, &captures).expect("captures");
-        let mut seen = [0; Kind::ALL.len()];
+        let mut seen = [0; Kind::VARIANTS.len()];
         for _ in 0..2000 {
             let (kind, datagram) = generator.next();
             seen[kind as usize] += 1;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use isolane_support::workspace::Metadata;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
 use crate::foreign;
@@ -143,7 +144,8 @@ pub(super) fn role_command(role: Role) -> &'static str {
 }
 
 /// Another implementation of DDS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Peer {
     CycloneDds,
     FastDds,
@@ -156,17 +158,6 @@ pub(super) struct Installed {
     pub(super) identity: String,
     /// Path of its program, or the reason for its absence.
     pub(super) program: Result<PathBuf, String>,
-}
-
-impl Axis for Peer {
-    const ALL: &'static [Self] = &[Self::CycloneDds, Self::FastDds];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::CycloneDds => "cyclonedds",
-            Self::FastDds => "fastdds",
-        }
-    }
 }
 
 impl Peer {

@@ -262,7 +262,7 @@ impl StampClock {
     pub(crate) fn shared_with(&self, other: &StampClock) -> Result<String, String> {
         let refused = |why: &str| {
             Err(format!(
-                "no one-way delays: {why}; round trips are right, for both of their stamps are of one end"
+                "no one-way delays: {why}; round trips are valid, because both of their timestamps come from one end"
             ))
         };
         match (&self.boot, &other.boot) {
@@ -273,9 +273,7 @@ impl StampClock {
                 refused("the ends are in two time namespaces, whose monotonic clocks may be apart")
             }
             (Some(boot), Some(_)) => Ok(format!("CLOCK_MONOTONIC of one machine, boot {boot}")),
-            _ => refused(
-                "an end could not tell on which machine it is (/proc/sys/kernel/random/boot_id)",
-            ),
+            _ => refused("the boot id of an end is unknown (/proc/sys/kernel/random/boot_id)"),
         }
     }
 }
@@ -393,7 +391,7 @@ mod one_way_tests {
         let why = |other: &StampClock| one.shared_with(other).expect_err("two clocks");
         assert!(why(&clock("b", "time:[1]")).contains("two machines"));
         assert!(why(&clock("a", "time:[2]")).contains("time namespaces"));
-        assert!(why(&StampClock::default()).contains("could not tell"));
+        assert!(why(&StampClock::default()).contains("is unknown"));
         let silent = StampClock::default();
         assert!(silent.shared_with(&one).is_err());
         let alike = silent.shared_with(&silent);

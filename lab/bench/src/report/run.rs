@@ -50,7 +50,7 @@ pub struct Run {
     /// Forward delay, from the scheduled time of sending.
     pub owd_us: Statistics,
     /// Components of the returned round trips with their clock, or the reason why there are none.
-    #[serde(default = "not_told")]
+    #[serde(default = "not_recorded")]
     pub one_way: OneWay,
     /// Round-trip time without the cable's share.
     pub host_us: Statistics,
@@ -309,11 +309,11 @@ impl Run {
 }
 
 /// Default for results of versions without these components.
-fn not_told() -> OneWay {
+fn not_recorded() -> OneWay {
     OneWay {
         clock: None,
         refused: Some(
-            "no one-way delays: this result is of a version that did not tell them".to_owned(),
+            "no one-way delays: this result is of a version that did not record them".to_owned(),
         ),
         rounds: 0,
         there_us: Statistics::default(),

@@ -50,7 +50,7 @@ pub const REPAIR_MIN_PAYLOAD_BYTES: u32 = PAYLOAD_BYTES;
 
 /// Maximum message size in bytes with `repair`, so that messages are not lost like bulk samples. The difference exceeds
 /// the RTPS headers (60 bytes).
-pub const MAX_MESSAGE_BESIDE_REPAIR_BYTES: u32 = REPAIR_MIN_PAYLOAD_BYTES - 64;
+pub const MAX_MESSAGE_WITH_REPAIR_BYTES: u32 = REPAIR_MIN_PAYLOAD_BYTES - 64;
 
 /// Topic from the ping end to the pong end.
 pub const TOPIC_THERE: &str = "BulkThere";

@@ -82,10 +82,10 @@ pub enum ConfigError {
     },
     /// The message is large enough to be lost by `repair`.
     #[error(
-        "a message of {bytes} bytes beside `repair`, which loses datagrams of bulk samples by their \
+        "a message of {bytes} bytes with `repair`, which loses datagrams of bulk samples by their \
          size: this can be measured with at most {most}"
     )]
-    PayloadBesideRepair {
+    PayloadWithRepair {
         /// Configured size.
         bytes: u32,
         /// Maximum size that is distinguishable from bulk samples.

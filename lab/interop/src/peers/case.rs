@@ -329,7 +329,7 @@ impl System {
 fn buffers(rmem_max: u64, wmem_max: u64) -> String {
     let granted = |limit: u64| limit.min(FASTDDS_BUFFER_BYTES);
     format!(
-        "socket buffers of {} B for receiving and {} B for sending ({FASTDDS_BUFFER_BYTES} B asked for)",
+        "socket buffers of {} B for receiving and {} B for sending ({FASTDDS_BUFFER_BYTES} B requested)",
         granted(rmem_max),
         granted(wmem_max)
     )
@@ -385,11 +385,11 @@ mod tests {
     }
 
     #[test]
-    fn granted_buffers_are_recorded_and_asked_for_by_the_program() {
+    fn granted_buffers_are_recorded_and_requested_by_the_program() {
         let said = &System::for_tests()[FASTDDS_BEST].setting_is;
         assert!(
             said.ends_with(
-                "212992 B for receiving and 12582912 B for sending (12582912 B asked for)"
+                "212992 B for receiving and 12582912 B for sending (12582912 B requested)"
             ),
             "{said}"
         );

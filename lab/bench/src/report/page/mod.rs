@@ -305,7 +305,7 @@ mod tests {
         // These ends do not report their clocks.
         let untold = page(&report(vec![run(None, Order::Priority, 300)]));
         assert!(
-            untold.contains("could not tell on which machine")
+            untold.contains("the boot id of an end is unknown")
                 && !untold.contains("id=\"one-way\"")
         );
         let mut told = run(None, Order::Priority, 300);

@@ -164,7 +164,7 @@ impl Trial {
         let (unread, least) = (verdict.unread.unwrap_or(0), self.least_unread());
         if unread < least {
             return Some(format!(
-                "bulk was drained although nobody was to: {unread} were left or found no room, of {least} at least"
+                "bulk was drained although its reader was to be full: {unread} datagrams or samples were left or dropped, at least {least} are required"
             ));
         }
         let (weak, miscounted) = (self.weak_flood(verdict), self.miscounted(&verdict.counts));

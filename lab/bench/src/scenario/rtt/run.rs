@@ -10,7 +10,7 @@ use crate::child::{Program, Role, Running};
 use crate::namespace::{Host, Testbed, TestbedConfig};
 use crate::process::HOST_PRIORITY;
 use crate::report::{Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, Took};
-use crate::scenario::in_process_load::{BulkKind, MAX_MESSAGE_BESIDE_REPAIR_BYTES};
+use crate::scenario::in_process_load::{BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::traffic_source::Target;
@@ -56,9 +56,9 @@ impl Config {
     /// Checks whether the run can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
         let bytes = self.scenario.payload_bytes;
-        let most = MAX_MESSAGE_BESIDE_REPAIR_BYTES;
+        let most = MAX_MESSAGE_WITH_REPAIR_BYTES;
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
-            return Err(ConfigError::PayloadBesideRepair { bytes, most });
+            return Err(ConfigError::PayloadWithRepair { bytes, most });
         }
         self.ping_end(Site::loopback()).check()
     }
