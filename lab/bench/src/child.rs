@@ -86,18 +86,12 @@ pub enum ChildError {
     /// The child's output could not be read.
     #[error("cannot read from a child process: {0}")]
     Read(#[source] io::Error),
-    /// The child ended without a result.
-    #[error("a child process ended without a result ({status})")]
-    Ended {
-        /// Exit status as text.
-        status: String,
-    },
-    /// The child printed nothing within its time limit.
-    #[error("a child process was silent for {seconds} s")]
-    Silent {
-        /// Time limit in seconds.
-        seconds: u64,
-    },
+    /// The child ended without a result, with this exit status.
+    #[error("a child process ended without a result ({0})")]
+    Ended(String),
+    /// The child printed nothing within this number of seconds.
+    #[error("a child process was silent for {0} s")]
+    Silent(u64),
     /// The child reported an error.
     #[error("{0}")]
     Failed(String),
@@ -347,7 +341,7 @@ impl Running {
             searched = self.pending.len();
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || searched > MAX_CHILD_LINE_BYTES {
-                return Err(ChildError::Silent { seconds });
+                return Err(ChildError::Silent(seconds));
             }
             let mut source = [PollFd::new(&self.output, PollFlags::IN)];
             match poll(&mut source, Some(&timespec(left.as_nanos() as u64))) {
@@ -366,12 +360,10 @@ impl Running {
     /// Error for a child that closed its output.
     fn ended(&mut self) -> ChildError {
         let _ = self.child.kill();
-        ChildError::Ended {
-            status: match self.child.wait() {
-                Ok(status) => status.to_string(),
-                Err(error) => error.to_string(),
-            },
-        }
+        ChildError::Ended(match self.child.wait() {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        })
     }
 }
 

@@ -92,9 +92,7 @@ impl Observer {
     /// Reserves the memory for all timestamps.
     pub(super) fn new(observe: Observe) -> Result<Observer, ConfigError> {
         if observe.samples > MAX_SAMPLES {
-            return Err(ConfigError::TooManySamples {
-                samples: observe.samples,
-            });
+            return Err(ConfigError::TooManySamples(observe.samples));
         }
         let none = || vec![None; observe.samples as usize];
         Ok(Observer {

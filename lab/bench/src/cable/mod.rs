@@ -94,12 +94,9 @@ pub enum ConfigError {
         /// Upper bound.
         most: u32,
     },
-    /// A probability is outside 0 to 1.
-    #[error("{value} is not a probability between 0 and 1")]
-    Probability {
-        /// Configured value.
-        value: f64,
-    },
+    /// This probability is outside 0 to 1.
+    #[error("{0} is not a probability between 0 and 1")]
+    Probability(f64),
     /// The delay line could exceed its reserved memory.
     #[error(
         "at {bits_per_s} bit/s more than {MAX_IN_FLIGHT} frames could be on the way during \
@@ -111,12 +108,9 @@ pub enum ConfigError {
         /// Configured rate.
         bits_per_s: u64,
     },
-    /// The number of samples exceeds the reserved timestamps.
-    #[error("{samples} samples are more than can be stamped")]
-    TooManySamples {
-        /// Configured number of samples.
-        samples: u32,
-    },
+    /// This number of samples exceeds the reserved timestamps.
+    #[error("{0} samples are more than can be stamped")]
+    TooManySamples(u32),
 }
 
 impl Config {
@@ -134,7 +128,7 @@ impl Config {
         }
         for value in [self.loss.probability, self.reorder.probability] {
             if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigError::Probability { value });
+                return Err(ConfigError::Probability(value));
             }
         }
         if link::max_in_flight(self) > MAX_IN_FLIGHT {
@@ -243,18 +237,12 @@ impl From<(Passages, Passages)> for RoundPassages {
 /// Reasons why a report is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// The ledger of a direction does not balance.
-    #[error("the cable's ledger is off by {frames} frames")]
-    Imbalance {
-        /// Arrived frames minus accounted frames.
-        frames: i64,
-    },
-    /// The machine was too slow for the cable and its load.
-    #[error("the kernel dropped {frames} frames before the cable: lower the rate or the load")]
-    IngressDrops {
-        /// Drops of both directions.
-        frames: u64,
-    },
+    /// The ledger of a direction does not balance: arrived frames minus accounted frames.
+    #[error("the cable's ledger is off by {0} frames")]
+    Imbalance(i64),
+    /// The machine was too slow for the cable and its load: drops of both directions.
+    #[error("the kernel dropped {0} frames before the cable: lower the rate or the load")]
+    IngressDrops(u64),
 }
 
 impl Report {
@@ -268,12 +256,12 @@ impl Report {
         for direction in [self.a_to_b, self.b_to_a] {
             match direction.frames.imbalance() {
                 0 => {}
-                frames => return Err(Invalid::Imbalance { frames }),
+                frames => return Err(Invalid::Imbalance(frames)),
             }
         }
         match self.ingress_drops() {
             0 => Ok(()),
-            frames => Err(Invalid::IngressDrops { frames }),
+            frames => Err(Invalid::IngressDrops(frames)),
         }
     }
 }

@@ -26,18 +26,12 @@ pub enum MergeError {
         /// Rounds reserved by the pong side.
         pong: usize,
     },
-    /// The ends report one clock, and their timestamps contradict it: differences are invalid.
-    #[error("the stamps of round {id} are out of order: the two ends do not have one clock")]
-    NotOneClock {
-        /// First such round.
-        id: usize,
-    },
-    /// An end's own timestamps go backwards: even round trips are invalid.
-    #[error("the stamps of round {id} are out of order at one end: its clock was set back")]
-    SetBack {
-        /// First such round.
-        id: usize,
-    },
+    /// The ends report one clock, and their timestamps in this round contradict it: differences are invalid.
+    #[error("the stamps of round {0} are out of order: the two ends do not have one clock")]
+    NotOneClock(usize),
+    /// An end's own timestamps of this round go backwards: even round trips are invalid.
+    #[error("the stamps of round {0} are out of order at one end: its clock was set back")]
+    SetBack(usize),
 }
 
 /// All rounds of a run, lost ones included. Times are in nanoseconds, of a shared clock or of each end's own.
@@ -78,10 +72,10 @@ impl Rounds {
             let [sent, received, replied, returned] = journey;
             let in_order = |stamps: &[Stamp]| stamps.iter().flatten().is_sorted();
             if !in_order(&[sent, returned]) || !in_order(&[received, replied]) {
-                return Err(MergeError::SetBack { id });
+                return Err(MergeError::SetBack(id));
             }
             if clock.is_ok() && !in_order(&journey) {
-                return Err(MergeError::NotOneClock { id });
+                return Err(MergeError::NotOneClock(id));
             }
         }
         Ok(Rounds {
@@ -161,26 +155,6 @@ impl Rounds {
     /// Round-trip times without the cable's share, in nanoseconds.
     pub fn host_ns(&self) -> Vec<u64> {
         self.durations(|id| self.in_hosts_ns(id))
-    }
-
-    /// Summary of [`Rounds::rtt_ns`].
-    pub fn rtt_us(&self) -> Statistics {
-        Statistics::of(self.rtt_ns())
-    }
-
-    /// Summary of [`Rounds::owd_ns`].
-    pub fn owd_us(&self) -> Statistics {
-        Statistics::of(self.owd_ns())
-    }
-
-    /// Summary of [`Rounds::cable_ns`].
-    pub fn cable_us(&self) -> Statistics {
-        Statistics::of(self.cable_ns())
-    }
-
-    /// Summary of [`Rounds::host_ns`].
-    pub fn host_us(&self) -> Statistics {
-        Statistics::of(self.host_ns())
     }
 
     /// Round-trip times in windows of one second.

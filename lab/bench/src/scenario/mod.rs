@@ -91,12 +91,9 @@ pub enum ConfigError {
         /// Maximum size that is distinguishable from bulk samples.
         most: u32,
     },
-    /// The disturbance needs a cable, or a host for a third participant.
-    #[error("`{disturbance}` needs two hosts with a cable between them")]
-    DisturbanceNeedsHosts {
-        /// Name of the disturbance.
-        disturbance: &'static str,
-    },
+    /// This disturbance needs a cable, or a host for a third participant.
+    #[error("`{0}` needs two hosts with a cable between them")]
+    DisturbanceNeedsHosts(&'static str),
     /// A run on one thread has no publisher thread.
     #[error("the memory datapath has one thread: pings can be published by a job only")]
     ThreadInMemory,

@@ -109,13 +109,17 @@ fn of_receive_work<'a>(runs: &'a [Run], run: &Run) -> Vec<Group<'a>> {
             is_beside && is_alike(other, run)
         })
     };
-    let beside = |run: &Run| (run.disturbance, run.bulk_reader.is_some());
-    let disturbed = distinct(alike().filter(|run| run.disturbance.is_some()).map(beside));
+    let condition_of = |run: &Run| (run.disturbance, run.bulk_reader.is_some());
+    let disturbed = distinct(
+        alike()
+            .filter(|run| run.disturbance.is_some())
+            .map(condition_of),
+    );
     if disturbed.is_empty() {
         return vec![group(Subject::Receive, alike().collect())];
     }
     let of_one = |one: (Option<Disturbance>, bool)| {
-        let members = alike().filter(|run| run.disturbance.is_none() || beside(run) == one);
+        let members = alike().filter(|run| run.disturbance.is_none() || condition_of(run) == one);
         group(Subject::Receive, members.collect())
     };
     disturbed.into_iter().map(of_one).collect()
@@ -125,14 +129,14 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     runs.sort_by_key(|run| run.disturbance.is_some());
     let run = runs[0];
     let disturbed = runs.iter().find(|run| run.disturbance.is_some());
-    let beside = disturbed.map_or("undisturbed", |run| disturbance_of(run));
+    let condition = disturbed.map_or("undisturbed", |run| disturbance_of(run));
     let over = match subject {
         // These figures compare the datapaths.
         Subject::Receive => String::new(),
         Subject::Link | Subject::InProcess => format!(" over {}", run.datapath),
     };
     let title = format!(
-        "{} B{over}, published by a {}: {beside}",
+        "{} B{over}, published by a {}: {condition}",
         run.payload_bytes,
         run.publisher.word()
     );

@@ -67,7 +67,7 @@ impl Config {
     pub(super) fn check_without_hosts(&self) -> Result<(), ConfigError> {
         if let Some(disturbance) = self.scenario.disturbance {
             let disturbance = disturbance.word();
-            return Err(ConfigError::DisturbanceNeedsHosts { disturbance });
+            return Err(ConfigError::DisturbanceNeedsHosts(disturbance));
         }
         self.check()
     }
