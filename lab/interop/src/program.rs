@@ -10,6 +10,8 @@ use std::{fmt, thread};
 use isolane_support::{Result, command};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::printed::{changes_written, events, number};
+
 /// Grace period between SIGINT and SIGKILL.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 /// Polling interval while a program should print or exit.
@@ -90,6 +92,21 @@ impl Program {
             kill_process(Pid::from_child(&self.child), Signal::INT)?;
         }
         Ok(())
+    }
+
+    /// Interrupts a publisher, and waits until it reports what it has written or the deadline passes.
+    pub(super) fn end_writing(&mut self, deadline: Instant) -> Result<()> {
+        self.interrupt()?;
+        while changes_written(&self.said()?).is_none() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Numbers of the samples that a subscriber has printed.
+    pub(super) fn sample_numbers(&self) -> Result<Vec<u32>> {
+        let events = events(&self.printed()?)?;
+        Ok(events.into_iter().filter_map(number).collect())
     }
 
     /// Sends SIGKILL if it still runs.

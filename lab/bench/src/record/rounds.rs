@@ -56,18 +56,18 @@ impl Rounds {
         [ping_clock, pong_clock]: [&StampClock; 2],
     ) -> Result<Rounds, MergeError> {
         let clock = ping_clock.shared_with(pong_clock);
-        if ping.sent_ns.len() != pong.received_ns.len() {
+        if ping.sent_ns.len() != pong.received.first_ns.len() {
             return Err(MergeError::DifferentRuns {
                 ping: ping.sent_ns.len(),
-                pong: pong.received_ns.len(),
+                pong: pong.received.first_ns.len(),
             });
         }
         for id in 0..ping.sent_ns.len() {
             let journey = [
                 ping.sent_ns[id],
-                pong.received_ns[id],
+                pong.received.first_ns[id],
                 pong.replied_ns[id],
-                ping.returned_ns[id],
+                ping.returned.first_ns[id],
             ];
             let [sent, received, replied, returned] = journey;
             let in_order = |stamps: &[Stamp]| stamps.iter().flatten().is_sorted();
@@ -95,7 +95,8 @@ impl Rounds {
     /// Number of pings without a pong.
     pub fn lost(&self) -> u64 {
         self.ping
-            .returned_ns
+            .returned
+            .first_ns
             .iter()
             .filter(|stamp| stamp.is_none())
             .count() as u64
@@ -103,12 +104,12 @@ impl Rounds {
 
     /// Repeated messages, at both ends.
     pub fn duplicates(&self) -> u64 {
-        self.ping.duplicates + self.pong.duplicates
+        self.ping.returned.duplicates + self.pong.received.duplicates
     }
 
     /// Messages that belong to no round of this run, at both ends.
     pub fn foreign(&self) -> u64 {
-        self.ping.foreign + self.pong.foreign
+        self.ping.returned.foreign + self.pong.received.foreign
     }
 
     /// Number of pings sent more than half a period after their due time.
@@ -132,13 +133,13 @@ impl Rounds {
     /// Forward durations of the pings that arrived, from the scheduled start, in nanoseconds. They are delays only if
     /// both ends share a clock (see [`Rounds::one_way`]).
     pub fn owd_ns(&self) -> Vec<u64> {
-        self.durations(|id| between(self.ping.intended_ns[id], self.pong.received_ns[id]))
+        self.durations(|id| between(self.ping.intended_ns[id], self.pong.received.first_ns[id]))
     }
 
     /// Components of the returned round trips, if one-way delays are valid.
     pub fn one_way(&self) -> OneWay {
         let came_back =
-            (0..self.ping.sent_ns.len()).filter(|&id| self.ping.returned_ns[id].is_some());
+            (0..self.ping.sent_ns.len()).filter(|&id| self.ping.returned.first_ns[id].is_some());
         let rounds: Vec<(usize, Option<Parts>)> =
             came_back.map(|id| (id, self.parts(id))).collect();
         OneWay::of(&self.clock, &rounds)
@@ -147,7 +148,7 @@ impl Rounds {
     /// Time in the cable of the returned round trips, in nanoseconds; empty without cable timestamps.
     pub fn cable_ns(&self) -> Vec<u64> {
         self.durations(|id| {
-            self.ping.returned_ns[id]?;
+            self.ping.returned.first_ns[id]?;
             self.in_cable_ns(id)
         })
     }
@@ -175,15 +176,15 @@ impl Rounds {
     }
 
     fn round_trip_ns(&self, id: usize) -> Option<u64> {
-        between(self.ping.intended_ns[id], self.ping.returned_ns[id])
+        between(self.ping.intended_ns[id], self.ping.returned.first_ns[id])
     }
 
     fn parts(&self, id: usize) -> Option<Parts> {
-        let (received, replied) = (self.pong.received_ns[id], self.pong.replied_ns[id]);
+        let (received, replied) = (self.pong.received.first_ns[id], self.pong.replied_ns[id]);
         Some(Parts {
             there_ns: between(self.ping.intended_ns[id], received)?,
             turnaround_ns: between(received, replied)?,
-            back_ns: between(replied, self.ping.returned_ns[id])?,
+            back_ns: between(replied, self.ping.returned.first_ns[id])?,
             round_trip_ns: self.round_trip_ns(id)?,
         })
     }

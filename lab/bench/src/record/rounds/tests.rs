@@ -72,7 +72,7 @@ fn both_ways_and_the_turnaround_are_the_round_trip() {
 #[test]
 fn a_ping_that_arrives_before_it_was_meant_to_leave_is_no_delay() {
     let (mut ping, pong) = run(3, &[]);
-    ping.intended_ns[1] = Some(stamp(pong.received_ns[1].unwrap().get() + 1));
+    ping.intended_ns[1] = Some(stamp(pong.received.first_ns[1].unwrap().get() + 1));
     let rounds = merge(ping, pong, None).unwrap();
     let parts = rounds.one_way();
     assert!(parts.refused.unwrap().contains("round 1"));
@@ -84,10 +84,10 @@ fn a_ping_sent_after_half_its_period_is_late_and_stays_in_the_numbers() {
     ping.sent_ns[7] = Some(stamp(
         ping.intended_ns[7].unwrap().get() + PERIOD_NS / 2 + 1,
     ));
-    ping.returned_ns[7] = Some(stamp(ping.intended_ns[7].unwrap().get() + 900_000));
+    ping.returned.first_ns[7] = Some(stamp(ping.intended_ns[7].unwrap().get() + 900_000));
     // Corrected together with the sending time; otherwise the clocks would be doubted.
     let mut pong = pong;
-    pong.received_ns[7] = ping.sent_ns[7];
+    pong.received.first_ns[7] = ping.sent_ns[7];
     pong.replied_ns[7] = ping.sent_ns[7];
     let rounds = merge(ping, pong, None).unwrap();
     assert_eq!(rounds.late_sends(), 1);
@@ -132,13 +132,13 @@ fn ends_with_two_clocks_have_round_trips_and_no_delays_whichever_is_ahead() {
         };
         match pong_is_ahead {
             true => {
-                ahead(&mut pong.received_ns);
+                ahead(&mut pong.received.first_ns);
                 ahead(&mut pong.replied_ns);
             }
             false => {
                 ahead(&mut ping.intended_ns);
                 ahead(&mut ping.sent_ns);
-                ahead(&mut ping.returned_ns);
+                ahead(&mut ping.returned.first_ns);
             }
         }
         let clocks = [&clock("one"), &clock("other")];
@@ -158,7 +158,7 @@ fn ends_with_two_clocks_have_round_trips_and_no_delays_whichever_is_ahead() {
 fn an_end_whose_own_stamps_go_backwards_has_not_even_round_trips() {
     let clocks = [&clock("one"), &clock("other")];
     let (mut ping, pong) = run(3, &[]);
-    ping.returned_ns[2] = Some(stamp(5));
+    ping.returned.first_ns[2] = Some(stamp(5));
     let of_ping = Rounds::merge(ping, pong, None, PERIOD_NS, clocks);
     assert_eq!(of_ping, Err(MergeError::SetBack(2)));
     let (ping, mut pong) = run(3, &[]);
@@ -170,7 +170,7 @@ fn an_end_whose_own_stamps_go_backwards_has_not_even_round_trips() {
 #[test]
 fn stamps_out_of_order_belie_ends_that_say_they_have_one_clock() {
     let (ping, mut pong) = run(3, &[]);
-    pong.received_ns[1] = Some(stamp(5));
+    pong.received.first_ns[1] = Some(stamp(5));
     assert_eq!(merge(ping, pong, None), Err(MergeError::NotOneClock(1)));
 }
 
