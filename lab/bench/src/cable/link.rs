@@ -7,6 +7,16 @@
 //! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, the
 //! link is advanced to each, and the wire's next transmission starts when the wire became free. The link records how
 //! late it was advanced.
+//!
+//! The transmit arbiter selects the next waiting frame for the wire, as a NIC's transmit side does.
+//! `fifo` has one queue for all frames. `strict` has one queue for each of the eight classes, each as long as the
+//! single FIFO queue. The bound is per class: bulk fills its own queue, loses its own frames, and never evicts a
+//! critical one. A frame on the wire is never pre-empted, so a critical frame whose queue is empty waits for at most
+//! one other frame.
+//!
+//! Faults are seeded frame loss and reordering.
+//! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
+//! sequence give the same losses, however busy the machine is.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -11,7 +11,7 @@
 //! it on a thread ([`Relay`]). It changes a frame only to complete an offloaded checksum.
 //!
 //! A steering cable emulates a network controller with a separate queue for critical frames: it transmits through
-//! AF_XDP sockets (module `outlet`), each class on its queue, instead of the packet socket.
+//! AF_XDP sockets, each class on its queue, instead of the packet socket.
 
 mod frame;
 mod link;

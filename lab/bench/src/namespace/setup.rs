@@ -242,7 +242,18 @@ fn core_mask(core: usize) -> String {
 /// Name of the bridge device.
 const BRIDGE: &str = "bridge";
 
-/// Namespaces of the hosts and the bridge, held by this process.
+/// Test hosts in separate network namespaces, joined by a bridge in another namespace.
+///
+/// ```text
+///   host 0           host 1           host 2
+///   10.79.0.1        10.79.0.2        10.79.0.3
+///   host ==veth==.   host ==veth==.   host ==veth==.
+///             port-0           port-1           port-2
+///            `------------- bridge -------------------'
+/// ```
+///
+/// As with a [`Testbed`](super::Testbed), the namespaces are anonymous: the kernel removes them when this process and
+/// all processes inside have ended.
 #[derive(Debug)]
 pub struct BridgedHosts {
     hosts: Vec<Arc<OwnedFd>>,

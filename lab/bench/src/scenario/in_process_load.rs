@@ -147,6 +147,19 @@ fn qos(kind: BulkKind) -> Qos {
 }
 
 /// Bulk endpoints of one end: a writer of one topic and a reader of the other.
+///
+/// Bulk topics in both directions between the participants of a round trip. Both executors have samples to write, send,
+/// receive, deliver, acknowledge and, with losses, retransmit between round trips.
+///
+/// Timers refill the history many times a second as acknowledgements free room. Several timers released together
+/// emulate several bulk sources, and each writes few samples: an activation cannot be pre-empted, so a single timer
+/// that filled the history would delay everything in any order.
+///
+/// Large samples are written one at a time and leave in fragments. They show how long a critical sample waits in a
+/// participant that also sends camera images. Serialising one and copying it out of the cache is one activation each.
+///
+/// If the readers' samples are not taken, bulk ends when cache and history are full. Then the reader only repeats its
+/// requests, and the writer its retransmissions.
 pub(in crate::scenario) struct Bulk {
     kind: BulkKind,
     writer: Rc<DataWriter<RttMessage>>,
@@ -290,6 +303,12 @@ pub struct JoiningReport {
 }
 
 /// Runs the churn in the calling process, from the parent's `Go` until its stop.
+///
+/// Endpoint churn: a third participant on the pong end's host repeatedly creates and deletes 100 writers and 100
+/// readers.
+///
+/// No endpoint matches them. Their cost is discovery: reliable announcements of creation and deletion, in bursts of two
+/// hundred.
 pub fn run_joining(
     config: &JoiningConfig,
     stop: &Stop,

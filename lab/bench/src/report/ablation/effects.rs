@@ -284,7 +284,7 @@ pub struct Overall {
 }
 
 /// Effects of all steps under each disturbance, on each link. Empty if only one payload was measured, because
-/// [`brought`](crate::report::ablation::effects) covers it.
+/// [`effects`] covers it.
 pub fn overall(runs: &[Run]) -> Vec<Overall> {
     let blocks = blocks(runs);
     groups(&blocks)

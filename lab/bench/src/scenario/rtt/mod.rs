@@ -8,7 +8,7 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
-//! With a disturbance inside the participants ([`inside`](super::inside)), they also have a bulk topic in each
+//! With a disturbance inside the participants ([`in_process_load`](super::in_process_load)), they also have a bulk topic in each
 //! direction, or discover a third participant's endpoints.
 //!
 //! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before

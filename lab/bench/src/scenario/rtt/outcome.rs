@@ -1,4 +1,7 @@
 //! Result of a round-trip run: merged timestamps, balanced ledgers, judged disturbances.
+//!
+//! A run with balanced samples is invalid for these reasons: a weak disturbance, an unused lane, or unaccounted foreign
+//! traffic.
 
 use super::disturbance::Achieved;
 use super::run::Config;
