@@ -14,7 +14,7 @@ use crate::cable::{Ledger, MIN_FRAME_BYTES, wire_bytes};
 use crate::child::{ChildError, Program, Role};
 use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_STREAMS, SINK_RECEIVE_BYTES, SLOT_BYTES};
 use crate::namespace::{Host, Testbed};
-use crate::process::{self, Cores, Note, Notes};
+use crate::process::{Cores, Note, Notes};
 use crate::stop::Stop;
 use crate::system::socket;
 use crate::traffic_source::{
@@ -144,10 +144,7 @@ pub struct SinkReport {
 impl SinkConfig {
     /// Counts in the calling process and network namespace until `stop`, then counts the rest of its sockets' buffers.
     pub fn run(&self, stop: &Stop, ready: impl FnOnce(&[Note])) -> Result<SinkReport, LoadError> {
-        let mut notes = Notes::default();
-        if let Some(core) = self.core {
-            notes.collect(process::pin_to_core(core));
-        }
+        let notes = Notes::pinned(self.core);
         let open = |stream| {
             let socket = UdpSocket::bind((self.address, FIRST_PORT + stream))?;
             socket::set_receive_buffer(&socket, SINK_RECEIVE_BYTES)?;

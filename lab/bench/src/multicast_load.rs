@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::child::{ChildError, Program, Role};
 use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS, SLOT_BYTES, STORM_RECEIVE_BYTES};
 use crate::namespace::{Host, Testbed};
-use crate::process::{self, Cores, Note, Notes};
+use crate::process::{Cores, Note, Notes};
 use crate::stop::Stop;
 use crate::system::socket;
 use crate::traffic_source::{
@@ -149,10 +149,7 @@ impl ReceiversConfig {
         stop: &Stop,
         ready: impl FnOnce(&[Note]),
     ) -> Result<ReceiversReport, LoadError> {
-        let mut notes = Notes::default();
-        if let Some(core) = self.core {
-            notes.collect(process::pin_to_core(core));
-        }
+        let notes = Notes::pinned(self.core);
         let sockets: io::Result<Vec<UdpSocket>> = (0..self.sockets).map(|_| self.open()).collect();
         let sockets = sockets.map_err(LoadError::system("open the receivers' sockets"))?;
         ready(&notes.0);

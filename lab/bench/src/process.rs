@@ -143,6 +143,12 @@ pub fn exact_timers() -> Result<(), Note> {
 pub struct Notes(pub Vec<Note>);
 
 impl Notes {
+    /// Pins the calling thread to `core`, if there is one.
+    pub fn pinned(core: Option<usize>) -> Notes {
+        let pinned = core.map(pin_to_core);
+        Notes(pinned.and_then(Result::err).into_iter().collect())
+    }
+
     /// Keeps the note of a refused step.
     pub fn collect(&mut self, step: Result<(), Note>) {
         self.0.extend(step.err());

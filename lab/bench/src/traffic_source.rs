@@ -159,10 +159,7 @@ impl Source {
     /// system call on the next socket, so all sockets carry the same load over time.
     pub fn run(&self, stop: &Stop, ready: impl FnOnce(&[Note])) -> Result<SourceReport, LoadError> {
         self.check()?;
-        let mut notes = Notes::default();
-        if let Some(core) = self.core {
-            notes.collect(process::pin_to_core(core));
-        }
+        let mut notes = Notes::pinned(self.core);
         notes.collect(process::exact_timers());
         let open = |&destination| self.open(destination);
         let sockets: io::Result<Vec<UdpSocket>> = self.destinations.iter().map(open).collect();

@@ -88,10 +88,7 @@ pub enum EndError {
 
 /// Pins the process to a core, raises its priority, locks its memory and makes timers exact; returns the refused steps.
 pub(super) fn take_resources(core: Option<usize>) -> Notes {
-    let mut notes = Notes::default();
-    if let Some(core) = core {
-        notes.collect(process::pin_to_core(core));
-    }
+    let mut notes = Notes::pinned(core);
     notes.collect(process::run_first_in_first_out(HOST_PRIORITY));
     notes.collect(process::lock_memory());
     notes.collect(process::exact_timers());

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::end::{self, EndError};
 use super::transport::Transport;
 use super::{RttMessage, Site};
-use crate::process::{Note, Notes, pin_to_core};
+use crate::process::{Note, Notes};
 use crate::report::Order;
 use crate::stop::Stop;
 
@@ -314,10 +314,7 @@ pub fn run_joining(
     stop: &Stop,
     ready: impl FnOnce(&[Note]),
 ) -> Result<JoiningReport, EndError> {
-    let mut notes = Notes::default();
-    if let Some(core) = config.core {
-        notes.collect(pin_to_core(core));
-    }
+    let notes = Notes::pinned(config.core);
     let limits = Limits {
         local_endpoints: 2 * ENDPOINTS_OF_A_KIND as u16,
         ..Limits::default()

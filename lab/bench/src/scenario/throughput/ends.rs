@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, Reliability, TOPIC};
 use crate::clock::{NANOS_PER_SECOND, now_ns};
-use crate::process::{self, Note, Notes};
+use crate::process::{Note, Notes};
 use crate::report::Order;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
@@ -34,16 +34,7 @@ pub fn run_reader(
     stop: &Stop,
     ready: impl FnOnce(&[Note]),
 ) -> Result<ReaderReport, EndError> {
-    config.check()?;
-    let notes = take_core(config.core);
-    let (order, limits) = (Order::Priority, Limits::default());
-    let participant = end::participant_with(
-        config.site,
-        config.transport,
-        "isolane reader",
-        order,
-        limits,
-    )?;
+    let (notes, participant) = start(config, "isolane reader")?;
     let tally = Rc::new(Cell::new(Tally::default()));
     let _reader = count_into(&participant, config, &tally)?;
     end::run_until_matched(&participant, stop)?;
@@ -57,13 +48,14 @@ pub fn run_reader(
     })
 }
 
-/// Pins the process to a core, without a real-time priority, because this scenario never sleeps.
-pub(super) fn take_core(core: Option<usize>) -> Notes {
-    let mut notes = Notes::default();
-    if let Some(core) = core {
-        notes.collect(process::pin_to_core(core));
-    }
-    notes
+/// Pins the process to a core, without a real-time priority, because this scenario never sleeps, and creates the
+/// participant.
+fn start(config: &EndConfig, name: &str) -> Result<(Notes, Participant), EndError> {
+    config.check()?;
+    let notes = Notes::pinned(config.core);
+    let (site, limits) = (config.site, Limits::default());
+    let participant = end::participant_with(site, config.transport, name, Order::Priority, limits)?;
+    Ok((notes, participant))
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,16 +135,7 @@ pub fn run_writer(
     stop: &Stop,
     ready: impl FnOnce(&[Note]),
 ) -> Result<WriterReport, EndError> {
-    config.check()?;
-    let notes = take_core(config.core);
-    let (order, limits) = (Order::Priority, Limits::default());
-    let participant = end::participant_with(
-        config.site,
-        config.transport,
-        "isolane writer",
-        order,
-        limits,
-    )?;
+    let (notes, participant) = start(config, "isolane writer")?;
     let writer = participant.create_writer::<RttMessage>(TOPIC, &config.qos())?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
