@@ -11,6 +11,19 @@ use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::{io, ptr};
 
+/// Result of a system call that returns a number, or -1 and sets errno.
+fn count(result: impl TryInto<usize>) -> io::Result<usize> {
+    result.try_into().map_err(|_| io::Error::last_os_error())
+}
+
+/// Result of a system call that does not wait; `None` if nothing is available.
+fn available(result: impl TryInto<usize>) -> io::Result<Option<usize>> {
+    match count(result) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Sets SCHED_FIFO at `priority` for the calling thread.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param {
@@ -18,11 +31,7 @@ pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     };
     // SAFETY: process 0 is the calling thread; `parameters` outlives the call.
     let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    count(result).map(drop)
 }
 
 /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and returns a descriptor that becomes readable when one
@@ -46,9 +55,7 @@ pub(crate) fn terminations() -> io::Result<OwnedFd> {
         }
         libc::signalfd(-1, signals.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    count(descriptor)?;
     // SAFETY: signalfd returned a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

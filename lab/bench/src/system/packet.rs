@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{io, ptr};
 
 use super::socket::{self, Words};
+use super::{available, count};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{
     BATCH_FRAMES, CABLE_RECEIVE_BYTES, CABLE_SEND_BYTES, LISTEN_BUFFER_BYTES, SLOT_BYTES,
@@ -64,13 +65,7 @@ impl Receiver {
                 ptr::null_mut(),
             )
         };
-        if received < 0 {
-            return match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-                error => Err(error),
-            };
-        }
-        let received = received as usize;
+        let received = available(received)?.unwrap_or(0);
         for (frame, message) in frames.iter_mut().zip(&messages[..received]) {
             let header = &message.msg_hdr;
             let asides = Asides::of(header);
@@ -163,9 +158,7 @@ pub(super) fn packet_socket() -> io::Result<OwnedFd> {
             0,
         )
     };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    count(socket)?;
     // SAFETY: socket returned a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
@@ -185,11 +178,7 @@ pub(super) fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io:
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    count(result).map(drop)
 }
 
 /// Bytes reserved in front of a received frame, for the restored VLAN tag.
@@ -411,15 +400,12 @@ impl Listener {
         // SAFETY: the header points to an address, a buffer and control memory that outlive the
         // call, with their lengths. MSG_TRUNC makes the result the frame's own length.
         let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, libc::MSG_TRUNC) };
-        if length < 0 {
-            return match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-                error => Err(error),
-            };
-        }
+        let Some(length) = available(length)? else {
+            return Ok(None);
+        };
         let beside = Asides::of(&header);
         Ok(Some(Aside {
-            length: length as usize,
+            length,
             interface: address.sll_ifindex as u32,
             hardware: address.sll_hatype,
             is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,

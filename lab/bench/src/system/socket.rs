@@ -6,6 +6,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 use std::{io, ptr};
 
+use super::{available, count};
 use crate::limits::BATCH_FRAMES;
 
 /// Types for which every bit pattern is valid, so that the kernel may fill them.
@@ -47,11 +48,7 @@ pub(crate) fn set(
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    count(result).map(drop)
 }
 
 /// Calls `getsockopt` for a plain value. Fields the kernel does not know stay zero.
@@ -72,11 +69,7 @@ pub(crate) fn get<T: Plain>(
             &raw mut length,
         )
     };
-    if result == 0 {
-        Ok(value)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    count(result).map(|_| value)
 }
 
 /// Requests a receive buffer of `bytes`, beyond the system's limit where permitted.
@@ -120,11 +113,7 @@ pub(crate) fn send_copies(socket: &UdpSocket, payload: &[u8], count: usize) -> i
             libc::MSG_DONTWAIT,
         )
     };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(sent as usize)
-    }
+    super::count(sent)
 }
 
 /// Empties a socket without waiting; returns the number of datagrams. Bounded by its buffer and what arrives meanwhile.
@@ -158,13 +147,7 @@ fn receive_batch(socket: &UdpSocket, scratch: &mut [u8]) -> io::Result<usize> {
             ptr::null_mut(),
         )
     };
-    if received < 0 {
-        return match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            error => Err(error),
-        };
-    }
-    Ok(received as usize)
+    Ok(available(received)?.unwrap_or(0))
 }
 
 /// Batch of messages that all use the buffer `content`.
