@@ -29,7 +29,7 @@ impl Subject {
         match self {
             Subject::Link => "The link",
             Subject::Receive => "Receive work on the hosts",
-            Subject::InProcess => "InProcess the participant",
+            Subject::InProcess => "Inside the participant",
         }
     }
 
