@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::limits::LISTEN_FRAME_BYTES;
-use crate::system::listen::{Aside, Listener};
+use crate::system::packet::{Aside, Listener};
 
 /// Length of a VLAN tag, and of the two MAC addresses in front of it.
 const TAG_BYTES: usize = 4;

@@ -18,10 +18,10 @@ use crate::clock::timespec;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS, MAX_CHILD_LINE_BYTES};
 use crate::namespace::{Place, Testbed};
 use crate::process::Note;
-use crate::scenario::inside::joining;
-use crate::scenario::{rtt, throughput};
+use crate::scenario::{in_process_load, rtt, throughput};
 use crate::stop::Stop;
-use crate::{cable, flood, storm};
+use crate::traffic_source::Source;
+use crate::{background_load, cable, multicast_load};
 
 /// Role of a child process, with its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,20 +29,18 @@ use crate::{cable, flood, storm};
 pub enum Role {
     /// Emulated cable.
     Cable(cable::Config),
-    /// Flood source of one direction.
-    FloodSender(flood::SenderConfig),
-    /// Flood sink of one direction.
-    FloodSink(flood::SinkConfig),
-    /// Multicast storm source of one direction.
-    StormSender(storm::SenderConfig),
-    /// Storm receivers of one host.
-    StormReceivers(storm::ReceiversConfig),
+    /// Traffic source of one direction.
+    TrafficSource(Source),
+    /// Sink of the background load of one direction.
+    BackgroundSink(background_load::SinkConfig),
+    /// Receivers of the multicast load on one host.
+    MulticastReceivers(multicast_load::ReceiversConfig),
     /// End that starts round trips.
     RttPing(rtt::EndConfig),
     /// End that answers round trips.
     RttPong(rtt::EndConfig),
     /// Participant whose endpoints appear and leave.
-    Joining(joining::Config),
+    Joining(in_process_load::JoiningConfig),
     /// Throughput writer.
     ThroughputWriter(throughput::EndConfig),
     /// Throughput reader.
@@ -88,18 +86,12 @@ pub enum ChildError {
     /// The child's output could not be read.
     #[error("cannot read from a child process: {0}")]
     Read(#[source] io::Error),
-    /// The child ended without a result.
-    #[error("a child process ended without a result ({status})")]
-    Ended {
-        /// Exit status as text.
-        status: String,
-    },
-    /// The child printed nothing within its time limit.
-    #[error("a child process said nothing for {seconds} s")]
-    Silent {
-        /// Time limit in seconds.
-        seconds: u64,
-    },
+    /// The child ended without a result, with this exit status.
+    #[error("a child process ended without a result ({0})")]
+    Ended(String),
+    /// The child printed nothing within this number of seconds.
+    #[error("a child process was silent for {0} s")]
+    Silent(u64),
     /// The child reported an error.
     #[error("{0}")]
     Failed(String),
@@ -131,13 +123,12 @@ pub fn main(role: &str) -> ExitCode {
     };
     match role {
         Role::Cable(config) => report(cable::run(&config, &stop, say_ready)),
-        Role::FloodSender(config) => report(flood::run_sender(&config, &stop, say_ready)),
-        Role::FloodSink(config) => report(flood::run_sink(&config, &stop, say_ready)),
-        Role::StormSender(config) => report(storm::run_sender(&config, &stop, say_ready)),
-        Role::StormReceivers(config) => report(storm::run_receivers(&config, &stop, say_ready)),
+        Role::TrafficSource(source) => report(source.run(&stop, say_ready)),
+        Role::BackgroundSink(sink) => report(sink.run(&stop, say_ready)),
+        Role::MulticastReceivers(receivers) => report(receivers.run(&stop, say_ready)),
         Role::RttPing(config) => report(rtt::run_ping(&config, &stop, say_ready)),
         Role::RttPong(config) => report(rtt::run_pong(&config, &stop, say_ready)),
-        Role::Joining(config) => report(joining::run_joining(&config, &stop, say_ready)),
+        Role::Joining(config) => report(in_process_load::run_joining(&config, &stop, say_ready)),
         Role::ThroughputWriter(config) => report(throughput::run_writer(&config, &stop, say_ready)),
         Role::ThroughputReader(config) => report(throughput::run_reader(&config, &stop, say_ready)),
     }
@@ -350,7 +341,7 @@ impl Running {
             searched = self.pending.len();
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || searched > MAX_CHILD_LINE_BYTES {
-                return Err(ChildError::Silent { seconds });
+                return Err(ChildError::Silent(seconds));
             }
             let mut source = [PollFd::new(&self.output, PollFlags::IN)];
             match poll(&mut source, Some(&timespec(left.as_nanos() as u64))) {
@@ -369,12 +360,10 @@ impl Running {
     /// Error for a child that closed its output.
     fn ended(&mut self) -> ChildError {
         let _ = self.child.kill();
-        ChildError::Ended {
-            status: match self.child.wait() {
-                Ok(status) => status.to_string(),
-                Err(error) => error.to_string(),
-            },
-        }
+        ChildError::Ended(match self.child.wait() {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //! traffic, the recorder of round trips and the report.
 //!
 //! A [`namespace::Testbed`] makes three anonymous namespaces. A [`cable`] child process relays every frame between the
-//! hosts, and [`flood`] child processes load it. Each end of a round trip fills a recorder of [`record`]; the merged
+//! hosts, and [`background_load`] child processes load it. Each end of a round trip fills a recorder of [`record`]; the merged
 //! timestamps become [`record::Statistics`] and a [`report::Report`]. Every hop keeps a ledger, and a run whose ledgers
 //! do not balance is invalid.
 //!
@@ -12,20 +12,18 @@
 //! Unsafe code is limited to the private module `system` and to `namespace` (setns in threads, the hook between fork
 //! and exec), behind safe functions.
 
-pub mod bulk;
+pub mod background_load;
 pub mod cable;
 pub mod capture;
 pub mod child;
 pub mod clock;
-pub mod flood;
 pub mod limits;
+pub mod multicast_load;
 pub mod namespace;
-mod pace;
 pub mod process;
 pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod stop;
-pub mod storm;
 mod system;
-pub mod target;
+pub mod traffic_source;

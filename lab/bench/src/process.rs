@@ -3,17 +3,15 @@
 //! All are optional. For each that the machine refuses, a [`Note`] in the result states what was not done and what it
 //! costs.
 
-use std::fmt;
-use std::fs;
-use std::io;
 use std::num::NonZeroU64;
+use std::{fmt, fs, io};
 
 use rustix::mm::MlockAllFlags;
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, CpuSet, capabilities};
 use serde::{Deserialize, Serialize};
 
-use crate::system::scheduler;
+use crate::system;
 
 /// SCHED_FIFO priority of the cable: above the hosts and everything that disturbs them.
 pub const CABLE_PRIORITY: u8 = 80;
@@ -86,7 +84,7 @@ pub fn pin_to_core(core: usize) -> Result<(), Note> {
 
 /// Gives the calling thread the policy SCHED_FIFO at `priority` (1 to 99).
 pub fn run_first_in_first_out(priority: u8) -> Result<(), Note> {
-    scheduler::set_fifo(priority).map_err(|error| {
+    system::set_fifo(priority).map_err(|error| {
         Note::new(
             format!("run at FIFO priority {priority}"),
             with_remedy(&error, "CAP_SYS_NICE or an rtprio limit is needed"),
@@ -145,6 +143,12 @@ pub fn exact_timers() -> Result<(), Note> {
 pub struct Notes(pub Vec<Note>);
 
 impl Notes {
+    /// Pins the calling thread to `core`, if there is one.
+    pub fn pinned(core: Option<usize>) -> Notes {
+        let pinned = core.map(pin_to_core);
+        Notes(pinned.and_then(Result::err).into_iter().collect())
+    }
+
     /// Keeps the note of a refused step.
     pub fn collect(&mut self, step: Result<(), Note>) {
         self.0.extend(step.err());

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 
-use crate::system::signal;
+use crate::system;
 
 /// Descriptor that becomes readable when its holder shall finish.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Stop {
     /// Stops at SIGTERM, SIGINT and SIGHUP only. Blocks these signals; call it before the process has other threads.
     pub fn of_signals() -> io::Result<Stop> {
         let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let signals = signal::terminations()?;
+        let signals = system::terminations()?;
         watch(&any, signals.as_fd())?;
         Ok(Stop {
             any,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
-use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::workspace::{Metadata, build_examples};
 use isolane_support::{Result, command, json};
 use serde::Serialize;
 
@@ -63,16 +63,8 @@ struct ParticipantsReport {
 /// Runs the command. Returns true when both bounds hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
-    for (package, example) in [
-        ("isolane-rtps", "discovery_cost"),
-        ("isolane-sim", "participants"),
-    ] {
-        command::run(
-            cargo()
-                .args(["build", "--release", "--package", package])
-                .args(["--example", example]),
-        )?;
-    }
+    build_examples("isolane-rtps", &["discovery_cost"])?;
+    build_examples("isolane-sim", &["participants"])?;
     let examples = metadata.target_directory.join("release/examples");
     let mut endpoints = Vec::new();
     for count in ENDPOINTS {

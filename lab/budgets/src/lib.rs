@@ -1,28 +1,28 @@
 //! `cargo xtask budgets`: the cost of a sample, counted and compared with limits.
 //!
 //! The counted programs are examples of the package `isolane`. `budget` runs one path of a sample in two halves,
-//! writing and receiving (`ways.rs`); the sizes of `ten_topics` and of the command itself are measured. Lanes are
+//! writing and receiving (`paths.rs`); the sizes of `ten_topics` and of the command itself are measured. Lanes are
 //! compared with the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which uses AF_XDP directly; lanes
 //! need root. callgrind counts instructions, dhat copies, strace system calls and futexes, the example its allocations
 //! (`tools.rs`). None of them measures time, so load does not change the counts. One table has all limits
 //! (`report.rs`).
 
 pub mod discovery;
+mod paths;
 mod report;
 mod tools;
-mod ways;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use isolane_support::steps::Outcome;
-use isolane_support::workspace::{Metadata, build_commands, cargo};
+use isolane_support::workspace::{Metadata, build_commands, build_examples};
 use isolane_support::{Result, command, packages};
 
+use paths::{HALVES, Half};
 use report::{Kept, PathReport, Report, limits_of};
 use tools::Walk;
-use ways::{HALVES, Half};
 
 /// Arguments of `cargo xtask budgets`.
 #[derive(clap::Args)]
@@ -49,28 +49,10 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
 
 /// Counts everything, shows it, and says how many gates hold and how many do not.
 fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
-    command::run(cargo().args([
-        "build",
-        "--release",
-        "--package",
-        "isolane",
-        "--example",
-        "budget",
-        "--example",
-        "ten_topics",
-        "--example",
-        "hundred_thousand",
-    ]))?;
+    build_examples("isolane", &["budget", "ten_topics", "hundred_thousand"])?;
     let has_lanes = packages::is_root();
     match has_lanes {
-        true => command::run(cargo().args([
-            "build",
-            "--release",
-            "--package",
-            "isolane-datapath-xdp",
-            "--example",
-            "bare_ping_pong",
-        ]))?,
+        true => build_examples("isolane-datapath-xdp", &["bare_ping_pong"])?,
         false => eprintln!("not root: lanes need network namespaces, and are NOT counted"),
     }
     let start = Instant::now();
@@ -78,10 +60,10 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
     tools::check_the_copy_counter(&programs.budget, &programs.folder)?;
 
     let mut walks = BTreeMap::new();
-    for way in ways::all(has_lanes) {
-        walks.insert(way, Walk::of(&programs, way)?);
+    for path in paths::all(has_lanes) {
+        walks.insert(path, Walk::of(&programs, path)?);
     }
-    let of_half = |half: &'static Half| Some(report_of(half, walks.get(half.way)?));
+    let of_half = |half: &'static Half| Some(report_of(half, walks.get(half.path)?));
     let paths = HALVES.iter().filter_map(of_half).collect();
     let bare = match has_lanes {
         true => Some(tools::bare_round_trip(&programs.bare)?),

@@ -8,7 +8,7 @@ use std::path::Path;
 use isolane_support::{Result, json};
 use serde::Serialize;
 
-use super::ways::{HALVES, Half, ROUND_TRIP};
+use super::paths::{HALVES, Half, ROUND_TRIP};
 
 /// The name of the schema and its version.
 const SCHEMA: &str = "isolane/budgets/1";
@@ -188,7 +188,7 @@ pub(super) fn limits_of(report: &Report) -> Vec<Limit> {
             add(name("payload copies"), true, copies, at_most);
         }
         match report.bare_round_trip_instructions {
-            Some(bare) if half.way == ROUND_TRIP => {
+            Some(bare) if half.path == ROUND_TRIP => {
                 let added = path.instructions - bare;
                 let what = name("instructions more than over bare AF_XDP");
                 add(what, true, added, INSTRUCTIONS_OVER_BARE);

@@ -17,7 +17,7 @@ use isolane_support::{Result, command};
 use serde::Deserialize;
 
 use super::Programs;
-use super::ways::{FUNCTIONS, HALVES, Half, Side};
+use super::paths::{FUNCTIONS, HALVES, Half, Side};
 
 /// Rounds under a tool that emulates or stops the program: the counts of a round hardly vary, so a few suffice.
 const ROUNDS: u32 = 1_000;
@@ -45,35 +45,35 @@ pub(super) struct Counts {
 
 impl Walk {
     /// Counts everything on one path.
-    pub(super) fn of(programs: &Programs, way: &str) -> Result<Self> {
-        eprintln!("{way} ...");
+    pub(super) fn of(programs: &Programs, path: &str) -> Result<Self> {
+        eprintln!("{path} ...");
         let (program, folder) = (&programs.budget, &programs.folder);
-        let allocations = allocations(program, way)?;
-        let calls = calls_by_side(program, way, ROUNDS, folder)?;
-        let copies = match way.ends_with("-1024") {
-            true => Some(copies_by_side(program, way, ROUNDS, folder)?),
+        let allocations = allocations(program, path)?;
+        let calls = calls_by_side(program, path, ROUNDS, folder)?;
+        let copies = match path.ends_with("-1024") {
+            true => Some(copies_by_side(program, path, ROUNDS, folder)?),
             false => None,
         };
         let mut halves = [Counts::default(), Counts::default()];
         for (side, counts) in halves.iter_mut().enumerate() {
             // Skip a half that no report uses.
-            let is_reported = |half: &&Half| half.way == way && half.side.has(side);
+            let is_reported = |half: &&Half| half.path == path && half.side.has(side);
             if !HALVES.iter().any(|half| is_reported(&half)) {
                 continue;
             }
             let function = FUNCTIONS[side];
             *counts = Counts {
-                instructions: instructions(program, way, ROUNDS, function, folder)?,
+                instructions: instructions(program, path, ROUNDS, function, folder)?,
                 allocations: allocations[side],
                 payload_copies: copies.map(|copies| copies[side]),
                 system_calls: calls[side].values().sum(),
                 by_call: calls[side].clone(),
             };
         }
-        let locks = match way.starts_with("remote") {
+        let locks = match path.starts_with("remote") {
             // In a separate thread, as `RemoteWriter` is intended.
             true => futexes_between_marks(&programs.hundred_thousand, folder)?,
-            false => futexes(program, way, ROUNDS_WITHOUT_FUTEX, folder)?,
+            false => futexes(program, path, ROUNDS_WITHOUT_FUTEX, folder)?,
         };
         Ok(Self { halves, locks })
     }
@@ -112,7 +112,7 @@ pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
 
 /// Checks the copy counter: the same path with an intentional copy must count one more.
 pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()> {
-    let count = |way| copies_by_side(program, way, ROUNDS, folder);
+    let count = |path| copies_by_side(program, path, ROUNDS, folder);
     let (plain, copied) = (count("best-effort-1024")?, count("copied-1024")?);
     let side = Side::Give as usize;
     if copied[side] == plain[side] + 1.0 {
@@ -126,9 +126,9 @@ pub(super) fn check_the_copy_counter(program: &Path, folder: &Path) -> Result<()
 }
 
 /// Allocations per round in the example's counting allocator, by side.
-fn allocations(program: &Path, way: &str) -> Result<[f64; 2]> {
+fn allocations(program: &Path, path: &str) -> Result<[f64; 2]> {
     let rounds = 10 * ROUNDS;
-    let mut example = example(program, way, rounds);
+    let mut example = example(program, path, rounds);
     let printed = quietly(&mut example)?;
     let of =
         |name| Ok::<f64, Box<dyn std::error::Error>>(number(&printed, name)? / f64::from(rounds));
@@ -173,35 +173,35 @@ fn number(printed: &str, name: &str) -> Result<f64> {
 }
 
 /// Command of the example on one path.
-fn example(program: &Path, way: &str, rounds: u32) -> Command {
+fn example(program: &Path, path: &str, rounds: u32) -> Command {
     let mut example = Command::new(program);
-    example.args([way, &rounds.to_string()]);
+    example.args([path, &rounds.to_string()]);
     example
 }
 
 /// Command of a tool that runs the example on one path.
-fn tool(name: &str, arguments: &[&str], program: &Path, way: &str, rounds: u32) -> Command {
+fn tool(name: &str, arguments: &[&str], program: &Path, path: &str, rounds: u32) -> Command {
     let mut tool = Command::new(name);
     tool.args(arguments).arg(program);
-    tool.args([way, &rounds.to_string()]);
+    tool.args([path, &rounds.to_string()]);
     tool
 }
 
 /// Instructions per round inside a function, without the kernel's.
 pub(super) fn instructions(
     program: &Path,
-    way: &str,
+    path: &str,
     rounds: u32,
     function: &str,
     folder: &Path,
 ) -> Result<f64> {
-    let profile = folder.join(format!("callgrind.{way}.{function}"));
+    let profile = folder.join(format!("callgrind.{path}.{function}"));
     let arguments = [
         "--tool=callgrind",
         &format!("--toggle-collect=*::{function}"),
         &format!("--callgrind-out-file={}", profile.display()),
     ];
-    let mut callgrind = tool("valgrind", &arguments, program, way, rounds);
+    let mut callgrind = tool("valgrind", &arguments, program, path, rounds);
     Ok(collected_instructions(&mut callgrind)? as f64 / f64::from(rounds))
 }
 
@@ -253,11 +253,11 @@ struct Point {
 /// Payload copies a round, by side.
 pub(super) fn copies_by_side(
     program: &Path,
-    way: &str,
+    path: &str,
     rounds: u32,
     folder: &Path,
 ) -> Result<[f64; 2]> {
-    let file = folder.join(format!("dhat.{way}.json"));
+    let file = folder.join(format!("dhat.{path}.json"));
     let arguments = [
         "--quiet",
         "--tool=dhat",
@@ -266,7 +266,7 @@ pub(super) fn copies_by_side(
         "--num-callers=64",
         &format!("--dhat-out-file={}", file.display()),
     ];
-    quietly(&mut tool("valgrind", &arguments, program, way, rounds))?;
+    quietly(&mut tool("valgrind", &arguments, program, path, rounds))?;
     let profile = serde_json::from_slice::<Profile>(&fs::read(&file)?)?;
     if profile.mode != "copy" {
         return Err(format!("{}: the mode is {}", file.display(), profile.mode).into());
@@ -298,19 +298,21 @@ const END: &str = "the samples end";
 /// System calls a round, by side and name.
 pub(super) fn calls_by_side(
     program: &Path,
-    way: &str,
+    path: &str,
     rounds: u32,
     folder: &Path,
 ) -> Result<[BTreeMap<String, f64>; 2]> {
-    let trace = folder.join(format!("strace.{way}"));
+    let trace = folder.join(format!("strace.{path}"));
     let arguments = ["-q", "-o", &trace.display().to_string()];
-    quietly(&mut tool("strace", &arguments, program, way, rounds))?;
+    quietly(&mut tool("strace", &arguments, program, path, rounds))?;
     let lines = BufReader::new(File::open(&trace)?).lines();
     let mut counts = [BTreeMap::new(), BTreeMap::new()];
     let marks = count_between_marks(lines.map_while(std::io::Result::ok), &mut counts);
     fs::remove_file(&trace)?;
     if marks != 3 * u64::from(rounds) {
-        return Err(format!("strace saw {marks} marks of {rounds} rounds on the way {way}").into());
+        return Err(
+            format!("strace saw {marks} marks of {rounds} rounds on the path {path}").into(),
+        );
     }
     let a_round = |count: u64| count as f64 / f64::from(rounds);
     Ok(counts.map(|counts| {
@@ -344,9 +346,9 @@ fn call(line: &str) -> Option<&str> {
 }
 
 /// Futex calls of all rounds together. strace stops the program at futexes only, so many rounds take no time.
-pub(super) fn futexes(program: &Path, way: &str, rounds: u32, folder: &Path) -> Result<u64> {
-    let mut example = example(program, way, rounds);
-    let trace = folder.join(format!("futexes.{way}"));
+pub(super) fn futexes(program: &Path, path: &str, rounds: u32, folder: &Path) -> Result<u64> {
+    let mut example = example(program, path, rounds);
+    let trace = folder.join(format!("futexes.{path}"));
     between_marks(&mut example, &trace)
 }
 

@@ -36,9 +36,7 @@ pub struct Arguments {
 
 /// Runs the trials and prints the table.
 pub fn run(arguments: &Arguments) -> Result<bool> {
-    if !packages::is_root() {
-        return Err("isolation needs root: it makes network namespaces".into());
-    }
+    packages::require_root("isolation")?;
     let report = measure(arguments.seconds)?;
     eprint!("\n{report}");
     if let Some(file) = &arguments.json {

@@ -12,23 +12,23 @@
 //!                       model                          text of a system description
 //! ```
 //!
-//! Operations are read with [`input::Input`], which accepts any bytes. `compose` builds adversarial messages from valid
-//! submessages, `insider` those of an eavesdropper. The target `protocol` records which protocol states its inputs have
+//! Operations are read with [`input::Input`], which accepts any bytes. `adversary` builds adversarial messages from valid
+//! submessages, `eavesdropper` those of an eavesdropper. The target `protocol` records which protocol states its inputs have
 //! reached ([`reached`]).
 //!
 //! No target opens a socket: participants use an in-memory network.
 
+mod adversary;
 #[path = "../../../tests/support/captures.rs"]
 mod captures;
-mod compose;
 #[path = "../../../tests/support/counting_allocator.rs"]
 #[allow(
     unreachable_pub,
     reason = "the file is shared with the tests of other crates"
 )]
 mod counting_allocator;
+mod eavesdropper;
 pub mod input;
-mod insider;
 pub mod limits;
 pub mod mutate;
 mod policies;

@@ -5,7 +5,7 @@
 //!   host A                   cable                   host B
 //!   isolane pub, level 7  ==================>  isolane sub, level 7   (the victim)
 //!                                                   ▲ all its ports
-//!                                              sender.rs, lies.rs
+//!                                              sender.rs, datagrams.rs
 //! ```
 //!
 //! The sender runs on the victim's own host, so no link limits it. It sends garbage, mutated captures of other
@@ -18,7 +18,7 @@
 
 #[path = "../../../tests/support/captures.rs"]
 mod captures;
-mod lies;
+mod datagrams;
 mod sender;
 mod verdict;
 mod watch;
@@ -32,6 +32,7 @@ use clap::Args;
 use isolane_bench::cable::{Cable, Config};
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_support::process::Killed;
 use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{CABLE_COMMAND, Result, command, packages};
@@ -68,9 +69,7 @@ pub struct Arguments {
 
 /// Builds isolane, runs the attack, and prints the verdict.
 pub fn run(arguments: &Arguments) -> Result<bool> {
-    if !packages::is_root() {
-        return Err("hostile needs root: it makes network namespaces".into());
-    }
+    packages::require_root("hostile")?;
     let metadata = Metadata::read()?;
     command::run(&mut build_commands())?;
     let report = attack(&metadata, arguments.seconds)?;
@@ -113,7 +112,7 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
         .args(["--json", "-", "-v", "-v"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut victim = Ended(start(victim)?);
+    let mut victim = Killed(start(victim)?);
     let watch = Watch::of(&mut victim.0)?;
 
     let mut publisher = isolane_on(&testbed, Host::A, &isolane);
@@ -123,11 +122,13 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
         .args(["--reliable", "--period", &period])
         .stderr(fs::File::create(folder.join("publisher.log"))?)
         .stdout(Stdio::null());
-    let mut publisher = Ended(start(publisher)?);
+    let mut publisher = Killed(start(publisher)?);
     let start_time = Instant::now();
     while watch.samples() < SAMPLES_BEFORE {
         if start_time.elapsed() > LONGEST_START {
-            return Err("the two hosts do not find each other, though nobody disturbs them".into());
+            return Err(
+                "the two hosts do not find each other, although no attack has begun".into(),
+            );
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -139,8 +140,8 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     let end = Instant::now();
     // Time for samples in flight and for repairs.
     thread::sleep(Duration::from_secs(1));
-    publisher.interrupt()?;
-    victim.interrupt()?;
+    publisher.interrupt(LONGEST_END)?;
+    victim.interrupt(LONGEST_END)?;
     cable.finish()?.validate()?;
     let mut seen = watch.finish();
     seen.backlog_drops = backlog_drops()?.saturating_sub(drops_before);
@@ -200,31 +201,4 @@ fn isolane_on(testbed: &Testbed, host: Host, isolane: &Path) -> Command {
 fn start(mut program: Command) -> Result<Child> {
     let started = program.stdin(Stdio::null()).spawn();
     started.map_err(|error| command::cannot_start(&program, &error).into())
-}
-
-/// A child process, killed when dropped.
-struct Ended(Child);
-
-impl Ended {
-    /// Interrupts it, and waits for its end.
-    fn interrupt(&mut self) -> Result<()> {
-        let process = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(process, rustix::process::Signal::INT)?;
-        let begin = Instant::now();
-        while self.0.try_wait()?.is_none() {
-            if begin.elapsed() > LONGEST_END {
-                return Err("a program does not end though it was told to".into());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use isolane_support::Result;
+use strum::{IntoStaticStr, VariantArray};
 
-use super::lies::Liar;
+use super::datagrams::DatagramGenerator;
 use super::verdict::Sent;
 
 /// Hidden command of the sender's process.
@@ -47,13 +48,16 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
         return Err("the victim has no open port".into());
     }
     let here = socket.local_addr()?.port();
-    let mut liar = Liar::new(
+    let mut generator = DatagramGenerator::new(
         SEED,
         SocketAddrV4::new(arguments.to, here),
         &arguments.captures,
     )?;
+    let kinds = Kind::VARIANTS
+        .iter()
+        .map(|kind| (kind.name().to_owned(), 0));
     let mut sent = Sent {
-        kinds: Kind::ALL.map(|kind| (kind.name().to_owned(), 0)).into(),
+        kinds: kinds.collect(),
         to: places.iter().map(ToString::to_string).collect(),
         ..Sent::default()
     };
@@ -61,7 +65,7 @@ pub fn run(arguments: &SenderArguments) -> Result<bool> {
     let time = Duration::from_secs(arguments.seconds);
     while begin.elapsed() < time {
         for number in 0..RUN {
-            let (kind, datagram) = liar.next();
+            let (kind, datagram) = generator.next();
             let to = places[number % places.len()];
             match socket.send_to(datagram, to) {
                 Ok(_) => {
@@ -102,52 +106,36 @@ fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
 }
 
 /// Kind of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Kind {
     Garbage,
+    #[strum(serialize = "changed captures")]
     ChangedCapture,
+    #[strum(serialize = "new participants")]
     NewParticipant,
+    #[strum(serialize = "announcements of the same participants")]
     Regular,
+    #[strum(serialize = "new writers")]
     NewWriter,
+    #[strum(serialize = "new readers")]
     NewReader,
+    #[strum(serialize = "ends of endpoints")]
     End,
+    #[strum(serialize = "samples with absurd numbers")]
     Data,
+    #[strum(serialize = "heartbeats")]
     Heartbeat,
+    #[strum(serialize = "acknacks")]
     AckNack,
+    #[strum(serialize = "gaps")]
     Gap,
+    #[strum(serialize = "fragments")]
     Fragment,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 12] = [
-        Self::Garbage,
-        Self::ChangedCapture,
-        Self::NewParticipant,
-        Self::Regular,
-        Self::NewWriter,
-        Self::NewReader,
-        Self::End,
-        Self::Data,
-        Self::Heartbeat,
-        Self::AckNack,
-        Self::Gap,
-        Self::Fragment,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Garbage => "garbage",
-            Self::ChangedCapture => "changed captures",
-            Self::NewParticipant => "new participants",
-            Self::Regular => "announcements of the same participants",
-            Self::NewWriter => "new writers",
-            Self::NewReader => "new readers",
-            Self::End => "ends of endpoints",
-            Self::Data => "samples with absurd numbers",
-            Self::Heartbeat => "heartbeats",
-            Self::AckNack => "acknacks",
-            Self::Gap => "gaps",
-            Self::Fragment => "fragments",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -1,31 +1,39 @@
 //! A cell: one value from every axis.
 //!
-//! A new axis is a type with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in [`Cell::choose`] and
+//! A new axis is an enumeration with [`Axis`], a field of [`Cell`], an entry in [`AXES`] and a line in [`Cell::choose`] and
 //! [`Cell::words`]. The program's argument for it goes in `side.rs`, an action of the run in `run.rs`, a property of
 //! the network in `network.rs`, and the pass criterion in `verdict.rs`. `cover.rs` chooses the combinations from the
 //! axes' lengths alone.
+
+use strum::{IntoStaticStr, VariantArray};
 
 use super::cover::Choice;
 use super::side::Peer;
 
 /// An axis of the test matrix.
-pub(super) trait Axis: Copy + PartialEq + 'static {
+pub(super) trait Axis: Copy + PartialEq + Into<&'static str> + VariantArray {
     /// All values, the plainest first.
-    const ALL: &'static [Self];
+    const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The value's word in a cell's name.
-    fn word(self) -> &'static str;
+    fn word(self) -> &'static str {
+        self.into()
+    }
 }
 
+impl<T: Copy + PartialEq + Into<&'static str> + VariantArray> Axis for T {}
+
 /// Role of the other implementation; isolane has the opposite one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Role {
     Publisher,
     Subscriber,
 }
 
 /// isolane's datapath.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Datapath {
     /// Kernel sockets.
     Udp,
@@ -34,7 +42,8 @@ pub(super) enum Datapath {
 }
 
 /// RELIABILITY, the same on both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Reliability {
     BestEffort,
     Reliable,
@@ -42,42 +51,54 @@ pub(super) enum Reliability {
 
 /// DURABILITY, the same on both sides. A VOLATILE publisher waits for a subscriber before it writes. A TRANSIENT_LOCAL
 /// one writes at once, so a subscriber that starts later, or is restarted, is a late joiner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Durability {
     Volatile,
     TransientLocal,
 }
 
 /// The publisher's last operation on the instance, well before it leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum End {
     /// Nothing: the instance stays alive until the publisher leaves.
+    #[strum(serialize = "no-end")]
     None,
     Dispose,
     Unregister,
 }
 
 /// Side that starts first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum First {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub(super) enum StartOrder {
+    #[strum(serialize = "publisher-first")]
     Publisher,
+    #[strum(serialize = "subscriber-first")]
     Subscriber,
 }
 
 /// Fate of the peer once samples flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Life {
     /// The peer runs to the end.
-    Whole,
+    #[strum(serialize = "not-killed")]
+    Uninterrupted,
     /// The peer is killed (SIGKILL) and restarted at once; isolane gets no notice.
     Restarted,
 }
 
 /// Frame loss of the cable, in both directions and including discovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Loss {
+    #[strum(serialize = "loss-0")]
     None,
+    #[strum(serialize = "loss-1")]
     OnePercent,
+    #[strum(serialize = "loss-10")]
     TenPercent,
 }
 
@@ -90,7 +111,7 @@ pub(super) struct Cell {
     pub(super) reliability: Reliability,
     pub(super) durability: Durability,
     pub(super) end: End,
-    pub(super) first: First,
+    pub(super) start_order: StartOrder,
     pub(super) life: Life,
     pub(super) loss: Loss,
 }
@@ -103,7 +124,7 @@ pub(super) const AXES: [usize; 9] = [
     Reliability::ALL.len(),
     Durability::ALL.len(),
     End::ALL.len(),
-    First::ALL.len(),
+    StartOrder::ALL.len(),
     Life::ALL.len(),
     Loss::ALL.len(),
 ];
@@ -118,7 +139,7 @@ impl Cell {
             reliability,
             durability,
             end,
-            first,
+            start_order,
             life,
             loss,
         ] = choice;
@@ -129,7 +150,7 @@ impl Cell {
             reliability: Reliability::ALL[reliability],
             durability: Durability::ALL[durability],
             end: End::ALL[end],
-            first: First::ALL[first],
+            start_order: StartOrder::ALL[start_order],
             life: Life::ALL[life],
             loss: Loss::ALL[loss],
         }
@@ -144,7 +165,7 @@ impl Cell {
             self.reliability.word(),
             self.durability.word(),
             self.end.word(),
-            self.first.word(),
+            self.start_order.word(),
             self.life.word(),
             self.loss.word(),
         ]
@@ -167,9 +188,9 @@ impl Cell {
 
     /// Role of the side that starts first.
     pub(super) fn first_role(self) -> Role {
-        match self.first {
-            First::Publisher => Role::Publisher,
-            First::Subscriber => Role::Subscriber,
+        match self.start_order {
+            StartOrder::Publisher => Role::Publisher,
+            StartOrder::Subscriber => Role::Subscriber,
         }
     }
 }
@@ -180,96 +201,6 @@ impl Role {
         match self {
             Self::Publisher => Self::Subscriber,
             Self::Subscriber => Self::Publisher,
-        }
-    }
-}
-
-impl Axis for Role {
-    const ALL: &'static [Self] = &[Self::Publisher, Self::Subscriber];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Publisher => "publisher",
-            Self::Subscriber => "subscriber",
-        }
-    }
-}
-
-impl Axis for Datapath {
-    const ALL: &'static [Self] = &[Self::Udp, Self::Xdp];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Xdp => "xdp",
-        }
-    }
-}
-
-impl Axis for Reliability {
-    const ALL: &'static [Self] = &[Self::BestEffort, Self::Reliable];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::BestEffort => "best-effort",
-            Self::Reliable => "reliable",
-        }
-    }
-}
-
-impl Axis for Durability {
-    const ALL: &'static [Self] = &[Self::Volatile, Self::TransientLocal];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Volatile => "volatile",
-            Self::TransientLocal => "transient-local",
-        }
-    }
-}
-
-impl Axis for End {
-    const ALL: &'static [Self] = &[Self::None, Self::Dispose, Self::Unregister];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::None => "no-end",
-            Self::Dispose => "dispose",
-            Self::Unregister => "unregister",
-        }
-    }
-}
-
-impl Axis for First {
-    const ALL: &'static [Self] = &[Self::Publisher, Self::Subscriber];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Publisher => "publisher-first",
-            Self::Subscriber => "subscriber-first",
-        }
-    }
-}
-
-impl Axis for Life {
-    const ALL: &'static [Self] = &[Self::Whole, Self::Restarted];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Whole => "not-killed",
-            Self::Restarted => "restarted",
-        }
-    }
-}
-
-impl Axis for Loss {
-    const ALL: &'static [Self] = &[Self::None, Self::OnePercent, Self::TenPercent];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::None => "loss-0",
-            Self::OnePercent => "loss-1",
-            Self::TenPercent => "loss-10",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use isolane_support::{Result, command};
+use isolane_support::{Result, command, packages};
 
 /// Debian package of Cyclone DDS, whose version is reported.
 pub(crate) const CYCLONEDDS: &str = "cyclonedds-dev";
@@ -60,8 +60,19 @@ fn program_of(source: &Path, folder: &Path) -> PathBuf {
     folder.join(source.file_stem().unwrap_or_default())
 }
 
+/// "NAME VERSION" with the upstream version of a Debian package; an error if it is not installed.
+pub(crate) fn identity(name: &str, package: &str) -> Result<String> {
+    match packages::version(package)? {
+        Some(version) => Ok(format!("{name} {}", upstream(&version))),
+        None => Err(format!(
+            "{package} is not installed: `cargo xtask test --system` as root installs it"
+        )
+        .into()),
+    }
+}
+
 /// Upstream version, from Debian's `[epoch:]version[+repacked][-revision]`.
-pub(crate) fn upstream(version: &str) -> &str {
+fn upstream(version: &str) -> &str {
     let version = version.split_once(':').map_or(version, |(_, rest)| rest);
     let version = version.rsplit_once('-').map_or(version, |(rest, _)| rest);
     version.split_once('+').map_or(version, |(rest, _)| rest)

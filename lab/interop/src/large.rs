@@ -11,7 +11,7 @@ use isolane_support::Result;
 
 use super::cell::Loss;
 use super::network::Network;
-use super::printed::{Carried, changes_written, events, number};
+use super::printed::{Carried, changes_written};
 use super::program::{LOOK, Program};
 use super::side::{COLOR, Peer, TOPIC};
 
@@ -73,13 +73,10 @@ pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> 
         Program::start(network.command(Host::A, command), &folder.join("publisher"))?;
 
     let begin = Instant::now();
-    while printed(&subscriber)?.len() < WANTED && begin.elapsed() < LONGEST_RUN {
+    while subscriber.sample_numbers()?.len() < WANTED && begin.elapsed() < LONGEST_RUN {
         thread::sleep(LOOK);
     }
-    publisher.interrupt()?;
-    while changes_written(&publisher.said()?).is_none() && begin.elapsed() < LONGEST_RUN {
-        thread::sleep(LOOK);
-    }
+    publisher.end_writing(begin + LONGEST_RUN)?;
     thread::sleep(AFTERWARDS);
     publisher.stop()?;
     subscriber.stop()?;
@@ -90,7 +87,7 @@ pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> 
     ) else {
         return Err(format!("a program has not said what it did\n{}", account()).into());
     };
-    let numbers = printed(&subscriber)?;
+    let numbers = subscriber.sample_numbers()?;
     network.finish()?;
     Ok(Arrived {
         is_all: numbers.iter().copied().eq(0..written),
@@ -133,10 +130,4 @@ impl std::fmt::Display for Arrived {
             self.carried.received_by_lane
         )
     }
-}
-
-/// Numbers of the samples that a subscriber printed.
-fn printed(subscriber: &Program) -> Result<Vec<u32>> {
-    let events = events(&subscriber.printed()?)?;
-    Ok(events.into_iter().filter_map(number).collect())
 }

@@ -3,13 +3,13 @@
 //! A cell is one value from every axis (`cell.rs`); `cover.rs` chooses the cells that run. Each cell has its own
 //! network (`network.rs`). The peer's program runs on one host, `isolane pub` or `isolane sub` on the other (`side.rs`,
 //! `program.rs`, `run.rs`). The subscriber's output decides (`printed.rs`, `verdict.rs`); no verdict reads packets or
-//! isolane's internals. The DDS policies have their own axes (`policies`), and `beside.rs` has the runs outside the
+//! isolane's internals. The DDS policies have their own axes (`policies`), and `extra_runs.rs` has the runs outside the
 //! axes. `recording.rs` captures the network's traffic to diagnose a failure.
 
-mod beside;
 mod cell;
 mod coexistence;
 mod cover;
+mod extra_runs;
 mod foreign;
 mod large;
 mod network;
@@ -36,8 +36,8 @@ use isolane_support::steps::Outcome;
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command, packages};
 
-use beside::Beside;
 use cell::{AXES, Axis, Cell};
+use extra_runs::ExtraRun;
 use policies::PolicyCell;
 use report::{CellReport, Report, Verdict};
 use side::{Installed, Peer, Programs};
@@ -90,9 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     if wanted.names().next().is_none() {
         return Err("no cell has such a name: `cargo xtask interop --all --list` shows all".into());
     }
-    if !packages::is_root() {
-        return Err("interop needs root: it makes network namespaces".into());
-    }
+    packages::require_root("interop")?;
     let metadata = Metadata::read()?;
     if arguments.isolane.is_none() {
         command::run(&mut build_commands())?;
@@ -134,7 +132,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
 struct Wanted {
     cells: Vec<Cell>,
     policies: Vec<PolicyCell>,
-    besides: Vec<Beside>,
+    extra_runs: Vec<ExtraRun>,
 }
 
 impl Wanted {
@@ -153,15 +151,15 @@ impl Wanted {
         Self {
             cells: cells.filter(|cell| is_wanted(cell.name())).collect(),
             policies: policies.filter(|cell| is_wanted(cell.name())).collect(),
-            besides: Beside::chosen(patterns),
+            extra_runs: ExtraRun::chosen(patterns),
         }
     }
 
     fn names(&self) -> impl Iterator<Item = String> {
         let cells = self.cells.iter().map(|cell| cell.name());
         let policies = self.policies.iter().map(|cell| cell.name());
-        let besides = self.besides.iter().map(|beside| beside.name());
-        cells.chain(policies).chain(besides)
+        let extra_runs = self.extra_runs.iter().map(|run| run.name());
+        cells.chain(policies).chain(extra_runs)
     }
 }
 
@@ -197,9 +195,9 @@ fn run_cells(
     let cells = at_once(cells, jobs, run_one, show);
     let policy_jobs = jobs * POLICY_JOBS / DEFAULT_JOBS;
     let policies = policies::run(&wanted.policies, &peers, metadata, policy_jobs, captures)?;
-    let besides = wanted.besides.iter();
-    let besides = besides.map(|beside| beside.run(&peers, isolane, &folder));
-    let report = Report::new(cells, policies, besides.collect());
+    let extra_runs = wanted.extra_runs.iter();
+    let extra_runs = extra_runs.map(|run| run.run(&peers, isolane, &folder));
+    let report = Report::new(cells, policies, extra_runs.collect());
     if !report.cells.is_empty() {
         eprintln!("\n{}", report::table(&report.cells));
     }
@@ -213,8 +211,8 @@ fn run_cells(
             eprintln!("{failed}");
         }
     }
-    for beside in &report.besides {
-        eprint!("{beside}");
+    for run in &report.extra_runs {
+        eprint!("{run}");
     }
     Ok(report)
 }

@@ -10,6 +10,8 @@ use std::{fmt, thread};
 use isolane_support::{Result, command};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::printed::{changes_written, events, number};
+
 /// Grace period between SIGINT and SIGKILL.
 const CLEAN_UP: Duration = Duration::from_secs(2);
 /// Polling interval while a program should print or exit.
@@ -92,6 +94,21 @@ impl Program {
         Ok(())
     }
 
+    /// Interrupts a publisher, and waits until it reports what it has written or the deadline passes.
+    pub(super) fn end_writing(&mut self, deadline: Instant) -> Result<()> {
+        self.interrupt()?;
+        while changes_written(&self.said()?).is_none() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Numbers of the samples that a subscriber has printed.
+    pub(super) fn sample_numbers(&self) -> Result<Vec<u32>> {
+        let events = events(&self.printed()?)?;
+        Ok(events.into_iter().filter_map(number).collect())
+    }
+
     /// Sends SIGKILL if it still runs.
     pub(super) fn kill(&mut self) -> Result<Ending> {
         if let Some(ending) = self.ending()? {
@@ -110,6 +127,23 @@ impl Program {
             thread::sleep(LOOK);
         }
         self.kill()
+    }
+
+    /// Waits until it ends by itself, and returns its standard output; a failure and the deadline are errors.
+    pub(crate) fn finish(mut self, deadline: Instant) -> Result<String> {
+        loop {
+            match self.ending()? {
+                Some(Ending::Exited(0)) => return self.printed(),
+                Some(ending) => {
+                    let said = self.said()?;
+                    return Err(format!("`{}` {ending}: {}", self.command, said.trim()).into());
+                }
+                None if Instant::now() >= deadline => {
+                    return Err(format!("`{}` has not ended in time", self.command).into());
+                }
+                None => thread::sleep(LOOK),
+            }
+        }
     }
 
     /// Standard output so far.

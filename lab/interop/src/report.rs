@@ -18,12 +18,13 @@ pub(super) struct Report {
     /// Cells of the policies' axes.
     pub(super) policies: Vec<PolicyReport>,
     /// Runs outside the axes.
-    pub(super) besides: Vec<BesideReport>,
+    #[serde(rename = "besides")]
+    pub(super) extra_runs: Vec<ExtraReport>,
 }
 
 /// Result of a run outside the axes.
 #[derive(Serialize)]
-pub(super) struct BesideReport {
+pub(super) struct ExtraReport {
     pub(super) name: String,
     /// Name and version.
     pub(super) peer: String,
@@ -92,7 +93,7 @@ impl fmt::Display for PolicyReport {
 }
 
 /// One line.
-impl fmt::Display for BesideReport {
+impl fmt::Display for ExtraReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             formatter,
@@ -129,21 +130,21 @@ impl Report {
     pub(super) fn new(
         cells: Vec<CellReport>,
         policies: Vec<PolicyReport>,
-        besides: Vec<BesideReport>,
+        extra_runs: Vec<ExtraReport>,
     ) -> Self {
         Self {
             schema: "isolane/interop/1",
             cells,
             policies,
-            besides,
+            extra_runs,
         }
     }
 
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         let cells = self.cells.iter().map(|cell| cell.result);
-        let besides = self.besides.iter().map(|beside| beside.result);
+        let extra_runs = self.extra_runs.iter().map(|run| run.result);
         let policies = self.policies.iter().map(|cell| cell.result);
-        let all = cells.chain(policies).chain(besides);
+        let all = cells.chain(policies).chain(extra_runs);
         all.filter(|result| *result == verdict).count()
     }
 

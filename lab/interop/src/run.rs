@@ -12,7 +12,7 @@ use std::{fs, thread};
 use isolane_bench::namespace::Host;
 use isolane_support::Result;
 
-use super::cell::{Axis, Cell, Datapath, End, First, Life, Reliability, Role};
+use super::cell::{Axis, Cell, Datapath, End, Life, Reliability, Role, StartOrder};
 use super::network::Network;
 use super::printed::{changes_written, events, has_begun, number};
 use super::program::{Ending, LOOK, Program};
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         let start = |role| start(cell, role, Start::First, programs, folder, network);
         let first = start(cell.first_role())?;
         // A subscriber does not report its start.
-        while cell.first == First::Publisher
+        while cell.start_order == StartOrder::Publisher
             && !has_begun(&first.said()?)
             && begin.elapsed() < LONGEST_START
         {
@@ -114,9 +114,9 @@ impl<'a> Run<'a> {
         }
         thread::sleep(ALONE);
         let second = start(cell.first_role().other())?;
-        let (publisher, subscriber) = match cell.first {
-            First::Publisher => (first, second),
-            First::Subscriber => (second, first),
+        let (publisher, subscriber) = match cell.start_order {
+            StartOrder::Publisher => (first, second),
+            StartOrder::Subscriber => (second, first),
         };
         Ok(Self {
             cell,

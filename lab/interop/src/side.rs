@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use isolane_support::packages;
 use isolane_support::workspace::Metadata;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
 use crate::foreign;
@@ -144,7 +144,8 @@ pub(super) fn role_command(role: Role) -> &'static str {
 }
 
 /// Another implementation of DDS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Peer {
     CycloneDds,
     FastDds,
@@ -157,17 +158,6 @@ pub(super) struct Installed {
     pub(super) identity: String,
     /// Path of its program, or the reason for its absence.
     pub(super) program: Result<PathBuf, String>,
-}
-
-impl Axis for Peer {
-    const ALL: &'static [Self] = &[Self::CycloneDds, Self::FastDds];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::CycloneDds => "cyclonedds",
-            Self::FastDds => "fastdds",
-        }
-    }
 }
 
 impl Peer {
@@ -183,19 +173,9 @@ impl Peer {
     /// its cells, and no error here.
     pub(super) fn install(self, metadata: &Metadata) -> Installed {
         let name = self.word();
-        let (identity, program) = match packages::version(self.package()) {
-            Ok(Some(version)) => (
-                format!("{name} {}", foreign::upstream(&version)),
-                self.build(metadata),
-            ),
-            Ok(None) => {
-                let remedy = format!(
-                    "{} is not installed: `cargo xtask test --system` as root installs it",
-                    self.package()
-                );
-                (format!("{name} (absent)"), Err(remedy.into()))
-            }
-            Err(error) => (format!("{name} (unknown)"), Err(error)),
+        let (identity, program) = match foreign::identity(name, self.package()) {
+            Ok(identity) => (identity, self.build(metadata)),
+            Err(error) => (format!("{name} (absent)"), Err(error)),
         };
         Installed {
             peer: self,

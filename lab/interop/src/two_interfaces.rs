@@ -11,7 +11,6 @@ use isolane_support::Result;
 
 use super::cell::{Axis, Loss, Role};
 use super::network::{Network, SECOND_INTERFACE};
-use super::printed::{changes_written, events, number};
 use super::program::{Ending, LOOK, Program};
 use super::side::{COLOR, Peer, TOPIC, role_command};
 
@@ -77,24 +76,17 @@ fn exchange(
     };
     let mut subscriber = start(Host::B, Role::Subscriber)?;
     let mut publisher = start(Host::A, Role::Publisher)?;
-    let numbers = || -> Result<Vec<u32>> {
-        let events = events(&subscriber.printed()?)?;
-        Ok(events.into_iter().filter_map(number).collect())
-    };
     let begin = Instant::now();
-    while numbers()?.len() < WANTED && begin.elapsed() < LONGEST_RUN {
+    while subscriber.sample_numbers()?.len() < WANTED && begin.elapsed() < LONGEST_RUN {
         thread::sleep(LOOK);
     }
-    let numbers = numbers()?;
+    let numbers = subscriber.sample_numbers()?;
     if numbers.len() < WANTED {
         let accounts = publisher.account() + &subscriber.account();
         return Err(format!("{} of {WANTED} samples arrived\n{accounts}", numbers.len()).into());
     }
     // A peer stays for a while after SIGINT; once it has written all, it gets another one.
-    publisher.interrupt()?;
-    while changes_written(&publisher.said()?).is_none() && begin.elapsed() < LONGEST_RUN {
-        thread::sleep(LOOK);
-    }
+    publisher.end_writing(begin + LONGEST_RUN)?;
     for program in [&mut publisher, &mut subscriber] {
         let ending = program.stop()?;
         // isolane exits with 130 after an interrupt.

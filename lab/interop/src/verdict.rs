@@ -155,7 +155,7 @@ fn stretches(cell: Cell, subscriber_life: usize, written: u32) -> Vec<Stretch> {
     vec![Stretch {
         numbers: 0..written,
         from_start: first_life || cell.durability == Durability::TransientLocal,
-        to_end: !first_life || cell.life == Life::Whole,
+        to_end: !first_life || cell.life == Life::Uninterrupted,
     }]
 }
 
@@ -281,7 +281,7 @@ fn words(states: &[State]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Datapath, First, Loss};
+    use crate::cell::{Datapath, Loss, StartOrder};
     use crate::side::Peer;
 
     const DISPOSED: Event = Event::Ended(State::Disposed);
@@ -296,8 +296,8 @@ mod tests {
             reliability: Reliability::Reliable,
             durability: Durability::Volatile,
             end: End::None,
-            first: First::Publisher,
-            life: Life::Whole,
+            start_order: StartOrder::Publisher,
+            life: Life::Uninterrupted,
             loss: Loss::None,
         }
     }

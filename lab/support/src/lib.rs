@@ -1,7 +1,7 @@
 //! Shared parts of the `cargo xtask` commands.
 //!
 //! A command is a function `run` of its crate; its part in `cargo xtask test` is the function `step`, which returns an
-//! [`Outcome`](steps::Outcome). [`command`] starts programs, [`workspace`] builds them, and [`json`] writes results for
+//! [`Outcome`](steps::Outcome). [`command`] and [`process`] run programs, [`workspace`] builds them, and [`json`] writes results for
 //! programs.
 
 use std::error::Error;
@@ -10,6 +10,7 @@ pub mod command;
 pub mod disturbance;
 pub mod json;
 pub mod packages;
+pub mod process;
 pub mod steps;
 pub mod workspace;
 

@@ -73,6 +73,14 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Fails unless this is root, with the name of the command that needs it.
+pub fn require_root(command: &str) -> Result<()> {
+    match is_root() {
+        true => Ok(()),
+        false => Err(format!("{command} needs root: it makes network namespaces").into()),
+    }
+}
+
 fn names(packages: &[(&'static str, &'static str)]) -> Vec<&'static str> {
     packages.iter().map(|(name, _)| *name).collect()
 }

@@ -28,6 +28,16 @@ pub fn build_commands() -> Command {
     build
 }
 
+/// Builds examples of a package in the release profile.
+pub fn build_examples(package: &str, examples: &[&str]) -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", package]);
+    for example in examples {
+        build.args(["--example", example]);
+    }
+    command::run(&mut build)
+}
+
 /// The folders of the workspace, as `cargo metadata` names them.
 #[derive(Deserialize)]
 pub struct Metadata {

@@ -30,7 +30,7 @@ impl Bug {
         match source.matches(&self.find).count() {
             1 => Ok(source.replacen(&self.find, &self.replace, 1)),
             count => Err(format!(
-                "{}: what the bug replaces stands there {count} times, not once: {}",
+                "{}: the text that the bug replaces occurs {count} times instead of once: {}",
                 self.file.display(),
                 self.find.trim()
             )

@@ -7,14 +7,23 @@
 //! A late call neither slows the link nor changes a decision. Frames are offered in order with their arrival times, the
 //! link is advanced to each, and the wire's next transmission starts when the wire became free. The link records how
 //! late it was advanced.
+//!
+//! The transmit arbiter selects the next waiting frame for the wire, as a NIC's transmit side does.
+//! `fifo` has one queue for all frames. `strict` has one queue for each of the eight classes, each as long as the
+//! single FIFO queue. The bound is per class: bulk fills its own queue, loses its own frames, and never evicts a
+//! critical one. A frame on the wire is never pre-empted, so a critical frame whose queue is empty waits for at most
+//! one other frame.
+//!
+//! Faults are seeded frame loss and reordering.
+//! Each frame's fate is drawn on arrival from its sequence number, never from the time. The same seed and frame
+//! sequence give the same losses, however busy the machine is.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use super::arbiter::Waiting;
-use super::fault::{Datagram, Fate, Fates};
-use super::ledger::Ledger;
-use super::{Config, ConfigError};
+use serde::{Deserialize, Serialize};
+
+use super::{Config, ConfigError, Ledger};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::MAX_IN_FLIGHT;
 
@@ -265,5 +274,331 @@ pub(super) fn max_in_flight(config: &Config) -> u64 {
         .min(MAX_IN_FLIGHT + 1)
 }
 
+/// Number of frame classes: 0 (least urgent) to 7.
+pub(super) const CLASSES: usize = 8;
+
+/// Order in which waiting frames get the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arbiter {
+    /// Order of arrival, whatever the class.
+    #[default]
+    Fifo,
+    /// Most urgent class first, in order of arrival within a class. The class is the PCP of a tagged frame, else the
+    /// class selector of its DSCP, else 0.
+    Strict,
+}
+
+impl Arbiter {
+    /// Name used in result files and in printed text.
+    pub fn word(self) -> &'static str {
+        match self {
+            Arbiter::Fifo => "fifo",
+            Arbiter::Strict => "strict",
+        }
+    }
+
+    /// Number of queues, each of the configured length.
+    pub(super) const fn queues(self) -> usize {
+        match self {
+            Arbiter::Fifo => 1,
+            Arbiter::Strict => CLASSES,
+        }
+    }
+}
+
+/// Frames waiting for the wire, bounded by the reserved capacity.
+#[derive(Debug)]
+pub(super) struct Waiting<F> {
+    /// Queues by class, the least urgent first.
+    queues: Vec<VecDeque<F>>,
+    /// Capacity of each queue, in frames.
+    capacity: usize,
+}
+
+impl<F> Waiting<F> {
+    pub(super) fn new(arbiter: Arbiter, capacity: usize) -> Waiting<F> {
+        let queue = |_| VecDeque::with_capacity(capacity);
+        Waiting {
+            queues: (0..arbiter.queues()).map(queue).collect(),
+            capacity,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    /// Queues a frame of `class`, or returns it when its queue is full (drop-tail).
+    pub(super) fn push(&mut self, class: u8, frame: F) -> Result<(), F> {
+        // A single queue takes every class; classes beyond the last queue use the last.
+        let last = self.queues.len() - 1;
+        let queue = &mut self.queues[usize::from(class).min(last)];
+        if queue.len() == self.capacity {
+            return Err(frame);
+        }
+        queue.push_back(frame);
+        Ok(())
+    }
+
+    /// Removes the next frame for the wire.
+    pub(super) fn pop(&mut self) -> Option<F> {
+        self.queues.iter_mut().rev().find_map(VecDeque::pop_front)
+    }
+}
+
+/// Configuration of frame loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Loss {
+    /// Share of frames lost, 0 to 1.
+    pub probability: f64,
+    /// UDP destination port that loss is limited to; other frames do not advance the generator.
+    pub udp_port: Option<u16>,
+    /// Minimum UDP payload, in bytes, of the datagrams that loss is limited to. It separates a topic of large samples
+    /// from one of small samples on the same port, and spares ACKNACK and HEARTBEAT messages.
+    pub min_payload_bytes: Option<u32>,
+    /// Counts lost frames as delivered: an unaccounted drop. A working cable never does so; the option tests that the
+    /// ledger checks notice it.
+    pub is_hidden: bool,
+}
+
+impl Loss {
+    /// Returns whether a frame is subject to loss, given its UDP datagram if it carries a whole one.
+    fn reaches(&self, datagram: Option<Datagram>) -> bool {
+        let of_port = |port| datagram.is_some_and(|datagram| datagram.port == port);
+        let of_size = |least| datagram.is_some_and(|datagram| datagram.payload_bytes >= least);
+        self.udp_port.is_none_or(of_port) && self.min_payload_bytes.is_none_or(of_size)
+    }
+}
+
+/// Properties of a UDP datagram that limit losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Datagram {
+    pub(super) port: u16,
+    pub(super) payload_bytes: u32,
+}
+
+/// Configuration of reordering: frames held back so that later ones overtake them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reorder {
+    /// Share of frames held back, 0 to 1.
+    pub probability: f64,
+    /// Additional delay of a held-back frame, in nanoseconds, beyond the cable's delay.
+    pub extra_delay_ns: u64,
+}
+
+/// Fault decision for one frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    pub(super) lost: bool,
+    /// True when a lost frame is counted as delivered.
+    pub(super) is_hidden: bool,
+    pub(super) extra_delay_ns: u64,
+}
+
+/// Fault generator, drawn from in order of frame arrival.
+#[derive(Debug)]
+pub(super) struct Fates {
+    loss: Loss,
+    reorder: Reorder,
+    losses: Generator,
+    reorders: Generator,
+}
+
+impl Fates {
+    pub(super) fn new(loss: Loss, reorder: Reorder, seed: u64) -> Fates {
+        Fates {
+            loss,
+            reorder,
+            losses: Generator::new(seed),
+            // Separate generator: enabling reordering does not change which frames are lost.
+            reorders: Generator::new(!seed),
+        }
+    }
+
+    /// Draws the fate of the next frame, given its UDP datagram if it carries a whole one.
+    pub(super) fn draw(&mut self, datagram: Option<Datagram>) -> Fate {
+        let is_exposed = self.loss.reaches(datagram);
+        let lost = is_exposed && self.losses.happens(self.loss.probability);
+        let late = self.reorders.happens(self.reorder.probability);
+        Fate {
+            lost,
+            is_hidden: self.loss.is_hidden,
+            extra_delay_ns: if late { self.reorder.extra_delay_ns } else { 0 },
+        }
+    }
+}
+
+/// SplitMix64 pseudo-random generator (Steele, Lea, Flood 2014).
+#[derive(Debug)]
+struct Generator(u64);
+
+impl Generator {
+    fn new(seed: u64) -> Generator {
+        Generator(seed)
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        if probability <= 0.0 {
+            return false;
+        }
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        // An f64 holds 53 bits exactly.
+        let drawn = (mix(self.0) >> 11) as f64 / (1_u64 << 53) as f64;
+        drawn < probability
+    }
+}
+
+/// SplitMix64's finaliser: every bit of the result depends on every bit of the argument.
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod arbiter_tests {
+    use super::*;
+
+    fn in_order(arbiter: Arbiter, classes: &[u8]) -> Vec<usize> {
+        let mut waiting = Waiting::new(arbiter, 8);
+        for (number, &class) in classes.iter().enumerate() {
+            waiting.push(class, number).unwrap();
+        }
+        std::iter::from_fn(|| waiting.pop()).collect()
+    }
+
+    #[test]
+    fn fifo_knows_no_classes() {
+        assert_eq!(in_order(Arbiter::Fifo, &[0, 7, 3, 0]), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn strict_takes_the_most_urgent_class_first_and_keeps_the_order_within_it() {
+        assert_eq!(
+            in_order(Arbiter::Strict, &[0, 7, 3, 0, 7, 3]),
+            [1, 4, 2, 5, 0, 3]
+        );
+    }
+
+    #[test]
+    fn bulk_fills_its_own_queue_only() {
+        let mut waiting = Waiting::new(Arbiter::Strict, 2);
+        for number in 0..2 {
+            assert_eq!(waiting.push(0, number), Ok(()));
+        }
+        assert_eq!(waiting.push(0, 2), Err(2));
+        assert_eq!(waiting.push(7, 3), Ok(()), "another class has room");
+        assert_eq!(waiting.len(), 3);
+    }
+}
+
+#[cfg(test)]
+mod fault_tests {
+    use super::*;
+
+    /// Datagram of 100 bytes to port 7401.
+    const DATAGRAM: Datagram = Datagram {
+        port: 7401,
+        payload_bytes: 100,
+    };
+
+    fn lost(probability: f64, port: Option<u16>, seed: u64) -> Vec<bool> {
+        let loss = Loss {
+            probability,
+            udp_port: port,
+            ..Loss::default()
+        };
+        let mut fates = Fates::new(loss, Reorder::default(), seed);
+        let draw = |_| fates.draw(Some(DATAGRAM)).lost;
+        (0..10_000).map(draw).collect()
+    }
+
+    #[test]
+    fn a_seed_repeats_its_losses_and_another_has_others() {
+        assert_eq!(lost(0.1, None, 1), lost(0.1, None, 1));
+        assert_ne!(lost(0.1, None, 1), lost(0.1, None, 2));
+    }
+
+    #[test]
+    fn the_share_lost_is_the_probability() {
+        let count = lost(0.1, None, 7).iter().filter(|&&lost| lost).count();
+        assert!((900..1100).contains(&count), "{count} of 10000");
+        assert!(lost(0.0, None, 7).iter().all(|&lost| !lost));
+        assert!(lost(1.0, None, 7).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn loss_for_one_port_spares_all_others() {
+        assert!(lost(1.0, Some(7400), 1).iter().all(|&lost| !lost));
+        assert!(lost(1.0, Some(7401), 1).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn loss_of_large_datagrams_spares_small_ones_and_what_is_none() {
+        let mut fates = Fates::new(
+            Loss {
+                probability: 1.0,
+                udp_port: None,
+                min_payload_bytes: Some(101),
+                ..Loss::default()
+            },
+            Reorder::default(),
+            1,
+        );
+        let large = Datagram {
+            payload_bytes: 101,
+            ..DATAGRAM
+        };
+        assert!(fates.draw(Some(large)).lost);
+        assert!(!fates.draw(Some(DATAGRAM)).lost);
+        assert!(!fates.draw(None).lost, "ARP, or a fragment");
+    }
+
+    #[test]
+    fn both_limits_of_a_loss_must_be_met() {
+        let loss = Loss {
+            probability: 1.0,
+            udp_port: Some(7401),
+            min_payload_bytes: Some(100),
+            ..Loss::default()
+        };
+        let mut fates = Fates::new(loss, Reorder::default(), 1);
+        let elsewhere = Datagram {
+            port: 7400,
+            ..DATAGRAM
+        };
+        let smaller = Datagram {
+            payload_bytes: 99,
+            ..DATAGRAM
+        };
+        let drawn = [DATAGRAM, elsewhere, smaller].map(|datagram| fates.draw(Some(datagram)).lost);
+        assert_eq!(drawn, [true, false, false]);
+    }
+
+    #[test]
+    fn reordering_does_not_change_which_frames_are_lost() {
+        let loss = Loss {
+            probability: 0.3,
+            ..Loss::default()
+        };
+        let reorder = Reorder {
+            probability: 0.3,
+            extra_delay_ns: 5,
+        };
+        let mut plain = Fates::new(loss, Reorder::default(), 3);
+        let mut both = Fates::new(loss, reorder, 3);
+        let mut held_back = 0;
+        for _ in 0..1000 {
+            let fate = both.draw(None);
+            assert_eq!(plain.draw(None).lost, fate.lost);
+            held_back += u32::from(fate.extra_delay_ns == 5);
+        }
+        assert!((200..400).contains(&held_back), "{held_back} of 1000");
+    }
+}

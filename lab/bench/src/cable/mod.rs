@@ -11,15 +11,10 @@
 //! it on a thread ([`Relay`]). It changes a frame only to complete an offloaded checksum.
 //!
 //! A steering cable emulates a network controller with a separate queue for critical frames: it transmits through
-//! AF_XDP sockets (module `outlet`), each class on its queue, instead of the packet socket.
+//! AF_XDP sockets, each class on its queue, instead of the packet socket.
 
-mod arbiter;
-mod fault;
 mod frame;
-mod ledger;
 mod link;
-mod observe;
-mod outlet;
 mod relay;
 
 use std::io;
@@ -32,12 +27,11 @@ use crate::namespace::{Place, Testbed};
 use crate::process::Note;
 use crate::stop::Stop;
 
-pub use arbiter::Arbiter;
-pub(crate) use fault::mix;
-pub use fault::{Loss, Reorder};
-pub use ledger::Ledger;
-pub use link::{FRAME_OVERHEAD_BYTES, MIN_FRAME_BYTES, wire_bytes, wire_time_ns};
-pub use observe::{Observe, Passages};
+pub use frame::{Observe, Passages};
+pub(crate) use link::mix;
+pub use link::{
+    Arbiter, FRAME_OVERHEAD_BYTES, Loss, MIN_FRAME_BYTES, Reorder, wire_bytes, wire_time_ns,
+};
 pub use relay::Relay;
 
 /// Configuration of the cable, equal for both directions.
@@ -100,12 +94,9 @@ pub enum ConfigError {
         /// Upper bound.
         most: u32,
     },
-    /// A probability is outside 0 to 1.
-    #[error("{value} is not a probability between 0 and 1")]
-    Probability {
-        /// Configured value.
-        value: f64,
-    },
+    /// This probability is outside 0 to 1.
+    #[error("{0} is not a probability between 0 and 1")]
+    Probability(f64),
     /// The delay line could exceed its reserved memory.
     #[error(
         "at {bits_per_s} bit/s more than {MAX_IN_FLIGHT} frames could be on the way during \
@@ -117,12 +108,9 @@ pub enum ConfigError {
         /// Configured rate.
         bits_per_s: u64,
     },
-    /// The number of samples exceeds the reserved timestamps.
-    #[error("{samples} samples are more than can be stamped")]
-    TooManySamples {
-        /// Configured number of samples.
-        samples: u32,
-    },
+    /// This number of samples exceeds the reserved timestamps.
+    #[error("{0} samples are more than can be stamped")]
+    TooManySamples(u32),
 }
 
 impl Config {
@@ -140,7 +128,7 @@ impl Config {
         }
         for value in [self.loss.probability, self.reorder.probability] {
             if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigError::Probability { value });
+                return Err(ConfigError::Probability(value));
             }
         }
         if link::max_in_flight(self) > MAX_IN_FLIGHT {
@@ -186,10 +174,10 @@ impl CableError {
         CableError::Open { interface, reason }
     }
 
-    fn outlet(interface: &'static str, error: outlet::OutletError) -> CableError {
+    fn outlet(interface: &'static str, error: relay::OutletError) -> CableError {
         match error {
-            outlet::OutletError::Packet(source) => CableError::open(interface, source),
-            outlet::OutletError::Queues(error) => CableError::Open {
+            relay::OutletError::Packet(source) => CableError::open(interface, source),
+            relay::OutletError::Queues(error) => CableError::Open {
                 interface,
                 reason: error.to_string(),
             },
@@ -249,18 +237,12 @@ impl From<(Passages, Passages)> for RoundPassages {
 /// Reasons why a report is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// The ledger of a direction does not balance.
-    #[error("the cable's ledger is off by {frames} frames")]
-    Imbalance {
-        /// Arrived frames minus accounted frames.
-        frames: i64,
-    },
-    /// The machine was too slow for the cable and its load.
-    #[error("the kernel dropped {frames} frames before the cable: lower the rate or the load")]
-    IngressDrops {
-        /// Drops of both directions.
-        frames: u64,
-    },
+    /// The ledger of a direction does not balance: arrived frames minus accounted frames.
+    #[error("the cable's ledger is off by {0} frames")]
+    Imbalance(i64),
+    /// The machine was too slow for the cable and its load: drops of both directions.
+    #[error("the kernel dropped {0} frames before the cable: lower the rate or the load")]
+    IngressDrops(u64),
 }
 
 impl Report {
@@ -274,12 +256,12 @@ impl Report {
         for direction in [self.a_to_b, self.b_to_a] {
             match direction.frames.imbalance() {
                 0 => {}
-                frames => return Err(Invalid::Imbalance { frames }),
+                frames => return Err(Invalid::Imbalance(frames)),
             }
         }
         match self.ingress_drops() {
             0 => Ok(()),
-            frames => Err(Invalid::IngressDrops { frames }),
+            frames => Err(Invalid::IngressDrops(frames)),
         }
     }
 }
@@ -324,5 +306,37 @@ impl Cable {
     /// Stops the cable and returns its report. Stop the senders first, or frames remain in the queue.
     pub fn finish(self) -> Result<Report, ChildError> {
         self.0.finish()
+    }
+}
+
+/// Frame counts of one direction. `arrived` counts all frames; each is in exactly one of the other counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Frames read from the sending host.
+    pub arrived: u64,
+    /// Frames handed to the receiving host.
+    pub sent: u64,
+    /// Frames dropped because the queue was full.
+    pub dropped_queue: u64,
+    /// Frames dropped by the seeded loss.
+    pub dropped_loss: u64,
+    /// Frames dropped because they exceed the link's MTU or hold several segments (segmentation offload).
+    pub dropped_oversize: u64,
+    /// Frames the kernel refused on delivery.
+    pub refused: u64,
+    /// Frames queued, on the wire or in the delay line when counted.
+    pub queued: u64,
+}
+
+impl Ledger {
+    /// `arrived` minus all accounted frames; 0 when the ledger balances.
+    pub fn imbalance(&self) -> i64 {
+        let accounted = self.sent
+            + self.dropped_queue
+            + self.dropped_loss
+            + self.dropped_oversize
+            + self.refused
+            + self.queued;
+        self.arrived as i64 - accounted as i64
     }
 }

@@ -10,21 +10,20 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use isolane_datapath_xdp::socket::OpenError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::netdevice::name_to_index;
 
-use super::fault::Datagram;
-use super::frame::{class, complete_checksum, udp};
-use super::link::{Arrival, Departure, Link, max_in_flight};
-use super::observe::{Observer, Passages};
-use super::outlet::{Outlet, OutletError};
+use super::frame::{Observer, Passages, class, complete_checksum, udp};
+use super::link::{Arrival, CLASSES, Datagram, Departure, Link, max_in_flight};
 use super::{CableError, Config, DirectionReport, Report};
 use crate::clock::{NANOS_PER_SECOND, micros, now_and_realtime_offset_ns, now_ns, timespec};
 use crate::limits::{BATCH_FRAMES, BATCHES_PER_LOOK, FINAL_BATCHES};
 use crate::namespace::Host;
 use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
-use crate::system::packet::{Frame, Receiver};
+use crate::system::packet::{Frame, Receiver, Sender};
+use crate::system::queues::{QUEUES, Queues};
 
 /// Open cable with both directions.
 pub struct Relay {
@@ -295,6 +294,68 @@ fn arrival(frame: &Frame, now_ns: u64, realtime_offset_ns: u64) -> u64 {
     }
 }
 
+/// Queue of the most urgent class.
+const CRITICAL_QUEUE: usize = 0;
+/// Queue of all other classes.
+const BULK_QUEUE: usize = 1;
+
+/// Transmitter of frames to a host.
+pub(super) enum Outlet {
+    /// The kernel chooses the queue.
+    Plain(Sender),
+    /// The traffic class chooses the queue.
+    Steering(Box<Queues>),
+}
+
+/// Reasons why a transmitter could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OutletError {
+    #[error(transparent)]
+    Packet(#[from] io::Error),
+    #[error(transparent)]
+    Queues(#[from] OpenError),
+}
+
+impl Outlet {
+    /// Opens a transmitter on the device `interface_index` in the calling thread's network namespace.
+    pub(super) fn open(interface_index: u32, steer: bool) -> Result<Outlet, OutletError> {
+        Ok(if steer {
+            Outlet::Steering(Box::new(Queues::open(interface_index)?))
+        } else {
+            Outlet::Plain(Sender::open(interface_index)?)
+        })
+    }
+
+    /// Sends all `frames` without waiting; returns how many the kernel refused.
+    pub(super) fn send(&mut self, frames: &[Frame]) -> u64 {
+        match self {
+            Outlet::Plain(sender) => sender.send(frames),
+            Outlet::Steering(queues) => queues.send(frames, queue_of),
+        }
+    }
+
+    /// Closes the transmitter. Returns the frames sent on each queue, if known, and the frames still unsent and not
+    /// counted as refused.
+    pub(super) fn finish(self) -> (Option<[u64; QUEUES]>, u64) {
+        match self {
+            Outlet::Plain(_) => (None, 0),
+            Outlet::Steering(queues) => {
+                let (sent, left) = queues.finish();
+                (Some(sent), left)
+            }
+        }
+    }
+}
+
+/// Device queue on which a frame is sent and received.
+fn queue_of(frame: &[u8]) -> usize {
+    if usize::from(class(frame)) == CLASSES - 1 {
+        CRITICAL_QUEUE
+    } else {
+        BULK_QUEUE
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,5 +422,23 @@ mod tests {
             assert_eq!(count, 1, "nothing arrived");
             assert_eq!(received[0].as_bytes(), sent);
         }
+    }
+}
+
+#[cfg(test)]
+mod outlet_tests {
+    use super::*;
+
+    #[test]
+    fn only_the_highest_class_takes_the_critical_queue() {
+        let of_class = |class: u8| {
+            let mut frame = vec![0; 60];
+            frame[12..14].copy_from_slice(&[0x81, 0x00]);
+            frame[14] = class << 5;
+            queue_of(&frame)
+        };
+        let queues: Vec<usize> = (0..8).map(of_class).collect();
+        assert_eq!(queues, [1, 1, 1, 1, 1, 1, 1, 0]);
+        assert_eq!(queue_of(&[]), BULK_QUEUE);
     }
 }

@@ -12,19 +12,15 @@
 //!
 //! The two veth pairs are not connected until a [`cable`](crate::cable) runs.
 
-mod bridged;
-mod error;
-mod place;
 mod receive_work;
 mod setup;
-mod sysfs;
 
-use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 
 use isolane_hostnet::netlink::Rtnetlink;
 use rustix::process::Signal;
@@ -32,14 +28,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{Cores, Note};
-
-use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
 use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 
-pub use bridged::BridgedHosts;
-pub use error::TestbedError;
-pub use place::{Host, Place};
 pub use receive_work::ReceiveThreads;
+pub use setup::BridgedHosts;
 
 /// Configuration of a [`Testbed`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,9 +207,9 @@ impl Testbed {
         ];
         for (place, interfaces, core) in work {
             let steered = self.run(place, || -> io::Result<()> {
-                sysfs::show_own_devices()?;
+                setup::show_own_devices()?;
                 for interface in interfaces {
-                    sysfs::steer_receive_work(interface, Some(core))?;
+                    setup::steer_receive_work(interface, Some(core))?;
                 }
                 Ok(())
             });
@@ -271,5 +263,113 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(value) => value,
         Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// Test host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Host {
+    /// Host 10.78.0.1, where round trips start.
+    A,
+    /// Host 10.78.0.2, which answers them.
+    B,
+}
+
+impl Host {
+    /// Both hosts.
+    pub const BOTH: [Host; 2] = [Host::A, Host::B];
+
+    /// IPv4 address of the host.
+    pub const fn address(self) -> Ipv4Addr {
+        match self {
+            Host::A => Ipv4Addr::new(10, 78, 0, 1),
+            Host::B => Ipv4Addr::new(10, 78, 0, 2),
+        }
+    }
+
+    /// Network device of the host.
+    pub const fn interface(self) -> &'static str {
+        match self {
+            Host::A => "host-a",
+            Host::B => "host-b",
+        }
+    }
+
+    /// Device of the cable that is connected to this host.
+    pub const fn cable_interface(self) -> &'static str {
+        match self {
+            Host::A => "cable-a",
+            Host::B => "cable-b",
+        }
+    }
+
+    /// The opposite host.
+    pub const fn other(self) -> Host {
+        match self {
+            Host::A => Host::B,
+            Host::B => Host::A,
+        }
+    }
+}
+
+/// Namespace of a testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A test host.
+    Host(Host),
+    /// Namespace of the relay.
+    Cable,
+}
+
+impl From<Host> for Place {
+    fn from(host: Host) -> Place {
+        Place::Host(host)
+    }
+}
+
+/// Reasons why a testbed cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TestbedError {
+    /// A capability is missing.
+    #[error(
+        "cannot {action}: not permitted, this needs {right}. Run as root, or inside \
+         `unshare --user --map-root-user --net --mount` where the machine allows that"
+    )]
+    NotPermitted {
+        /// Step that failed.
+        action: &'static str,
+        /// Required capability.
+        right: &'static str,
+    },
+    /// The kernel refused for another reason.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// Step that failed.
+        action: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// Receive work could not be moved from soft interrupts to threads.
+    #[error("receive work cannot be done by threads: {0}")]
+    ReceiveWork(#[from] isolane_hostnet::napi::NapiError),
+}
+
+/// Capability to make and enter namespaces.
+const ENTER_RIGHT: &str = "CAP_SYS_ADMIN";
+/// Capability to make and configure devices.
+const CONFIGURE_RIGHT: &str = "CAP_NET_ADMIN";
+
+/// Maps a system call's error to the step it failed in and the capability it needs.
+fn step<T, E: Into<io::Error>>(
+    action: &'static str,
+    right: &'static str,
+    result: Result<T, E>,
+) -> Result<T, TestbedError> {
+    result.map_err(|error| match error.into() {
+        source if source.kind() == io::ErrorKind::PermissionDenied => {
+            TestbedError::NotPermitted { action, right }
+        }
+        source => TestbedError::System { action, source },
     })
 }

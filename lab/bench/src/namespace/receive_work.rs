@@ -15,8 +15,8 @@ use isolane_hostnet::ethtool::Ethtool;
 use isolane_hostnet::link::index_of;
 use isolane_hostnet::napi::{self, NapiError, Plan};
 
-use super::setup::GENERIC_RECEIVE_OFFLOAD;
-use super::{CONFIGURE_RIGHT, Host, Testbed, TestbedError, step, sysfs};
+use super::setup::{self, GENERIC_RECEIVE_OFFLOAD};
+use super::{CONFIGURE_RIGHT, Host, Testbed, TestbedError, step};
 use crate::scenario::transport::{BULK_QUEUE, CRITICAL_QUEUE};
 
 /// Handle of the receive threads. Dropping it restores the previous settings.
@@ -56,7 +56,7 @@ impl Holder {
         let thread = thread::Builder::new()
             .name(format!("receive work of {}", host.interface()))
             .spawn(move || {
-                let entered = super::enter(&namespace);
+                let entered = crate::namespace::enter(&namespace);
                 let held = entered.and_then(|()| hold(host, core, applications, &ready, &released));
                 if let Err(error) = held {
                     // The receiver is gone only after it got an answer.
@@ -102,11 +102,11 @@ fn hold(
         Ok(Ethtool::open()?.set_features(interface, &[GENERIC_RECEIVE_OFFLOAD], is_on)?)
     };
     let step = |result| step("have receive work done by threads", CONFIGURE_RIGHT, result);
-    step(sysfs::show_own_devices())?;
+    step(setup::show_own_devices())?;
     step(offload(true))?;
     let switched = switch(interface, core, applications);
     let result = match switched {
-        Ok(guard) => step(sysfs::steer_receive_work(interface, None).map(drop)).map(|()| {
+        Ok(guard) => step(setup::steer_receive_work(interface, None).map(drop)).map(|()| {
             let _ = ready.send(Ok(()));
             // No value is ever sent; the call ends when the sender is dropped.
             let _ = released.recv();
@@ -114,7 +114,7 @@ fn hold(
         }),
         Err(error) => Err(TestbedError::ReceiveWork(error)),
     };
-    step(sysfs::steer_receive_work(interface, Some(core)).map(drop))?;
+    step(setup::steer_receive_work(interface, Some(core)).map(drop))?;
     step(offload(false))?;
     result
 }

@@ -1,18 +1,26 @@
-//! Creation of a testbed: namespaces, devices, addresses and neighbours, each configured through a netlink socket
-//! opened inside the namespace.
+//! Creation of test hosts: namespaces, devices, addresses and neighbours, each configured through a netlink socket
+//! opened inside the namespace, and settings that exist only as files in /proc and /sys.
+//!
+//! `/proc/sys/net` shows the namespace of the thread that opens it. `/sys/class/net` shows the namespace of the process
+//! that mounted it. To reach another one, a thread enters it, unshares its mount namespace and mounts sysfs there; both
+//! vanish with the thread.
 
-use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::Command;
+use std::sync::Arc;
+use std::{fs, io};
 
 use isolane_hostnet::ethtool::Ethtool;
 use isolane_hostnet::link::VethEnd;
 use isolane_hostnet::netlink::{NetlinkError, Rtnetlink};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::error::{CONFIGURE_RIGHT, ENTER_RIGHT, TestbedError, step};
-use super::place::Host;
-use super::{TestbedConfig, on_own_thread, sysfs};
+use super::{
+    CONFIGURE_RIGHT, ENTER_RIGHT, Host, TestbedConfig, TestbedError, command_inside, on_own_thread,
+    step,
+};
 use crate::process::Note;
 
 /// Offloads that cut or merge segments. The kernel ignores those that a device cannot switch.
@@ -45,7 +53,7 @@ impl Namespace {
             let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
             step("make a network namespace", ENTER_RIGHT, unshared)?;
             let mut notes = Vec::new();
-            if let Err(error) = sysfs::disable_ipv6() {
+            if let Err(error) = disable_ipv6() {
                 notes.push(Note::new(
                     "disable IPv6",
                     error,
@@ -57,7 +65,7 @@ impl Namespace {
                 let loopback = netlink.link_by_name("lo")?.index;
                 netlink.set_up(loopback)?;
                 Ok(Namespace {
-                    descriptor: std::fs::File::open("/proc/thread-self/ns/net")?.into(),
+                    descriptor: fs::File::open("/proc/thread-self/ns/net")?.into(),
                     netlink,
                     ethtool: Ethtool::open()?,
                     notes,
@@ -180,4 +188,129 @@ pub(super) fn introduce(
         )
     };
     step("name a test host's neighbour", CONFIGURE_RIGHT, introduce())
+}
+
+/// Disables IPv6 for devices created later in the calling thread's network namespace. Its router solicitations and
+/// duplicate address detection would add frames to the cable.
+pub(super) fn disable_ipv6() -> io::Result<()> {
+    match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
+        // The kernel has no IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Mounts the sysfs of the calling thread's network namespace on `/sys`, for that thread only. Call it on a thread made
+/// for it.
+pub(super) fn show_own_devices() -> io::Result<()> {
+    // SAFETY: only the calling thread's view of mounts changes; no memory or descriptor is involved. The thread was
+    // made for this and shares its view with no other afterwards.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    // Otherwise the mount would propagate back to the original namespace.
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )?;
+    mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
+    Ok(())
+}
+
+/// Steers the receive work of a device to `core` (receive packet steering); `None` disables steering. Returns the
+/// number of receive queues.
+pub(super) fn steer_receive_work(interface: &str, core: Option<usize>) -> io::Result<usize> {
+    let mask = core.map_or_else(|| "0".to_owned(), core_mask);
+    let mut queues = 0;
+    for entry in fs::read_dir(format!("/sys/class/net/{interface}/queues"))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("rx-") {
+            fs::write(entry.path().join("rps_cpus"), &mask)?;
+            queues += 1;
+        }
+    }
+    Ok(queues)
+}
+
+/// CPU mask with one core in the kernel's format: groups of 32 bits in hexadecimal, most significant first.
+fn core_mask(core: usize) -> String {
+    let mut mask = format!("{:x}", 1_u32 << (core % 32));
+    for _ in 0..core / 32 {
+        mask.push_str(",00000000");
+    }
+    mask
+}
+
+/// Name of the bridge device.
+const BRIDGE: &str = "bridge";
+
+/// Test hosts in separate network namespaces, joined by a bridge in another namespace.
+///
+/// ```text
+///   host 0           host 1           host 2
+///   10.79.0.1        10.79.0.2        10.79.0.3
+///   host ==veth==.   host ==veth==.   host ==veth==.
+///             port-0           port-1           port-2
+///            `------------- bridge -------------------'
+/// ```
+///
+/// As with a [`Testbed`](super::Testbed), the namespaces are anonymous: the kernel removes them when this process and
+/// all processes inside have ended.
+#[derive(Debug)]
+pub struct BridgedHosts {
+    hosts: Vec<Arc<OwnedFd>>,
+    _bridge: OwnedFd,
+}
+
+impl BridgedHosts {
+    /// Name of each host's network device.
+    pub const INTERFACE: &str = "host";
+
+    /// Makes `count` hosts and the bridge. The calling thread stays in its namespace.
+    pub fn new(count: u8) -> Result<BridgedHosts, TestbedError> {
+        let config = TestbedConfig {
+            queues: 1,
+            ..TestbedConfig::default()
+        };
+        let mut bridge = Namespace::new()?;
+        make_bridge(&mut bridge, BRIDGE)?;
+        let mut hosts = Vec::new();
+        for number in 0..count {
+            let mut host = Namespace::new()?;
+            let port = format!("port-{number}");
+            join([&mut host, &mut bridge], [Self::INTERFACE, &port], &config)?;
+            add_port(&mut bridge, BRIDGE, &port)?;
+            configure_host(&mut host, Self::INTERFACE, Self::address(number))?;
+            hosts.push(Arc::new(host.descriptor));
+        }
+        Ok(BridgedHosts {
+            hosts,
+            _bridge: bridge.descriptor,
+        })
+    }
+
+    /// IPv4 address of a host, counted from 0.
+    pub const fn address(host: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 79, 0, host + 1)
+    }
+
+    /// Makes `command` start its program on a host, counted from 0, and die with the thread that spawns it.
+    ///
+    /// # Panics
+    /// If the host does not exist.
+    pub fn command(&self, host: usize, command: Command) -> Command {
+        command_inside(&self.hosts[host], command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_is_one_bit_in_groups_of_32() {
+        assert_eq!(core_mask(0), "1");
+        assert_eq!(core_mask(1), "2");
+        assert_eq!(core_mask(31), "80000000");
+        assert_eq!(core_mask(33), "2,00000000");
+        assert_eq!(core_mask(64), "1,00000000,00000000");
+    }
 }

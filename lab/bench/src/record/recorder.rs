@@ -30,33 +30,64 @@ pub enum Verdict {
     Foreign,
 }
 
+/// First arrivals of an end's messages, by id, with the counts of all others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Arrivals {
+    seed: u64,
+    pub(super) first_ns: Vec<Stamp>,
+    pub(super) duplicates: u64,
+    pub(super) foreign: u64,
+}
+
+impl Arrivals {
+    fn new(samples: u32, seed: u64) -> Arrivals {
+        Arrivals {
+            seed,
+            first_ns: vec![None; samples as usize],
+            duplicates: 0,
+            foreign: 0,
+        }
+    }
+
+    fn record(&mut self, id: u32, claimed: u32, now_ns: u64) -> Verdict {
+        match self.first_ns.get_mut(id as usize) {
+            Some(place) if claimed == nonce(self.seed, id) => {
+                if place.is_some() {
+                    self.duplicates += 1;
+                    return Verdict::Duplicate;
+                }
+                *place = Some(stamp(now_ns));
+                Verdict::First
+            }
+            _ => {
+                self.foreign += 1;
+                Verdict::Foreign
+            }
+        }
+    }
+}
+
 /// Recorder of the ping side: scheduled, sent and returned times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingRecorder {
-    seed: u64,
     pub(super) intended_ns: Vec<Stamp>,
     pub(super) sent_ns: Vec<Stamp>,
-    pub(super) returned_ns: Vec<Stamp>,
-    pub(super) duplicates: u64,
-    pub(super) foreign: u64,
+    pub(super) returned: Arrivals,
 }
 
 impl PingRecorder {
     /// Reserves all stamps of `samples` rounds, ids 0 to `samples` - 1.
     pub fn new(samples: u32, seed: u64) -> PingRecorder {
         PingRecorder {
-            seed,
             intended_ns: vec![None; samples as usize],
             sent_ns: vec![None; samples as usize],
-            returned_ns: vec![None; samples as usize],
-            duplicates: 0,
-            foreign: 0,
+            returned: Arrivals::new(samples, seed),
         }
     }
 
     /// Nonce of the ping with `id`.
     pub fn nonce(&self, id: u32) -> u32 {
-        nonce(self.seed, id)
+        nonce(self.returned.seed, id)
     }
 
     /// Records a ping that was due at `intended_ns` and passed to `write` at `sent_ns`. Ids without a reserved stamp
@@ -71,51 +102,34 @@ impl PingRecorder {
 
     /// Records a returned pong.
     pub fn returned(&mut self, id: u32, nonce: u32, now_ns: u64) -> Verdict {
-        let verdict = first_stamp(&mut self.returned_ns, self.seed, id, nonce, now_ns);
-        self.duplicates += u64::from(verdict == Verdict::Duplicate);
-        self.foreign += u64::from(verdict == Verdict::Foreign);
-        verdict
+        self.returned.record(id, nonce, now_ns)
     }
 
     /// Returns whether all rounds have returned.
     pub fn is_complete(&self) -> bool {
-        self.returned_ns.iter().all(Option::is_some)
-    }
-
-    /// Number of rounds that have returned.
-    pub fn returned_count(&self) -> usize {
-        self.returned_ns.iter().flatten().count()
+        self.returned.first_ns.iter().all(Option::is_some)
     }
 }
 
 /// Recorder of the pong side: received and replied times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PongRecorder {
-    seed: u64,
-    pub(super) received_ns: Vec<Stamp>,
+    pub(super) received: Arrivals,
     pub(super) replied_ns: Vec<Stamp>,
-    pub(super) duplicates: u64,
-    pub(super) foreign: u64,
 }
 
 impl PongRecorder {
     /// Reserves all stamps of `samples` rounds.
     pub fn new(samples: u32, seed: u64) -> PongRecorder {
         PongRecorder {
-            seed,
-            received_ns: vec![None; samples as usize],
+            received: Arrivals::new(samples, seed),
             replied_ns: vec![None; samples as usize],
-            duplicates: 0,
-            foreign: 0,
         }
     }
 
     /// Records a received ping.
     pub fn received(&mut self, id: u32, nonce: u32, now_ns: u64) -> Verdict {
-        let verdict = first_stamp(&mut self.received_ns, self.seed, id, nonce, now_ns);
-        self.duplicates += u64::from(verdict == Verdict::Duplicate);
-        self.foreign += u64::from(verdict == Verdict::Foreign);
-        verdict
+        self.received.record(id, nonce, now_ns)
     }
 
     /// Records the `write` of a pong. Ids without a reserved stamp are ignored.
@@ -123,19 +137,6 @@ impl PongRecorder {
         if let Some(place) = self.replied_ns.get_mut(id as usize) {
             place.get_or_insert(stamp(now_ns));
         }
-    }
-}
-
-fn first_stamp(stamps: &mut [Stamp], seed: u64, id: u32, claimed: u32, now_ns: u64) -> Verdict {
-    match stamps.get_mut(id as usize) {
-        Some(place) if claimed == nonce(seed, id) => {
-            if place.is_some() {
-                return Verdict::Duplicate;
-            }
-            *place = Some(stamp(now_ns));
-            Verdict::First
-        }
-        _ => Verdict::Foreign,
     }
 }
 
@@ -151,9 +152,9 @@ mod tests {
         assert_eq!(ping.returned(2, nonce(9, 2), 150), Verdict::Foreign);
         assert_eq!(ping.returned(0, ping.nonce(0), 150), Verdict::First);
         assert_eq!(ping.returned(0, ping.nonce(0), 160), Verdict::Duplicate);
-        assert_eq!((ping.duplicates, ping.foreign), (1, 2));
-        assert_eq!(ping.returned_ns[0], Some(stamp(150)));
-        assert_eq!(ping.returned_count(), 1);
+        assert_eq!((ping.returned.duplicates, ping.returned.foreign), (1, 2));
+        assert_eq!(ping.returned.first_ns[0], Some(stamp(150)));
+        assert!(!ping.is_complete());
     }
 
     #[test]

@@ -5,37 +5,31 @@
 
 mod ablation;
 mod comparison;
-mod disturbed;
 mod environment;
 mod histogram;
-mod one_way;
 mod page;
 mod run;
 mod scenario;
-mod table;
-mod terminal;
+mod text_table;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
 
 pub use ablation::{
-    Against, Brought, Interval, Overall, Step, Unit, ablation_table, brought, brought_table,
-    overall, overall_table,
+    Baseline, Compared, Effect, Interval, Overall, Step, Unit, ablation_table, effects,
+    effects_table, overall, overall_table,
 };
 pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
-pub use disturbed::{Counted, Disturbed, Inversions};
 pub use environment::{Clock, Environment};
-pub use histogram::{Series, histogram};
-pub use one_way::one_way_table;
+pub use histogram::{Charset, Series, histogram, terminal_width};
 pub use page::page;
 pub use run::{
-    CableLedger, Distributions, EndLanes, FloodAsked, Lanes, Ledger, Run, RunCores, StormAsked,
-    Took, Windows,
+    BackgroundLoadSettings, CableLedger, Counted, Distributions, Disturbed, EndLanes, Inversions,
+    Lanes, Ledger, MulticastLoadSettings, Run, RunCores, Took, Windows,
 };
 pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
-pub use table::table;
-pub use terminal::{Charset, terminal_width};
+pub use text_table::{one_way_table, table};
 
 /// Schema name and version. A key never changes its meaning within a version.
 pub const SCHEMA: &str = "isolane/rtt/1";
@@ -54,7 +48,8 @@ pub struct Report {
     /// Comparisons between runs.
     pub ratios: Vec<Ratio>,
     /// Effect of each step of an ablation.
-    pub brought: Vec<Brought>,
+    #[serde(rename = "brought")]
+    pub effects: Vec<Effect>,
     /// Effects over all payloads; empty with one payload.
     pub overall: Vec<Overall>,
     /// Requested runs without a result.
@@ -81,7 +76,7 @@ impl Report {
             cable: Cable::of(cable),
             runs: Vec::new(),
             ratios: Vec::new(),
-            brought: Vec::new(),
+            effects: Vec::new(),
             overall: Vec::new(),
             missing: Vec::new(),
             left_out: Vec::new(),

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::disturbed::{Counted, Disturbed, Inversions};
 use super::{Cable, Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
-use crate::cable;
-use crate::flood;
 use crate::process::Note;
 use crate::record::{Distribution, OneWay, Rounds, Statistics, Window, window_p99_median_us};
 use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
 use crate::scenario::transport::{BulkReader, Policing};
-use crate::storm;
-use crate::target::Target;
+use crate::traffic_source::Target;
+use crate::{background_load, cable, multicast_load};
 
 /// Scenario and results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +50,7 @@ pub struct Run {
     /// Forward delay, from the scheduled time of sending.
     pub owd_us: Statistics,
     /// Components of the returned round trips with their clock, or the reason why there are none.
-    #[serde(default = "not_told")]
+    #[serde(default = "not_recorded")]
     pub one_way: OneWay,
     /// Round-trip time without the cable's share.
     pub host_us: Statistics,
@@ -79,9 +76,9 @@ pub struct Run {
     /// Bound from the analysis, in microseconds.
     pub bound_us: Option<f64>,
     /// Configured flood; the ledger states what it achieved.
-    pub flood: Option<FloodAsked>,
+    pub flood: Option<BackgroundLoadSettings>,
     /// Configured storm; the ledger states what it achieved.
-    pub storm: Option<StormAsked>,
+    pub storm: Option<MulticastLoadSettings>,
     /// Number of the repetition of this run, from 1.
     pub repetition: u32,
     /// Durations of the run's phases; null without hosts.
@@ -147,7 +144,8 @@ pub struct EndLanes {
     /// Further counts of that level's device lane, by name; empty without a device lane.
     pub counts: BTreeMap<String, u64>,
     /// Foreign traffic to the bulk level, where it has a reader.
-    pub strangers: Option<LaneCounts>,
+    #[serde(rename = "strangers")]
+    pub foreign: Option<LaneCounts>,
     /// Polls that found fewer free buffers than are reserved for the most critical lane; null where none are reserved.
     pub reserve_touched: Option<u64>,
     /// Bulk samples of the other end still in a reader's cache at the end.
@@ -160,7 +158,7 @@ impl EndLanes {
         EndLanes {
             dropped: counts.drops.clone(),
             counts: counts.lane.clone(),
-            strangers: counts.strangers.clone(),
+            foreign: counts.foreign.clone(),
             reserve_touched: counts.reserve_touched,
             bulk_kept: counts.bulk.kept,
         }
@@ -191,7 +189,7 @@ pub struct Distributions {
 
 /// Configured flood.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FloodAsked {
+pub struct BackgroundLoadSettings {
     /// Wire rate in each direction as a multiple of the cable's.
     pub factor: f64,
     /// UDP payload of each datagram, in bytes.
@@ -202,7 +200,7 @@ pub struct FloodAsked {
 
 /// Configured storm.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StormAsked {
+pub struct MulticastLoadSettings {
     /// Frames per second in each direction.
     pub frames_per_s: f64,
     /// UDP payload of each datagram, in bytes.
@@ -219,9 +217,9 @@ pub struct Ledger {
     /// Both directions of the cable.
     pub cable: CableLedger,
     /// Both directions of the flood, if there was one.
-    pub flood: Option<flood::Report>,
+    pub flood: Option<background_load::Report>,
     /// Both directions of the storm, if there was one.
-    pub storm: Option<storm::Report>,
+    pub storm: Option<multicast_load::Report>,
 }
 
 /// Cable's part of a ledger.
@@ -268,11 +266,11 @@ impl Run {
             duplicates: rounds.duplicates(),
             cable: None,
             cores: None,
-            rtt_us: rounds.rtt_us(),
+            rtt_us: Statistics::of(rounds.rtt_ns()),
             owd_us: Statistics::of(owd_ns.clone()),
             one_way,
-            host_us: rounds.host_us(),
-            cable_us: rounds.cable_us(),
+            host_us: Statistics::of(rounds.host_ns()),
+            cable_us: Statistics::of(rounds.cable_ns()),
             window_p99_median_us: window_p99_median_us(&windows.rtt_us),
             windows,
             distribution: Distributions {
@@ -311,11 +309,11 @@ impl Run {
 }
 
 /// Default for results of versions without these components.
-fn not_told() -> OneWay {
+fn not_recorded() -> OneWay {
     OneWay {
         clock: None,
         refused: Some(
-            "no one-way delays: this result is of a version that did not tell them".to_owned(),
+            "no one-way delays: this result is of a version that did not record them".to_owned(),
         ),
         rounds: 0,
         there_us: Statistics::default(),
@@ -339,4 +337,74 @@ impl Run {
         };
         link(self) == link(other) && self.cores == other.cores
     }
+}
+
+/// Counts of a disturbance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disturbed {
+    /// Endpoints created.
+    pub endpoints_joined: Option<u64>,
+    /// Endpoints deleted.
+    pub endpoints_left: Option<u64>,
+    /// Announcements processed by the ping end, including its peers' first ones.
+    pub announcements_ping: Option<u64>,
+    /// Announcements processed by the pong end, including its peers' first ones.
+    pub announcements_pong: Option<u64>,
+    /// Serialised size of a bulk sample, in bytes.
+    pub bulk_payload_bytes: Option<u32>,
+    /// Bulk samples written.
+    pub bulk_written: Option<u64>,
+    /// True when all bulk samples were acknowledged at the end.
+    pub bulk_acknowledged: Option<bool>,
+    /// Bulk samples passed to the reader's callback.
+    pub bulk_delivered: Option<u64>,
+    /// Bulk samples retransmitted.
+    pub bulk_repaired: Option<u64>,
+    /// Datagrams of bulk samples lost by the cable's seeded loss.
+    pub bulk_lost: Option<u64>,
+    /// Achieved rate per second: announcements at the end that processed fewer, or bulk samples delivered.
+    pub achieved_per_s: f64,
+    /// Minimum rate per second for a valid run.
+    pub least_per_s: f64,
+    /// True when the minimum was reached and, with losses, samples were retransmitted.
+    pub enough: bool,
+}
+
+/// Count at both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Count at the ping end.
+    pub ping: u64,
+    /// Count at the pong end.
+    pub pong: u64,
+    /// Sum of both.
+    pub total: u64,
+}
+
+impl Counted {
+    /// Creates the counts of both ends.
+    pub fn new(ping: u64, pong: u64) -> Counted {
+        Counted {
+            ping,
+            pong,
+            total: ping + pong,
+        }
+    }
+}
+
+/// Priority inversions of a run: activations of less urgent jobs that began while a more urgent sample waited, not
+/// counting the activation already running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inversions {
+    /// Inversions of the measured samples at the ping end.
+    pub ping: u64,
+    /// Inversions of the measured samples at the pong end.
+    pub pong: u64,
+    /// Inversions of the measured samples at both ends.
+    pub total: u64,
+    /// Inversions of samples of all levels at both ends.
+    pub all_levels: u64,
+    /// Datagrams of the measured samples with a timestamp. Without any, the other counts are meaningless.
+    #[serde(default)]
+    pub judged: Counted,
 }

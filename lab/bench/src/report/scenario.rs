@@ -141,7 +141,7 @@ impl Disturbance {
     }
 
     /// Returns whether it is work inside the participants.
-    pub fn is_inside(self) -> bool {
+    pub fn is_in_process(self) -> bool {
         self.place() != Place::Link
     }
 
@@ -183,7 +183,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Parameters of a completed run.
-    pub fn of_run(run: &super::Run) -> Scenario {
+    pub fn of_run(run: &crate::report::Run) -> Scenario {
         Scenario {
             datapath: run.datapath.clone(),
             stages: run.stages.clone(),

@@ -4,14 +4,14 @@
 //! repetition begins with a different step, so that no step always follows a pause. Repetitions are the outermost loop,
 //! so that drift of the machine affects all combinations.
 
+use super::plan;
+use super::rtt::Config;
 use crate::cable::Arbiter;
 use crate::report::{Disturbance, Publisher, Step};
-use crate::scenario::plan;
-use crate::scenario::rtt::Config;
 
 /// Disturbance during a run of an ablation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct Condition {
     /// Disturbing traffic from outside the participants.
     pub disturbance: Option<Disturbance>,
     /// True when the traffic is addressed to a bulk reader of the participants: the case that a bulk lane and its
@@ -19,24 +19,24 @@ pub struct Beside {
     pub is_read: bool,
 }
 
-impl Beside {
+impl Condition {
     /// All disturbances of an ablation.
-    pub const ALL: [Beside; 4] = [
-        Beside::stranger(None),
-        Beside::stranger(Some(Disturbance::Flood)),
-        Beside::stranger(Some(Disturbance::Storm)),
-        Beside::READ_FLOOD,
+    pub const ALL: [Condition; 4] = [
+        Condition::foreign(None),
+        Condition::foreign(Some(Disturbance::Flood)),
+        Condition::foreign(Some(Disturbance::Storm)),
+        Condition::READ_FLOOD,
     ];
 
     /// Flood received by a bulk reader of the participants.
-    pub const READ_FLOOD: Beside = Beside {
+    pub const READ_FLOOD: Condition = Condition {
         disturbance: Some(Disturbance::Flood),
         is_read: true,
     };
 
     /// No disturbance, or one that no participant reads.
-    pub const fn stranger(disturbance: Option<Disturbance>) -> Beside {
-        Beside {
+    pub const fn foreign(disturbance: Option<Disturbance>) -> Condition {
+        Condition {
             disturbance,
             is_read: false,
         }
@@ -49,7 +49,7 @@ pub struct Ablation {
     /// Steps, each with the remedies of those before it.
     pub steps: Vec<Step>,
     /// Disturbances.
-    pub besides: Vec<Beside>,
+    pub conditions: Vec<Condition>,
     /// Arbiters of the link.
     pub arbiters: Vec<Arbiter>,
     /// Serialised sizes of the message, in bytes.
@@ -68,10 +68,10 @@ impl Ablation {
         let mut rows = Vec::new();
         for repetition in 1..=self.repetitions {
             for &payload_bytes in &self.payloads {
-                for &beside in &self.besides {
+                for &condition in &self.conditions {
                     for &arbiter in &self.arbiters {
                         for step in self.steps_of(repetition) {
-                            let row = self.row(step, payload_bytes, beside);
+                            let row = self.row(step, payload_bytes, condition);
                             rows.push(Config {
                                 repetition,
                                 ..row.through(arbiter)
@@ -91,13 +91,13 @@ impl Ablation {
         steps.skip(first).take(self.steps.len())
     }
 
-    fn row(&self, step: Step, payload_bytes: u32, beside: Beside) -> Config {
-        let disturbance = beside.disturbance;
+    fn row(&self, step: Step, payload_bytes: u32, condition: Condition) -> Config {
+        let disturbance = condition.disturbance;
         let scenario = plan::scenario("udp", Publisher::Thread, payload_bytes, disturbance);
         let mut scenario = step.of(scenario);
         scenario.rate_hz = self.rate_hz;
         let row = plan::config(scenario, self.seconds);
-        match beside.is_read {
+        match condition.is_read {
             true => row.read_as_bulk(),
             false => row,
         }
@@ -111,7 +111,7 @@ mod tests {
     fn all() -> Ablation {
         Ablation {
             steps: Step::ALL.to_vec(),
-            besides: Beside::ALL.to_vec(),
+            conditions: Condition::ALL.to_vec(),
             arbiters: vec![Arbiter::Fifo, Arbiter::Strict],
             payloads: vec![64, 512, 1024],
             repetitions: 3,

@@ -22,20 +22,20 @@
 //! matched writer's history fill up. Or a job between the two levels takes all the time the critical level leaves, so
 //! that the bulk lane's ring or socket fills up.
 
-mod attempts;
-mod counter;
 mod verdict;
 
-use crate::cable::{Arbiter, Loss};
-use crate::namespace::TestbedConfig;
-use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
-use crate::scenario::plan;
-use crate::scenario::rtt::Config;
-use crate::scenario::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
-use crate::target::Target;
+use serde::{Deserialize, Serialize};
 
-pub use attempts::{Made, TRIES};
-pub use counter::{Counter, Counts, Mechanism};
+use super::flow::Flow;
+use super::plan;
+use super::rtt::{self, Config};
+use super::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
+use crate::cable::{Arbiter, Loss};
+use crate::child::Program;
+use crate::namespace::{Testbed, TestbedConfig};
+use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Run, Scenario, Stage};
+use crate::traffic_source::Target;
+
 pub use verdict::Verdict;
 
 /// Schema name and version of results: an object with `schema`, the `environment` as in `isolane/rtt/1`, `seconds` of
@@ -105,7 +105,7 @@ pub fn trials(transport: Transport, seconds: u32) -> Vec<Trial> {
         trials.push(with_all(&what, base.overcommitted()));
     }
     let what = "bulk of the participants themselves";
-    trials.push(with_all(what, base.inside()));
+    trials.push(with_all(what, base.in_process()));
     trials.extend(base.companions());
     trials
 }
@@ -133,9 +133,9 @@ impl Base {
     fn kept(self, factor: f64, reader: Option<BulkReader>) -> Trial {
         let who = match reader {
             Some(BulkReader::Drains) => "bulk that is read",
-            Some(BulkReader::Keeps) => "bulk beside a full reader",
-            Some(BulkReader::DoesNotDrain) => "a bulk lane nobody drains",
-            None => "ports of strangers",
+            Some(BulkReader::Keeps) => "bulk for a reader whose cache is full",
+            Some(BulkReader::DoesNotDrain) => "a bulk lane that is not drained",
+            None => "sockets of other programs",
         };
         Trial {
             name: format!(
@@ -168,7 +168,7 @@ impl Base {
         let overrun = |reader| self.config(FACTORS[1], Some(reader));
         match mechanism {
             Mechanism::PrioritiesAndLanes => {
-                let mut fifo = self.inside();
+                let mut fifo = self.in_process();
                 fifo.scenario = fifo.scenario.in_order(Order::Fifo);
                 if let Transport::Xdp(lanes) = &mut fifo.transport {
                     lanes.shared_level = Lanes::of(&fifo.scenario).shared_level;
@@ -213,12 +213,12 @@ impl Base {
     }
 
     /// Configuration with bulk of the participants themselves, which their jobs write, send and deliver.
-    fn inside(self) -> Config {
+    fn in_process(self) -> Config {
         let bulk = Some(Disturbance::Bulk);
         let scenario = self.scenario(bulk);
         Config {
             transport: self.transport,
-            ..plan::inside(scenario, self.seconds)
+            ..plan::in_process(scenario, self.seconds)
         }
     }
 
@@ -227,18 +227,185 @@ impl Base {
         let mut policing = Policing::default();
         if self.has_lanes() && reader.is_none() {
             scenario.stages.push(Stage::Budgets);
-            policing = Policing::OF_STRANGERS;
+            policing = Policing::OF_FOREIGN;
         }
         let mut config = plan::config(scenario, self.seconds).through(Arbiter::Strict);
         config.flood.factor = factor;
         config.flood.payload_bytes = FLOOD_PAYLOAD_BYTES;
         config.flood.target = match reader {
             Some(_) => Target::Level(BULK_LEVEL),
-            None => Target::Strangers,
+            None => Target::Foreign,
         };
         config.transport = self.transport;
         config.policing = policing;
         config.bulk_reader = reader;
         config
+    }
+}
+
+/// Mechanism that a companion turns off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mechanism {
+    /// Jobs by priority, and a lane per level. Both go together, because a single lane has a single order.
+    PrioritiesAndLanes,
+    /// Strict priority of classes on the link.
+    StrictLink,
+    /// Recycling: bulk returns buffers before it takes any reserved for the most critical lane.
+    Recycling,
+    /// Named drops: the companion's link counts some lost frames as delivered.
+    Ledger,
+}
+
+/// Isolation counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counter {
+    /// Priority inversions of all levels at both ends.
+    Inversions,
+    /// Critical round trips that did not return.
+    Lost,
+    /// Polls at both ends that found fewer free buffers than are reserved, except for those the critical lane itself
+    /// took.
+    Touched,
+    /// Critical samples in no named count, summed over the hops.
+    Unaccounted,
+}
+
+impl Mechanism {
+    /// All mechanisms.
+    pub const ALL: [Mechanism; 4] = [
+        Mechanism::PrioritiesAndLanes,
+        Mechanism::StrictLink,
+        Mechanism::Recycling,
+        Mechanism::Ledger,
+    ];
+
+    /// Counter that rises when this mechanism is off.
+    pub fn counter(self) -> Counter {
+        match self {
+            Mechanism::PrioritiesAndLanes => Counter::Inversions,
+            Mechanism::StrictLink => Counter::Lost,
+            Mechanism::Recycling => Counter::Touched,
+            Mechanism::Ledger => Counter::Unaccounted,
+        }
+    }
+
+    /// Descriptive name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::PrioritiesAndLanes => "jobs by priority and a lane a level",
+            Mechanism::StrictLink => "a strict link",
+            Mechanism::Recycling => "recycling of bulk",
+            Mechanism::Ledger => "names of drops",
+        }
+    }
+}
+
+impl Counter {
+    /// All counters in display order.
+    pub const ALL: [Counter; 4] = [
+        Counter::Inversions,
+        Counter::Lost,
+        Counter::Touched,
+        Counter::Unaccounted,
+    ];
+
+    /// Display name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Counter::Inversions => "inversions",
+            Counter::Lost => "lost",
+            Counter::Touched => "touched",
+            Counter::Unaccounted => "unaccounted",
+        }
+    }
+}
+
+/// Counters of a run. `None`, null in results, marks a counter the run does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Counter [`Counter::Inversions`]. `None` if an end delivered samples without a receive timestamp, for which
+    /// inversions cannot be detected.
+    pub inversions: Option<u64>,
+    /// Counter [`Counter::Lost`].
+    pub lost: Option<u64>,
+    /// Counter [`Counter::Touched`]. `None` if an end reserves no buffers (sockets).
+    pub touched: Option<u64>,
+    /// Counter [`Counter::Unaccounted`]. `None` unless both directions were written to.
+    pub unaccounted: Option<u64>,
+}
+
+impl Counts {
+    pub(super) fn of(run: &Run) -> Counts {
+        let ways: Option<&[Flow; 2]> = run.flows.as_slice().try_into().ok();
+        let judged = run.inversions.judged;
+        let are_judged = ways.is_some_and(|[pings, pongs]| {
+            judged.pong >= pings.delivered.max(1) && judged.ping >= pongs.delivered.max(1)
+        });
+        let are_written = ways.filter(|ways| ways.iter().all(|way| way.written > 0));
+        let touched = run.lanes.as_ref().and_then(|lanes| {
+            let (ping, pong) = (lanes.ping.reserve_touched, lanes.pong.reserve_touched);
+            Some(ping? + pong?)
+        });
+        Counts {
+            inversions: are_judged.then_some(run.inversions.all_levels),
+            lost: (run.samples > 0).then_some(run.lost),
+            touched,
+            unaccounted: are_written.map(|ways| ways.iter().map(Flow::unaccounted).sum()),
+        }
+    }
+
+    /// Value of one counter.
+    pub fn get(&self, counter: Counter) -> Option<u64> {
+        match counter {
+            Counter::Inversions => self.inversions,
+            Counter::Lost => self.lost,
+            Counter::Touched => self.touched,
+            Counter::Unaccounted => self.unaccounted,
+        }
+    }
+}
+
+/// Maximum number of attempts when the machine spoils a trial or it cannot be run.
+pub const TRIES: u32 = 3;
+
+/// Completed trial.
+pub struct Made {
+    /// Verdict of the last attempt.
+    pub verdict: Verdict,
+    /// Measurements of the last attempt; `None` if it could not be run.
+    pub run: Option<Run>,
+}
+
+impl Trial {
+    /// Runs the trial between two hosts, up to [`TRIES`] times, until an attempt is not spoilt by the machine. Calls
+    /// `thrown_away` with the number and verdict of each discarded attempt.
+    pub fn make(
+        &self,
+        testbed: &Testbed,
+        program: &Program,
+        mut thrown_away: impl FnMut(u32, &Verdict),
+    ) -> Made {
+        let mut attempt = 1;
+        loop {
+            let outcome = rtt::run_between_hosts(testbed, program, &self.config);
+            let made = match outcome {
+                Ok(outcome) => Made {
+                    verdict: self.judge(&outcome.run),
+                    run: Some(outcome.run),
+                },
+                Err(error) => Made {
+                    verdict: self.not_made(&error),
+                    run: None,
+                },
+            };
+            let counts = made.run.as_ref().is_some_and(|run| !self.is_spoilt(run));
+            if counts || attempt == TRIES {
+                return made;
+            }
+            thrown_away(attempt, &made.verdict);
+            attempt += 1;
+        }
     }
 }

@@ -10,23 +10,20 @@
 //! that does not balance is kept and marked invalid, with the reason.
 
 pub mod ablation;
-mod counts;
 mod end;
 pub mod flow;
-pub mod inside;
+pub mod in_process_load;
 pub mod isolation;
-mod message;
 pub mod plan;
 pub mod rtt;
 pub mod throughput;
 pub mod transport;
 
-pub use end::{EndError, Site};
-pub use message::{RttMessage, RttMessageView};
-
 use crate::child::ChildError;
 use crate::namespace::TestbedError;
 use crate::record::MergeError;
+
+pub use end::{EndError, RttMessage, RttMessageView, Site};
 
 /// Reasons why a measurement has no result.
 #[derive(Debug, thiserror::Error)]
@@ -85,21 +82,18 @@ pub enum ConfigError {
     },
     /// The message is large enough to be lost by `repair`.
     #[error(
-        "a message of {bytes} bytes beside `repair`, which loses datagrams of bulk samples by their \
+        "a message of {bytes} bytes with `repair`, which loses datagrams of bulk samples by their \
          size: this can be measured with at most {most}"
     )]
-    PayloadBesideRepair {
+    PayloadWithRepair {
         /// Configured size.
         bytes: u32,
         /// Maximum size that is distinguishable from bulk samples.
         most: u32,
     },
-    /// The disturbance needs a cable, or a host for a third participant.
-    #[error("`{disturbance}` needs two hosts with a cable between them")]
-    DisturbanceNeedsHosts {
-        /// Name of the disturbance.
-        disturbance: &'static str,
-    },
+    /// This disturbance needs a cable, or a host for a third participant.
+    #[error("`{0}` needs two hosts with a cable between them")]
+    DisturbanceNeedsHosts(&'static str),
     /// A run on one thread has no publisher thread.
     #[error("the memory datapath has one thread: pings can be published by a job only")]
     ThreadInMemory,

@@ -1,16 +1,16 @@
 //! Runs of the demo.
 
+use crate::background_load;
 use crate::cable::{self, Arbiter, Loss};
 use crate::clock::now_ns;
-use crate::flood;
+use crate::multicast_load;
 use crate::report::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage, Step};
-use crate::scenario::inside::{
+use crate::scenario::in_process_load::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
 use crate::scenario::rtt::Config;
 use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
-use crate::storm;
-use crate::target::Target;
+use crate::traffic_source::Target;
 
 /// Pings per second, as in paper 000.
 pub const RATE_HZ: u32 = 2_000;
@@ -45,7 +45,7 @@ pub struct Seconds {
     /// Duration of undisturbed and flooded runs.
     pub link: u32,
     /// Duration of runs with an inside disturbance: enough samples for a p99.9.
-    pub inside: u32,
+    pub in_process: u32,
 }
 
 /// Runs of the selected parts. Runs to be compared are adjacent, so that the machine is in the same state.
@@ -122,15 +122,15 @@ fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let payload_bytes = smallest(payloads);
     let disturbances = [
         (None, seconds.link),
-        (Some(Disturbance::Joining), seconds.inside),
-        (Some(Disturbance::Bulk), seconds.inside),
-        (Some(Disturbance::Repair), seconds.inside),
+        (Some(Disturbance::Joining), seconds.in_process),
+        (Some(Disturbance::Bulk), seconds.in_process),
+        (Some(Disturbance::Repair), seconds.in_process),
     ];
     let mut rows = Vec::new();
     for (disturbance, seconds) in disturbances {
         for order in [Order::Fifo, Order::Priority] {
             let scenario = scenario("udp", Publisher::Job, payload_bytes, disturbance);
-            rows.push(inside(scenario.in_order(order), seconds));
+            rows.push(in_process(scenario.in_order(order), seconds));
         }
     }
     rows
@@ -181,10 +181,10 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
 
 /// Run on the default link.
 fn on_link(scenario: Scenario, seconds: u32) -> Config {
-    let flood = flood::Config {
+    let flood = background_load::Config {
         factor: FLOOD_FACTOR,
         payload_bytes: scenario.payload_bytes.max(MIN_FLOOD_PAYLOAD_BYTES),
-        ..flood::Config::default()
+        ..background_load::Config::default()
     };
     Config {
         transport: transport_of(&scenario),
@@ -196,7 +196,7 @@ fn on_link(scenario: Scenario, seconds: u32) -> Config {
         seed: now_ns(),
         cable: cable::Config::default(),
         flood,
-        storm: storm::Config::default(),
+        storm: multicast_load::Config::default(),
         repetition: 1,
         place: Place::Link,
     }
@@ -212,14 +212,14 @@ fn transport_of(scenario: &Scenario) -> Transport {
 /// Policing of the scenario: budgets against foreign traffic, if it includes budgets.
 fn policing_of(scenario: &Scenario) -> Policing {
     match scenario.stages.contains(&Stage::Budgets) {
-        true => Policing::OF_STRANGERS,
+        true => Policing::OF_FOREIGN,
         false => Policing::default(),
     }
 }
 
-/// Run that tests the executor (see [`inside`](crate::scenario::inside)), with a fast link, a core for each end, and
+/// Run that tests the executor (see [`in_process_load`](crate::scenario::in_process_load)), with a fast link, a core for each end, and
 /// the losses of `repair`.
-pub fn inside(scenario: Scenario, seconds: u32) -> Config {
+pub fn in_process(scenario: Scenario, seconds: u32) -> Config {
     let loss = match scenario.disturbance {
         Some(Disturbance::Repair) => Loss {
             probability: REPAIR_LOSS,
@@ -242,8 +242,8 @@ pub fn inside(scenario: Scenario, seconds: u32) -> Config {
             loss,
             ..cable::Config::default()
         },
-        flood: flood::Config::default(),
-        storm: storm::Config::default(),
+        flood: background_load::Config::default(),
+        storm: multicast_load::Config::default(),
         repetition: 1,
         place: Place::FastLink,
     }
@@ -255,7 +255,7 @@ pub fn joined(scenario: Scenario, seconds: u32) -> Config {
     let receive_work = ReceiveWork::Softirq;
     Config {
         place: Place::Pair,
-        ..inside(
+        ..in_process(
             Scenario {
                 receive_work,
                 ..scenario
@@ -269,7 +269,7 @@ pub fn joined(scenario: Scenario, seconds: u32) -> Config {
 pub fn in_place(place: Place, scenario: Scenario, seconds: u32) -> Config {
     match place {
         Place::Link => on_link(scenario, seconds),
-        Place::FastLink => inside(scenario, seconds),
+        Place::FastLink => in_process(scenario, seconds),
         Place::Pair => joined(scenario, seconds),
         Place::Devices => Config {
             place: Place::Devices,
@@ -308,7 +308,10 @@ mod tests {
     use super::*;
 
     const ALL: [Part; 4] = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
-    const SECONDS: Seconds = Seconds { link: 3, inside: 5 };
+    const SECONDS: Seconds = Seconds {
+        link: 3,
+        in_process: 5,
+    };
 
     #[test]
     fn the_link_is_measured_by_thread_and_job_without_and_with_the_flood() {

@@ -166,7 +166,7 @@ pub struct Policing {
 impl Policing {
     /// Policing of runs with budgets: 500 foreign datagrams per second, one at a time. A datagram for 250 sockets is
     /// tens of microseconds of receive work; a burst would cause a visible delay.
-    pub const OF_STRANGERS: Policing = Policing {
+    pub const OF_FOREIGN: Policing = Policing {
         others: Some(Allowance {
             capacity: 1,
             period_us: 2_000,

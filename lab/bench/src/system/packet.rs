@@ -1,21 +1,19 @@
-//! Packet sockets: whole Ethernet frames in and out of one network device.
+//! Packet sockets: whole Ethernet frames in and out of one network device, and copies of every frame for a capture.
 //!
-//! The metadata that the kernel separates from a frame is received and restored ([`Frame`]).
+//! A relay must restore all that the kernel separates from a frame ([`Frame`]): a checksum the sending host offloaded to
+//! hardware that a veth lacks (`PACKET_VNET_HDR`), and a VLAN tag the kernel removed (`PACKET_AUXDATA`). The receive
+//! timestamp (`SO_TIMESTAMPNS`) lets the relay read a frame later than it arrived.
 
-mod frame;
-
-use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::{io, ptr};
 
-use crate::limits::{BATCH_FRAMES, CABLE_RECEIVE_BYTES, CABLE_SEND_BYTES, SLOT_BYTES};
-
-use super::option::{self, Words};
-use frame::{OFFLOAD_HEADER_BYTES, TAG_BYTES};
-
-pub(crate) use frame::Frame;
-pub(super) use frame::{Asides, CONTROL_WORDS};
+use super::socket::{self, Words};
+use super::{available, count};
+use crate::clock::NANOS_PER_SECOND;
+use crate::limits::{
+    BATCH_FRAMES, CABLE_RECEIVE_BYTES, CABLE_SEND_BYTES, LISTEN_BUFFER_BYTES, SLOT_BYTES,
+};
 
 /// Packet socket that receives every frame arriving at a device, and none leaving it.
 pub(crate) struct Receiver(OwnedFd);
@@ -24,15 +22,15 @@ impl Receiver {
     /// Opens a receiver on the device `interface_index` in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32) -> io::Result<Receiver> {
         let socket = packet_socket()?;
-        option::set_receive_buffer(&socket, CABLE_RECEIVE_BYTES)?;
+        socket::set_receive_buffer(&socket, CABLE_RECEIVE_BYTES)?;
         for wish in [
             libc::PACKET_IGNORE_OUTGOING,
             libc::PACKET_VNET_HDR,
             libc::PACKET_AUXDATA,
         ] {
-            option::set(&socket, libc::SOL_PACKET, wish, 1)?;
+            socket::set(&socket, libc::SOL_PACKET, wish, 1)?;
         }
-        option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         // Bound last: frames arrive from then on, and all with these options.
         bind(&socket, interface_index, libc::ETH_P_ALL as u16)?;
         Ok(Receiver(socket))
@@ -67,13 +65,7 @@ impl Receiver {
                 ptr::null_mut(),
             )
         };
-        if received < 0 {
-            return match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-                error => Err(error),
-            };
-        }
-        let received = received as usize;
+        let received = available(received)?.unwrap_or(0);
         for (frame, message) in frames.iter_mut().zip(&messages[..received]) {
             let header = &message.msg_hdr;
             let asides = Asides::of(header);
@@ -101,7 +93,7 @@ impl Sender {
     /// Opens a sender on the device `interface_index` in the calling thread's network namespace.
     pub(crate) fn open(interface_index: u32) -> io::Result<Sender> {
         let socket = packet_socket()?;
-        option::set_send_buffer(&socket, CABLE_SEND_BYTES)?;
+        socket::set_send_buffer(&socket, CABLE_SEND_BYTES)?;
         bind(&socket, interface_index, 0)?;
         Ok(Sender(socket))
     }
@@ -152,7 +144,7 @@ impl Sender {
 /// Frames the kernel dropped before a packet socket since the last call.
 pub(super) fn take_drops(socket: &OwnedFd) -> io::Result<u64> {
     // `struct tpacket_stats`: packets, drops. Reading resets both.
-    let statistics: Words<2> = option::get(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+    let statistics: Words<2> = socket::get(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
     Ok(u64::from(statistics.0[1]))
 }
 
@@ -166,9 +158,7 @@ pub(super) fn packet_socket() -> io::Result<OwnedFd> {
             0,
         )
     };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    count(socket)?;
     // SAFETY: socket returned a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
@@ -188,9 +178,288 @@ pub(super) fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io:
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if result == 0 {
-        Ok(())
+    count(result).map(drop)
+}
+
+/// Bytes reserved in front of a received frame, for the restored VLAN tag.
+pub(super) const TAG_BYTES: usize = 4;
+/// Length of both MAC addresses, in front of a VLAN tag.
+const ADDRESSES_BYTES: usize = 12;
+/// Size of `struct virtio_net_hdr`.
+pub(super) const OFFLOAD_HEADER_BYTES: usize = 10;
+/// Aligned space for a frame's control messages, in 64-bit words (32 bytes for the time, 40 for the tag).
+pub(in crate::system) const CONTROL_WORDS: usize = 12;
+
+/// Handle to a frame in memory reserved at start; cheap to move.
+pub(crate) struct Frame(pub(super) Box<Slot>);
+
+pub(super) struct Slot {
+    pub(super) bytes: [u8; SLOT_BYTES],
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) offload_header: [u8; OFFLOAD_HEADER_BYTES],
+    pub(super) control: [u64; CONTROL_WORDS],
+    arrived_realtime_ns: Option<u64>,
+    /// True when the frame exceeds a slot or holds several segments: invalid on a link with this MTU.
+    oversize: bool,
+}
+
+impl Frame {
+    pub(crate) fn new() -> Frame {
+        Frame(Box::new(Slot {
+            bytes: [0; SLOT_BYTES],
+            start: TAG_BYTES,
+            end: TAG_BYTES,
+            offload_header: [0; OFFLOAD_HEADER_BYTES],
+            control: [0; CONTROL_WORDS],
+            arrived_realtime_ns: None,
+            oversize: false,
+        }))
+    }
+
+    /// Frame bytes as on the wire, from the destination address on, without the frame check sequence.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        let slot = &*self.0;
+        &slot.bytes[slot.start..slot.end]
+    }
+
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        let slot = &mut *self.0;
+        &mut slot.bytes[slot.start..slot.end]
+    }
+
+    /// Time of arrival at the device, by the kernel's `CLOCK_REALTIME`.
+    pub(crate) fn arrived_realtime_ns(&self) -> Option<u64> {
+        self.0.arrived_realtime_ns
+    }
+
+    pub(crate) fn is_oversize(&self) -> bool {
+        self.0.oversize
+    }
+
+    /// Returns the offloaded checksum as (first byte to sum, position of the checksum), both relative to
+    /// [`Frame::as_bytes`].
+    pub(crate) fn take_unfinished_checksum(&mut self) -> Option<(usize, usize)> {
+        const NEEDS_CHECKSUM: u8 = 1;
+        let [
+            flags,
+            _,
+            _,
+            _,
+            _,
+            _,
+            start_low,
+            start_high,
+            offset_low,
+            offset_high,
+        ] = self.0.offload_header;
+        if flags & NEEDS_CHECKSUM == 0 {
+            return None;
+        }
+        self.0.offload_header[0] = 0;
+        // The kernel counts from the untagged start of the frame.
+        let tag = TAG_BYTES - self.0.start;
+        let start = usize::from(u16::from_ne_bytes([start_low, start_high])) + tag;
+        let offset = usize::from(u16::from_ne_bytes([offset_low, offset_high]));
+        Some((start, start + offset))
+    }
+
+    /// Replaces the frame's content with `bytes`.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self, bytes: &[u8]) {
+        self.0.start = TAG_BYTES;
+        self.0.end = TAG_BYTES + bytes.len();
+        self.as_bytes_mut().copy_from_slice(bytes);
+    }
+
+    /// Applies the kernel's metadata to a received frame. `asides` were read before: the header points into this
+    /// frame's slot, which is exclusively borrowed from here on.
+    pub(super) fn settle(&mut self, length: usize, flags: libc::c_int, asides: &Asides) {
+        let slot = &mut *self.0;
+        let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);
+        slot.start = TAG_BYTES;
+        slot.end = (TAG_BYTES + length).min(SLOT_BYTES);
+        let segmented = slot.offload_header[1] != 0;
+        slot.oversize = segmented || flags & libc::MSG_TRUNC != 0;
+        slot.arrived_realtime_ns = asides.arrived_realtime_ns;
+        if let Some((protocol, tag)) = asides.vlan_tag
+            && length >= ADDRESSES_BYTES
+        {
+            slot.bytes
+                .copy_within(TAG_BYTES..TAG_BYTES + ADDRESSES_BYTES, 0);
+            slot.start = 0;
+            slot.bytes[ADDRESSES_BYTES..ADDRESSES_BYTES + 2]
+                .copy_from_slice(&protocol.to_be_bytes());
+            slot.bytes[ADDRESSES_BYTES + 2..ADDRESSES_BYTES + 4]
+                .copy_from_slice(&tag.to_be_bytes());
+        }
+    }
+}
+
+/// Kernel metadata of a received frame.
+#[derive(Default)]
+pub(in crate::system) struct Asides {
+    pub(in crate::system) arrived_realtime_ns: Option<u64>,
+    /// Protocol and tag control information of the removed VLAN tag.
+    pub(in crate::system) vlan_tag: Option<(u16, u16)>,
+}
+
+impl Asides {
+    /// Reads the control messages of a frame. `header` was filled by recvmsg or recvmmsg.
+    pub(in crate::system) fn of(header: &libc::msghdr) -> Asides {
+        let mut asides = Asides::default();
+        // SAFETY: the kernel filled `header`, so its control pointer and length describe complete
+        // control messages, in memory the caller still borrows.
+        let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+        while !message.is_null() {
+            // SAFETY: not null, so it points to a complete control message, see above.
+            let kind = unsafe { ((*message).cmsg_level, (*message).cmsg_type) };
+            // SAFETY: as above; the kernel puts a value of the type read here behind a header of
+            // each kind, at no particular alignment.
+            unsafe {
+                let data = libc::CMSG_DATA(message);
+                match kind {
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                        let time = ptr::read_unaligned(data.cast::<libc::timespec>());
+                        let ns = time.tv_sec as u64 * NANOS_PER_SECOND + time.tv_nsec as u64;
+                        asides.arrived_realtime_ns = Some(ns);
+                    }
+                    (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                        let data = ptr::read_unaligned(data.cast::<libc::tpacket_auxdata>());
+                        asides.vlan_tag = vlan_tag(&data);
+                    }
+                    _ => {}
+                }
+                message = libc::CMSG_NXTHDR(header, message);
+            }
+        }
+        asides
+    }
+}
+
+fn vlan_tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
+    if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let protocol = if data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID == 0 {
+        libc::ETH_P_8021Q as u16
     } else {
-        Err(io::Error::last_os_error())
+        data.tp_vlan_tpid
+    };
+    Some((protocol, data.tp_vlan_tci))
+}
+
+/// Kernel metadata of a captured frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Aside {
+    /// Frame length in bytes; more than was copied if the buffer is too short.
+    pub(crate) length: usize,
+    /// Index of the device.
+    pub(crate) interface: u32,
+    /// Hardware type of the device (ARPHRD).
+    pub(crate) hardware: u16,
+    /// True when the frame left this host.
+    pub(crate) is_outgoing: bool,
+    /// Kernel timestamp, `CLOCK_REALTIME`.
+    pub(crate) time_ns: Option<u64>,
+    /// Protocol and tag control information of a VLAN tag the kernel removed.
+    pub(crate) vlan_tag: Option<(u16, u16)>,
+}
+
+/// Packet socket that receives a copy of every frame.
+pub(crate) struct Listener(OwnedFd);
+
+impl Listener {
+    /// Opens a socket on the device with index `interface`, or on all (0), in the calling thread's network namespace.
+    /// Needs CAP_NET_RAW.
+    pub(crate) fn open(interface: u32) -> io::Result<Listener> {
+        let socket = packet_socket()?;
+        socket::set_receive_buffer(&socket, LISTEN_BUFFER_BYTES)?;
+        socket::set(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1)?;
+        socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        bind(&socket, interface, libc::ETH_P_ALL as u16)?;
+        Ok(Listener(socket))
+    }
+
+    /// Copies the next frame into `buffer`, as far as it fits; `None` if there is none now.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Aside>> {
+        let mut control = [0_u64; CONTROL_WORDS];
+        let mut part = libc::iovec {
+            iov_base: buffer.as_mut_ptr().cast(),
+            iov_len: buffer.len(),
+        };
+        // SAFETY: all-zero is a valid sockaddr_ll and a valid message without buffers.
+        let (mut address, mut header): (libc::sockaddr_ll, libc::msghdr) =
+            unsafe { (zeroed(), zeroed()) };
+        header.msg_name = (&raw mut address).cast();
+        header.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of::<[u64; CONTROL_WORDS]>() as _;
+        // SAFETY: the header points to an address, a buffer and control memory that outlive the
+        // call, with their lengths. MSG_TRUNC makes the result the frame's own length.
+        let length = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, libc::MSG_TRUNC) };
+        let Some(length) = available(length)? else {
+            return Ok(None);
+        };
+        let beside = Asides::of(&header);
+        Ok(Some(Aside {
+            length,
+            interface: address.sll_ifindex as u32,
+            hardware: address.sll_hatype,
+            is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
+            time_ns: beside.arrived_realtime_ns,
+            vlan_tag: beside.vlan_tag,
+        }))
+    }
+
+    /// Frames the kernel dropped before this socket since the last call.
+    pub(crate) fn take_drops(&self) -> io::Result<u64> {
+        take_drops(&self.0)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_was_taken_out_is_put_back_behind_the_addresses() {
+        let mut frame = Frame::new();
+        let received: Vec<u8> = (0..60).collect();
+        frame.fill(&received);
+        let asides = Asides {
+            arrived_realtime_ns: Some(7),
+            vlan_tag: Some((0x8100, 0xe001)),
+        };
+        frame.settle(OFFLOAD_HEADER_BYTES + received.len(), 0, &asides);
+        let (addresses, rest) = received.split_at(ADDRESSES_BYTES);
+        let tagged = [addresses, &[0x81, 0, 0xe0, 1], rest].concat();
+        assert_eq!(frame.as_bytes(), tagged);
+        assert_eq!(frame.arrived_realtime_ns(), Some(7));
+        assert!(!frame.is_oversize());
+    }
+
+    #[test]
+    fn a_frame_that_was_cut_or_is_several_segments_is_oversize() {
+        let mut frame = Frame::new();
+        frame.settle(
+            OFFLOAD_HEADER_BYTES + 60,
+            libc::MSG_TRUNC,
+            &Asides::default(),
+        );
+        assert!(frame.is_oversize());
+        frame.settle(OFFLOAD_HEADER_BYTES + 60, 0, &Asides::default());
+        assert!(!frame.is_oversize());
+        frame.0.offload_header[1] = 1;
+        frame.settle(OFFLOAD_HEADER_BYTES + 60, 0, &Asides::default());
+        assert!(frame.is_oversize());
     }
 }

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isolane_bench::background_load;
 use isolane_bench::cable::{self, Cable};
 use isolane_bench::child::{Role, Running};
-use isolane_bench::flood;
 use isolane_bench::namespace::{Host, Place};
 
 use crate::support::{PORT, fast, program, receive_all, socket, testbed, to};
@@ -26,7 +26,7 @@ fn a_child_that_cannot_do_its_work_says_why() {
         "a cable of 0 bits per second carries nothing"
     );
     // The sink's address does not exist in the cable's namespace.
-    let role = Role::FloodSink(flood::SinkConfig {
+    let role = Role::BackgroundSink(background_load::SinkConfig {
         address: Host::A.address(),
         streams: 1,
         core: None,
@@ -34,7 +34,7 @@ fn a_child_that_cannot_do_its_work_says_why() {
     let error = Running::start(&testbed, Place::Cable, &program(), &role);
     let error = error.unwrap_err().to_string();
     assert!(
-        error.starts_with("no flood: it cannot open its streams"),
+        error.starts_with("cannot open the sink's streams"),
         "{error}"
     );
 }

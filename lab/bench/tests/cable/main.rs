@@ -3,11 +3,11 @@
 //! These need CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW. Where they are missing a test says "not
 //! permitted: ..." and checks only that the error names the right.
 
+mod background_load;
 #[path = "../../../../crates/datapath-xdp/tests/bpf/mod.rs"]
 mod bpf;
-mod flood;
 mod leftovers;
+mod multicast_load;
 mod relay;
 mod steer;
-mod storm;
 mod support;

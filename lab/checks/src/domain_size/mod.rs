@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use isolane_bench::namespace::BridgedHosts;
 use isolane_bench::report::Environment;
 use isolane_support::steps::Outcome;
-use isolane_support::workspace::{Metadata, build_commands, cargo};
+use isolane_support::workspace::{Metadata, build_commands, build_examples};
 use isolane_support::{Result, command, json, packages};
 use serde::Serialize;
 
@@ -74,9 +74,7 @@ struct Report {
 
 /// Runs the command. Returns true when all gates hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
-    if !packages::is_root() {
-        return Err("domain-size needs root: it makes network namespaces".into());
-    }
+    packages::require_root("domain-size")?;
     let metadata = Metadata::read()?;
     let has = |part| arguments.only.is_none_or(|only| only == part);
     let programs = match &arguments.programs {
@@ -140,9 +138,7 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
 /// Builds the programs; returns their folder.
 fn build(metadata: &Metadata) -> Result<PathBuf> {
     command::run(&mut build_commands())?;
-    let mut build = cargo();
-    build.args(["build", "--release", "--package", "isolane"]);
-    command::run(build.args(["--example", MEMBER]))?;
+    build_examples("isolane", &[MEMBER])?;
     Ok(metadata.target_directory.join("release"))
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isolane_support::process::{Killed, resident_bytes};
 use isolane_support::{Result, command};
 use serde_json::Value;
 
@@ -35,17 +36,6 @@ struct Process {
     child: Killed,
     name: String,
     input: Option<ChildStdin>,
-}
-
-/// A child process, killed when dropped.
-pub(super) struct Killed(pub(super) Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Time from the end of a process's input until it must have ended.
@@ -197,15 +187,6 @@ fn cpu_seconds(process: u32) -> Option<f64> {
     let fields = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(2);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(ticks as f64 / TICKS_PER_SECOND)
-}
-
-/// VmRSS (proc_pid_status(5)).
-fn resident_bytes(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let mut lines = status.lines();
-    let line = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::BridgedHosts;
+use isolane_support::process::Killed;
 use isolane_support::{Result, command};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Check;
-use super::process::Killed;
 
 const TOPIC: &str = "Many";
 /// Time between two samples.

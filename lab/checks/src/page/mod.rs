@@ -138,9 +138,7 @@ fn read(document: &str) -> Result<Vec<Seen>> {
         .split_once("<pre id=\"found\">")
         .and_then(|(_, rest)| rest.split_once("</pre>"));
     let Some((found, _)) = found.filter(|(found, _)| !found.is_empty()) else {
-        return Err(
-            "the page did not tell what it looks like: its script did not run to its end".into(),
-        );
+        return Err("the page has no findings: its script did not run to its end".into());
     };
     let text = found
         .replace("&lt;", "<")

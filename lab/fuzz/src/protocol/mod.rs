@@ -5,11 +5,11 @@
 //! take, create and delete. `check` examines every protocol after each operation.
 
 mod check;
-mod operate;
+mod operations;
 mod states;
 mod world;
 
-pub(crate) use self::operate::{OPERATIONS, arrival, time};
+pub(crate) use self::operations::{OPERATIONS, arrival, time};
 pub use self::states::{Reached, reached};
 use self::world::World;
 use crate::{input::Input, limits::MAX_OPERATIONS};

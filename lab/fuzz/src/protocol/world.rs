@@ -20,10 +20,10 @@ use super::{
     states::{Seen, note_reader_told, note_seen, note_writer_told},
 };
 use crate::{
-    compose::{Cast, TOPICS, TYPE, qos},
+    adversary::{Cast, TOPICS, TYPE, qos},
     counting_allocator::allocator_calls_of,
+    eavesdropper::Line,
     input::Input,
-    insider::Line,
     limits::{MAX_ENDPOINTS, MAX_FLYING, MAX_STEPS},
     policies,
 };

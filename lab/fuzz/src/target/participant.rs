@@ -14,7 +14,7 @@ use isolane_wire::{
 };
 
 use crate::{
-    compose::{Cast, TOPICS, message},
+    adversary::{Cast, TOPICS, message},
     input::Input,
     limits::{MAX_ENDPOINTS, MAX_OPERATIONS},
 };

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use isolane_bench::process::Cores;
+use isolane_support::Result;
 use isolane_support::workspace::Metadata;
-use isolane_support::{Result, packages};
 use serde::Serialize;
 
 use crate::foreign;
@@ -253,8 +253,8 @@ impl System {
         let fastdds =
             foreign::build_fastdds(&sources.join("fastdds/end.cpp"), &folder.join("fastdds"))?;
         let identities = Identities {
-            cyclonedds: identity("cyclonedds", foreign::CYCLONEDDS)?,
-            fastdds: identity("fastdds", foreign::FASTDDS)?,
+            cyclonedds: foreign::identity("cyclonedds", foreign::CYCLONEDDS)? + " udp",
+            fastdds: foreign::identity("fastdds", foreign::FASTDDS)? + " udp",
         };
         let isolane = metadata
             .target_directory
@@ -329,7 +329,7 @@ impl System {
 fn buffers(rmem_max: u64, wmem_max: u64) -> String {
     let granted = |limit: u64| limit.min(FASTDDS_BUFFER_BYTES);
     format!(
-        "socket buffers of {} B for receiving and {} B for sending ({FASTDDS_BUFFER_BYTES} B asked for)",
+        "socket buffers of {} B for receiving and {} B for sending ({FASTDDS_BUFFER_BYTES} B requested)",
         granted(rmem_max),
         granted(wmem_max)
     )
@@ -339,16 +339,6 @@ fn buffers(rmem_max: u64, wmem_max: u64) -> String {
 struct Identities {
     cyclonedds: String,
     fastdds: String,
-}
-
-/// "NAME VERSION udp", with the package's upstream version.
-fn identity(name: &str, package: &str) -> Result<String> {
-    let version = packages::version(package)?.ok_or_else(|| {
-        format!(
-            "{name} is absent: {package} is not installed; `cargo xtask test --system` as root installs it"
-        )
-    })?;
-    Ok(format!("{name} {} udp", foreign::upstream(&version)))
 }
 
 #[cfg(test)]
@@ -395,11 +385,11 @@ mod tests {
     }
 
     #[test]
-    fn granted_buffers_are_recorded_and_asked_for_by_the_program() {
+    fn granted_buffers_are_recorded_and_requested_by_the_program() {
         let said = &System::for_tests()[FASTDDS_BEST].setting_is;
         assert!(
             said.ends_with(
-                "212992 B for receiving and 12582912 B for sending (12582912 B asked for)"
+                "212992 B for receiving and 12582912 B for sending (12582912 B requested)"
             ),
             "{said}"
         );

@@ -20,8 +20,8 @@ mod run;
 use std::path::PathBuf;
 
 use isolane_support::steps::Outcome;
-use isolane_support::workspace::{Metadata, cargo};
-use isolane_support::{Result, command, packages};
+use isolane_support::workspace::{Metadata, build_examples};
+use isolane_support::{Result, packages};
 
 use case::{Case, System};
 use report::Report;
@@ -92,17 +92,8 @@ pub fn step(metadata: &Metadata) -> Result<Outcome> {
 }
 
 fn measure(metadata: &Metadata, plan: &Plan) -> Result<(Report, usize)> {
-    if !packages::is_root() {
-        return Err("peers needs root: it makes network namespaces".into());
-    }
-    command::run(cargo().args([
-        "build",
-        "--release",
-        "--package",
-        "isolane",
-        "--example",
-        "measured_end",
-    ]))?;
+    packages::require_root("peers")?;
+    build_examples("isolane", &["measured_end"])?;
     let systems = System::build_all(metadata)?;
     let bare = Bare::build(metadata)?;
     let folder = metadata.target_directory.join("peers");

@@ -134,7 +134,7 @@ impl Report {
                 );
             }
         }
-        rows.push(beside_bare(bare, table));
+        rows.push(over_bare(bare, table));
         Self {
             schema: SCHEMA,
             environment: Environment::probe(),
@@ -278,8 +278,8 @@ fn row(
 }
 
 /// Row of round trips by lane against bare AF_XDP.
-fn beside_bare(bare: &Bare, table: &Table) -> Row {
-    let runs = &table.beside_bare;
+fn over_bare(bare: &Bare, table: &Table) -> Row {
+    let runs = &table.over_bare;
     let estimate = Estimate::of(runs.iter().map(|[own, bare]| own / bare).collect());
     let median_of = |place: usize| median(runs.iter().map(|both| both[place]).collect());
     Row {
@@ -414,7 +414,7 @@ mod tests {
         };
         let table = Table {
             repetitions: repetitions.into_iter().map(in_places).collect(),
-            beside_bare: vec![[11.0, 10.0]; 3],
+            over_bare: vec![[11.0, 10.0]; 3],
         };
         Report::new(&plan, &System::for_tests(), &Bare::for_tests(), &table)
     }
@@ -431,7 +431,7 @@ mod tests {
         }
         let table = Table {
             repetitions: vec![vec![repetition]],
-            beside_bare: vec![],
+            over_bare: vec![],
         };
         let plan = Plan {
             cases: vec![case],
@@ -482,10 +482,10 @@ mod tests {
             ("isolane xdp", "cyclonedds 0.10.2 udp")
         );
         assert_eq!(by_lane.ratio, Some(0.5));
-        let beside_bare = report.rows.last().unwrap();
-        assert_eq!(beside_bare.against, BARE_IDENTITY);
+        let over_bare = report.rows.last().unwrap();
+        assert_eq!(over_bare.against, BARE_IDENTITY);
         assert_eq!(
-            (beside_bare.ratio, beside_bare.aim_met),
+            (over_bare.ratio, over_bare.aim_met),
             (Some(1.1), Some(true))
         );
         assert!(report.table().contains("0.8 met"));

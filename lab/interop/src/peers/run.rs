@@ -5,24 +5,24 @@
 //! SCHED_OTHER. The bare end is the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which makes its own
 //! veth pair like isolane's. Each repetition runs both back to back and alternates the order.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
 use isolane_bench::record::Statistics;
 use isolane_support::disturbance::{Disturbance, Watch};
-use isolane_support::workspace::{Metadata, cargo};
+use isolane_support::workspace::{Metadata, build_examples};
 use isolane_support::{Result, command};
 use serde::Deserialize;
 
 use super::case::{Case, Role, Scenario, Setting, System};
 use super::report::median;
+use crate::program::Program;
 
 /// Time that an end may take on top of the measurement: discovery, acknowledgment, and the other end's departure.
-const LONGEST_BESIDE: Duration = Duration::from_secs(40);
+const LONGEST_OVERHEAD: Duration = Duration::from_secs(40);
 
 /// Plan of the comparison.
 pub(super) struct Plan {
@@ -69,7 +69,7 @@ pub(super) struct Table {
     /// Indexed by repetition and case.
     pub(super) repetitions: Vec<Vec<Repetition>>,
     /// Median round trips by lane and of bare AF_XDP, in microseconds, indexed by repetition.
-    pub(super) beside_bare: Vec<[f64; 2]>,
+    pub(super) over_bare: Vec<[f64; 2]>,
 }
 
 /// Runs the plan. A failed run is reported, counted, and has no values.
@@ -118,7 +118,7 @@ pub(super) fn run(
         match bare.repeat(&testbed, repetition, plan.seconds, folder) {
             Ok(both) => {
                 eprintln!("{name}: by lane {:.2} us, bare {:.2} us", both[0], both[1]);
-                table.beside_bare.push(both);
+                table.over_bare.push(both);
             }
             Err(error) => {
                 eprintln!("{name}: FAILED: {error}");
@@ -181,23 +181,20 @@ pub(super) fn run_once(
     folder: &Path,
 ) -> Result<Measured> {
     let samples_file = folder.join("round_trips");
-    let start = |role, host, stem| {
+    let start = |role, host, stem: &str| {
         let mut arguments = case.arguments(role, seconds, &samples_file);
         arguments.extend(system.arguments.iter().map(|&argument| argument.to_owned()));
-        End::start(
-            testbed,
-            host,
-            case.core(role, testbed.config().cores),
-            &system.program,
-            &arguments,
-            &folder.join(stem),
-        )
+        let core = case.core(role, testbed.config().cores).to_string();
+        let mut taskset = Command::new("taskset");
+        taskset.args(["--cpu-list", &core]);
+        taskset.arg(&system.program).args(&arguments);
+        Program::start(testbed.command(host, taskset), &folder.join(stem))
     };
-    let deadline = Instant::now() + Duration::from_secs(seconds.into()) + LONGEST_BESIDE;
+    let deadline = Instant::now() + Duration::from_secs(seconds.into()) + LONGEST_OVERHEAD;
     let answering = start(Role::Answering, Host::B, "answering")?;
     let beginning = start(Role::Beginning, Host::A, "beginning")?;
-    let begun = beginning.finish(deadline)?;
-    let answered = answering.finish(deadline)?;
+    let begun = Printed::parse(&beginning.finish(deadline)?)?;
+    let answered = Printed::parse(&answering.finish(deadline)?)?;
     match case.scenario {
         Scenario::RoundTrip => {
             let round_trips = read_round_trips(&samples_file)?;
@@ -302,83 +299,9 @@ pub(super) fn median_of(
     median(values.collect())
 }
 
-/// Polling interval while a process should end.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// A running end; killed when dropped while it runs.
-pub(super) struct End {
-    child: Child,
-    command: String,
-    stdout: PathBuf,
-    stderr: PathBuf,
-    has_ended: bool,
-}
-
 /// Lines `NAME NUMBER` that an end printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Printed(Vec<(String, f64)>);
-
-impl End {
-    /// Starts it on a host and a core; `stem` is the path of its output files without extension.
-    pub(super) fn start(
-        testbed: &Testbed,
-        host: Host,
-        core: usize,
-        program: &Path,
-        arguments: &[String],
-        stem: &Path,
-    ) -> Result<Self> {
-        let mut taskset = Command::new("taskset");
-        taskset.args(["--cpu-list", &core.to_string()]);
-        taskset.arg(program).args(arguments);
-        let command = command::displayed(&taskset);
-        let (stdout, stderr) = (stem.with_extension("out"), stem.with_extension("err"));
-        taskset
-            .stdin(Stdio::null())
-            .stdout(File::create(&stdout)?)
-            .stderr(File::create(&stderr)?);
-        let mut taskset = testbed.command(host, taskset);
-        let child = taskset
-            .spawn()
-            .map_err(|error| command::cannot_start(&taskset, &error))?;
-        Ok(Self {
-            child,
-            command,
-            stdout,
-            stderr,
-            has_ended: false,
-        })
-    }
-
-    /// Waits for the process and returns its output; an exit status other than 0 and a timeout are errors.
-    pub(super) fn finish(mut self, deadline: Instant) -> Result<Printed> {
-        let status = loop {
-            if let Some(status) = self.child.try_wait()? {
-                self.has_ended = true;
-                break status;
-            }
-            if Instant::now() >= deadline {
-                return Err(format!("`{}` has not ended in time", self.command).into());
-            }
-            thread::sleep(LOOK);
-        };
-        if !status.success() {
-            let said = fs::read_to_string(&self.stderr).unwrap_or_default();
-            return Err(format!("`{}`: {status}: {}", self.command, said.trim()).into());
-        }
-        Printed::parse(&fs::read_to_string(&self.stdout)?)
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            // It may just have ended; either way it is gone afterwards.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-}
 
 impl Printed {
     pub(super) fn parse(text: &str) -> Result<Self> {
@@ -444,14 +367,7 @@ fn by_lane(program: PathBuf) -> System {
 impl Bare {
     /// Builds the bare program; isolane's is built already.
     pub(super) fn build(metadata: &Metadata) -> Result<Self> {
-        command::run(cargo().args([
-            "build",
-            "--release",
-            "--package",
-            "isolane-datapath-xdp",
-            "--example",
-            "bare_ping_pong",
-        ]))?;
+        build_examples("isolane-datapath-xdp", &["bare_ping_pong"])?;
         let examples = metadata.target_directory.join("release/examples");
         Ok(Self {
             program: examples.join("bare_ping_pong"),

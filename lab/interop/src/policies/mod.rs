@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use isolane_support::Result;
 use isolane_support::workspace::Metadata;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::at_once;
 use super::cell::{Axis, Loss, Role};
@@ -120,7 +121,7 @@ impl PolicyCell {
         let (verdict, account) =
             ended.unwrap_or_else(|error| (shapes::Verdict::Fail(error.to_string()), String::new()));
         match verdict {
-            shapes::Verdict::Pass => (Verdict::Pass, "as the policy has it".into()),
+            shapes::Verdict::Pass => (Verdict::Pass, "as the policy requires".into()),
             shapes::Verdict::Lacking(vendor) => {
                 (Verdict::Skip, format!("{} does not have it", vendor.word()))
             }
@@ -173,26 +174,17 @@ const BITS_PER_S: u64 = 400_000_000;
 const FRAGMENT_BYTES: u32 = 1_300;
 
 /// Additional payload of a sample; the rest is small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 enum Size {
     /// One small datagram.
+    #[strum(serialize = "64B")]
     Bytes64,
     /// Fragments, of which loss takes one or two.
+    #[strum(serialize = "64KiB")]
     KiB64,
     /// Some eight hundred fragments: at a loss of a tenth, no sample arrives whole without repair.
+    #[strum(serialize = "1MiB")]
     MiB1,
-}
-
-impl Axis for Size {
-    const ALL: &'static [Self] = &[Self::Bytes64, Self::KiB64, Self::MiB1];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Bytes64 => "64B",
-            Self::KiB64 => "64KiB",
-            Self::MiB1 => "1MiB",
-        }
-    }
 }
 
 impl Size {
@@ -267,7 +259,7 @@ impl Setting {
 }
 
 /// Fewest samples that must arrive: discovery takes less than the rest of a publisher's life.
-const SOME: usize = 3;
+const MIN_SAMPLES: usize = 3;
 
 fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
     let samples = sides.subscriber.samples();
@@ -280,9 +272,9 @@ fn taken(sides: &Sides) -> std::result::Result<Vec<Sample>, String> {
 /// Some samples arrived, unchanged and in order; both sides report the match.
 fn flows(sides: &Sides, _: Setting) -> Judgement {
     let samples = taken(sides)?;
-    if samples.len() < SOME {
+    if samples.len() < MIN_SAMPLES {
         return Err(format!(
-            "{} samples came, {SOME} were to come at least",
+            "{} samples came instead of at least {MIN_SAMPLES}",
             samples.len()
         ));
     }
@@ -333,7 +325,7 @@ fn few(taken: &[Sample], written: &[Sample]) -> Judgement {
     match taken.len() * 2 <= written.len() {
         true => Ok(()),
         false => Err(format!(
-            "{} came of {}, at most half were to",
+            "{} of {} came instead of at most half",
             taken.len(),
             written.len()
         )),
@@ -377,7 +369,7 @@ fn apart(sides: &Sides) -> Judgement {
     ]
     .concat();
     match matched.first() {
-        Some(line) => Err(format!("somebody was told: {line}")),
+        Some(line) => Err(format!("a listener was called: {line}")),
         None => nothing_flows(sides),
     }
 }
@@ -390,7 +382,7 @@ fn lively(sides: &Sides, setting: Setting) -> Judgement {
         .publisher
         .told_before_the_last_sample("on_liveliness_lost");
     match lost.first() {
-        Some(line) => Err(format!("the publisher was told {line}")),
+        Some(line) => Err(format!("the publisher reported {line}")),
         None => came_alive(sides),
     }
 }
@@ -400,7 +392,9 @@ fn came_alive(sides: &Sides) -> Judgement {
     let is_alive = |line: &&&str| line.ends_with("(alive = 1, not_alive = 0)");
     match told.iter().find(is_alive) {
         Some(_) => Ok(()),
-        None => Err(format!("the subscriber saw no writer alive, but {told:?}")),
+        None => Err(format!(
+            "the subscriber reported {told:?} instead of an alive writer"
+        )),
     }
 }
 
@@ -408,13 +402,15 @@ fn came_alive(sides: &Sides) -> Judgement {
 fn lost_liveliness(sides: &Sides) -> Judgement {
     came_alive(sides)?;
     if sides.publisher.told("on_liveliness_lost").is_empty() {
-        return Err("the publisher was not told".into());
+        return Err("the publisher did not report on_liveliness_lost".into());
     }
     let told = sides.subscriber.told("on_liveliness_changed");
     let is_lost = |line: &&&str| line.ends_with("(alive = 0, not_alive = 1)");
     match told.iter().find(is_lost) {
         Some(_) => Ok(()),
-        None => Err(format!("the subscriber saw no writer lost, but {told:?}")),
+        None => Err(format!(
+            "the subscriber reported {told:?} instead of a lost writer"
+        )),
     }
 }
 

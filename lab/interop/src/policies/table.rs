@@ -303,7 +303,7 @@ pub(super) const KNOWN: &[Known] = &[
         policy: "minimum-separation",
         peer: Peer::CycloneDds,
         role: Some(Role::Subscriber),
-        why: "its readers take in all",
+        why: "its readers ignore the filter",
     },
     Known {
         policy: "lifespan",
@@ -315,6 +315,6 @@ pub(super) const KNOWN: &[Known] = &[
         policy: "xcdr1-for-xcdr2",
         peer: Peer::FastDds,
         role: Some(Role::Publisher),
-        why: "it tells nobody of representations that differ",
+        why: "it does not report representations that differ",
     },
 ];

@@ -4,12 +4,14 @@
 pub(crate) type Judgement = Result<(), String>;
 
 /// Fewest samples that must arrive: discovery takes less than the rest of three seconds.
-const SOME: usize = 5;
+const MIN_SAMPLES: usize = 5;
 
 pub(crate) fn some(samples: &[Sample]) -> Judgement {
     match samples.len() {
-        SOME.. => Ok(()),
-        few => Err(format!("{few} samples came, {SOME} were to come at least")),
+        MIN_SAMPLES.. => Ok(()),
+        few => Err(format!(
+            "{few} samples came instead of at least {MIN_SAMPLES}"
+        )),
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn matched(sides: &Sides) -> Judgement {
     ];
     for (side, listener, words) in first {
         if !side.told(listener).iter().any(|line| line.ends_with(words)) {
-            return Err(format!("{listener} did not tell: {words}"));
+            return Err(format!("{listener} did not report: {words}"));
         }
     }
     Ok(())
@@ -58,7 +60,7 @@ pub(crate) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
     for (side, listener) in both {
         let told = side.told(listener);
         if !told.iter().any(|line| line.ends_with(policy)) {
-            return Err(format!("{listener} did not tell {policy}, but {told:?}"));
+            return Err(format!("{listener} reported {told:?} instead of {policy}"));
         }
     }
     nothing_flows(sides)
@@ -67,7 +69,7 @@ pub(crate) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
 pub(crate) fn nothing_flows(sides: &Sides) -> Judgement {
     match sides.subscriber.samples().len() {
         0 => Ok(()),
-        some => Err(format!("{some} samples came where none were to come")),
+        some => Err(format!("{some} samples came instead of none")),
     }
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn apart(sides: &Sides) -> Judgement {
     ]
     .concat();
     match told.first() {
-        Some(line) => Err(format!("somebody was told: {line}")),
+        Some(line) => Err(format!("a listener was called: {line}")),
         None => nothing_flows(sides),
     }
 }
@@ -111,7 +113,7 @@ pub(crate) fn few_of_many(sides: &Sides) -> Judgement {
     match samples.len() {
         0..=2 => Err(format!("{} samples came", samples.len())),
         3..=MOST => Ok(()),
-        many => Err(format!("{many} samples came, at most {MOST} were to")),
+        many => Err(format!("{many} samples came instead of at most {MOST}")),
     }
 }
 
@@ -136,7 +138,7 @@ pub(crate) fn alternates(sides: &Sides) -> Judgement {
         .count();
     match stands {
         0 => Ok(()),
-        _ => Err(format!("{stands} samples follow one of their own instance")),
+        _ => Err(format!("{stands} samples follow one of the same instance")),
     }
 }
 
@@ -187,7 +189,7 @@ pub(crate) fn in_order_of_writing(sides: &Sides) -> Judgement {
     let samples = sides.subscriber.samples();
     let topics = ["Square", "Square1"].map(|topic| samples.iter().any(|it| it.topic == topic));
     if topics != [true; 2] {
-        return Err(format!("samples of both topics were to come: {topics:?}"));
+        return Err(format!("not both topics have samples: {topics:?}"));
     }
     let both = samples.iter().skip_while(|it| it.topic != "Square1");
     let places: Vec<(i32, &str)> = both.map(|it| (it.size, it.topic.as_str())).collect();
@@ -227,7 +229,7 @@ pub(crate) fn only(sides: &Sides, is_wanted: fn(&Sample) -> bool) -> Judgement {
     let samples = sides.subscriber.samples();
     some(&samples)?;
     match samples.iter().find(|sample| !is_wanted(sample)) {
-        Some(other) => Err(format!("unwanted: {other:?}")),
+        Some(other) => Err(format!("a sample that the filter excludes: {other:?}")),
         None => Ok(()),
     }
 }

@@ -80,9 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     if runs.is_empty() {
         return Err("no run has such a name: `cargo xtask shapes --all --list` shows all".into());
     }
-    if !packages::is_root() {
-        return Err("shapes needs root: it makes network namespaces".into());
-    }
+    packages::require_root("shapes")?;
     let (passed, lacking, failed) = run_all(&Metadata::read()?, &runs, arguments.jobs)?;
     eprintln!(
         "{passed} passed, {lacking} left out by a side that lacks something, {failed} failed"

@@ -10,6 +10,7 @@ use std::{fmt, fs, thread};
 
 use isolane_bench::namespace::Host;
 use isolane_support::Result;
+use strum::VariantArray;
 
 use super::super::cell::Loss;
 use super::super::network::Network;
@@ -77,8 +78,8 @@ fn tries(task: &Task<'_>) -> usize {
 
 impl Pair {
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        Vendor::ALL.into_iter().flat_map(|publisher| {
-            Vendor::ALL.into_iter().map(move |subscriber| Self {
+        Vendor::VARIANTS.iter().flat_map(|&publisher| {
+            Vendor::VARIANTS.iter().map(move |&subscriber| Self {
                 publisher,
                 subscriber,
             })

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use isolane_support::workspace::{Metadata, build_commands};
 use isolane_support::{Result, command};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::foreign;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Vendor {
     Isolane,
     CycloneDds,
@@ -15,14 +17,8 @@ pub(crate) enum Vendor {
 }
 
 impl Vendor {
-    pub(crate) const ALL: [Self; 3] = [Self::Isolane, Self::CycloneDds, Self::FastDds];
-
     pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Isolane => "isolane",
-            Self::CycloneDds => "cyclonedds",
-            Self::FastDds => "fastdds",
-        }
+        self.into()
     }
 }
 
@@ -102,25 +98,25 @@ pub(super) const KNOWN: &[Known] = &[
         case: "partitions apart",
         vendor: Vendor::CycloneDds,
         as_subscriber_only: false,
-        why: "it tells of a PARTITION that differs as of an incompatible policy",
+        why: "it reports a PARTITION that differs as an incompatible policy",
     },
     Known {
         case: "a time-based filter",
         vendor: Vendor::CycloneDds,
         as_subscriber_only: true,
-        why: "its readers take in all",
+        why: "its readers ignore the filter",
     },
     Known {
         case: "representations apart",
         vendor: Vendor::FastDds,
         as_subscriber_only: false,
-        why: "it tells nobody of representations that differ",
+        why: "it does not report representations that differ",
     },
     Known {
         case: "a writer that leaves",
         vendor: Vendor::FastDds,
         as_subscriber_only: true,
-        why: "its readers tell of an end only where a writer has unregistered",
+        why: "its readers report an end only where a writer has unregistered",
     },
 ];
 
@@ -130,19 +126,19 @@ pub(super) const BETWEEN: &[Between] = &[
         case: "instances unregistered",
         publisher: Vendor::CycloneDds,
         subscriber: Vendor::FastDds,
-        why: "the one tells of an end by the key and without its hash, which the other ignores",
+        why: "the publisher sends the key of an ended instance without its hash, which the subscriber ignores",
     },
     Between {
         case: "instances disposed",
         publisher: Vendor::FastDds,
         subscriber: Vendor::CycloneDds,
-        why: "the one tells of an end by the key's hash and without the key, which the other ignores",
+        why: "the publisher sends the key hash of an ended instance without the key, which the subscriber ignores",
     },
     Between {
         case: "no history for a volatile subscriber",
         publisher: Vendor::CycloneDds,
         subscriber: Vendor::FastDds,
-        why: "the one offers its history to volatile readers too, and those of the other ask for it",
+        why: "the publisher offers its history to VOLATILE readers too, and the subscriber requests it",
     },
 ];
 

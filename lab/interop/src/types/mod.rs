@@ -44,9 +44,7 @@ pub struct Arguments {
 
 /// Builds the programs, runs the cells and prints the tables. Returns true when none failed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
-    if !packages::is_root() {
-        return Err("types needs root: it makes network namespaces".into());
-    }
+    packages::require_root("types")?;
     let peers = match arguments.all {
         true => &Peer::ALL[..],
         false => &Peer::CI[..],
@@ -329,7 +327,7 @@ impl Peer {
                     )
                 };
                 Ok(Installed {
-                    identity: identity("cyclonedds", foreign::CYCLONEDDS)?,
+                    identity: foreign::identity("cyclonedds", foreign::CYCLONEDDS)?,
                     programs: [
                         vec![build("FINAL", "final")?],
                         vec![build("APPENDABLE", "appendable")?],
@@ -342,7 +340,7 @@ impl Peer {
                     &folder.join("fastdds"),
                 )?;
                 Ok(Installed {
-                    identity: identity("fastdds", foreign::FASTDDS)?,
+                    identity: foreign::identity("fastdds", foreign::FASTDDS)?,
                     programs: [vec![program.clone()], vec![program]],
                 })
             }
@@ -369,17 +367,6 @@ impl Peer {
                 })
             }
         }
-    }
-}
-
-/// Name and version of a Debian package.
-fn identity(name: &str, package: &str) -> Result<String> {
-    match packages::version(package)? {
-        Some(version) => Ok(format!("{name} {}", foreign::upstream(&version))),
-        None => Err(format!(
-            "{package} is not installed: `cargo xtask test --system` as root does it"
-        )
-        .into()),
     }
 }
 

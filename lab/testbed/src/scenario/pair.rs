@@ -83,7 +83,7 @@ fn run(bench: &Bench) -> Result<bool> {
         let half = received.halves.get(topic);
         eprintln!(
             "{datapath}: {}",
-            half.map_or("nothing was told", |half| half.told.trim())
+            half.map_or("no result", |half| half.told.trim())
         );
     }
     eprintln!("frames received: {:?}", received.frames);
@@ -100,7 +100,7 @@ fn faults(received: &Report, sent: &Report) -> Vec<String> {
     let mut faults = Vec::new();
     for [topic, datapath, _] in HALVES {
         let Some(half) = received.halves.get(topic) else {
-            faults.push(format!("{datapath}: nobody subscribed"));
+            faults.push(format!("{datapath}: no subscriber"));
             continue;
         };
         let samples = half.sequences.len();

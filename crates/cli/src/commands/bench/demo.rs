@@ -180,7 +180,7 @@ impl Demo {
         let given = self.seconds.map(|time| time.as_secs() as u32);
         let seconds = Seconds {
             link: given.unwrap_or(RUN_SECONDS),
-            inside: given.unwrap_or(INSIDE_SECONDS),
+            in_process: given.unwrap_or(INSIDE_SECONDS),
         };
         let payloads: Vec<u32> = self.payload.iter().map(|size| size.get()).collect();
         let mut rows = Vec::new();

@@ -4,13 +4,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use isolane_bench::cable::Arbiter;
+use isolane_bench::multicast_load;
 use isolane_bench::report::{
     Charset, Disturbance, Environment, Missing, Order, Place, Report, Run, Series, ablation_table,
-    arbiter_table, brought, brought_table, flood_table, histogram, one_way_table, order_table,
+    arbiter_table, effects, effects_table, flood_table, histogram, one_way_table, order_table,
     overall, overall_table, page, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
-use isolane_bench::storm;
 
 use super::run_queue::{self, Measured, Row};
 use super::test_hosts::TestHosts;
@@ -69,7 +69,7 @@ pub(super) fn run(
     };
     let measured = run_queue::measure(hosts, what, rows, TestHosts::measure, keep)?;
     report.ratios = ratios(&report.runs);
-    report.brought = brought(&report.runs);
+    report.effects = effects(&report.runs);
     report.overall = overall(&report.runs);
     report.missing.clone_from(&measured.missing);
     let mut text = render(&report, &measured, shown);
@@ -150,10 +150,10 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
             arbiter_table,
             order_table,
             ablation_table,
-            brought_table,
+            effects_table,
             overall_table,
         ],
-        Shown::Steps => &[ablation_table, brought_table, overall_table],
+        Shown::Steps => &[ablation_table, effects_table, overall_table],
     };
     for comparison in comparisons {
         let comparison = comparison(&report.runs);
@@ -272,7 +272,7 @@ fn storms(text: &mut String, runs: &[Run]) {
     let (Some(asked), Some(first)) = (asked.first(), reached.first()) else {
         return;
     };
-    let least = |storm: &storm::Report| storm.least_frames_per_s();
+    let least = |storm: &multicast_load::Report| storm.least_frames_per_s();
     let rates = reached.iter().map(|storm| least(storm));
     let (low, high) = rates.fold((least(first), 0.0_f64), |(low, high), rate| {
         (low.min(rate), high.max(rate))
@@ -300,7 +300,7 @@ pub(super) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure
 mod tests {
     use super::*;
     use isolane_bench::report::Step;
-    use isolane_bench::scenario::ablation::{Ablation, Beside};
+    use isolane_bench::scenario::ablation::{Ablation, Condition};
     use isolane_bench::scenario::plan::{self, Part};
 
     /// Basis of the durations stated in the help.
@@ -310,7 +310,7 @@ mod tests {
             let rows: Vec<_> = rows.into_iter().map(row).collect();
             run_queue::expected_of_all(&rows).as_secs()
         };
-        let seconds = |link, inside| plan::Seconds { link, inside };
+        let seconds = |link, in_process| plan::Seconds { link, in_process };
         let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
         let demo = expected_s(plan::demo(&parts, &[64, 512, 1024], seconds(2, 5)));
         assert!((115..=125).contains(&demo), "about two minutes: {demo} s");
@@ -321,7 +321,7 @@ mod tests {
 
         let all = Ablation {
             steps: Step::ALL.to_vec(),
-            besides: Beside::ALL.to_vec(),
+            conditions: Condition::ALL.to_vec(),
             arbiters: vec![Arbiter::Fifo, Arbiter::Strict],
             payloads: vec![64, 512, 1024],
             repetitions: 3,
@@ -329,7 +329,7 @@ mod tests {
             seconds: 3,
         };
         let short = Ablation {
-            besides: vec![Beside::stranger(Some(Disturbance::Storm))],
+            conditions: vec![Condition::foreign(Some(Disturbance::Storm))],
             arbiters: vec![Arbiter::Strict],
             payloads: vec![64],
             ..all.clone()
@@ -345,7 +345,10 @@ mod tests {
     #[test]
     fn a_row_is_named_by_what_tells_it_from_the_others() {
         let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
-        let seconds = plan::Seconds { link: 1, inside: 1 };
+        let seconds = plan::Seconds {
+            link: 1,
+            in_process: 1,
+        };
         let titles: Vec<String> = plan::demo(&parts, &[64], seconds)
             .into_iter()
             .map(|config| row(config).title)

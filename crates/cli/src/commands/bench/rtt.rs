@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{Disturbance, Order, Place, Publisher, Step};
-use isolane_bench::scenario::ablation::{Ablation, Beside};
+use isolane_bench::scenario::ablation::{Ablation, Condition};
 use isolane_bench::scenario::{plan, rtt};
 
 use super::page_file;
@@ -19,15 +19,15 @@ use crate::output::tell;
 use crate::settings::Settings;
 use crate::values::{Destination, MeasuredDatapath, PayloadBytes, one_of, seconds, word};
 
-const DISTURBANCES: &[(&str, Beside)] = &[
-    ("none", Beside::stranger(None)),
-    ("flood", Beside::stranger(Some(Disturbance::Flood))),
-    ("read-flood", Beside::READ_FLOOD),
-    ("storm", Beside::stranger(Some(Disturbance::Storm))),
-    ("joining", Beside::stranger(Some(Disturbance::Joining))),
-    ("bulk", Beside::stranger(Some(Disturbance::Bulk))),
-    ("repair", Beside::stranger(Some(Disturbance::Repair))),
-    ("large", Beside::stranger(Some(Disturbance::Large))),
+const DISTURBANCES: &[(&str, Condition)] = &[
+    ("none", Condition::foreign(None)),
+    ("flood", Condition::foreign(Some(Disturbance::Flood))),
+    ("read-flood", Condition::READ_FLOOD),
+    ("storm", Condition::foreign(Some(Disturbance::Storm))),
+    ("joining", Condition::foreign(Some(Disturbance::Joining))),
+    ("bulk", Condition::foreign(Some(Disturbance::Bulk))),
+    ("repair", Condition::foreign(Some(Disturbance::Repair))),
+    ("large", Condition::foreign(Some(Disturbance::Large))),
 ];
 const ARBITERS: &[(&str, Arbiter)] = &[("fifo", Arbiter::Fifo), ("strict", Arbiter::Strict)];
 const ORDERS: &[(&str, Order)] = &[("priority", Order::Priority), ("fifo", Order::Fifo)];
@@ -93,7 +93,7 @@ pub(crate) struct Rtt {
         default_value_if("ablation", "true", "none,flood,storm,read-flood"),
         default_value = "none"
     )]
-    disturbance: Vec<Beside>,
+    disturbance: Vec<Condition>,
     /// Select link arbiters, separated by commas: fifo (order of arrival), strict (most urgent class first)
     #[arg(
         long,
@@ -164,8 +164,9 @@ impl Rtt {
 
     /// Refuses inside disturbances in an ablation, which measures remedies against outside ones.
     fn check_outside(&self) -> Result<(), Failure> {
-        let is_inside = |it: &&Beside| it.disturbance.is_some_and(Disturbance::is_inside);
-        match self.disturbance.iter().find(is_inside) {
+        let is_in_process =
+            |it: &&Condition| it.disturbance.is_some_and(Disturbance::is_in_process);
+        match self.disturbance.iter().find(is_in_process) {
             Some(disturbance) => Err(Failure::wrong_usage(
                 format!("--ablation does not measure with {}", word_of(*disturbance)),
                 "its rows differ in what receives frames: choose none, flood, read-flood or storm",
@@ -185,7 +186,7 @@ impl Rtt {
         }
         let ablation = Ablation {
             steps: Step::ALL.to_vec(),
-            besides: self.disturbance.clone(),
+            conditions: self.disturbance.clone(),
             arbiters: self.arbiter.clone(),
             payloads: self.payload.iter().map(|payload| payload.get()).collect(),
             repetitions: self.repetitions,
@@ -226,7 +227,7 @@ impl Rtt {
         &self,
         datapath: &str,
         payload_bytes: u32,
-        disturbance: Beside,
+        disturbance: Condition,
         place: Place,
     ) -> Vec<rtt::Config> {
         let seconds = self.seconds.as_secs() as u32;
@@ -260,14 +261,14 @@ impl Rtt {
 }
 
 /// Word of a disturbance on the command line.
-fn word_of(disturbance: Beside) -> &'static str {
+fn word_of(disturbance: Condition) -> &'static str {
     let known = DISTURBANCES.iter().find(|(_, known)| *known == disturbance);
     known.map_or("none", |(word, _)| word)
 }
 
 /// Places of a disturbance's runs. Undisturbed runs are made in the place of each disturbance they are compared with.
-fn places(disturbance: Beside, all: &[Beside]) -> Vec<Place> {
-    let place = |it: Beside| it.disturbance.map(Disturbance::place);
+fn places(disturbance: Condition, all: &[Condition]) -> Vec<Place> {
+    let place = |it: Condition| it.disturbance.map(Disturbance::place);
     if let Some(place) = place(disturbance) {
         return vec![place];
     }
@@ -286,11 +287,11 @@ fn has_link(datapath: &str) -> bool {
 }
 
 /// Checks that a disturbance is possible on a datapath.
-fn reaches(datapath: &str, disturbance: Beside) -> Result<(), Failure> {
+fn reaches(datapath: &str, disturbance: Condition) -> Result<(), Failure> {
     let (Some(kind), false) = (disturbance.disturbance, has_link(datapath)) else {
         return Ok(());
     };
-    let reason = match kind.is_inside() {
+    let reason = match kind.is_in_process() {
         true => "it needs two hosts in namespaces and the cable between them",
         false => "it goes through the cable, between hosts in namespaces",
     };
@@ -310,11 +311,11 @@ mod tests {
     #[test]
     fn undisturbed_runs_are_made_where_the_others_are() {
         use Place::{FastLink, Link, Pair};
-        const fn of(disturbance: Disturbance) -> Beside {
-            Beside::stranger(Some(disturbance))
+        const fn of(disturbance: Disturbance) -> Condition {
+            Condition::foreign(Some(disturbance))
         }
         let (bulk, flood) = (of(Disturbance::Bulk), of(Disturbance::Flood));
-        let (large, none) = (of(Disturbance::Large), Beside::stranger(None));
+        let (large, none) = (of(Disturbance::Large), Condition::foreign(None));
         assert_eq!(places(none, &[none]), [Link]);
         assert_eq!(places(none, &[none, flood]), [Link]);
         assert_eq!(places(none, &[none, bulk]), [FastLink]);

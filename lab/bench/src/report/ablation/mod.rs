@@ -3,27 +3,27 @@
 //! ```text
 //!   runs --> blocks (same payload, disturbance, link)
 //!              +--> table: a line a step, in each cell every repetition, and their median and range
-//!              +--> brought: a step against the one it builds on, with the interval of its ratio
+//!              +--> effects: a step and the one it builds on, with the interval of its ratio
 //!              +--> overall: the same over all payloads, which says more where the machine is noisy
 //! ```
 //!
 //! A step may have no effect: then the interval of its ratio covers 1, and the text says that no difference was seen.
 
-mod brought;
+mod effects;
 mod interval;
-mod overall;
 mod step;
 
 use std::fmt::Write;
 
-use super::comparison::aligned;
+use super::text_table::{Align, aligned, cells};
 use super::{Disturbance, Publisher, Run};
 use crate::cable::Arbiter;
 use crate::record::Statistics;
 
-pub use brought::{Against, Brought, brought, brought_table};
+pub use effects::{
+    Baseline, Compared, Effect, Overall, effects, effects_table, overall, overall_table,
+};
 pub use interval::{Interval, Unit};
-pub use overall::{Overall, overall, overall_table};
 pub use step::Step;
 
 /// Common properties of a block's runs.
@@ -89,17 +89,14 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
             "inversions",
         ],
     ];
-    let mut rows: Vec<Vec<String>> = HEADINGS
-        .iter()
-        .map(|row| row.map(str::to_owned).to_vec())
-        .collect();
+    let mut rows: Vec<Vec<String>> = HEADINGS.map(cells).to_vec();
     for &step in steps {
         let of_step = runs.iter().filter(|run| Step::of_run(run) == Some(step));
         let repetitions: Vec<&Run> = of_step.copied().collect();
         rows.push(line(step, &repetitions));
     }
     let mut text = heading(runs);
-    text.push_str(&aligned(&rows));
+    text.push_str(&aligned(&rows, Align::Right));
     text.push_str(&summary(runs, steps));
     for run in runs {
         if let (Some(reason), Some(step)) = (&run.invalid, Step::of_run(run)) {
@@ -117,11 +114,7 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
 
 /// Median, minimum and maximum over the repetitions, where there are several.
 fn summary(runs: &[&Run], steps: &[Step]) -> String {
-    let mut rows = vec![
-        ["", "RTT p99", "hosts' p99", "link's p99"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let mut rows = vec![cells(["", "RTT p99", "hosts' p99", "link's p99"])];
     for &step in steps {
         let of_step: Vec<&Run> = (runs.iter().copied())
             .filter(|run| Step::of_run(run) == Some(step) && run.invalid.is_none())
@@ -137,7 +130,7 @@ fn summary(runs: &[&Run], steps: &[Step]) -> String {
     match runs.iter().any(|run| run.repetition > 1) {
         true => format!(
             "Median of the repetitions [least .. most]\n{}",
-            aligned(&rows)
+            aligned(&rows, Align::Right)
         ),
         false => String::new(),
     }
@@ -154,20 +147,20 @@ fn range(values: impl Iterator<Item = Option<f64>>) -> String {
     format!("{:.0} [{least:.0} .. {most:.0}]", (low + high) / 2.0)
 }
 
-/// Description of a run's disturbance.
-fn beside(run: &Run) -> String {
-    let word = run.disturbance.map_or("undisturbed", Disturbance::word);
-    match run.bulk_reader {
-        Some(_) => format!("{word} for a bulk reader"),
-        None => word.to_owned(),
-    }
+/// Description of a disturbance.
+fn disturbance_words(disturbance: Option<Disturbance>, is_read: bool) -> String {
+    let reader = if is_read { " for a bulk reader" } else { "" };
+    disturbance
+        .map_or("undisturbed", Disturbance::word)
+        .to_owned()
+        + reader
 }
 
 fn heading(runs: &[&Run]) -> String {
     let Some(run) = runs.first() else {
         return String::new();
     };
-    let disturbance = beside(run);
+    let disturbance = disturbance_words(run.disturbance, run.bulk_reader.is_some());
     let link = run.arbiter().map_or_else(
         || "no link".to_owned(),
         |arbiter| format!("link {}", arbiter.word()),
@@ -210,8 +203,8 @@ fn line(step: Step, repetitions: &[&Run]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{scenario, silent_run};
     use super::*;
+    use crate::report::tests::{scenario, silent_run};
     use crate::report::{Cable, ReceiveWork, RunCores};
 
     pub(super) fn run(step: Step, repetition: u32) -> Run {
@@ -249,7 +242,8 @@ mod tests {
         assert_eq!(blocks(&runs).len(), 1);
         runs[1].bulk_reader = Some(crate::scenario::transport::BulkReader::Drains);
         assert_eq!(blocks(&runs).len(), 2);
-        assert_eq!(beside(&runs[1]), "storm for a bulk reader");
+        let words = disturbance_words(runs[1].disturbance, true);
+        assert_eq!(words, "storm for a bulk reader");
     }
 
     #[test]

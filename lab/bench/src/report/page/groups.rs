@@ -1,8 +1,8 @@
 //! Groups of runs for one figure: runs that differ only in the compared property.
 
-use super::super::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
 use super::figure::{Bucket, Curve};
 use crate::cable::Arbiter;
+use crate::report::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -11,7 +11,7 @@ pub(super) enum Subject {
     /// The hosts' receive work.
     Receive,
     /// Other work of the participant.
-    Inside,
+    InProcess,
 }
 
 /// Runs of one figure, undisturbed ones first.
@@ -23,13 +23,13 @@ pub(super) struct Group<'a> {
 }
 
 impl Subject {
-    pub(super) const ALL: [Subject; 3] = [Subject::Link, Subject::Receive, Subject::Inside];
+    pub(super) const ALL: [Subject; 3] = [Subject::Link, Subject::Receive, Subject::InProcess];
 
     pub(super) fn title(self) -> &'static str {
         match self {
             Subject::Link => "The link",
             Subject::Receive => "Receive work on the hosts",
-            Subject::Inside => "Inside the participant",
+            Subject::InProcess => "Inside the participant",
         }
     }
 
@@ -47,7 +47,7 @@ impl Subject {
                  a lane past the shared stack, budgets enforced before bulk becomes receive work. The flood for a \
                  bulk reader is read by the same participants: there the budget is that reader's."
             }
-            Subject::Inside => {
+            Subject::InProcess => {
                 "The participant itself has other work: endpoints that join, a bulk topic, its repair. With one \
                  socket and jobs in the order they became ready, the critical sample waits for all of it; with a \
                  socket a level and the most critical job first, for one activation. Priority inversions count \
@@ -83,7 +83,7 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
             others.filter(|other| is_alike(other, run) && other.datapath == run.datapath)
         };
         let inside: Vec<Disturbance> =
-            distinct(alike().filter_map(|run| run.disturbance.filter(is_inside)));
+            distinct(alike().filter_map(|run| run.disturbance.filter(is_in_process)));
         // Baselines used only by storms are in the storms' figure.
         let is_elsewhere = alike().all(is_quiet_baseline)
             && runs
@@ -95,7 +95,7 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
         for disturbance in inside {
             let members =
                 alike().filter(|run| run.disturbance.is_none_or(|of_run| of_run == disturbance));
-            groups.push(group(Subject::Inside, members.collect()));
+            groups.push(group(Subject::InProcess, members.collect()));
         }
     }
     groups
@@ -109,13 +109,17 @@ fn of_receive_work<'a>(runs: &'a [Run], run: &Run) -> Vec<Group<'a>> {
             is_beside && is_alike(other, run)
         })
     };
-    let beside = |run: &Run| (run.disturbance, run.bulk_reader.is_some());
-    let disturbed = distinct(alike().filter(|run| run.disturbance.is_some()).map(beside));
+    let condition_of = |run: &Run| (run.disturbance, run.bulk_reader.is_some());
+    let disturbed = distinct(
+        alike()
+            .filter(|run| run.disturbance.is_some())
+            .map(condition_of),
+    );
     if disturbed.is_empty() {
         return vec![group(Subject::Receive, alike().collect())];
     }
     let of_one = |one: (Option<Disturbance>, bool)| {
-        let members = alike().filter(|run| run.disturbance.is_none() || beside(run) == one);
+        let members = alike().filter(|run| run.disturbance.is_none() || condition_of(run) == one);
         group(Subject::Receive, members.collect())
     };
     disturbed.into_iter().map(of_one).collect()
@@ -125,14 +129,14 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     runs.sort_by_key(|run| run.disturbance.is_some());
     let run = runs[0];
     let disturbed = runs.iter().find(|run| run.disturbance.is_some());
-    let beside = disturbed.map_or("undisturbed", |run| disturbance_of(run));
+    let condition = disturbed.map_or("undisturbed", |run| disturbance_of(run));
     let over = match subject {
         // These figures compare the datapaths.
         Subject::Receive => String::new(),
-        Subject::Link | Subject::Inside => format!(" over {}", run.datapath),
+        Subject::Link | Subject::InProcess => format!(" over {}", run.datapath),
     };
     let title = format!(
-        "{} B{over}, published by a {}: {beside}",
+        "{} B{over}, published by a {}: {condition}",
         run.payload_bytes,
         run.publisher.word()
     );
@@ -165,8 +169,8 @@ fn is_quiet_baseline(run: &Run) -> bool {
     run.disturbance.is_none() && run.order == Order::Priority
 }
 
-fn is_inside(disturbance: &Disturbance) -> bool {
-    disturbance.is_inside()
+fn is_in_process(disturbance: &Disturbance) -> bool {
+    disturbance.is_in_process()
 }
 
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
@@ -195,14 +199,18 @@ pub(super) fn name(run: &Run) -> String {
     };
     let link = match run.arbiter() {
         Some(Arbiter::Strict) => ", link strict",
-        Some(Arbiter::Fifo) if run.disturbance.is_some_and(|of_run| !is_inside(&of_run)) => {
+        Some(Arbiter::Fifo)
+            if run
+                .disturbance
+                .is_some_and(|of_run| !is_in_process(&of_run)) =>
+        {
             ", link first in first out"
         }
         _ => "",
     };
     let is_apart = run.cores.is_some_and(|cores| cores.ping != cores.pong);
     let executor = match run.order {
-        Order::Priority if is_apart || run.disturbance.as_ref().is_some_and(is_inside) => {
+        Order::Priority if is_apart || run.disturbance.as_ref().is_some_and(is_in_process) => {
             ", jobs by priority"
         }
         _ => "",

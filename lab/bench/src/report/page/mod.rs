@@ -10,9 +10,9 @@ mod tables;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use self::figure::Curve;
-use self::groups::{Group, Subject};
 use super::{Kind, Measure, Of, Order, Ratio, Report, Run};
+use figure::Curve;
+use groups::{Group, Subject};
 
 /// Style sheet for light and dark mode, narrow and wide screens, and paper.
 const STYLE: &str = include_str!("style.css");
@@ -26,7 +26,7 @@ pub fn page(report: &Report) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "isolane: round trips beside disturbances" }
+                title { "isolane: round trips under disturbances" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
@@ -37,9 +37,9 @@ pub fn page(report: &Report) -> String {
                 }
                 (tables::all_runs(&report.runs))
                 (tables::one_way(&report.runs))
-                (tables::inside(&report.runs))
+                (tables::in_process(&report.runs))
                 (tables::overall(&report.overall))
-                (tables::brought(&report.brought))
+                (tables::effects(&report.effects))
                 (tables::ratios(&report.ratios))
                 (no_results(report))
                 (tables::environment(report))
@@ -52,7 +52,7 @@ pub fn page(report: &Report) -> String {
 fn head(report: &Report) -> Markup {
     let environment = &report.environment;
     html! {
-        h1 { "Round trips of a critical topic, beside disturbances" }
+        h1 { "Round trips of a critical topic under disturbances" }
         p.faint {
             "isolane on " (environment.cpu.as_deref().unwrap_or("an unnamed processor"))
             ", " (environment.cores) " cores, Linux " (environment.kernel) "."
@@ -115,24 +115,24 @@ fn sentence(ratio: &Ratio) -> String {
     let payload_bytes = ratio.payload_bytes;
     match ratio.kind {
         Kind::Flood => format!(
-            "as long at p99 beside a {disturbance} on a link that sends first in, first out ({payload_bytes} B)"
+            "as long at p99 under a {disturbance} on a link that sends first in, first out ({payload_bytes} B)"
         ),
         Kind::Arbiter => format!(
-            "as long at p99 beside a {disturbance} on a first-in-first-out link as on one that sends the most \
+            "as long at p99 under a {disturbance} on a first-in-first-out link as on one that sends the most \
              critical frame first ({payload_bytes} B)"
         ),
         Kind::Order => format!(
-            "as long at p99, the hosts' part, beside {disturbance} inside the participant with jobs in the order they became ready as \
+            "as long at p99, the hosts' part, under {disturbance} inside the participant with jobs in the order they became ready as \
              with the most critical first ({payload_bytes} B)"
         ),
         Kind::Storm => format!(
-            "as long at p99, the hosts' part, beside a {disturbance} of receive work as undisturbed ({payload_bytes} B)"
+            "as long at p99, the hosts' part, under a {disturbance} of receive work as undisturbed ({payload_bytes} B)"
         ),
         Kind::Large => format!(
-            "as long at p99 beside samples of a mebibyte in the same participants as undisturbed ({payload_bytes} B)"
+            "as long at p99 with samples of a mebibyte in the same participants as undisturbed ({payload_bytes} B)"
         ),
         Kind::Step => format!(
-            "as long at p99, the hosts' part, beside {disturbance} with a socket a level as with {} ({payload_bytes} B)",
+            "as long at p99, the hosts' part, under {disturbance} with a socket a level as with {} ({payload_bytes} B)",
             ratio.name
         ),
     }
@@ -305,7 +305,7 @@ mod tests {
         // These ends do not report their clocks.
         let untold = page(&report(vec![run(None, Order::Priority, 300)]));
         assert!(
-            untold.contains("could not tell on which machine")
+            untold.contains("the boot id of an end is unknown")
                 && !untold.contains("id=\"one-way\"")
         );
         let mut told = run(None, Order::Priority, 300);

@@ -6,11 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Trial;
-use super::counter::{Counter, Counts, Mechanism};
+use super::{Counter, Counts, Mechanism, Trial};
 use crate::report::{Disturbance, EndLanes, Run};
 use crate::scenario::ScenarioError;
-use crate::scenario::inside::bulk::HISTORY_SAMPLES;
+use crate::scenario::in_process_load::HISTORY_SAMPLES;
 use crate::scenario::transport::{BulkReader, Transport};
 
 /// Minimum share of its rate for a flood that fills the link. Its senders have ordinary priority, so other work of the
@@ -116,9 +115,9 @@ impl Trial {
     /// Computes [`Verdict::unread`].
     fn unread(&self, run: &Run) -> Option<u64> {
         let dropped = |end: &EndLanes| {
-            let strangers = end.strangers.as_ref();
+            let foreign = end.foreign.as_ref();
             let full = self.names_of_full();
-            let drops = full.iter().filter_map(|name| strangers?.drops.get(*name));
+            let drops = full.iter().filter_map(|name| foreign?.drops.get(*name));
             drops.sum::<u64>()
         };
         let lanes = run.lanes.as_ref()?;
@@ -165,7 +164,7 @@ impl Trial {
         let (unread, least) = (verdict.unread.unwrap_or(0), self.least_unread());
         if unread < least {
             return Some(format!(
-                "bulk was drained although nobody was to: {unread} were left or found no room, of {least} at least"
+                "bulk was drained although its reader was to be full: {unread} datagrams or samples were left or dropped, at least {least} are required"
             ));
         }
         let (weak, miscounted) = (self.weak_flood(verdict), self.miscounted(&verdict.counts));
@@ -227,8 +226,8 @@ fn has_ingress_drops(run: &Run) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trials;
     use super::*;
+    use crate::scenario::isolation::trials;
     use crate::scenario::transport::Lanes;
 
     const NONE_ABOVE_0: Counts = Counts {

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use isolane::{Network, Participant};
 
 use super::EndConfig;
+use super::ends::{LEAD_NS, Ping, Pong};
 use super::outcome::{Outcome, Parts, outcome};
-use super::ping::{LEAD_NS, Ping};
-use super::pong::Pong;
 use super::run::Config;
 use crate::clock::now_ns;
 use crate::limits::{LOST_AFTER_MS, MATCH_SECONDS};

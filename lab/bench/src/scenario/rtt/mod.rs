@@ -8,40 +8,34 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
-//! With a disturbance inside the participants ([`inside`](super::inside)), they also have a bulk topic in each
+//! With a disturbance inside the participants ([`in_process_load`](super::in_process_load)), they also have a bulk topic in each
 //! direction, or discover a third participant's endpoints.
 //!
 //! Both topics have level 7, best effort, KEEP_LAST 1, VOLATILE. The ends write timestamps into memory reserved before
 //! the start and allocate nothing afterwards. [`run_between_hosts`] is the parent's function.
 
-mod beside;
-mod between;
-mod fault;
+mod disturbance;
+mod ends;
 mod memory;
 mod outcome;
-mod ping;
-mod pong;
 mod publisher;
-mod receivers;
 mod run;
-mod schedule;
+mod starvation;
 
 use isolane::{Level, Qos};
 use serde::{Deserialize, Serialize};
 
-use super::end::measured_level;
-use super::inside::bulk::BulkKind;
-use super::message::RttMessage;
+use super::end::{RttMessage, measured_level};
+use super::in_process_load::BulkKind;
 use super::transport::{BulkReader, Policing, Transport};
 use super::{ConfigError, Site};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
+pub use ends::{PingReport, PongReport, run_ping, run_pong};
 pub use memory::{MemoryRun, run_in_memory};
 pub use outcome::Outcome;
-pub use ping::{PingReport, run_ping};
-pub use pong::{PongReport, run_pong};
 pub use run::{Config, run_between_hosts, run_between_prepared_hosts, run_over_loopback};
 
 /// Topic from host A to host B.
@@ -111,7 +105,7 @@ impl EndConfig {
     }
 
     /// Level of foreign traffic, if it has a reader.
-    fn strangers(&self) -> Option<Level> {
+    fn foreign(&self) -> Option<Level> {
         let level = self.transport.bulk_level();
         self.bulk_reader.map(|_| Level::clamp(level.into()))
     }

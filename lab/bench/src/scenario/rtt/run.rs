@@ -3,20 +3,18 @@
 use std::time::Instant;
 
 use super::EndConfig;
-use super::beside::Beside;
+use super::disturbance::RunningDisturbance;
 use super::outcome::{Outcome, Parts, outcome};
 use crate::cable::{self, Cable, Observe};
 use crate::child::{Program, Role, Running};
-use crate::flood;
 use crate::namespace::{Host, Testbed, TestbedConfig};
 use crate::process::HOST_PRIORITY;
 use crate::report::{Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, Took};
-use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
-use crate::scenario::inside::bulk::BulkKind;
+use crate::scenario::in_process_load::{BulkKind, MAX_MESSAGE_WITH_REPAIR_BYTES};
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
-use crate::storm;
-use crate::target::Target;
+use crate::traffic_source::Target;
+use crate::{background_load, multicast_load};
 
 /// Time in seconds after the run when a flood or storm ends by itself, if the parent does not stop it.
 const OUTLASTS_SECONDS: u32 = 60;
@@ -33,9 +31,9 @@ pub struct Config {
     /// Link between the hosts; the run sets its `observe`.
     pub cable: cable::Config,
     /// Flood of the scenario, if any; the run sets its duration and base rate.
-    pub flood: flood::Config,
+    pub flood: background_load::Config,
     /// Storm of the scenario, if any; the run sets its duration.
-    pub storm: storm::Config,
+    pub storm: multicast_load::Config,
     /// Number of the repetition of this run, from 1.
     pub repetition: u32,
     /// Transport at both ends.
@@ -58,9 +56,9 @@ impl Config {
     /// Checks whether the run can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
         let bytes = self.scenario.payload_bytes;
-        let most = MAX_MESSAGE_BESIDE_REPAIR_BYTES;
+        let most = MAX_MESSAGE_WITH_REPAIR_BYTES;
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
-            return Err(ConfigError::PayloadBesideRepair { bytes, most });
+            return Err(ConfigError::PayloadWithRepair { bytes, most });
         }
         self.ping_end(Site::loopback()).check()
     }
@@ -69,7 +67,7 @@ impl Config {
     pub(super) fn check_without_hosts(&self) -> Result<(), ConfigError> {
         if let Some(disturbance) = self.scenario.disturbance {
             let disturbance = disturbance.word();
-            return Err(ConfigError::DisturbanceNeedsHosts { disturbance });
+            return Err(ConfigError::DisturbanceNeedsHosts(disturbance));
         }
         self.check()
     }
@@ -131,8 +129,8 @@ impl Config {
         }
     }
 
-    pub(super) fn flood(&self) -> flood::Config {
-        flood::Config {
+    pub(super) fn flood(&self) -> background_load::Config {
+        background_load::Config {
             cable_bits_per_s: self.cable.bits_per_s,
             seconds: self.seconds + OUTLASTS_SECONDS,
             target: self.target(self.flood.target),
@@ -148,8 +146,8 @@ impl Config {
         }
     }
 
-    pub(super) fn storm(&self) -> storm::Config {
-        storm::Config {
+    pub(super) fn storm(&self) -> multicast_load::Config {
+        multicast_load::Config {
             seconds: self.seconds + OUTLASTS_SECONDS,
             target: self.target(self.storm.target),
             ..self.storm.clone()
@@ -205,12 +203,12 @@ pub fn run_between_prepared_hosts(
     set_up().map_err(ScenarioError::SetUp)?;
     let set_up = watch.lap_s();
 
-    let beside = Beside::start(testbed, program, config)?;
+    let disturbance = RunningDisturbance::start(testbed, program, config)?;
     let notes = [
         testbed.notes(),
         ends.pong.notes(),
         ends.ping.notes(),
-        beside.notes(),
+        disturbance.notes(),
     ]
     .concat();
     let settle = watch.lap_s();
@@ -219,7 +217,7 @@ pub fn run_between_prepared_hosts(
     let ping = ping.map_err(ScenarioError::of("the ping end"))?;
     let measure = watch.lap_s();
     // Senders end before receivers, and the cable last.
-    let achieved = beside.finish()?;
+    let achieved = disturbance.finish()?;
     let pong = ends.pong.finish();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let cable = cable.map(|cable| cable.finish().map_err(of_cable()));

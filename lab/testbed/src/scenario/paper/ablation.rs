@@ -25,7 +25,7 @@ use crate::scenario::Scenario;
 
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "ablation",
-    shows: "the lane beside the flood, without one thing of its set-up at a time, and other ways to receive",
+    shows: "the lane under the flood, without one part of its set-up at a time, and other ways to receive",
     run,
     inside,
 };
@@ -79,7 +79,7 @@ impl Variant {
         match self {
             Variant::Full => "all of it".into(),
             Variant::Without(measure) => format!("without: {}", measure.name()),
-            Variant::WithoutBudgets => "without: budgets for strangers".into(),
+            Variant::WithoutBudgets => "without: budgets for foreign traffic".into(),
             Variant::WithoutLanes => "without: a lane for each level (one for all)".into(),
             Variant::WithoutXdp => "without: AF_XDP (kernel sockets)".into(),
             Variant::TransmitQueues => "with: two transmit queues (mqprio)".into(),

@@ -238,8 +238,8 @@ pub(super) fn of_traced(cells: &[Traced]) -> String {
     for traced in cells {
         let beside = match (traced.is_disturbed, traced.with_locks) {
             (false, _) => "undisturbed",
-            (true, false) => "beside the flood",
-            (true, true) => "beside the flood, with locks",
+            (true, false) => "under the flood",
+            (true, true) => "under the flood, with locks",
         };
         let _ = writeln!(
             text,
@@ -304,7 +304,7 @@ impl Summary {
         for seed in seeds {
             if !seed.is_repeatable {
                 faults.push(format!(
-                    "seed {}: two boots told different things",
+                    "seed {}: two boots reported different values",
                     seed.seed
                 ));
             }

@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 /// Scenario that attributes round trips' time to threads.
 pub(crate) const SCENARIO: Scenario = Scenario {
     name: "trace",
-    shows: "whose time round trips by a lane take, without and beside the flood: where a miss comes from",
+    shows: "CPU time of each part of a round trip by a lane, undisturbed and under the flood",
     run,
     inside,
 };
@@ -123,7 +123,7 @@ fn account(rtt_ns: &[u64]) -> Result<Account> {
     let mut rounds = rounds(&lines, rtt_ns);
     if rounds.len() < rtt_ns.len() {
         let (told, made) = (rounds.len(), rtt_ns.len());
-        return Err(format!("the trace tells of {told} round trips, not of {made}").into());
+        return Err(format!("the trace has {told} round trips instead of {made}").into());
     }
     rounds.sort_by_key(|round| std::cmp::Reverse(round.took_ns));
     let slow = &rounds[..(rounds.len() * SLOWEST_PER_MILLE).div_ceil(1_000)];
