@@ -165,20 +165,20 @@ pub enum SettingError {
 
 impl Setting {
     /// Returns whether the setting is on disk, so that it survives a boot.
-    pub(crate) fn is_kept_by_a_boot(&self) -> bool {
+    pub(crate) fn survives_reboot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
     }
 }
 
 impl From<NetlinkError> for SettingError {
     fn from(error: NetlinkError) -> Self {
-        Self::of_system(&error.error, error.message.as_deref())
+        Self::from_io(&error.error, error.message.as_deref())
     }
 }
 
 impl SettingError {
     /// Maps a system error to its meaning for a setting. `words`: additional text from the kernel.
-    pub(crate) fn of_system(error: &io::Error, words: Option<&str>) -> Self {
+    pub(crate) fn from_io(error: &io::Error, words: Option<&str>) -> Self {
         let said = match words {
             Some(words) => format!("{error}: {words}"),
             None => error.to_string(),
@@ -230,7 +230,7 @@ pub trait Machine {
 
     /// Existing settings that a change of `setting` may change too: a new number of queues resets all queue settings.
     /// For a document, the missing folders that must be created first.
-    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
+    fn side_effects(&mut self, setting: &Setting) -> Vec<Setting> {
         let _ = setting;
         Vec::new()
     }

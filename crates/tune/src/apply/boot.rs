@@ -10,12 +10,12 @@
 //! # Numbers
 //!
 //! Interrupt and NAPI numbers change with each boot. The plan saves an interrupt's name and an instance's queue with
-//! them ([`Numbers`], [`SavedPlan`]).
+//! them ([`BootNumbers`], [`SavedPlan`]).
 //!
 //! # Paths
 //!
 //! The unit names a program and a folder. Both must exist at boot under names that systemd accepts; this is checked
-//! before anything is written ([`BootError`], [`BootPart::doubts`]).
+//! before anything is written ([`BootError`], [`BootPart::warnings`]).
 
 mod error;
 mod lasting;
@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-pub use self::error::{BootError, Unfit};
-use super::numbers::Numbers;
+pub use self::error::{BootError, PathError};
+use super::numbers::BootNumbers;
 use super::saved::SavedPlan;
 use super::state::State;
 use crate::limits::MAX_JOURNAL_BYTES;
@@ -60,7 +60,7 @@ impl BootPart {
         let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
         // Another file may have taken the name; for a deleted file, the kernel reports a name that does not exist.
         if id(&program).ok() != Some(running) {
-            return Err(BootError::Program(program, Unfit::Replaced));
+            return Err(BootError::Program(program, PathError::Replaced));
         }
         let folder = lasting::resolved(folder).map_err(BootError::System)?;
         Ok(Self { program, folder })
@@ -68,9 +68,9 @@ impl BootPart {
 
     /// Reasons that the boot part might not run at boot, which cannot be decided now; one sentence each.
     #[must_use]
-    pub fn doubts(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let paths = [&self.program, &self.folder].into_iter();
-        paths.flat_map(|path| lasting::doubts(path)).collect()
+        paths.flat_map(|path| lasting::warnings(path)).collect()
     }
 
     /// Program and folder as text, after checking that systemd accepts them and that they exist at boot.
@@ -99,7 +99,7 @@ impl BootPart {
     }
 
     /// Returns whether a setting is one of the boot part's own files, and so not part of the user's plan.
-    pub(crate) fn owns(setting: &Setting) -> bool {
+    pub(crate) fn is_own_file(setting: &Setting) -> bool {
         let Setting::Document { path } = setting else {
             return false;
         };
@@ -136,7 +136,7 @@ impl BootPart {
     pub fn added_to(
         &self,
         plan: &Plan,
-        numbers: Numbers,
+        numbers: BootNumbers,
         machine: &mut dyn Machine,
     ) -> Result<Plan, BootError> {
         let (program, folder) = self.names()?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plan::{FormError, Identity, Step};
+use crate::plan::{Identity, SchemaError, Step};
 use crate::setting::{Setting, SettingError, Value};
 
 /// Reason that a plan was not carried out. The machine is as before, except for what [`Undone`] lists.
@@ -27,7 +27,7 @@ pub enum ApplyError {
     /// The plan contains these steps, which planning cannot produce; nothing was changed.
     Unplanned(Vec<String>),
     /// Settings differ from the plan's assumptions; nothing was changed.
-    Refused(Vec<Obstacle>),
+    Refused(Vec<FailedStep>),
     /// A step failed, and the plan was undone.
     Undone(Box<Undone>),
     /// The journal folder cannot be used.
@@ -35,7 +35,7 @@ pub enum ApplyError {
     /// The journal is damaged.
     Journal(JournalError),
     /// The plan or journal has another format version; nothing was changed.
-    Form(FormError),
+    Form(SchemaError),
 }
 
 /// Plan that failed after its first change, and was undone.
@@ -44,24 +44,24 @@ pub struct Undone {
     /// Id and setting of the failed step; `None` if it failed between steps.
     pub step: Option<(String, Setting)>,
     /// Reason of the failure.
-    pub why: Hindrance,
+    pub why: StepError,
     /// Settings that could not be restored; the journal is kept for them.
-    pub left: Vec<Left>,
+    pub left: Vec<Unrestored>,
     /// Set if all settings were restored but the journal could not record it.
-    pub unclosed: Option<Unclosed>,
+    pub journal_not_closed: Option<JournalNotClosed>,
 }
 
 /// Journal that lists settings already restored, because it could not be removed or appended to. Until it is removed, a
 /// rollback restores those values again, over any later change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unclosed {
+pub struct JournalNotClosed {
     /// Path of the journal.
     pub path: PathBuf,
     /// System error.
     pub why: String,
 }
 
-impl From<StateError> for Unclosed {
+impl From<StateError> for JournalNotClosed {
     fn from(error: StateError) -> Self {
         Self {
             path: error.path,
@@ -72,7 +72,7 @@ impl From<StateError> for Unclosed {
 
 /// Step that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct FailedStep {
     /// Step id.
     pub id: String,
     /// Setting of the step.
@@ -80,11 +80,11 @@ pub struct Obstacle {
     /// Value that the plan assumes.
     pub planned: Value,
     /// Reason.
-    pub why: Hindrance,
+    pub why: StepError,
 }
 
-impl Obstacle {
-    pub(super) fn new(step: &Step, why: Hindrance) -> Self {
+impl FailedStep {
+    pub(super) fn new(step: &Step, why: StepError) -> Self {
         Self {
             id: step.id.clone(),
             setting: step.setting.clone(),
@@ -96,14 +96,14 @@ impl Obstacle {
 
 /// Reason that a step or reliance fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum StepError {
     /// The value differs from the one at planning time.
     Stale {
         /// Current value.
         found: Value,
     },
     /// The value was set or relied on, and differs at the end: a later step or another program changed it.
-    Overturned {
+    ChangedMeanwhile {
         /// Value found at the end.
         found: Value,
     },
@@ -113,18 +113,18 @@ pub enum Hindrance {
         why: String,
     },
     /// A setting that the step relies on has another value, as described.
-    Unfounded(String),
+    PreconditionFailed(String),
     /// The setting cannot be read or set.
     Unreadable(SettingError),
     /// A signal requested a stop.
     Stopped,
     /// All steps succeeded, but the journal could not be written; holds the system error.
-    Unrecorded(String),
+    JournalNotWritten(String),
 }
 
 /// Setting that was not restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct Unrestored {
     /// Setting, as text.
     pub what: String,
     /// Original value, as text.
@@ -168,8 +168,8 @@ pub struct JournalError {
     pub missing: usize,
 }
 
-impl From<FormError> for ApplyError {
-    fn from(error: FormError) -> Self {
+impl From<SchemaError> for ApplyError {
+    fn from(error: SchemaError) -> Self {
         Self::Form(error)
     }
 }
@@ -186,17 +186,17 @@ impl From<JournalError> for ApplyError {
     }
 }
 
-impl fmt::Display for Hindrance {
+impl fmt::Display for StepError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stale { found } => write!(formatter, "it is {found} now"),
-            Self::Overturned { found } => write!(
+            Self::ChangedMeanwhile { found } => write!(
                 formatter,
                 "a later step or somebody else has changed it meanwhile: it is {found}"
             ),
-            Self::Lost { why } | Self::Unfounded(why) => formatter.write_str(why),
+            Self::Lost { why } | Self::PreconditionFailed(why) => formatter.write_str(why),
             Self::Unreadable(why) => why.fmt(formatter),
-            Self::Unrecorded(why) => {
+            Self::JournalNotWritten(why) => {
                 write!(formatter, "the journal could not be added to: {why}")
             }
             Self::Stopped => formatter.write_str("it was asked to stop"),
@@ -247,8 +247,12 @@ impl fmt::Display for ApplyError {
                     steps.len()
                 )
             }
-            Self::Refused(obstacles) => {
-                write!(formatter, "{} steps cannot be carried out", obstacles.len())
+            Self::Refused(failed_steps) => {
+                write!(
+                    formatter,
+                    "{} steps cannot be carried out",
+                    failed_steps.len()
+                )
             }
             Self::Undone(undone) => undone.why.fmt(formatter),
             Self::State(error) => error.fmt(formatter),

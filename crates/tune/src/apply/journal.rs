@@ -24,12 +24,12 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::compact::{Outcome, Set};
 pub use self::file::damaged_journals;
-pub(super) use self::file::{Journal, remove, set_aside};
-use super::restore::first_of_each;
+pub(super) use self::file::{Journal, keep_damaged, remove};
+use super::restore::first_values;
 use super::state::{JOURNAL, State};
 use super::{Here, JournalError, StateError};
 use crate::limits::MAX_JOURNAL_BYTES;
-use crate::plan::{FormError, Identity};
+use crate::plan::{Identity, SchemaError};
 use crate::setting::{Setting, Value};
 
 const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
@@ -107,7 +107,7 @@ pub(super) struct Contents {
     /// Number of entries missing after the last line.
     pub(super) missing: usize,
     /// Format version, if it is not this one.
-    other_form: Option<String>,
+    other_schema: Option<String>,
     lines: usize,
 }
 
@@ -125,10 +125,10 @@ impl Contents {
     }
 
     /// Fails if another version of this program wrote the journal.
-    pub(super) fn check_form(&self) -> Result<(), FormError> {
-        match &self.other_form {
+    pub(super) fn check_schema(&self) -> Result<(), SchemaError> {
+        match &self.other_schema {
             None => Ok(()),
-            Some(form) => Err(FormError {
+            Some(form) => Err(SchemaError {
                 what: self.path.display().to_string(),
                 found: form.clone(),
                 known: SCHEMA,
@@ -147,10 +147,10 @@ impl Contents {
     /// Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
     pub(super) fn originals_since(&self, boot_id: &str) -> Vec<(Setting, Value)> {
         let holds = |(of, setting, _): &(&str, &Setting, &Value)| {
-            *of == boot_id || setting.is_kept_by_a_boot()
+            *of == boot_id || setting.survives_reboot()
         };
         let found = self.found().filter(holds);
-        first_of_each(found.map(|(_, setting, value)| (setting, value)))
+        first_values(found.map(|(_, setting, value)| (setting, value)))
     }
 
     /// All values found, each with its boot id.
@@ -222,7 +222,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
             Ok(line) => line,
             Err(form) => {
                 contents.broken.push(contents.lines);
-                contents.other_form = contents.other_form.or(form);
+                contents.other_schema = contents.other_schema.or(form);
                 continue;
             }
         };
@@ -236,7 +236,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
         {
             written = written.max(line.number.saturating_add(*entries));
             if schema != SCHEMA {
-                contents.other_form = Some(schema.clone());
+                contents.other_schema = Some(schema.clone());
             }
         }
         contents.entries.push(line.entry);

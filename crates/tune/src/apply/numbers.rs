@@ -14,7 +14,7 @@ use crate::setting::Setting;
 /// Kernel numbers valid until the next boot, with their stable names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Numbers {
+pub struct BootNumbers {
     /// Names of all interrupts, by number.
     pub interrupts: BTreeMap<u32, String>,
     /// Interrupts of each interface's device.
@@ -74,7 +74,7 @@ pub(crate) fn has_number(setting: &Setting) -> bool {
     numbered(setting).is_some()
 }
 
-impl Numbers {
+impl BootNumbers {
     /// Reads the current numbers of this machine and of `interfaces`.
     #[must_use]
     pub fn look<'a>(interfaces: impl Iterator<Item = &'a str>) -> Self {
@@ -181,14 +181,14 @@ mod tests {
         Setting::Thread { name: name.into() }
     }
 
-    fn numbers(interrupts: &[(u32, &str)], instances: &[(u32, u32)]) -> Numbers {
+    fn numbers(interrupts: &[(u32, &str)], instances: &[(u32, u32)]) -> BootNumbers {
         let names = interrupts
             .iter()
             .map(|(number, name)| (*number, (*name).into()));
         let of_eth0 = interrupts
             .iter()
             .filter(|(_, name)| name.starts_with("eth0"));
-        Numbers {
+        BootNumbers {
             interrupts: names.collect(),
             devices: BTreeMap::from([(
                 "eth0".into(),
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn places_without_such_numbers_stay() {
-        let (then, now) = (Numbers::default(), Numbers::default());
+        let (then, now) = (BootNumbers::default(), BootNumbers::default());
         for setting in [
             attribute("/proc/irq/default_smp_affinity"),
             attribute("/sys/class/net/eth0/queues/rx-0/rps_cpus"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::journal;
 use super::state::State;
 use super::{ApplyError, Here, RELIED_ON};
-use crate::plan::{AgreedCores, Plan, PlanError, SCHEMA, of_form};
+use crate::plan::{CoreAssignment, Plan, PlanError, SCHEMA, parse_versioned};
 
 /// Plan as read from a file. It must be [admitted](Self::admit) before it can be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl PlanFile {
     /// # Errors
     /// [`PlanError`].
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        of_form(text, "the plan", SCHEMA).map(Self)
+        parse_versioned(text, "the plan", SCHEMA).map(Self)
     }
 
     /// Returns the plan, if planning can produce each of its steps. Restoring the original value of a setting, as in
@@ -34,21 +34,21 @@ impl PlanFile {
         };
         let mut found = HashMap::new();
         if let Some(contents) = contents {
-            contents.check_form()?;
+            contents.check_schema()?;
             contents.check()?;
             found.extend(contents.originals_since(&here.boot_id));
         }
         let Self(plan) = self;
         let steps = plan.steps.iter();
-        let mut agreed = AgreedCores::default();
+        let mut agreed = CoreAssignment::default();
         let steps = steps.filter(|step| {
             let found = found.get(&step.setting);
-            !(step.is_producible(found, &here.cores) && agreed.admit(step))
+            !(step.is_valid(found, &here.cores) && agreed.admit(step))
         });
         let mut refused: Vec<String> = steps
             .map(|step| format!("{}: {} to {}", step.id, step.setting, step.to))
             .collect();
-        let relied_on = plan.relies_on.iter().filter(|it| !it.is_producible());
+        let relied_on = plan.relies_on.iter().filter(|it| !it.is_valid());
         refused.extend(relied_on.map(|it| format!("{RELIED_ON}: {}", it.setting)));
         match refused.is_empty() {
             true => Ok(plan),

@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use super::Left;
-use crate::limits::MAX_RESTORING_PASSES;
+use super::Unrestored;
+use crate::limits::MAX_RESTORE_PASSES;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// Result of a restore.
@@ -17,11 +17,11 @@ pub struct Restored {
     /// Settings whose place no longer exists, so that nothing is left to restore.
     pub gone: Vec<String>,
     /// Settings that were not restored.
-    pub left: Vec<Left>,
+    pub left: Vec<Unrestored>,
 }
 
 /// First value found of each setting, in order.
-pub(super) fn first_of_each<'a>(
+pub(super) fn first_values<'a>(
     found: impl Iterator<Item = (&'a Setting, &'a Value)>,
 ) -> Vec<(Setting, Value)> {
     let mut seen = HashSet::new();
@@ -34,7 +34,7 @@ pub(super) fn first_of_each<'a>(
 /// Restores the values found, last first.
 pub(super) fn restore(machine: &mut dyn Machine, found: &[(Setting, Value)]) -> Restored {
     let mut result = Restored::default();
-    for pass in 0..MAX_RESTORING_PASSES {
+    for pass in 0..MAX_RESTORE_PASSES {
         let mut was_all_restored = true;
         for (setting, value) in found.iter().rev() {
             // Even a matching document is written once, which removes the temporary file of a killed process.
@@ -84,7 +84,7 @@ fn state(
         return Ok(true);
     }
     let now = machine.read(setting)?;
-    Ok(found.agrees_with(setting, &now))
+    Ok(found.matches(setting, &now))
 }
 
 /// Writes once more, to obtain the error.
@@ -93,9 +93,9 @@ fn left(
     setting: &Setting,
     found: &Value,
     why: Option<SettingError>,
-) -> Left {
+) -> Unrestored {
     let why = why.or_else(|| machine.write(setting, found).err());
-    Left {
+    Unrestored {
         what: setting.to_string(),
         found: found.to_string(),
         why: match why {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::journal;
 use super::restore::{Restored, restore};
 use super::state::State;
-use super::{ApplyError, Here, JournalError, Unclosed};
+use super::{ApplyError, Here, JournalError, JournalNotClosed};
 use crate::setting::Machine;
 
 /// Result of a rollback.
@@ -16,7 +16,7 @@ pub struct RolledBack {
     /// Unreadable lines of the journal, and its path.
     pub broken: Option<(JournalError, PathBuf)>,
     /// Set if all settings were restored but the journal could not be removed.
-    pub unclosed: Option<Unclosed>,
+    pub journal_not_closed: Option<JournalNotClosed>,
 }
 
 /// Restores the values from before the first plan in the journal, and removes the journal if all were restored. It can
@@ -49,7 +49,7 @@ pub(crate) fn rollback_locked(
     let Some(contents) = journal::read(state)? else {
         return Ok(RolledBack::default());
     };
-    contents.check_form()?;
+    contents.check_schema()?;
     if let Some(machine) = contents.machine()
         && !machine.is_same_as(&here.machine)
     {
@@ -64,13 +64,13 @@ pub(crate) fn rollback_locked(
         let closed = match contents.check() {
             Ok(()) => journal::remove(state),
             Err(error) => {
-                let kept = journal::set_aside(state);
+                let kept = journal::keep_damaged(state);
                 let place = kept.as_ref().map_or_else(|_| state.journal(), Clone::clone);
                 done.broken = Some((error, place));
                 kept.map(drop)
             }
         };
-        done.unclosed = closed.err().map(Unclosed::from);
+        done.journal_not_closed = closed.err().map(JournalNotClosed::from);
     }
     done.restored = Some(restored);
     Ok(done)

@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::numbers::{Numbers, has_number};
-use super::{Hindrance, Obstacle};
-use crate::limits::{BOOT_LOOK, BOOT_PATIENCE};
-use crate::plan::{Plan, PlanError, Step, When, of_form};
+use super::numbers::{BootNumbers, has_number};
+use super::{FailedStep, StepError};
+use crate::limits::{BOOT_INTERFACE_TIMEOUT, BOOT_POLL_INTERVAL};
+use crate::plan::{Plan, PlanError, Step, When, parse_versioned};
 use crate::setting::Setting;
 
 const SCHEMA: &str = "isolane/saved-plan/2";
@@ -25,13 +25,13 @@ const SCHEMA: &str = "isolane/saved-plan/2";
 pub struct SavedPlan {
     schema: String,
     plan: Plan,
-    numbers: Numbers,
+    numbers: BootNumbers,
 }
 
 impl SavedPlan {
     /// Saves `plan` with the stable names of its numbers.
     #[must_use]
-    pub fn new(plan: Plan, numbers: Numbers) -> Self {
+    pub fn new(plan: Plan, numbers: BootNumbers) -> Self {
         Self {
             schema: SCHEMA.into(),
             plan,
@@ -41,7 +41,7 @@ impl SavedPlan {
 
     /// Parses a saved plan from JSON.
     pub(super) fn from_json(text: &str) -> Result<Self, PlanError> {
-        of_form(text, "the saved plan", SCHEMA)
+        parse_versioned(text, "the saved plan", SCHEMA)
     }
 
     /// Returns whether nothing is to be set after a boot.
@@ -51,7 +51,7 @@ impl SavedPlan {
 
     /// Combines `plan` with the plan saved earlier, and keeps what must be set again after each boot. Dropped are steps
     /// for this boot only, and steps that restore kernel defaults.
-    pub(super) fn following(plan: &Plan, earlier: Option<Self>, numbers: Numbers) -> Self {
+    pub(super) fn following(plan: &Plan, earlier: Option<Self>, numbers: BootNumbers) -> Self {
         let mut own = plan.clone();
         // Steps based on measured receive queues are not repeated, so neither is what they relied on.
         if own.steps.iter().any(|step| step.when == When::ThisBoot) {
@@ -65,8 +65,8 @@ impl SavedPlan {
         };
         whole
             .steps
-            .retain(|step| step.when != When::ThisBoot && !step.puts_back());
-        if !whole.steps.iter().any(is_about_receive_work) {
+            .retain(|step| step.when != When::ThisBoot && !step.is_restoring());
+        if !whole.steps.iter().any(is_receive_processing) {
             whole.relies_on.clear();
         }
         Self::new(whole, numbers)
@@ -118,11 +118,11 @@ impl SavedPlan {
         }
     }
 
-    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_PATIENCE`] has passed, or `is_stopped` returns true.
+    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_INTERFACE_TIMEOUT`] has passed, or `is_stopped` returns true.
     /// Returns those still down.
     #[must_use]
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> Vec<String> {
-        let end = Instant::now() + BOOT_PATIENCE;
+        let end = Instant::now() + BOOT_INTERFACE_TIMEOUT;
         loop {
             let up = crate::probe::interfaces().unwrap_or_default();
             let is_up = |name: &String| up.iter().any(|known| known.name == *name && known.is_up);
@@ -131,7 +131,7 @@ impl SavedPlan {
             if missing.is_empty() || Instant::now() >= end || is_stopped() {
                 return missing;
             }
-            std::thread::sleep(BOOT_LOOK);
+            std::thread::sleep(BOOT_POLL_INTERVAL);
         }
     }
 
@@ -139,7 +139,7 @@ impl SavedPlan {
     #[must_use]
     pub fn first_part(&self) -> Plan {
         let mut plan = self.plan.clone();
-        plan.steps.retain(|step| !is_about_receive_work(step));
+        plan.steps.retain(|step| !is_receive_processing(step));
         // No step of this part does harm without it, and these steps may set it.
         plan.relies_on.clear();
         plan
@@ -147,21 +147,21 @@ impl SavedPlan {
 
     /// Second part, under the current numbers, and the steps skipped because their setting was not found.
     #[must_use]
-    pub fn second_part(&self, now: &Numbers) -> (Plan, Vec<Obstacle>) {
+    pub fn second_part(&self, now: &BootNumbers) -> (Plan, Vec<FailedStep>) {
         let mut plan = self.clone();
-        plan.plan.steps.retain(is_about_receive_work);
+        plan.plan.steps.retain(is_receive_processing);
         plan.renumbered(now)
     }
 
     /// Whole plan under the current numbers, and the skipped steps.
-    fn renumbered(mut self, now: &Numbers) -> (Plan, Vec<Obstacle>) {
+    fn renumbered(mut self, now: &BootNumbers) -> (Plan, Vec<FailedStep>) {
         let mut lost = Vec::new();
         let numbers = &self.numbers;
         self.plan.steps.retain_mut(|step| {
             match numbers.again(&step.setting, now) {
                 Ok(setting) => step.setting = setting,
                 Err(why) => {
-                    lost.push(Obstacle::new(step, Hindrance::Lost { why }));
+                    lost.push(FailedStep::new(step, StepError::Lost { why }));
                     return false;
                 }
             }
@@ -173,7 +173,7 @@ impl SavedPlan {
 
 /// Returns whether a step concerns receive processing: its name has an interrupt or NAPI number, or it creates a
 /// device's NAPI threads.
-fn is_about_receive_work(step: &Step) -> bool {
+fn is_receive_processing(step: &Step) -> bool {
     let makes_threads = |setting: &Setting| match setting {
         Setting::Attribute { path } => {
             path.starts_with("/sys/class/net/") && path.ends_with("/threaded")

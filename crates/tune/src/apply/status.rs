@@ -19,12 +19,12 @@ pub struct Status {
     /// True if the last plan was applied since boot.
     pub is_of_this_boot: bool,
     /// Settings, in the order of their steps.
-    pub settings: Vec<Standing>,
+    pub settings: Vec<SettingStatus>,
 }
 
 /// Status of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct SettingStatus {
     /// Id of the step.
     pub id: String,
     /// Setting of the step.
@@ -56,17 +56,17 @@ pub fn status(
     let Some(contents) = journal::read(&state)? else {
         return Ok(None);
     };
-    contents.check_form()?;
+    contents.check_schema()?;
     contents.check()?;
     let Some(applied) = contents.outcome() else {
         return Ok(None);
     };
     let mut standing = |set: &Set<'_>| {
         let now = set.now(machine, &here.boot_id);
-        Standing {
+        SettingStatus {
             id: set.id.to_owned(),
             setting: set.setting.clone(),
-            is_of_this_boot: !set.has_ended(&here.boot_id),
+            is_of_this_boot: !set.ended_by_reboot(&here.boot_id),
             before: set.before.clone(),
             applied: set.to.clone(),
             stands: now.as_ref().is_some_and(|now| set.is_as_set(now)),

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use crate::facts::Facts;
-use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_A_DATAGRAM, STALL_US};
+use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, STALL_US};
 use crate::needs::Needs;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -17,13 +17,13 @@ fn receive_buffer(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     let Some(has) = facts.network.rmem_default_bytes else {
         return;
     };
-    let holds = has / KERNEL_BYTES_A_DATAGRAM;
+    let holds = has / KERNEL_BYTES_PER_DATAGRAM;
     let stall_ms = STALL_US / 1000;
     let id = "sockets.receive-buffer";
     match needs.waiting_datagrams {
         Some((level, datagrams)) if datagrams * 100 > holds * BUFFER_PERCENT => {
-            let wanted =
-                (datagrams * KERNEL_BYTES_A_DATAGRAM * 100 / BUFFER_PERCENT).next_multiple_of(4096);
+            let wanted = (datagrams * KERNEL_BYTES_PER_DATAGRAM * 100 / BUFFER_PERCENT)
+                .next_multiple_of(4096);
             findings.warn(
                 id,
                 format!(

@@ -13,7 +13,7 @@ use crate::setting::{Setting, Value};
 use super::Omission;
 
 /// Prefixes of ids of interrupt steps; the interrupt's name follows, then the interface or core.
-const INTERRUPTS: [&str; 2] = ["interface.interrupt-", Step::OF_OTHER_DEVICE];
+const INTERRUPTS: [&str; 2] = ["interface.interrupt-", Step::OTHER_DEVICE_PREFIX];
 
 /// Shell function that finds an interrupt's number.
 pub(super) const FUNCTION: &str = r#"# The number of an interrupt by its name: after a boot it is another one.

@@ -1,6 +1,6 @@
 //! Steps omitted from an export.
 
-use crate::plan::{Plan, Step, When, shell, steers};
+use crate::plan::{Plan, Step, When, shell, steered_interface};
 use crate::setting::{Setting, Value};
 
 use super::names;
@@ -51,7 +51,7 @@ fn is_whole(plan: &Plan) -> bool {
     let relies_on = plan.relies_on.iter().map(|it| (&it.setting, &it.value));
     let mut steering = steps
         .chain(relies_on)
-        .filter(|(setting, _)| steers(setting).is_some());
+        .filter(|(setting, _)| steered_interface(setting).is_some());
     let mut rest = plan.steps.iter().filter(|step| needs_steering(step));
     steering.all(|(setting, value)| shell::line(setting, value).is_some())
         && rest.all(|step| names::line(plan, step, &step.to).is_ok())

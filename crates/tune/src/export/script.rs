@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::limits::BOOT_PATIENCE;
+use crate::limits::BOOT_INTERFACE_TIMEOUT;
 use crate::plan::{Plan, Step, shell};
 use crate::setting::{Setting, Value};
 
@@ -97,7 +97,7 @@ fn wait(text: &mut String, lines: &[Line<'_>]) -> String {
          while [ $(($(cat \"/sys/class/net/$1/flags\" 2>/dev/null || echo 0) & 1)) = 0 ]; do\n        \
          [ \"$tries\" -gt 0 ] || {{ echo \"$1 is not up\" >&2; return 1; }}\n        \
          tries=$((tries - 1))\n        sleep 1\n    done\n}}\n\n",
-        BOOT_PATIENCE.as_secs()
+        BOOT_INTERFACE_TIMEOUT.as_secs()
     );
     let calls = interfaces
         .iter()

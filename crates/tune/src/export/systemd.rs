@@ -1,6 +1,6 @@
 //! systemd unit that applies a plan at boot, and drop-ins for its documents.
 
-use crate::limits::BOOT_TIMEOUT;
+use crate::limits::BOOT_UNIT_TIMEOUT;
 use crate::plan::{Plan, Step};
 use crate::setting::{Setting, Value};
 use crate::systemd::device_of;
@@ -65,7 +65,7 @@ fn unit(plan: &Plan) -> ExportedFile {
         "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutSec={}\n\
          ExecStart={SCRIPT} apply\nExecStop={SCRIPT} undo\n\n\
          [Install]\nWantedBy=multi-user.target\n",
-        BOOT_TIMEOUT.as_secs()
+        BOOT_UNIT_TIMEOUT.as_secs()
     ));
     ExportedFile {
         path: String::from(UNIT),

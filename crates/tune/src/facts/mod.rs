@@ -50,7 +50,7 @@ pub struct Facts {
     /// Devices of the interfaces, in the same order; an interface without a device (`lo`) has none.
     pub devices: Vec<Device>,
     /// Lane prerequisites of the interfaces that could have lanes.
-    pub lanes: Vec<LaneGround>,
+    pub lanes: Vec<LanePrerequisites>,
     /// All interrupts in use, ascending: number, name, affinity, and whether they can be moved. Further fields are set
     /// only in their device's list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +69,7 @@ pub struct Facts {
 /// Lane prerequisites of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LaneGround {
+pub struct LanePrerequisites {
     /// Kernel, rights and interface, as far as lanes depend on them.
     pub ground: XdpFacts,
     /// Receive processing of each queue; empty if the kernel does not report it.

@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::limits::{FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_RULES_BYTES};
+use crate::limits::{FILTER_TOOL_POLL_INTERVAL, FILTER_TOOL_TIMEOUT, MAX_RULES_BYTES};
 
 /// The time that tools are waited for; all that are run for one answer share it.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(super) struct Deadline<'a> {
     whole: Duration,
     begin: Instant,
     /// Returns true when the caller no longer wants the answer.
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> Deadline<'a> {
     pub(super) fn begin(is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
-            whole: FILTER_TOOL_PATIENCE,
+            whole: FILTER_TOOL_TIMEOUT,
             begin: Instant::now(),
             is_stopped,
         }
@@ -38,7 +38,7 @@ impl<'a> Patience<'a> {
 pub(super) fn answer(
     tool: &str,
     arguments: &[&str],
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<String, String> {
     let mut child = Command::new(tool)
         .args(arguments)
@@ -70,8 +70,8 @@ pub(super) fn answer(
         {
             break (status, read);
         }
-        let is_stopped = (patience.is_stopped)();
-        if is_stopped || patience.begin.elapsed() >= patience.whole {
+        let is_stopped = (deadline.is_stopped)();
+        if is_stopped || deadline.begin.elapsed() >= deadline.whole {
             if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
                 // It may have ended by itself meanwhile.
                 let _ = kill_process_group(group, Signal::KILL);
@@ -82,12 +82,12 @@ pub(super) fn answer(
                 true => format!("{tool} was not waited for"),
                 false => format!(
                     "{tool} did not answer within {} s: another program may hold the rules, see what `{tool} {}` does",
-                    patience.whole.as_secs_f32(),
+                    deadline.whole.as_secs_f32(),
                     arguments.join(" ")
                 ),
             });
         }
-        thread::sleep(FILTER_TOOL_LOOK);
+        thread::sleep(FILTER_TOOL_POLL_INTERVAL);
     };
     if printed.len() as u64 > MAX_RULES_BYTES {
         return Err(format!("{tool} says more than is read"));
@@ -117,17 +117,17 @@ fn up_to(bytes: u64, from: Option<impl Read>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn within(whole: Duration, is_stopped: &dyn Fn() -> bool) -> Patience<'_> {
+    fn within(whole: Duration, is_stopped: &dyn Fn() -> bool) -> Deadline<'_> {
         let begin = Instant::now();
-        Patience {
+        Deadline {
             whole,
             begin,
             is_stopped,
         }
     }
 
-    fn shell(script: &str, patience: Duration) -> Result<String, String> {
-        answer("sh", &["-c", script], within(patience, &|| false))
+    fn shell(script: &str, deadline: Duration) -> Result<String, String> {
+        answer("sh", &["-c", script], within(deadline, &|| false))
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -170,7 +170,7 @@ mod tests {
             let until = Instant::now() + PATIENCE;
             while is_running(started) {
                 assert!(Instant::now() < until, "{script}: it was left behind");
-                thread::sleep(FILTER_TOOL_LOOK);
+                thread::sleep(FILTER_TOOL_POLL_INTERVAL);
             }
         }
         let _ = std::fs::remove_file(&file);
@@ -187,8 +187,8 @@ mod tests {
         let begin = Instant::now();
         let is_stopped = || begin.elapsed() > Duration::from_millis(200);
         for script in ["sleep 1000", "sleep 1000 &"] {
-            let patience = within(PATIENCE, &is_stopped);
-            let stopped = answer("sh", &["-c", script], patience);
+            let deadline = within(PATIENCE, &is_stopped);
+            let stopped = answer("sh", &["-c", script], deadline);
             assert_eq!(stopped, Err("sh was not waited for".into()));
         }
         assert!(begin.elapsed() < PATIENCE / 4, "{:?}", begin.elapsed());
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn tools_share_the_time_there_is() {
-        let patience = within(Duration::from_secs(2), &|| false);
+        let deadline = within(Duration::from_secs(2), &|| false);
         let begin = Instant::now();
-        let ask = || answer("sh", &["-c", "sleep 1000"], patience).expect_err("it sleeps");
+        let ask = || answer("sh", &["-c", "sleep 1000"], deadline).expect_err("it sleeps");
         for _ in 0..20 {
             assert!(ask().contains("did not answer"));
         }

@@ -30,9 +30,9 @@ pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
     let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Err(not_plain()),
-        file => file.map_err(of_system)?,
+        file => file.map_err(from_io)?,
     };
-    let metadata = file.metadata().map_err(of_system)?;
+    let metadata = file.metadata().map_err(from_io)?;
     if !metadata.is_file() {
         return Err(not_plain());
     }
@@ -44,37 +44,39 @@ pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
     let mut bytes = Vec::new();
     file.take(MAX_DOCUMENT_BYTES)
         .read_to_end(&mut bytes)
-        .map_err(of_system)?;
+        .map_err(from_io)?;
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|_| SettingError::System(String::from("it holds no text, and is not touched")))
 }
 
-/// Writes a file, replacing an existing one and keeping its mode and owner.
+/// Writes a file. It replaces an existing one atomically and keeps its mode and owner; a symbolic link of this name is
+/// replaced too, and its target stays as it is.
 pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let put = || -> io::Result<()> {
-        let beside = beside(path);
+        let temporary_path = temporary_path(path);
         // A killed process may have left one. The temporary file is always created anew, so that no existing file or
         // link target is written to.
-        remove_if_there(&beside)?;
+        remove_if_there(&temporary_path)?;
         let mut file = File::options()
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&beside)?;
+            .open(&temporary_path)?;
         let mut mode = NEW_FILE_MODE;
-        if let Ok(before) = fs::symlink_metadata(path) {
+        // A symbolic link is replaced, not followed. Its mode, 0777, would make the new file writable by everyone.
+        if let Some(before) = fs::symlink_metadata(path).ok().filter(|it| it.is_file()) {
             fchown(&file, Some(before.uid()), Some(before.gid()))?;
             mode = before.mode() & 0o7777;
         }
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, path)?;
+        fs::rename(&temporary_path, path)?;
         sync_folder_of(path)
     };
-    put().map_err(of_system)
+    put().map_err(from_io)
 }
 
 /// Removes a file, and the temporary file of an interrupted write.
@@ -82,14 +84,14 @@ pub(super) fn remove(path: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let take = || -> io::Result<()> {
         remove_if_there(path)?;
-        remove_if_there(&beside(path))?;
+        remove_if_there(&temporary_path(path))?;
         match sync_folder_of(path) {
             // The folder is already gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result,
         }
     };
-    take().map_err(of_system)
+    take().map_err(from_io)
 }
 
 pub(super) fn is_folder(path: &str) -> Result<bool, SettingError> {
@@ -97,7 +99,7 @@ pub(super) fn is_folder(path: &str) -> Result<bool, SettingError> {
         Ok(metadata) if metadata.is_dir() => Ok(true),
         Ok(_) => Err(SettingError::System(String::from("it is no folder"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(of_system(error)),
+        Err(error) => Err(from_io(error)),
     }
 }
 
@@ -109,7 +111,7 @@ pub(super) fn make_folder(path: &str) -> Result<(), SettingError> {
         Err(error) => Err(error),
     }
     .and_then(|()| sync_folder_of(path))
-    .map_err(of_system)
+    .map_err(from_io)
 }
 
 /// Removes a folder, if it is empty.
@@ -117,8 +119,8 @@ pub(super) fn remove_folder(path: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(of_system(error)),
-        Ok(()) => sync_folder_of(path).map_err(of_system),
+        Err(error) => Err(from_io(error)),
+        Ok(()) => sync_folder_of(path).map_err(from_io),
     }
 }
 
@@ -134,7 +136,7 @@ fn not_plain() -> SettingError {
 }
 
 /// Path of the temporary file.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.isolane-new"))
 }
@@ -156,8 +158,8 @@ fn check(path: &str) -> Result<&Path, SettingError> {
     }
 }
 
-fn of_system(error: io::Error) -> SettingError {
-    SettingError::of_system(&error, None)
+fn from_io(error: io::Error) -> SettingError {
+    SettingError::from_io(&error, None)
 }
 
 #[cfg(test)]
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         assert!(remove_folder(folder).is_err(), "something is in it");
         // Temporary file of a killed process.
-        fs::write(beside(Path::new(&path)), "c").expect("ours");
+        fs::write(temporary_path(Path::new(&path)), "c").expect("ours");
         remove(&path).expect("it can be removed");
         remove(&path).expect("again");
         remove_folder(folder).expect("nothing is left in it");
@@ -198,11 +200,32 @@ mod tests {
         link(&path);
         assert_eq!(read(name), Err(not_plain()));
         fs::remove_file(&path).expect("ours");
-        link(&beside(&path));
+        link(&temporary_path(&path));
         write(name, "ours").expect("it can be written");
         assert_eq!(read(name), Ok(Some(String::from("ours"))));
         assert_eq!(fs::read_to_string(&other).expect("ours"), "theirs");
         assert!(fs::symlink_metadata(&path).expect("it exists").is_file());
+        fs::remove_dir_all(&folder).expect("ours");
+    }
+
+    #[test]
+    fn a_symbolic_link_is_replaced_and_its_target_stays() {
+        let folder = std::env::temp_dir().join(format!("isolane-replace-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a temporary folder");
+        let (path, other) = (folder.join("isolane.conf"), folder.join("other"));
+        fs::write(&other, "theirs").expect("ours");
+        std::os::unix::fs::symlink(&other, &path).expect("a temporary folder");
+        let name = path.to_str().expect("UTF-8");
+        write(name, "ours").expect("it can be written");
+        assert_eq!(fs::read_to_string(&other).expect("ours"), "theirs");
+        let metadata = fs::symlink_metadata(&path).expect("it exists");
+        assert!(metadata.is_file(), "the link is gone");
+        assert_eq!(
+            metadata.mode() & 0o7777,
+            NEW_FILE_MODE,
+            "not the link's mode"
+        );
+        assert_eq!(read(name), Ok(Some(String::from("ours"))));
         fs::remove_dir_all(&folder).expect("ours");
     }
 

@@ -4,8 +4,8 @@
 //! thread's network namespace; `/sys/class/net` shows the namespace it was mounted in.
 
 mod attribute;
-mod beside;
 mod document;
+mod side_effects;
 mod thread;
 
 use isolane_hostnet::ethtool::Ethtool;
@@ -45,7 +45,7 @@ impl ThisMachine {
     fn queueing(&mut self) -> Result<&mut Queueing, SettingError> {
         if self.queueing.is_none() {
             let opened = Queueing::open();
-            self.queueing = Some(opened.map_err(|error| SettingError::of_system(&error, None))?);
+            self.queueing = Some(opened.map_err(|error| SettingError::from_io(&error, None))?);
         }
         self.queueing.as_mut().ok_or(SettingError::Unsupported)
     }
@@ -152,13 +152,13 @@ impl Machine for ThisMachine {
         }
     }
 
-    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
-        beside::beside(setting)
+    fn side_effects(&mut self, setting: &Setting) -> Vec<Setting> {
+        side_effects::side_effects(setting)
     }
 }
 
 fn of_driver(error: std::io::Error) -> SettingError {
-    SettingError::of_system(&error, None)
+    SettingError::from_io(&error, None)
 }
 
 /// Reads the flow rule at a location of the device.

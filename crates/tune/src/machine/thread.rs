@@ -74,7 +74,7 @@ pub(super) fn read(name: &str) -> Result<ThreadClass, SettingError> {
 
 /// Scheduling of a thread, if it is of a class that this program can restore.
 pub(crate) fn class(process: i32) -> Result<ThreadClass, SettingError> {
-    let scheduling = Scheduling::of(process).map_err(of_system)?;
+    let scheduling = Scheduling::of(process).map_err(from_io)?;
     let fifo = match scheduling.policy {
         Policy::Ordinary => None,
         Policy::Fifo(priority) => Some(priority),
@@ -100,7 +100,7 @@ pub(super) fn write(name: &str, class: &ThreadClass) -> Result<(), SettingError>
         policy: class.fifo.map_or(Policy::Ordinary, Policy::Fifo),
         cores: Some(cores).filter(|cores| !cores.is_empty()),
     };
-    scheduling.apply(find(name)?).map_err(of_system)
+    scheduling.apply(find(name)?).map_err(from_io)
 }
 
 fn find(name: &str) -> Result<i32, SettingError> {
@@ -127,7 +127,7 @@ pub(crate) fn napi_instance(thread: &str) -> Option<(&str, u32)> {
 /// Threads of all network namespaces are visible, so a thread of the same name may belong to another namespace's
 /// interface.
 fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingError> {
-    let index = index_of(interface).map_err(of_system)?;
+    let index = index_of(interface).map_err(from_io)?;
     let queues = napi::state(index).unwrap_or_default();
     if queues.is_empty() {
         return Ok(None);
@@ -139,8 +139,8 @@ fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingErr
     Ok(Some(thread.process_id))
 }
 
-fn of_system(error: std::io::Error) -> SettingError {
-    SettingError::of_system(&error, None)
+fn from_io(error: std::io::Error) -> SettingError {
+    SettingError::from_io(&error, None)
 }
 
 #[cfg(test)]

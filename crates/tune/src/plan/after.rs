@@ -8,7 +8,7 @@ use crate::setting::{Setting, Value};
 
 impl Facts {
     /// Applies a step's outcome to the facts, including its side effects.
-    pub fn carry_out(&mut self, setting: &Setting, value: &Value) {
+    pub fn simulate(&mut self, setting: &Setting, value: &Value) {
         match (setting, value) {
             (Setting::Attribute { path }, Value::Text(text)) => {
                 self.set_attribute(path, text);
@@ -28,11 +28,11 @@ impl Facts {
             (Setting::Thread { name }, Value::Thread(class)) => {
                 self.set_thread(name, class.fifo, &class.cores);
             }
-            (setting, value) => self.carry_out_of_device(setting, value),
+            (setting, value) => self.simulate_device(setting, value),
         }
     }
 
-    fn carry_out_of_device(&mut self, setting: &Setting, value: &Value) {
+    fn simulate_device(&mut self, setting: &Setting, value: &Value) {
         let Some(name) = interface_of(setting) else {
             return;
         };

@@ -7,23 +7,23 @@ use crate::facts::Loader;
 use crate::probe::files::number_list;
 use crate::setting::{BEFORE_ARGUMENTS, CoreList, Document};
 
-use super::carrier::Asked;
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::PlanInput;
 
 const INTERRUPTS: &str = "irqaffinity=";
 
-pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
-    let line = asked
+pub(super) fn plan(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
+    let line = input
         .facts
         .kernel
         .command_line
         .as_deref()
         .unwrap_or_default();
-    if is_in_effect(asked, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
+    if is_in_effect(input, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
         // In effect, however it was installed.
         return;
     }
-    let installed = asked
+    let installed = input
         .facts
         .documents
         .get(Document::ARGUMENTS)
@@ -44,7 +44,7 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
         (!covers(word, it.name(), core)).then_some((it.name(), *word))
     });
     if let Some((name, word)) = contradicting {
-        return refuse_contradicting(asked, core, (name, word), draft);
+        return refuse_contradicting(input, core, (name, word), builder);
     }
     let lists = CoreList::ALL.into_iter();
     let document = Document::KernelArguments {
@@ -57,15 +57,15 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
     };
     let wanted = document.kernel_arguments();
     if installed == document.text().trim_end() {
-        draft.refuse(
+        builder.not_planned(
             "boot.arguments-waiting",
             "the kernel's arguments are installed, and not in effect yet",
             "update-grub, and boot",
         );
         return;
     }
-    if asked.facts.boot.loader != Some(Loader::Grub) {
-        draft.refuse(
+    if input.facts.boot.loader != Some(Loader::Grub) {
+        builder.not_planned(
             "boot.arguments",
             "what gives the kernel its arguments here is not known to take them from a file of ours \
              (/etc/default/grub.d)",
@@ -73,11 +73,11 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
         );
         return;
     }
-    draft.document(
-        asked.facts,
+    builder.document(
+        input.facts,
         "boot.arguments",
         document,
-        Said::of_all(
+        Rationale::of_all(
             format!(
                 "on core {core} other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 \
                  us, up to 1,000 times a second; these arguments keep them off"
@@ -92,8 +92,8 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
 
 /// Returns whether the kernel reports the core as isolated and tickless; the tick is not required of kernels without
 /// NO_HZ_FULL.
-fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
-    let cores = &asked.facts.cores;
+fn is_in_effect(input: &PlanInput<'_>, core: u16) -> bool {
+    let cores = &input.facts.cores;
     let has =
         |cores: &Option<Vec<u16>>| cores.as_deref().is_some_and(|cores| cores.contains(&core));
     has(&cores.isolated) && (cores.nohz_full.is_none() || has(&cores.nohz_full))
@@ -126,18 +126,18 @@ fn cores_of(value: &str) -> Vec<u16> {
 
 /// Refuses because the user's list leaves the core out.
 fn refuse_contradicting(
-    asked: &Asked<'_>,
+    input: &PlanInput<'_>,
     core: u16,
     (name, word): (&str, &str),
-    draft: &mut Draft,
+    builder: &mut PlanBuilder,
 ) {
-    let place = match asked.facts.boot.loader {
+    let place = match input.facts.boot.loader {
         Some(Loader::Grub) => {
             "in /etc/default/grub (GRUB_CMDLINE_LINUX or GRUB_CMDLINE_LINUX_DEFAULT), then update-grub, and boot"
         }
         _ => "where the kernel's arguments are kept, and boot",
     };
-    draft.refuse(
+    builder.not_planned(
         "boot.arguments",
         format!(
             "the kernel was started with {word}, which leaves core {core} out; it takes one list: a second {name} \

@@ -5,11 +5,11 @@
 
 use crate::facts::{Facts, Interface};
 
-use super::draft::Draft;
+use super::builder::PlanBuilder;
 
 /// Resolves a VLAN, also a nested one, to its parent among `all`; any other interface is returned unchanged.
 #[must_use]
-pub fn of_vlan<'a>(all: &'a [Interface], described: &'a Interface) -> &'a Interface {
+pub fn vlan_parent<'a>(all: &'a [Interface], described: &'a Interface) -> &'a Interface {
     let mut interface = described;
     // Bounded, because a recording may contain a cycle.
     for _ in all {
@@ -28,13 +28,13 @@ fn is_vlan(interface: &Interface) -> bool {
 }
 
 /// Reports that the parent is configured in place of a VLAN.
-pub(super) fn tell(described: &Interface, interface: &Interface, draft: &mut Draft) {
+pub(super) fn tell(described: &Interface, interface: &Interface, builder: &mut PlanBuilder) {
     let (vlan, device) = (&described.name, &interface.name);
     if vlan == device || is_vlan(interface) {
         return;
     }
     let number = number_of(described);
-    draft.refuse(
+    builder.not_planned(
         format!("interface.vlan.{vlan}"),
         format!(
             "{vlan} is a VLAN of {device}: what is set up is {device}, for all that it carries; and a lane on {vlan} gets \

@@ -4,28 +4,28 @@
 
 use isolane_model::Isolation;
 
-use super::carrier::Asked;
-use super::draft::Draft;
+use super::builder::PlanBuilder;
+use super::target::PlanInput;
 use super::{arguments, slices};
 
-pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
-    let Some(core) = asked.core() else {
+pub(super) fn plan(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    let Some(core) = input.core() else {
         return;
     };
-    let others = asked.other_cores();
-    if asked.tuning.isolation.value == Isolation::None {
+    let others = input.other_cores();
+    if input.tuning.isolation.value == Isolation::None {
         return;
     }
     if others.is_empty() {
-        draft.refuse(
+        builder.not_planned(
             "boot.isolation",
             "there is one core: the executor shares it with everything else",
             "use a machine with two cores or more",
         );
         return;
     }
-    match asked.tuning.isolation.value {
-        Isolation::Boot => arguments::plan(asked, core, &others, draft),
-        _ => slices::plan(asked, core, &others, draft),
+    match input.tuning.isolation.value {
+        Isolation::Boot => arguments::plan(input, core, &others, builder),
+        _ => slices::plan(input, core, &others, builder),
     }
 }

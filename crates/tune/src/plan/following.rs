@@ -1,6 +1,6 @@
 //! Merging of consecutive plans into one that is applied after each boot.
 
-use super::{Plan, Reliance};
+use super::{Plan, Precondition};
 
 impl Plan {
     /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
@@ -23,14 +23,14 @@ impl Plan {
             }
         }
         steps.retain(|step| step.from != step.to);
-        let is_set = |reliance: &Reliance| {
+        let is_set = |precondition: &Precondition| {
             let mut steps = steps.iter();
-            steps.any(|step| step.setting == reliance.setting && step.to == reliance.value)
+            steps.any(|step| step.setting == precondition.setting && step.to == precondition.value)
         };
         let mut relies_on = earlier.relies_on.clone();
         relies_on.retain(|known| !self.relies_on.iter().any(|it| it.setting == known.setting));
         relies_on.append(&mut self.relies_on);
-        relies_on.retain(|reliance| !is_set(reliance));
+        relies_on.retain(|precondition| !is_set(precondition));
         Self {
             steps,
             relies_on,

@@ -10,7 +10,7 @@ use crate::limits::{MAX_ERROR_TEXT, MAX_SHOWN_TEXT};
 
 /// Mismatch of the format version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FormError {
+pub struct SchemaError {
     /// Plan or file, as text.
     pub what: String,
     /// Format version found.
@@ -23,39 +23,39 @@ pub struct FormError {
 #[derive(Debug)]
 pub enum PlanError {
     /// Other format version.
-    Form(FormError),
+    Form(SchemaError),
     /// Syntax error, or unknown fields.
     Text(serde_json::Error),
 }
 
 /// Fields common to all format versions.
 #[derive(Deserialize)]
-struct AnyForm {
+struct AnySchema {
     schema: String,
 }
 
 impl Plan {
     /// Fails for another format version.
-    pub(crate) fn check_form(&self) -> Result<(), FormError> {
+    pub(crate) fn check_schema(&self) -> Result<(), SchemaError> {
         check(&self.schema, "the plan", SCHEMA)
     }
 }
 
 /// Parses a value that names its format version, after checking the version.
-pub(crate) fn of_form<T: DeserializeOwned>(
+pub(crate) fn parse_versioned<T: DeserializeOwned>(
     text: &str,
     what: &str,
     known: &'static str,
 ) -> Result<T, PlanError> {
-    let any: AnyForm = serde_json::from_str(text).map_err(PlanError::Text)?;
+    let any: AnySchema = serde_json::from_str(text).map_err(PlanError::Text)?;
     check(&any.schema, what, known).map_err(PlanError::Form)?;
     serde_json::from_str(text).map_err(PlanError::Text)
 }
 
-fn check(form: &str, what: &str, known: &'static str) -> Result<(), FormError> {
+fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError> {
     match form == known {
         true => Ok(()),
-        false => Err(FormError {
+        false => Err(SchemaError {
             what: what.to_owned(),
             found: form.chars().take(MAX_SHOWN_TEXT).collect(),
             known,
@@ -63,7 +63,7 @@ fn check(form: &str, what: &str, known: &'static str) -> Result<(), FormError> {
     }
 }
 
-impl fmt::Display for FormError {
+impl fmt::Display for SchemaError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, found, known } = self;
         write!(
@@ -79,12 +79,12 @@ impl fmt::Display for PlanError {
             Self::Form(error) => error.fmt(formatter),
             // The error may quote the text, which may be long.
             Self::Text(error) => {
-                let said: String = error.to_string().chars().take(MAX_ERROR_TEXT).collect();
-                formatter.write_str(&said)
+                let rationale: String = error.to_string().chars().take(MAX_ERROR_TEXT).collect();
+                formatter.write_str(&rationale)
             }
         }
     }
 }
 
-impl std::error::Error for FormError {}
+impl std::error::Error for SchemaError {}
 impl std::error::Error for PlanError {}

@@ -3,27 +3,31 @@
 use crate::facts::Interrupt;
 use crate::lists::{cores_of_mask, list, mask_like};
 
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
 use super::services::IRQBALANCE;
-use super::{reliance, rules};
+use super::target::{PlanInput, TopicInterface};
+use super::{precondition, rules};
 
 const COSTS: &str = "the other cores take its receive work";
 /// Reason that some interrupts are not moved.
 pub(super) const PLACED: &str = "the kernel has placed these interrupts, and lets nobody move them";
 
-pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Draft) {
-    if !asked.tuning.interrupts.value {
+pub(super) fn plan<'a>(
+    input: &PlanInput<'a>,
+    target: &TopicInterface<'a>,
+    builder: &mut PlanBuilder,
+) {
+    if !input.tuning.interrupts.value {
         return;
     }
-    let Some(core) = asked.core() else {
+    let Some(core) = input.core() else {
         return;
     };
-    let others = asked.other_cores();
-    let name = carrier.name();
-    let id = carrier.id("interrupts");
+    let others = input.other_cores();
+    let name = target.name();
+    let id = target.id("interrupts");
     if others.is_empty() {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!(
                 "the executor shares its core with the interrupts of {name}: there is no other core"
@@ -32,9 +36,9 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
         );
         return;
     }
-    handing_on(asked, carrier, core, draft);
-    if carrier.is_remade {
-        draft.refuse(
+    handing_on(input, target, core, builder);
+    if target.is_remade {
+        builder.not_planned(
             id,
             format!(
                 "{name} gets another number of queues, and with them interrupts that have no numbers yet"
@@ -43,20 +47,20 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
         );
         return;
     }
-    if carrier.device.interrupts.is_empty() {
-        draft.refuse(
+    if target.device.interrupts.is_empty() {
+        builder.not_planned(
             id,
             format!("{name} has no interrupts that can be seen: where it receives is where its frames come from"),
-            match carrier.interface.kind.as_deref() {
+            match target.interface.kind.as_deref() {
                 Some("veth") => "on veth: receive threads, or rps_cpus, decide about the core",
                 _ => "probe as root, with sysfs mounted for this network namespace",
             },
         );
         return;
     }
-    let is_alone = carrier.verified(asked).is_ok() && !draft.changes_steering(name);
+    let is_alone = target.verified(input).is_ok() && !builder.changes_steering(name);
     let move_of = |interrupt: &'a Interrupt| {
-        let is_pinned = is_alone && carrier.is_on_critical_way(asked, interrupt);
+        let is_pinned = is_alone && target.is_on_critical_path(input, interrupt);
         let cores = match is_pinned {
             true => vec![core],
             false => kept(interrupt, core, &others),
@@ -67,19 +71,19 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
             is_pinned,
         })
     };
-    let moves = carrier.device.interrupts.iter().filter_map(move_of);
+    let moves = target.device.interrupts.iter().filter_map(move_of);
     let (fixed, moves): (Vec<Move<'_>>, Vec<Move<'_>>) =
         moves.partition(|it| it.interrupt.is_managed);
-    if asked.runs(IRQBALANCE) {
-        leave_to_irqbalance(carrier, core, &moves, draft);
+    if input.runs(IRQBALANCE) {
+        leave_to_irqbalance(target, core, &moves, builder);
     } else {
         for it in &moves {
-            place(asked, carrier, core, it, draft);
+            place(input, target, core, it, builder);
         }
     }
     if !fixed.is_empty() {
-        draft.refuse(
-            carrier.id("interrupts-managed"),
+        builder.not_planned(
+            target.id("interrupts-managed"),
             format!("{PLACED}: {}", named(fixed.iter().map(|it| it.interrupt))),
             format!(
                 "boot with isolcpus=managed_irq,domain,{core}: then it keeps them off core {core}"
@@ -95,7 +99,13 @@ struct Move<'a> {
     is_pinned: bool,
 }
 
-fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, draft: &mut Draft) {
+fn place(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    core: u16,
+    it: &Move<'_>,
+    builder: &mut PlanBuilder,
+) {
     let Interrupt { number, name, .. } = it.interrupt;
     let (why, costs) = match it.is_pinned {
         true => (
@@ -116,21 +126,21 @@ fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, dra
             },
         ),
     };
-    let first = draft.steps.len();
-    draft.attribute(
-        asked.facts,
-        carrier.id(&format!(
+    let first = builder.steps.len();
+    builder.attribute(
+        input.facts,
+        target.id(&format!(
             "interrupt-{}",
-            called(&carrier.device.interrupts, it.interrupt)
+            called(&target.device.interrupts, it.interrupt)
         )),
         &format!("/proc/irq/{number}/smp_affinity_list"),
         list(&it.cores),
-        Said::of(&asked.critical_topics(None), why, costs),
+        Rationale::of(&input.critical_topics(None), why, costs),
     );
     if it.is_pinned {
-        reliance::rely(carrier, draft);
-        if !rules::lead_all(asked, carrier) {
-            draft.hold_for_this_boot(first);
+        precondition::require_current_steering(target, builder);
+        if !rules::rules_steer_all(input, target) {
+            builder.limit_to_this_boot(first);
         }
     }
 }
@@ -156,7 +166,12 @@ pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
 
 /// Refuses, because irqbalance moves any interrupt again within ten seconds, and moves interrupts away from cores it is
 /// banned from.
-fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], draft: &mut Draft) {
+fn leave_to_irqbalance(
+    target: &TopicInterface<'_>,
+    core: u16,
+    moves: &[Move<'_>],
+    builder: &mut PlanBuilder,
+) {
     if moves.is_empty() {
         return;
     }
@@ -174,13 +189,13 @@ fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], dra
              systemctl restart irqbalance, and echo {core} > /proc/irq/{number}/smp_affinity_list"
         ),
     };
-    draft.refuse(
-        carrier.id("interrupts"),
+    builder.not_planned(
+        target.id("interrupts"),
         format!(
             "irqbalance runs, and moves interrupts within ten seconds, whoever has placed them: {} of {} are left \
              to it",
             numbers(&mut moves.iter()).join(", "),
-            carrier.name()
+            target.name()
         ),
         format!("systemctl mask --now irqbalance, and plan again; {other_way}"),
     );
@@ -203,26 +218,31 @@ pub(super) fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16>
 }
 
 /// Removes the executor's core from receive packet steering (RPS).
-fn handing_on(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, draft: &mut Draft) {
-    for queue in 0..carrier.receive_queues {
+fn handing_on(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    core: u16,
+    builder: &mut PlanBuilder,
+) {
+    for queue in 0..target.receive_queues {
         let path = format!(
             "/sys/class/net/{}/queues/rx-{queue}/rps_cpus",
-            carrier.name()
+            target.name()
         );
-        let Some(mask) = asked.facts.attribute(&path) else {
+        let Some(mask) = input.facts.attribute(&path) else {
             continue;
         };
         let Some(cores) = cores_of_mask(&mask).filter(|cores| cores.contains(&core)) else {
             continue;
         };
         let rest: Vec<u16> = cores.into_iter().filter(|it| *it != core).collect();
-        draft.attribute(
-            asked.facts,
-            carrier.id(&format!("receive-cores-{queue}")),
+        builder.attribute(
+            input.facts,
+            target.id(&format!("receive-cores-{queue}")),
             &path,
             mask_like(&mask, &rest),
-            Said::of(
-                &asked.critical_topics(None),
+            Rationale::of(
+                &input.critical_topics(None),
                 format!("receive work of queue {queue} is handed to core {core}, where the executor runs"),
                 COSTS,
             ),

@@ -1,12 +1,12 @@
 //! Limits that no plan can change: the kernel, and a hypervisor.
 
-use super::carrier::Asked;
-use super::draft::Draft;
+use super::builder::PlanBuilder;
+use super::target::PlanInput;
 
-pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
-    let kernel = &asked.facts.kernel;
+pub(super) fn plan(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    let kernel = &input.facts.kernel;
     if kernel.realtime == Some(false) {
-        draft.refuse(
+        builder.not_planned(
             "kernel.realtime",
             format!(
                 "kernel {} is not PREEMPT_RT: whatever is set up, no bound can be stated",
@@ -16,7 +16,7 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
         );
     }
     if kernel.virtual_machine == Some(true) {
-        draft.refuse(
+        builder.not_planned(
             "kernel.virtual-machine",
             "this is a virtual machine: the hypervisor takes cores away, whatever is set up in here",
             "pin its virtual cores on the host, and keep other guests off them",

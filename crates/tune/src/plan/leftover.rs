@@ -6,32 +6,32 @@
 //!
 //! Settings that another program has changed since are left alone.
 
-use super::draft::steers;
-use super::{Plan, Refusal, Step, When, shell};
-use crate::apply::{BootPart, Standing, has_number};
+use super::builder::steered_interface;
+use super::{NotPlanned, Plan, Step, When, shell};
+use crate::apply::{BootPart, SettingStatus, has_number};
 use crate::facts::Facts;
 use crate::setting::{Setting, Value};
 
 /// Plans for the facts, and adds steps that restore settings of earlier plans that are no longer needed. `standing`:
 /// settings of earlier plans, in the order of their steps.
-pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Plan) -> Plan {
-    let marked = mark_immovable(facts, standing);
+pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -> Plan) -> Plan {
+    let marked = mark_managed_interrupts(facts, standing);
     let facts = marked.as_ref().unwrap_or(facts);
     let current = plan(facts);
-    let is_left = |it: &&Standing| can_be_put_back(it) && !is_wanted(it, facts, &current, plan);
-    let left: Vec<&Standing> = standing.iter().filter(is_left).collect();
+    let is_left = |it: &&SettingStatus| is_restorable(it) && !is_wanted(it, facts, &current, plan);
+    let left: Vec<&SettingStatus> = standing.iter().filter(is_left).collect();
     if left.is_empty() {
         return current;
     }
     let mut facts = facts.clone();
     for it in &left {
-        facts.carry_out(&it.setting, &it.before);
+        facts.simulate(&it.setting, &it.before);
     }
     let mut new = plan(&facts);
     if left.iter().any(|it| is_first(&it.setting)) {
         new.steps.clear();
         new.relies_on.clear();
-        new.refusals.push(Refusal {
+        new.refusals.push(NotPlanned {
             id: String::from("restore.first"),
             why: String::from(
                 "queues, rings or steering go back to what they were: what else there is to change depends on \
@@ -46,11 +46,12 @@ pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Pla
 
 /// Returns facts in which interrupts that an earlier plan failed to move are marked as managed; older kernels reveal
 /// this only then. Apply records it as an applied value equal to the original. `None` if there are none.
-fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
+fn mark_managed_interrupts(facts: &Facts, standing: &[SettingStatus]) -> Option<Facts> {
     let mut marked = None;
     for it in standing {
-        let has_stayed =
-            it.is_of_this_boot && it.before == it.applied && !it.id.starts_with(Step::PUTS_BACK);
+        let has_stayed = it.is_of_this_boot
+            && it.before == it.applied
+            && !it.id.starts_with(Step::RESTORE_PREFIX);
         if let (true, Setting::Attribute { path }) = (has_stayed, &it.setting) {
             marked
                 .get_or_insert_with(|| facts.clone())
@@ -62,8 +63,8 @@ fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
 
 /// Returns whether the setting still has the value that an earlier plan set since boot, had another before, and can be
 /// restored on its own.
-fn can_be_put_back(standing: &Standing) -> bool {
-    let Standing {
+fn is_restorable(standing: &SettingStatus) -> bool {
+    let SettingStatus {
         setting,
         before,
         applied,
@@ -75,25 +76,25 @@ fn can_be_put_back(standing: &Standing) -> bool {
     let is_own = !matches!(setting, Setting::Folder { .. } | Setting::QueueQdisc { .. });
     standing.stands
         && standing.is_of_this_boot
-        && !before.agrees_with(setting, applied)
+        && !before.matches(setting, applied)
         && before.can_be_set()
         && has_place
         && is_own
-        && !BootPart::owns(setting)
+        && !BootPart::is_own_file(setting)
 }
 
 /// Returns whether planning changes the setting from its current or from its original value.
 fn is_wanted(
-    standing: &Standing,
+    standing: &SettingStatus,
     facts: &Facts,
     current: &Plan,
     plan: &dyn Fn(&Facts) -> Plan,
 ) -> bool {
-    let Standing {
+    let SettingStatus {
         setting, applied, ..
     } = standing;
     let mut without = facts.clone();
-    without.carry_out(setting, &standing.before);
+    without.simulate(setting, &standing.before);
     // A rule may be at any location.
     let is_rule = matches!(setting, Setting::FlowRule { .. });
     let is_about = |step: &Step| step.setting == *setting || (is_rule && step.to == *applied);
@@ -107,15 +108,15 @@ fn is_remaking(setting: &Setting) -> bool {
 
 /// Returns whether a setting must be restored before the rest can be planned.
 fn is_first(setting: &Setting) -> bool {
-    is_remaking(setting) || steers(setting).is_some()
+    is_remaking(setting) || steered_interface(setting).is_some()
 }
 
 /// Inserts restoring steps before the plan's own; changes that reset other settings stay first.
-fn combine(plan: &mut Plan, left: &[&Standing]) {
+fn combine(plan: &mut Plan, left: &[&SettingStatus]) {
     for step in &mut plan.steps {
         // The plan sets a third value: it is set directly, from the current one.
         if let Some(it) = left.iter().find(|it| it.setting == step.setting) {
-            step.from = as_it_is(it);
+            step.from = current_value(it);
             step.undo = shell::undo(&step.setting, &step.from);
         }
     }
@@ -131,7 +132,7 @@ fn combine(plan: &mut Plan, left: &[&Standing]) {
         .iter()
         .rev()
         .filter(|it| !planned(&it.setting) && !goes(&it.setting))
-        .map(|it| put_back(it));
+        .map(|it| restore_step(it));
     let (back_first, back_then): (Vec<Step>, Vec<Step>) =
         back.partition(|step| is_remaking(&step.setting));
     let (own_first, own_then): (Vec<Step>, Vec<Step>) = std::mem::take(&mut plan.steps)
@@ -141,21 +142,21 @@ fn combine(plan: &mut Plan, left: &[&Standing]) {
 }
 
 /// Current value, which is the applied one.
-fn as_it_is(standing: &Standing) -> Value {
+fn current_value(standing: &SettingStatus) -> Value {
     standing.now.as_ref().unwrap_or(&standing.applied).clone()
 }
 
-fn put_back(standing: &Standing) -> Step {
-    let Standing {
+fn restore_step(standing: &SettingStatus) -> Step {
+    let SettingStatus {
         id,
         setting,
         before,
         ..
     } = standing;
-    let from = as_it_is(standing);
-    let id = id.strip_prefix(Step::PUTS_BACK).unwrap_or(id);
+    let from = current_value(standing);
+    let id = id.strip_prefix(Step::RESTORE_PREFIX).unwrap_or(id);
     Step {
-        id: format!("{}{id}", Step::PUTS_BACK),
+        id: format!("{}{id}", Step::RESTORE_PREFIX),
         setting: setting.clone(),
         undo: shell::undo(setting, &from),
         from,

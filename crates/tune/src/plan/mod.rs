@@ -11,9 +11,8 @@ mod after;
 mod arguments;
 mod below;
 mod boot;
-mod carrier;
+mod builder;
 mod cores;
-mod draft;
 mod following;
 mod form;
 mod interrupts;
@@ -26,9 +25,9 @@ mod napi;
 mod offloads;
 mod other_interrupts;
 mod placement;
+mod precondition;
 mod producible;
 mod queues;
-mod reliance;
 mod rings;
 mod rules;
 mod scheduler;
@@ -37,13 +36,14 @@ pub(crate) mod shell;
 pub(crate) mod slices;
 mod sockets;
 mod steering;
+mod target;
 mod text;
 mod transmit;
 
-pub use below::of_vlan;
-pub(crate) use draft::steers;
-pub(crate) use form::of_form;
-pub use form::{FormError, PlanError};
+pub use below::vlan_parent;
+pub(crate) use builder::steered_interface;
+pub(crate) use form::parse_versioned;
+pub use form::{PlanError, SchemaError};
 pub(crate) use interrupts::named;
 pub use leftover::replan;
 pub use make::plan;
@@ -52,8 +52,8 @@ pub use napi::{
     APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, TRANSMIT_QUEUE_PRIORITY,
 };
 pub(crate) use other_interrupts::may_come;
-pub use placement::{Place, PlacedFlow, Placement};
-pub(crate) use producible::AgreedCores;
+pub use placement::{FlowQueue, FlowQueues, KnownQueue};
+pub(crate) use producible::CoreAssignment;
 pub(crate) use queues::enough;
 pub(crate) use rules::RULES_WITHOUT_PORTS;
 
@@ -82,12 +82,12 @@ pub struct Plan {
     /// Changes in order; undone in reverse.
     pub steps: Vec<Step>,
     /// Requested or useful changes that this plan does not make.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<NotPlanned>,
     /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads were planned
     /// because critical flows were measured on their queue under this steering. If one does not hold, the plan must not
     /// be applied.
     #[serde(default)]
-    pub relies_on: Vec<Reliance>,
+    pub relies_on: Vec<Precondition>,
 }
 
 impl Plan {
@@ -106,7 +106,7 @@ impl Plan {
 /// Setting that a plan relies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reliance {
+pub struct Precondition {
     /// Setting.
     pub setting: Setting,
     /// Required value.
@@ -161,29 +161,32 @@ pub struct Step {
 
 impl Step {
     /// Id prefix of steps about an interface that carries topics.
-    const OF_CARRIER: &str = "interface.";
+    const INTERFACE_PREFIX: &str = "interface.";
 
     /// Id prefix of steps that move other devices' interrupts away.
-    pub(crate) const OF_OTHER_DEVICE: &str = "cores.interrupt-";
+    pub(crate) const OTHER_DEVICE_PREFIX: &str = "cores.interrupt-";
 
     /// Returns whether the step concerns an interface that carries topics.
-    pub(crate) fn is_of_carrier(&self) -> bool {
-        self.id.starts_with(Self::OF_CARRIER)
+    pub(crate) fn is_of_topic_interface(&self) -> bool {
+        self.id.starts_with(Self::INTERFACE_PREFIX)
     }
 
     /// Returns whether the step concerns an interrupt of a device that carries no topics. Such devices come and go, the
     /// kernel may refuse to move the interrupt, and the other steps help without it.
     pub(crate) fn is_of_other_device(&self) -> bool {
-        let id = self.id.strip_prefix(Self::PUTS_BACK).unwrap_or(&self.id);
-        id.starts_with(Self::OF_OTHER_DEVICE)
+        let id = self
+            .id
+            .strip_prefix(Self::RESTORE_PREFIX)
+            .unwrap_or(&self.id);
+        id.starts_with(Self::OTHER_DEVICE_PREFIX)
     }
 
     /// Id prefix of steps that restore settings of earlier plans.
-    pub(crate) const PUTS_BACK: &str = "restore.";
+    pub(crate) const RESTORE_PREFIX: &str = "restore.";
 
     /// Returns whether the step restores a setting of an earlier plan.
-    pub(crate) fn puts_back(&self) -> bool {
-        self.id.starts_with(Self::PUTS_BACK)
+    pub(crate) fn is_restoring(&self) -> bool {
+        self.id.starts_with(Self::RESTORE_PREFIX)
     }
 }
 
@@ -203,7 +206,7 @@ pub enum When {
 /// Change that a plan does not make, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refusal {
+pub struct NotPlanned {
     /// Subject, in the form of a [`Step::id`].
     pub id: String,
     /// Reason.

@@ -3,8 +3,8 @@
 use crate::facts::{Coalescing, Device};
 use crate::setting::{Setting, Value};
 
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::{PlanInput, TopicInterface};
 
 /// Interpretation of small times by a driver. Some numbers are modes, in which the driver varies the time between 10
 /// and 250 microseconds with the load (Intel's README of each: InterruptThrottleRate); others are refused.
@@ -103,26 +103,26 @@ pub(crate) fn shortened(device: &Device, most_us: u32) -> Option<(Coalescing, Co
     Some((has, to))
 }
 
-pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let Some(most_us) = asked.tuning.moderation_us.value else {
+pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+    let Some(most_us) = input.tuning.moderation_us.value else {
         return;
     };
-    let Some((has, to)) = shortened(carrier.device, most_us) else {
-        draft.refuse(
-            carrier.id("moderation"),
+    let Some((has, to)) = shortened(target.device, most_us) else {
+        builder.not_planned(
+            target.id("moderation"),
             format!(
                 "{} does not say when it interrupts: its moderation, if it has one, stays",
-                carrier.name()
+                target.name()
             ),
             "",
         );
         return;
     };
-    let driver = carrier.device.driver.as_deref().unwrap_or_default();
+    let driver = target.device.driver.as_deref().unwrap_or_default();
     let least_us = time_up_to(driver, most_us);
     if least_us == 0 && IGNORE_ZERO.contains(&driver) && has.rx_usecs.is_some_and(|it| it > 0) {
-        draft.refuse(
-            carrier.id("moderation-receive"),
+        builder.not_planned(
+            target.id("moderation-receive"),
             format!(
                 "{driver} accepts an interrupt at once, and keeps the {} us it has",
                 has.rx_usecs.unwrap_or_default()
@@ -152,12 +152,12 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
         _ => "more interrupts under load",
     };
     let setting = Setting::Coalescing {
-        interface: carrier.name().to_owned(),
+        interface: target.name().to_owned(),
     };
-    draft.change(
-        carrier.id("moderation"),
+    builder.change(
+        target.id("moderation"),
         setting,
         (Value::Coalescing(has), Value::Coalescing(to)),
-        Said::of(&asked.critical_topics(None), why, costs),
+        Rationale::of(&input.critical_topics(None), why, costs),
     );
 }

@@ -2,8 +2,8 @@
 
 use crate::setting::{Setting, Value};
 
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::{PlanInput, TopicInterface};
 
 /// Offload by kernel name, reason to disable it, and cost of that.
 struct Offload(&'static str, &'static str, &'static str);
@@ -62,12 +62,12 @@ pub(super) fn switched_off() -> impl Iterator<Item = &'static str> {
     all.map(|Offload(feature, ..)| *feature)
 }
 
-pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let tuning = asked.tuning;
+pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+    let tuning = input.tuning;
     let mut wanted: Vec<&Offload> = Vec::new();
     if tuning.xdp_offloads_off.value {
         wanted.extend(&HIDES);
-        if asked.needs.vlan.is_some() {
+        if input.needs.vlan.is_some() {
             wanted.push(&TAGS);
         }
     }
@@ -78,17 +78,12 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
         wanted.extend(&CUTS);
     }
     for Offload(feature, why, costs) in wanted {
-        let Some(has) = carrier
-            .device
-            .features
-            .get(*feature)
-            .filter(|has| has.is_on)
-        else {
+        let Some(has) = target.device.features.get(*feature).filter(|has| has.is_on) else {
             continue;
         };
-        let id = carrier.id(&format!("offload-{feature}"));
+        let id = target.id(&format!("offload-{feature}"));
         if !has.is_changeable {
-            draft.refuse(
+            builder.not_planned(
                 id,
                 format!("{feature} is on, and the driver keeps it so: {why}"),
                 "",
@@ -96,15 +91,15 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
             continue;
         }
         let setting = Setting::Feature {
-            interface: carrier.name().to_owned(),
+            interface: target.name().to_owned(),
             feature: String::from(*feature),
         };
-        let said = Said::of(&asked.critical_topics(None), *why, *costs);
-        draft.change(
+        let rationale = Rationale::of(&input.critical_topics(None), *why, *costs);
+        builder.change(
             id,
             setting,
             (Value::Switch(true), Value::Switch(false)),
-            said,
+            rationale,
         );
     }
 }

@@ -7,31 +7,31 @@ use crate::needs::Needs;
 
 use super::arguments::keeps_managed_interrupts_off;
 use super::below;
-use super::carrier::Asked;
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
 use super::interrupts::{PLACED, called, kept, named};
 use super::services::IRQBALANCE;
+use super::target::PlanInput;
 
-pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
-    let Some(core) = asked.core().filter(|_| asked.tuning.other_interrupts.value) else {
+pub(super) fn plan(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    let Some(core) = input.core().filter(|_| input.tuning.other_interrupts.value) else {
         return;
     };
-    let others = asked.other_cores();
+    let others = input.other_cores();
     if others.is_empty() {
         return;
     }
-    let there = may_come(asked.facts, asked.needs, core, &others);
+    let there = may_come(input.facts, input.needs, core, &others);
     let (fixed, movable): (Vec<&Interrupt>, Vec<&Interrupt>) =
         there.into_iter().partition(|it| it.is_managed);
-    match asked.runs(IRQBALANCE) {
-        true => leave_to_irqbalance(core, &movable, draft),
+    match input.runs(IRQBALANCE) {
+        true => leave_to_irqbalance(core, &movable, builder),
         false => {
             for interrupt in movable {
-                place(asked, core, &others, interrupt, draft);
+                place(input, core, &others, interrupt, builder);
             }
         }
     }
-    refuse_fixed(asked, core, &fixed, draft);
+    refuse_fixed(input, core, &fixed, builder);
 }
 
 /// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
@@ -44,10 +44,10 @@ pub(crate) fn may_come<'a>(
 ) -> Vec<&'a Interrupt> {
     let name = needs.interface.as_deref();
     let mut interfaces = facts.interfaces.iter();
-    let carrier = interfaces
+    let target = interfaces
         .find(|known| Some(known.name.as_str()) == name)
-        .and_then(|known| facts.device(&below::of_vlan(&facts.interfaces, known).name));
-    let own = carrier.map_or(&[][..], |device| &device.interrupts);
+        .and_then(|known| facts.device(&below::vlan_parent(&facts.interfaces, known).name));
+    let own = target.map_or(&[][..], |device| &device.interrupts);
     let is_own = |it: &Interrupt| own.iter().any(|own| own.number == it.number);
     let comes = |it: &Interrupt| {
         let is_elsewhere = it.cores.iter().any(|core| others.contains(core));
@@ -57,15 +57,21 @@ pub(crate) fn may_come<'a>(
     all.filter(|it| comes(it) && !is_own(it)).collect()
 }
 
-fn place(asked: &Asked<'_>, core: u16, others: &[u16], interrupt: &Interrupt, draft: &mut Draft) {
+fn place(
+    input: &PlanInput<'_>,
+    core: u16,
+    others: &[u16],
+    interrupt: &Interrupt,
+    builder: &mut PlanBuilder,
+) {
     let Interrupt { number, name, .. } = interrupt;
-    let called = called(&asked.facts.interrupts, interrupt);
-    draft.attribute(
-        asked.facts,
+    let called = called(&input.facts.interrupts, interrupt);
+    builder.attribute(
+        input.facts,
         format!("cores.interrupt-{called}.{core}"),
         &format!("/proc/irq/{number}/smp_affinity_list"),
         list(&kept(interrupt, core, others)),
-        Said::of_all(
+        Rationale::of_all(
             format!(
                 "{name} may come to core {core}, whenever its device has something to tell: some microseconds each \
                  time"
@@ -75,11 +81,11 @@ fn place(asked: &Asked<'_>, core: u16, others: &[u16], interrupt: &Interrupt, dr
     );
 }
 
-fn leave_to_irqbalance(core: u16, movable: &[&Interrupt], draft: &mut Draft) {
+fn leave_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut PlanBuilder) {
     if movable.is_empty() {
         return;
     }
-    draft.refuse(
+    builder.not_planned(
         "cores.interrupts",
         format!(
             "irqbalance runs, and moves interrupts of other devices within ten seconds, whoever has placed them: {} \
@@ -94,8 +100,8 @@ fn leave_to_irqbalance(core: u16, movable: &[&Interrupt], draft: &mut Draft) {
 }
 
 /// Reports interrupts that the kernel manages: a disk queue per core, a timer.
-fn refuse_fixed(asked: &Asked<'_>, core: u16, fixed: &[&Interrupt], draft: &mut Draft) {
-    let line = asked.facts.kernel.command_line.as_deref();
+fn refuse_fixed(input: &PlanInput<'_>, core: u16, fixed: &[&Interrupt], builder: &mut PlanBuilder) {
+    let line = input.facts.kernel.command_line.as_deref();
     let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
     // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
     // alone.
@@ -111,7 +117,7 @@ fn refuse_fixed(asked: &Asked<'_>, core: u16, fixed: &[&Interrupt], draft: &mut 
              that may go elsewhere do"
         ),
     };
-    draft.refuse(
+    builder.not_planned(
         "cores.interrupts-managed",
         format!(
             "{PLACED}: {}; that of a disk's queue for one \

@@ -12,10 +12,10 @@ use crate::limits::{
 use crate::setting::{Document, Setting, Value};
 
 use super::after::interface_of;
-use super::draft::RULES;
+use super::builder::RULES;
 use super::offloads::switched_off;
 use super::{
-    BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Reliance, Step, TRANSMIT_QUEUE_PRIORITY,
+    BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Precondition, Step, TRANSMIT_QUEUE_PRIORITY,
 };
 
 /// Values that planning writes to a kernel file.
@@ -74,19 +74,19 @@ const PAGE_BYTES: u64 = 4096;
 impl Step {
     /// Returns whether planning can produce this step on a machine with these cores. `found`: the setting's original
     /// value from the journal, which planning may restore.
-    pub(crate) fn is_producible(&self, found: Option<&Value>, cores: &[u16]) -> bool {
-        found == Some(&self.to) || is_producible(&self.setting, &self.from, &self.to, cores)
+    pub(crate) fn is_valid(&self, found: Option<&Value>, cores: &[u16]) -> bool {
+        found == Some(&self.to) || is_valid(&self.setting, &self.from, &self.to, cores)
     }
 }
 
 /// Cores that all documents of one plan must agree on.
 #[derive(Debug, Default)]
-pub(crate) struct AgreedCores<'a> {
+pub(crate) struct CoreAssignment<'a> {
     executor: Option<u16>,
     others: Option<&'a [u16]>,
 }
 
-impl<'a> AgreedCores<'a> {
+impl<'a> CoreAssignment<'a> {
     /// Returns whether a step can belong to the same plan as the earlier ones. A plan has one executor core and one
     /// list of other cores, which excludes the executor's.
     pub(crate) fn admit(&mut self, step: &'a Step) -> bool {
@@ -110,14 +110,14 @@ impl<'a> AgreedCores<'a> {
     }
 }
 
-impl Reliance {
+impl Precondition {
     /// Returns whether planning can rely on this setting: it must determine the steering of frames to queues.
-    pub(crate) fn is_producible(&self) -> bool {
-        super::steers(&self.setting).is_some_and(is_interface)
+    pub(crate) fn is_valid(&self) -> bool {
+        super::steered_interface(&self.setting).is_some_and(is_interface)
     }
 }
 
-fn is_producible(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool {
+fn is_valid(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool {
     if interface_of(setting).is_some_and(|name| !is_interface(name)) {
         return false;
     }
@@ -294,7 +294,7 @@ mod tests {
 
     fn attribute(path: &str, from: &str, to: &str) -> bool {
         let setting = Setting::Attribute { path: path.into() };
-        is_producible(
+        is_valid(
             &setting,
             &Value::Text(from.into()),
             &Value::Text(to.into()),
@@ -359,7 +359,7 @@ mod tests {
 
     /// Checks documents that planning can produce, and others that it cannot.
     fn assert_made(made: &[Document], others: &[Document]) {
-        let is_made = |it: &&Document| document((*it).clone()).is_producible(None, &CORES);
+        let is_made = |it: &&Document| document((*it).clone()).is_valid(None, &CORES);
         let refused: Vec<_> = made.iter().filter(|it| !is_made(it)).collect();
         let taken: Vec<_> = others.iter().filter(is_made).collect();
         assert!(refused.is_empty(), "{refused:?}");
@@ -441,8 +441,8 @@ mod tests {
                 cores: cores.to_vec(),
             })
         };
-        assert!(to(&[0, 9]).is_producible(None, &[]));
-        assert!(!to(&[9, 0]).is_producible(None, &[]));
+        assert!(to(&[0, 9]).is_valid(None, &[]));
+        assert!(!to(&[9, 0]).is_valid(None, &[]));
     }
 
     #[test]
@@ -456,7 +456,7 @@ mod tests {
         let slice = document(Document::CriticalSlice { core: 3 });
         let system = units(Unit::System, &[0, 1, 2]);
         let are_admitted = |steps: &[&Step]| {
-            let mut cores = AgreedCores::default();
+            let mut cores = CoreAssignment::default();
             let admitted: Vec<bool> = steps.iter().map(|step| cores.admit(step)).collect();
             admitted
         };
@@ -487,7 +487,7 @@ mod tests {
             interrupts: vec![0, 1],
         };
         let at = |path: String, to: Value| {
-            is_producible(&Setting::Document { path }, &Value::Absent, &to, &CORES)
+            is_valid(&Setting::Document { path }, &Value::Absent, &to, &CORES)
         };
         let value = Value::Document(document.clone());
         assert!(at(document.path(), value.clone()));
@@ -496,12 +496,7 @@ mod tests {
         assert!(!at(document.path(), text), "text is not taken");
         assert!(!at(document.path(), Value::Absent), "nor is a file removed");
         let folder = Setting::Folder { path: "/a".into() };
-        assert!(!is_producible(
-            &folder,
-            &Value::Absent,
-            &Value::Present,
-            &CORES
-        ));
+        assert!(!is_valid(&folder, &Value::Absent, &Value::Present, &CORES));
     }
 
     #[test]
@@ -609,7 +604,7 @@ mod tests {
             (&root, pfifo(1), classes(2), false),
         ] {
             assert_eq!(
-                is_producible(setting, &from, &to, &CORES),
+                is_valid(setting, &from, &to, &CORES),
                 is_made,
                 "{setting}: {from} -> {to}"
             );
@@ -617,7 +612,7 @@ mod tests {
         let elsewhere = Setting::UdpHash {
             interface: "../eth0".into(),
         };
-        assert!(!is_producible(
+        assert!(!is_valid(
             &elsewhere,
             &Value::Absent,
             &Value::Switch(true),
@@ -627,12 +622,7 @@ mod tests {
             interface: eth0(),
             queue: 0,
         };
-        assert!(!is_producible(
-            &queue,
-            &pfifo(1),
-            &pfifo(PFIFO_FRAMES),
-            &CORES
-        ));
+        assert!(!is_valid(&queue, &pfifo(1), &pfifo(PFIFO_FRAMES), &CORES));
     }
 
     #[test]
@@ -643,7 +633,7 @@ mod tests {
                 cores: cores.to_vec(),
             };
             let setting = Setting::Thread { name: name.into() };
-            is_producible(&setting, &Value::Absent, &Value::Thread(class), &CORES)
+            is_valid(&setting, &Value::Absent, &Value::Thread(class), &CORES)
         };
         let thread = |name: &str, fifo| on(name, fifo, &[1]);
         assert!(thread("irq/24-eth0-rx-0", Some(CRITICAL_QUEUE_PRIORITY)));
@@ -673,17 +663,17 @@ mod tests {
             undo: String::new(),
             when: super::super::When::Now,
         };
-        assert!(step.is_producible(Some(&text("theirs\n")), &CORES));
-        assert!(!step.is_producible(Some(&text("others\n")), &CORES));
-        assert!(!step.is_producible(None, &CORES));
-        let relied_on = |setting| Reliance {
+        assert!(step.is_valid(Some(&text("theirs\n")), &CORES));
+        assert!(!step.is_valid(Some(&text("others\n")), &CORES));
+        assert!(!step.is_valid(None, &CORES));
+        let relied_on = |setting| Precondition {
             setting,
             value: Value::Switch(true),
         };
-        assert!(relied_on(Setting::UdpHash { interface: eth0() }).is_producible());
+        assert!(relied_on(Setting::UdpHash { interface: eth0() }).is_valid());
         let shadow = Setting::Document {
             path: "/etc/shadow".into(),
         };
-        assert!(!relied_on(shadow).is_producible());
+        assert!(!relied_on(shadow).is_valid());
     }
 }

@@ -4,14 +4,14 @@ use crate::facts::RingSizes;
 use crate::limits::MIN_TRANSMIT_RING_FRAMES;
 use crate::setting::{Setting, Value};
 
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::{PlanInput, TopicInterface};
 
-pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let (Some(has), Some(most)) = (carrier.device.rings, carrier.device.rings_max) else {
+pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+    let (Some(has), Some(most)) = (target.device.rings, target.device.rings_max) else {
         return;
     };
-    let tuning = asked.tuning;
+    let tuning = input.tuning;
     let least = tuning.receive_ring_frames.value.unwrap_or(0);
     let longest = tuning.transmit_ring_frames.value.unwrap_or(u32::MAX);
     let to = RingSizes {
@@ -39,14 +39,14 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
     }
     costs.push("the link is down for a moment");
     let setting = Setting::Rings {
-        interface: carrier.name().to_owned(),
+        interface: target.name().to_owned(),
     };
-    draft.change(
-        carrier.id("rings"),
+    builder.change(
+        target.id("rings"),
         setting,
         (Value::Rings(has), Value::Rings(to)),
-        Said::of(
-            &asked.critical_topics(None),
+        Rationale::of(
+            &input.critical_topics(None),
             why.join("; "),
             costs.join("; "),
         ),

@@ -2,8 +2,8 @@
 
 use crate::setting::Document;
 
-use super::carrier::Asked;
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::PlanInput;
 
 pub(super) const IRQBALANCE: &str = "irqbalance";
 /// Services that apply rules of their own to settings of a plan: process name, full name, remedy.
@@ -21,35 +21,35 @@ const OTHERS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
-    if !asked.tuning.services.value {
+pub(super) fn plan(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    if !input.tuning.services.value {
         return;
     }
     for (shown, name, remedy) in OTHERS {
-        if asked.runs(shown) {
-            draft.refuse(
+        if input.runs(shown) {
+            builder.not_planned(
                 format!("services.{name}"),
                 format!("{name} runs, and may undo steps of this plan when it likes"),
                 remedy,
             );
         }
     }
-    let Some(core) = asked.core().filter(|_| asked.runs(IRQBALANCE)) else {
+    let Some(core) = input.core().filter(|_| input.runs(IRQBALANCE)) else {
         return;
     };
-    if asked.facts.boot.has_systemd != Some(true) {
-        draft.refuse(
+    if input.facts.boot.has_systemd != Some(true) {
+        builder.not_planned(
             "services.irqbalance",
             "irqbalance runs, and was not started by systemd: what it may move cannot be set by a file of ours",
             format!("end it, or start it with IRQBALANCE_BANNED_CPULIST={core}"),
         );
         return;
     }
-    draft.document(
-        asked.facts,
+    builder.document(
+        input.facts,
         "services.irqbalance",
         Document::BannedFromBalance { core },
-        Said::of_all(
+        Rationale::of_all(
             format!(
                 "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"
             ),

@@ -8,8 +8,8 @@ use crate::lists::list;
 use crate::probe::files::number_list;
 use crate::setting::{Document, Unit};
 
-use super::carrier::Asked;
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::PlanInput;
 
 /// File that lists the controllers of a pure cgroup v2 hierarchy.
 const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.controllers";
@@ -17,26 +17,26 @@ const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.controllers";
 const FIRST_VERSION: &str = "/sys/fs/cgroup/cpuset/cpuset.cpus";
 /// Mount point of cgroup v2, with the groups that systemd creates.
 const GROUPS: &str = "/sys/fs/cgroup";
-pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
-    let isolated = asked.facts.cores.isolated.as_deref().unwrap_or_default();
+pub(super) fn plan(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
+    let isolated = input.facts.cores.isolated.as_deref().unwrap_or_default();
     if isolated.contains(&core) {
         return;
     }
-    if asked.facts.boot.has_systemd != Some(true) {
-        draft.refuse(
+    if input.facts.boot.has_systemd != Some(true) {
+        builder.not_planned(
             "boot.cpusets",
             "systemd does not run here, or it cannot be seen: nobody to keep programs on the other cores",
             format!("isolation = \"boot\" in [tune]; or a cpuset of one's own for everything but core {core}"),
         );
         return;
     }
-    match has_cpusets(asked) {
-        true => cpusets(asked, core, others, draft),
-        false => affinity(asked, core, others, draft),
+    match has_cpusets(input) {
+        true => cpusets(input, core, others, builder),
+        false => affinity(input, core, others, builder),
     }
 }
 
-fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
+fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
     let costs = format!(
         "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
          isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
@@ -45,9 +45,9 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     for of in Unit::ALL {
         let unit = of.name();
         let id = format!("boot.cpuset.{unit}");
-        if let Some(cores) = bound_by_others(asked, of) {
+        if let Some(cores) = bound_by_others(input, of) {
             if cores.contains(&core) {
-                draft.refuse(
+                builder.not_planned(
                     id,
                     format!(
                         "somebody has bound {unit} to cores {}, core {core} among them: lists of several files are added \
@@ -62,14 +62,14 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
             }
             continue;
         }
-        draft.document(
-            asked.facts,
+        builder.document(
+            input.facts,
             id,
             Document::UnitCores {
                 unit: of,
                 cores: others.to_vec(),
             },
-            Said::of_all(
+            Rationale::of_all(
                 format!(
                     "programs of {unit} run on core {core} too: milliseconds whenever one has work"
                 ),
@@ -77,7 +77,7 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
             ),
         );
     }
-    draft.refuse(
+    builder.not_planned(
         "boot.cpuset.guests",
         format!(
             "Kubernetes (kubepods.slice) has a slice that it makes anew, and Docker with its own driver of control groups \
@@ -88,11 +88,11 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
             list(others)
         ),
     );
-    draft.document(
-        asked.facts,
+    builder.document(
+        input.facts,
         "boot.cpuset.isolane.slice",
         Document::CriticalSlice { core },
-        Said::of_all(
+        Rationale::of_all(
             format!("what may run on core {core}: systemd-run --slice=isolane.slice PROGRAM, or Slice=isolane.slice"),
             "none",
         ),
@@ -105,11 +105,11 @@ fn bound_of(unit: Unit) -> String {
 
 /// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning never adds it to
 /// a restriction by others.
-fn bound_by_others(asked: &Asked<'_>, unit: Unit) -> Option<Vec<u16>> {
-    if asked.facts.documents.contains_key(&unit.path()) {
+fn bound_by_others(input: &PlanInput<'_>, unit: Unit) -> Option<Vec<u16>> {
+    if input.facts.documents.contains_key(&unit.path()) {
         return None;
     }
-    let cores = number_list(&asked.facts.attribute(&bound_of(unit))?);
+    let cores = number_list(&input.facts.attribute(&bound_of(unit))?);
     (!cores.is_empty()).then_some(cores)
 }
 
@@ -131,8 +131,8 @@ pub(super) fn forget(facts: &mut Facts, document: &str) {
 }
 
 /// Cores to which another program has restricted systemd, if it excludes an ordinary core.
-fn kept_by_others(asked: &Asked<'_>) -> Option<Vec<u16>> {
-    let facts = asked.facts;
+fn kept_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
+    let facts = input.facts;
     if facts.documents.contains_key(Document::MANAGER) {
         return None;
     }
@@ -144,10 +144,10 @@ fn kept_by_others(asked: &Asked<'_>) -> Option<Vec<u16>> {
 }
 
 /// Plans the CPU affinity of systemd, which its services inherit unless they set their own.
-fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
-    if let Some(cores) = kept_by_others(asked) {
+fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
+    if let Some(cores) = kept_by_others(input) {
         if cores.contains(&core) {
-            draft.refuse(
+            builder.not_planned(
                 "boot.affinity",
                 format!(
                     "somebody keeps systemd to cores {}, core {core} among them: what that is for is not known here",
@@ -161,13 +161,13 @@ fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
         }
         return;
     }
-    draft.document(
-        asked.facts,
+    builder.document(
+        input.facts,
         "boot.affinity",
         Document::ManagerCores {
             cores: others.to_vec(),
         },
-        Said::of_all(
+        Rationale::of_all(
             format!("programs run on core {core} too: milliseconds whenever one has work"),
             format!(
                 "programs have one core less; they are kept off core {core} by what they inherit, not by a bound: control \
@@ -181,8 +181,8 @@ fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
 }
 
 /// Returns whether systemd can restrict slices to cores, as far as the facts show.
-fn has_cpusets(asked: &Asked<'_>) -> bool {
-    let line = asked
+fn has_cpusets(input: &PlanInput<'_>) -> bool {
+    let line = input
         .facts
         .kernel
         .command_line
@@ -192,8 +192,8 @@ fn has_cpusets(asked: &Asked<'_>) -> bool {
         .split_whitespace()
         .filter_map(|word| word.strip_prefix("systemd.unified_cgroup_hierarchy="))
         .any(|value| matches!(value, "0" | "no" | "false"));
-    let has_first = is_first_version || asked.facts.attribute(FIRST_VERSION).is_some();
-    let controllers = asked.facts.attribute(CONTROLLERS);
+    let has_first = is_first_version || input.facts.attribute(FIRST_VERSION).is_some();
+    let controllers = input.facts.attribute(CONTROLLERS);
     let is_there = |known: String| known.split_whitespace().any(|name| name == "cpuset");
     !has_first && controllers.is_none_or(is_there)
 }

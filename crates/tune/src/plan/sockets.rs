@@ -1,28 +1,28 @@
 //! Kernel sockets: receive buffers, ports, busy reading.
 
 use crate::facts::port_list;
-use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_A_DATAGRAM, STALL_US};
+use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_PER_DATAGRAM, STALL_US};
 
-use super::carrier::Asked;
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::target::PlanInput;
 
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
-pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
-    if asked.tuning.buffers.value {
-        buffers(asked, draft);
+pub(super) fn plan(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    if input.tuning.buffers.value {
+        buffers(input, builder);
     }
-    if asked.tuning.ports.value {
-        ports(asked, draft);
+    if input.tuning.ports.value {
+        ports(input, builder);
     }
-    if asked.tuning.polling_off.value && !asked.needs.spins {
-        let has = asked.facts.network.busy_read_us.unwrap_or(0);
-        draft.attribute(
-            asked.facts,
+    if input.tuning.polling_off.value && !input.needs.spins {
+        let has = input.facts.network.busy_read_us.unwrap_or(0);
+        builder.attribute(
+            input.facts,
             "sockets.busy-read",
             "/proc/sys/net/core/busy_read",
             "0",
-            Said::of_all(
+            Rationale::of_all(
                 format!("every program that reads a socket looks at the device for {has} us first, on critical cores too"),
                 "programs that gain by it take an interrupt more for each read",
             ),
@@ -31,14 +31,14 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
 }
 
 /// Plans receive buffers that hold all datagrams of a stall.
-fn buffers(asked: &Asked<'_>, draft: &mut Draft) {
-    let Some((level, datagrams)) = asked.needs.waiting_datagrams else {
+fn buffers(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    let Some((level, datagrams)) = input.needs.waiting_datagrams else {
         return;
     };
     let wanted =
-        (datagrams * KERNEL_BYTES_A_DATAGRAM * 100 / BUFFER_PERCENT).next_multiple_of(4096);
-    let network = &asked.facts.network;
-    let topics: Vec<String> = asked
+        (datagrams * KERNEL_BYTES_PER_DATAGRAM * 100 / BUFFER_PERCENT).next_multiple_of(4096);
+    let network = &input.facts.network;
+    let topics: Vec<String> = input
         .needs
         .topics
         .iter()
@@ -60,12 +60,12 @@ fn buffers(asked: &Asked<'_>, draft: &mut Draft) {
         if has.is_none_or(|has| has >= wanted) {
             continue;
         }
-        draft.attribute(
-            asked.facts,
+        builder.attribute(
+            input.facts,
             id,
             path,
             wanted.to_string(),
-            Said::of(
+            Rationale::of(
                 &topics,
                 format!(
                     "at level {level} up to {datagrams} datagrams come in {} ms, and what does not fit is dropped",
@@ -78,25 +78,25 @@ fn buffers(asked: &Asked<'_>, draft: &mut Draft) {
 }
 
 /// Reserves ports of described participants that are in the ephemeral range.
-fn ports(asked: &Asked<'_>, draft: &mut Draft) {
-    let network = &asked.facts.network;
+fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+    let network = &input.facts.network;
     let Some((first, last)) = network.local_ports else {
         return;
     };
     let mut reserved = network.reserved_ports.clone();
-    for place in &asked.needs.participants {
+    for place in &input.needs.participants {
         let (from, to) = (place.ports.start, place.ports.end - 1);
         if from <= last && first <= to {
             reserved.push((from, to));
         }
     }
     let reserved = merged(reserved);
-    draft.attribute(
-        asked.facts,
+    builder.attribute(
+        input.facts,
         "sockets.ports",
         RESERVED,
         port_list(&reserved),
-        Said::of_all(
+        Rationale::of_all(
             format!("the kernel gives ports {first} to {last} to whoever asks for none in particular: a described \
                      participant may find one of its own taken, and cannot start"),
             "so many ports fewer for others",

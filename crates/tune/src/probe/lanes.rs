@@ -3,24 +3,24 @@
 use isolane_datapath_xdp::preflight::facts;
 use isolane_hostnet::napi;
 
-use crate::facts::{Interface, LaneGround};
-use crate::limits::MAX_LANE_GROUNDS;
-use crate::plan::of_vlan;
+use crate::facts::{Interface, LanePrerequisites};
+use crate::limits::MAX_LANE_INTERFACES;
+use crate::plan::vlan_parent;
 
 /// Lane prerequisites of each interface that could have lanes, and of parents of VLANs among them: a VLAN's receive
 /// processing is its parent's, which may have no address.
-pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
+pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LanePrerequisites> {
     let ground = |interface: &Interface| {
         let ground = facts(&interface.name);
         let index = ground.device.as_ref().map(|device| device.index);
-        LaneGround {
+        LanePrerequisites {
             receive_work: index
                 .and_then(|index| napi::state(index).ok())
                 .unwrap_or_default(),
             ground,
         }
     };
-    let chosen = chosen(interfaces).into_iter().take(MAX_LANE_GROUNDS);
+    let chosen = chosen(interfaces).into_iter().take(MAX_LANE_INTERFACES);
     chosen.map(ground).collect()
 }
 
@@ -33,7 +33,7 @@ fn chosen(interfaces: &[Interface]) -> Vec<&Interface> {
     let devices: Vec<&str> = all
         .clone()
         .filter(could)
-        .map(|it| of_vlan(interfaces, it).name.as_str())
+        .map(|it| vlan_parent(interfaces, it).name.as_str())
         .collect();
     let is_chosen = |it: &&Interface| could(it) || devices.contains(&it.name.as_str());
     all.filter(is_chosen).collect()

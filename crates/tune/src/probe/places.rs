@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::files::{number_list, text, whole};
 use crate::facts::{Boot, Interface, Loader};
-use crate::limits::MAX_PLACE_CORES;
+use crate::limits::MAX_RECORDED_CORES;
 use crate::plan::slices;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -37,7 +37,7 @@ const DOCUMENTS: [&str; 9] = [
 pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<String, String> {
     let mut paths: Vec<String> = ATTRIBUTES.map(String::from).to_vec();
     paths.extend(slices::bounds());
-    for core in cores.iter().take(MAX_PLACE_CORES) {
+    for core in cores.iter().take(MAX_RECORDED_CORES) {
         let folder = format!("{CPUS}/cpu{core}");
         paths.extend(OF_CORES.map(|name| format!("{folder}/{name}")));
         for state in 0..IDLE_STATES {

@@ -7,7 +7,7 @@ impl Value {
     /// Returns whether `found` satisfies this value, wanted or found earlier. Unset fields of this value
     /// ([`Coalescing`], cores of a thread) match anything.
     #[must_use]
-    pub fn agrees_with(&self, setting: &Setting, found: &Value) -> bool {
+    pub fn matches(&self, setting: &Setting, found: &Value) -> bool {
         match (self, found) {
             (Self::Document(document), other) | (other, Self::Document(document)) => match other {
                 Self::Document(other) => document == other,
@@ -79,7 +79,7 @@ mod tests {
 
     fn attribute(path: &str, wanted: &str, found: &str) -> bool {
         let setting = Setting::Attribute { path: path.into() };
-        Value::Text(wanted.into()).agrees_with(&setting, &Value::Text(found.into()))
+        Value::Text(wanted.into()).matches(&setting, &Value::Text(found.into()))
     }
 
     #[test]
@@ -102,9 +102,9 @@ mod tests {
                 cores: cores.to_vec(),
             })
         };
-        assert!(thread(Some(7), &[]).agrees_with(&setting, &thread(Some(7), &[1])));
-        assert!(!thread(Some(7), &[0]).agrees_with(&setting, &thread(Some(7), &[1])));
-        assert!(!thread(None, &[]).agrees_with(&setting, &thread(Some(7), &[1])));
+        assert!(thread(Some(7), &[]).matches(&setting, &thread(Some(7), &[1])));
+        assert!(!thread(Some(7), &[0]).matches(&setting, &thread(Some(7), &[1])));
+        assert!(!thread(None, &[]).matches(&setting, &thread(Some(7), &[1])));
         let rx = |usecs, adaptive| {
             Value::Coalescing(Coalescing {
                 rx_usecs: usecs,
@@ -112,7 +112,7 @@ mod tests {
                 ..Coalescing::default()
             })
         };
-        assert!(rx(Some(0), None).agrees_with(&setting, &rx(Some(0), Some(true))));
-        assert!(!rx(Some(0), Some(false)).agrees_with(&setting, &rx(Some(0), Some(true))));
+        assert!(rx(Some(0), None).matches(&setting, &rx(Some(0), Some(true))));
+        assert!(!rx(Some(0), Some(false)).matches(&setting, &rx(Some(0), Some(true))));
     }
 }

@@ -17,13 +17,13 @@ impl Value {
         match self {
             Self::Text(text) if !text.is_empty() => text.clone(),
             Self::Document(document) => document.text(),
-            other => other.on_a_line(),
+            other => other.one_line(),
         }
     }
 
     /// Full text on one line.
-    pub(crate) fn on_a_line(&self) -> String {
-        in_words(self)
+    pub(crate) fn one_line(&self) -> String {
+        words_of(self)
     }
 }
 
@@ -33,12 +33,12 @@ impl fmt::Display for Value {
         match self {
             Self::Text(text) => text_in_short(text, formatter),
             Self::Document(document) => text_in_short(&document.text(), formatter),
-            other => formatter.write_str(&in_words(other)),
+            other => formatter.write_str(&words_of(other)),
         }
     }
 }
 
-fn in_words(value: &Value) -> String {
+fn words_of(value: &Value) -> String {
     match value {
         Value::Absent => String::from("none"),
         Value::Present => String::from("there"),

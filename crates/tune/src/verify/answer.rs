@@ -11,15 +11,15 @@ use isolane_wire::level::Level;
 
 use super::boot_mark::BootMark;
 use super::message::{MESSAGE_BYTES, Message};
-use super::room::make_room;
-use crate::limits::{MAX_ANSWERS_A_SECOND, MAX_PROBED_PORTS};
+use super::room::raise_descriptor_limit;
+use crate::limits::{MAX_ANSWERS_PER_SECOND, MAX_PROBED_PORTS};
 
 /// Interval at which a waiting thread checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Counters of an answerer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answered {
+pub struct ServerCounters {
     /// Answered questions.
     pub questions: u64,
     /// Datagrams that were not questions.
@@ -30,12 +30,12 @@ pub struct Answered {
 
 /// Answerer, bound to its ports.
 #[derive(Debug)]
-pub struct Answerer {
+pub struct ProbeServer {
     ports: Vec<ProbeSocket>,
     boot: Option<BootMark>,
 }
 
-impl Answerer {
+impl ProbeServer {
     /// Binds the ports.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Answerer {
         ports: &[u16],
         level: Level,
     ) -> Result<Self, (u16, io::Error)> {
-        make_room(ports.len().min(MAX_PROBED_PORTS), queues);
+        raise_descriptor_limit(ports.len().min(MAX_PROBED_PORTS), queues);
         let ports = ports
             .iter()
             .take(MAX_PROBED_PORTS)
@@ -69,7 +69,7 @@ impl Answerer {
     ///
     /// # Errors
     /// The system error of a socket.
-    pub fn serve(&self, time: Duration, stop: &AtomicBool) -> io::Result<Answered> {
+    pub fn serve(&self, time: Duration, stop: &AtomicBool) -> io::Result<ServerCounters> {
         let end = Instant::now() + time;
         thread::scope(|scope| {
             let threads: Vec<_> = self
@@ -77,7 +77,7 @@ impl Answerer {
                 .iter()
                 .map(|port| scope.spawn(move || serve_one(port, self.boot, end, stop)))
                 .collect();
-            let mut all = Answered::default();
+            let mut all = ServerCounters::default();
             for thread in threads {
                 let one = thread
                     .join()
@@ -96,8 +96,8 @@ fn serve_one(
     boot: Option<BootMark>,
     end: Instant,
     stop: &AtomicBool,
-) -> io::Result<Answered> {
-    let mut done = Answered::default();
+) -> io::Result<ServerCounters> {
+    let mut done = ServerCounters::default();
     let mut bytes = [0; MESSAGE_BYTES + 1];
     let (mut second, mut in_second) = (Instant::now(), 0);
     while Instant::now() < end && !stop.load(Ordering::Relaxed) {
@@ -105,7 +105,7 @@ fn serve_one(
             continue;
         };
         let message = bytes.get(..landed.length).and_then(Message::parse);
-        let Some(Message::Question { run, number }) = message else {
+        let Some(Message::ProbeParameters { run, number }) = message else {
             done.foreign += 1;
             continue;
         };
@@ -113,7 +113,7 @@ fn serve_one(
             (second, in_second) = (Instant::now(), 0);
         }
         in_second += 1;
-        if in_second > MAX_ANSWERS_A_SECOND {
+        if in_second > MAX_ANSWERS_PER_SECOND {
             done.too_fast += 1;
             continue;
         }

@@ -14,19 +14,19 @@ use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
 /// Activity on a core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CoreUse {
+pub struct CoreActivity {
     /// New interrupts, by the kernel's label and name.
     pub interrupts: BTreeMap<String, u64>,
     /// New soft interrupts (`NET_RX`, `TIMER`).
     pub soft_interrupts: BTreeMap<String, u64>,
     /// Threads that ran, and whose last core was this one, by descending run time.
-    pub threads: Vec<ThreadUse>,
+    pub threads: Vec<ThreadActivity>,
 }
 
 /// Thread that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ThreadUse {
+pub struct ThreadActivity {
     /// Thread id.
     pub thread: u32,
     /// Thread name.
@@ -37,21 +37,21 @@ pub struct ThreadUse {
 
 /// Sample of a core's counters.
 #[derive(Clone, Debug, Default)]
-pub struct CoreLook {
+pub struct CoreSample {
     core: u16,
     interrupts: BTreeMap<String, u64>,
     soft_interrupts: BTreeMap<String, u64>,
-    threads: BTreeMap<u32, ThreadLook>,
+    threads: BTreeMap<u32, ThreadSample>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ThreadLook {
+struct ThreadSample {
     name: String,
     core: u16,
     run_ns: u64,
 }
 
-impl CoreLook {
+impl CoreSample {
     /// Samples this machine. Unreadable parts are empty.
     pub fn at(core: u16) -> Self {
         let table = |path: &str| table(&text(Path::new(path)), core);
@@ -64,8 +64,8 @@ impl CoreLook {
     }
 
     /// Activity since an earlier sample of the same core; without the thread `own`.
-    pub fn since(&self, before: &Self, own: u32) -> CoreUse {
-        let mut threads: Vec<ThreadUse> = self
+    pub fn since(&self, before: &Self, own: u32) -> CoreActivity {
+        let mut threads: Vec<ThreadActivity> = self
             .threads
             .iter()
             .filter(|(thread, now)| now.core == self.core && **thread != own)
@@ -73,7 +73,7 @@ impl CoreLook {
                 // A new thread has run only since then.
                 let before = before.threads.get(thread).map_or(0, |before| before.run_ns);
                 let run_ns = now.run_ns.checked_sub(before)?;
-                (run_ns > 0).then(|| ThreadUse {
+                (run_ns > 0).then(|| ThreadActivity {
                     thread: *thread,
                     name: now.name.clone(),
                     run_ns,
@@ -81,7 +81,7 @@ impl CoreLook {
             })
             .collect();
         threads.sort_by_key(|thread| std::cmp::Reverse(thread.run_ns));
-        CoreUse {
+        CoreActivity {
             interrupts: more(&before.interrupts, &self.interrupts),
             soft_interrupts: more(&before.soft_interrupts, &self.soft_interrupts),
             threads,
@@ -129,7 +129,7 @@ fn table(text: &str, core: u16) -> BTreeMap<String, u64> {
     lines.filter_map(row).collect()
 }
 
-fn threads() -> BTreeMap<u32, ThreadLook> {
+fn threads() -> BTreeMap<u32, ThreadSample> {
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let numbers = |path: &Path| -> Vec<u32> {
         let entries = std::fs::read_dir(path).into_iter().flatten();
@@ -156,12 +156,12 @@ fn threads() -> BTreeMap<u32, ThreadLook> {
 
 /// Parses `stat` (proc_pid_stat(5): the name in parentheses may contain anything; field 39 is the core) and `schedstat`
 /// (first number: run time in nanoseconds).
-fn thread_look(state: &str, time: &str) -> Option<ThreadLook> {
+fn thread_look(state: &str, time: &str) -> Option<ThreadSample> {
     let (_, name) = state.split_once('(')?;
     let (name, fields) = name.rsplit_once(')')?;
     // The first field after the name is the third.
     let core = fields.split_whitespace().nth(39 - 3)?.parse().ok()?;
-    Some(ThreadLook {
+    Some(ThreadSample {
         name: name.to_owned(),
         core,
         run_ns: time.split_whitespace().next()?.parse().ok()?,
@@ -216,16 +216,16 @@ mod tests {
 
     #[test]
     fn only_what_became_more_on_the_core_ran_there() {
-        let thread = |name: &str, core, run_ns| ThreadLook {
+        let thread = |name: &str, core, run_ns| ThreadSample {
             name: name.into(),
             core,
             run_ns,
         };
-        let before = CoreLook {
+        let before = CoreSample {
             core: 1,
             interrupts: table(INTERRUPTS, 2),
             threads: BTreeMap::from([(1, thread("idle", 1, 9)), (2, thread("busy", 0, 5))]),
-            ..CoreLook::default()
+            ..CoreSample::default()
         };
         let mut after = before.clone();
         after.interrupts = table(&INTERRUPTS.replace("142346", "142350"), 2);
@@ -246,9 +246,9 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_looked_at() {
-        let before = CoreLook::at(0);
+        let before = CoreSample::at(0);
         assert!(before.threads.len() > 1, "at least this test's");
-        let used = CoreLook::at(0).since(&before, 0);
+        let used = CoreSample::at(0).since(&before, 0);
         assert!(used.threads.iter().all(|thread| thread.run_ns > 0));
     }
 }

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::boot_mark::BootMark;
 use super::message::{MESSAGE_BYTES, Message};
-use super::room::make_room;
-use crate::limits::{ANSWER_PATIENCE, MAX_PROBED_PORTS};
-use crate::plan::{Place, PlacedFlow};
+use super::room::raise_descriptor_limit;
+use crate::limits::{MAX_PROBED_PORTS, PROBE_TIMEOUT};
+use crate::plan::{FlowQueue, KnownQueue};
 use crate::steer::Tuple;
 
 /// Questions without any answer after which a pair counts as silent.
@@ -21,7 +21,7 @@ const SILENT_AFTER: u32 = 2;
 
 /// Parameters of a run.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ProbeParameters {
     /// Address of this host on the interface.
     pub address: Ipv4Addr,
     /// Address of the answerer.
@@ -48,7 +48,7 @@ pub fn each_with_each(ports: &[u16], peer_ports: &[u16]) -> Vec<(u16, u16)> {
 /// Receive queues of port pairs, in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Landings {
+pub struct ReceiveQueueReport {
     /// Pairs that were probed.
     pub pairs: Vec<Pair>,
     /// Boot mark of the answering machine, if it sent one.
@@ -65,9 +65,9 @@ pub struct Pair {
     /// Port of the answerer.
     pub peer_port: u16,
     /// Receive queues of the questions, at the answerer.
-    pub there: Landing,
+    pub there: QueueCounts,
     /// Receive queues of the answers, at this host.
-    pub back: Landing,
+    pub back: QueueCounts,
     /// Questions without an answer.
     pub lost: u32,
 }
@@ -75,14 +75,14 @@ pub struct Pair {
 /// Datagrams by receive queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Landing {
+pub struct QueueCounts {
     /// Number of datagrams per queue.
     pub by_queue: BTreeMap<u32, u32>,
     /// Number of datagrams whose queue is unknown.
     pub untold: u32,
 }
 
-impl Landing {
+impl QueueCounts {
     /// Queue of all datagrams, if there is only one.
     pub fn only(&self) -> Option<u32> {
         match (self.untold, self.by_queue.len()) {
@@ -99,9 +99,9 @@ impl Landing {
     }
 }
 
-impl Landings {
+impl ReceiveQueueReport {
     /// Flows with known placement: directions of loss-free pairs that arrived on one queue only.
-    pub fn flows(&self, address: Ipv4Addr, peer: Ipv4Addr) -> Vec<PlacedFlow> {
+    pub fn flows(&self, address: Ipv4Addr, peer: Ipv4Addr) -> Vec<FlowQueue> {
         let mut flows = Vec::new();
         for pair in self.pairs.iter().filter(|pair| pair.lost == 0) {
             let question = Tuple {
@@ -111,9 +111,9 @@ impl Landings {
                 destination_port: pair.peer_port,
             };
             for (tuple, landing) in [(question, &pair.there), (question.reply(), &pair.back)] {
-                flows.extend(landing.only().map(|queue| PlacedFlow {
+                flows.extend(landing.only().map(|queue| FlowQueue {
                     tuple,
-                    place: Place::Measured { queue },
+                    place: KnownQueue::Measured { queue },
                 }));
             }
         }
@@ -121,10 +121,10 @@ impl Landings {
     }
 }
 
-impl Landings {
-    fn meet(&mut self, boot: Option<BootMark>) -> Result<(), PlaceError> {
+impl ReceiveQueueReport {
+    fn meet(&mut self, boot: Option<BootMark>) -> Result<(), ProbeError> {
         match (self.peer_boot, boot) {
-            (Some(known), Some(boot)) if known != boot => return Err(PlaceError::Restarted),
+            (Some(known), Some(boot)) if known != boot => return Err(ProbeError::Restarted),
             (None, boot) => self.peer_boot = boot,
             _ => {}
         }
@@ -134,13 +134,13 @@ impl Landings {
 
 impl Pair {
     fn is_silent(&self) -> bool {
-        self.there == Landing::default()
+        self.there == QueueCounts::default()
     }
 }
 
 /// Reason that the measurement failed.
 #[derive(Debug)]
-pub enum PlaceError {
+pub enum ProbeError {
     /// A port of this host could not be bound: participants occupy their ports while they run.
     Port(u16, io::Error),
     /// No port answers.
@@ -154,23 +154,23 @@ pub enum PlaceError {
 /// Probes each pair. Calls `progress` with the number of finished pairs, and returns early if it returns false.
 ///
 /// # Errors
-/// [`PlaceError`]; [`PlaceError::Silent`] once each port of the peer was probed and none answered.
+/// [`ProbeError`]; [`ProbeError::Silent`] once each port of the peer was probed and none answered.
 pub fn place(
-    question: &Question,
+    question: &ProbeParameters,
     queues: ReceiveQueues,
     mut progress: impl FnMut(usize) -> bool,
-) -> Result<Landings, PlaceError> {
-    let mut landings = Landings::default();
+) -> Result<ReceiveQueueReport, ProbeError> {
+    let mut landings = ReceiveQueueReport::default();
     let mut number = 0;
     let mut sockets: BTreeMap<u16, ProbeSocket> = BTreeMap::new();
     let mut ports: Vec<u16> = question.pairs.iter().map(|(port, _)| *port).collect();
     ports.sort_unstable();
     ports.dedup();
-    make_room(ports.len(), queues);
+    raise_descriptor_limit(ports.len(), queues);
     for port in ports {
         let address = SocketAddrV4::new(question.address, port);
         let socket = ProbeSocket::bind(address, question.level, queues)
-            .map_err(|error| PlaceError::Port(port, error))?;
+            .map_err(|error| ProbeError::Port(port, error))?;
         sockets.insert(port, socket);
     }
     let peer_ports = question.pairs.iter().map(|(_, peer_port)| *peer_port);
@@ -181,16 +181,16 @@ pub fn place(
         };
         let peer = SocketAddrV4::new(question.peer, *peer_port);
         let mut pair = Pair {
-            port: socket.address().map_err(PlaceError::System)?.port(),
+            port: socket.address().map_err(ProbeError::System)?.port(),
             peer_port: *peer_port,
-            there: Landing::default(),
-            back: Landing::default(),
+            there: QueueCounts::default(),
+            back: QueueCounts::default(),
             lost: 0,
         };
         for _ in 0..question.times {
             number += 1;
             let answer = ask(socket, (question.run, number), peer);
-            match answer.map_err(PlaceError::System)? {
+            match answer.map_err(ProbeError::System)? {
                 Some(answered) => {
                     pair.there.count(answered.there);
                     pair.back.count(answered.back);
@@ -210,7 +210,7 @@ pub fn place(
         not_asked.remove(peer_port);
         // The result would be the same from other ports of this host.
         if not_asked.is_empty() && landings.pairs.iter().all(Pair::is_silent) {
-            return Err(PlaceError::Silent);
+            return Err(ProbeError::Silent);
         }
     }
     Ok(landings)
@@ -236,14 +236,14 @@ pub(super) fn ask(
     (run, number): (u64, u32),
     peer: SocketAddrV4,
 ) -> io::Result<Option<Answered>> {
-    let message = Message::Question { run, number };
+    let message = Message::ProbeParameters { run, number };
     match socket.send(&message.emit(), peer) {
         Ok(()) => {}
         // A full transmit queue counts as loss, like one on the link.
         Err(error) if is_passing(&error) => return Ok(None),
         Err(error) => return Err(error),
     }
-    let end = Instant::now() + ANSWER_PATIENCE;
+    let end = Instant::now() + PROBE_TIMEOUT;
     let mut bytes = [0; MESSAGE_BYTES + 1];
     loop {
         let patience = end.saturating_duration_since(Instant::now());
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_was_started_anew_meanwhile_is_found_out() {
-        let mut landings = Landings::default();
+        let mut landings = ReceiveQueueReport::default();
         let (first, second) = (BootMark::of("first"), BootMark::of("second"));
         landings.meet(None).expect("an answerer that does not tell");
         landings.meet(first).expect("the first that tells");
@@ -286,6 +286,6 @@ mod tests {
         landings.meet(None).expect("nothing is known of this one");
         assert_eq!(landings.peer_boot, first);
         let error = landings.meet(second).expect_err("another run");
-        assert!(matches!(error, PlaceError::Restarted));
+        assert!(matches!(error, ProbeError::Restarted));
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 use isolane_wire::level::Level;
 
-use self::asker::Asker;
+use self::asker::ProbeClient;
 pub use self::error::LearnError;
 use crate::apply::{ApplyError, Here, Occasion, State, apply_locked, rollback_locked, status};
 use crate::plan::{Plan, SCHEMA, Step, When};
@@ -25,7 +25,7 @@ const LEARNING: &str = "learning";
 
 /// Parameters of learning.
 #[derive(Clone, Debug)]
-pub struct Lesson {
+pub struct LearnParameters {
     /// Device whose hash is learnt.
     pub interface: String,
     /// Address of the device.
@@ -47,11 +47,11 @@ pub struct Lesson {
 pub fn learn(
     machine: &mut dyn Machine,
     (here, folder): (&Here, &Path),
-    lesson: &Lesson,
+    lesson: &LearnParameters,
     is_stopped: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Learner, LearnError> {
-    let mut asker = Asker::new(lesson)?;
+    let mut asker = ProbeClient::new(lesson)?;
     // The lock keeps other processes from applying or rolling back between rounds.
     let state = State::make(folder).map_err(ApplyError::from)?;
     let _lock = state.lock().map_err(ApplyError::from)?;
@@ -66,7 +66,7 @@ pub fn learn(
         progress,
     );
     // Also after an error.
-    put_back(machine, (here, &state), &found, earlier.as_deref())?;
+    restore_tables(machine, (here, &state), &found, earlier.as_deref())?;
     learnt
 }
 
@@ -115,7 +115,7 @@ fn all_rounds(
         _ => None,
     });
     let entries = entries.unwrap_or_default();
-    let unfit = || LearnError::Unfit { queues, entries };
+    let unfit = || LearnError::Unsuitable { queues, entries };
     let all: Vec<u32> = (0..queues).collect();
     let rounds = rounds(entries, &all, &[pair]);
     let mut learner = Learner::new(entries)
@@ -172,7 +172,7 @@ fn plan(here: &Here, standing: &[(Setting, Value)], to: impl Fn(&Setting) -> Val
 }
 
 /// Restores the original values: by a rollback, or by a plan on top of an earlier one in the journal.
-fn put_back(
+fn restore_tables(
     machine: &mut dyn Machine,
     (here, state): (&Here, &State),
     found: &[(Setting, Value)],
@@ -183,7 +183,7 @@ fn put_back(
         let left = done.restored.map_or_else(Vec::new, |done| done.left);
         return match left.is_empty() {
             true => Ok(()),
-            false => Err(LearnError::Left(left)),
+            false => Err(LearnError::Unrestored(left)),
         };
     };
     let standing: Result<Vec<(Setting, Value)>, SettingError> = found

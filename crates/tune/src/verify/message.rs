@@ -23,7 +23,7 @@ const NO_QUEUE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// Question: on which queue does this datagram arrive?
-    Question {
+    ProbeParameters {
         /// Run of the asker.
         run: u64,
         /// Number of the question.
@@ -55,7 +55,7 @@ impl Message {
         let number = u32::from_be_bytes(*number);
         let queue = u32::from_be_bytes(*queue);
         match kind {
-            QUESTION => Some(Self::Question { run, number }),
+            QUESTION => Some(Self::ProbeParameters { run, number }),
             ANSWER => Some(Self::Answer {
                 run,
                 number,
@@ -68,7 +68,7 @@ impl Message {
 
     pub(super) fn emit(self) -> [u8; MESSAGE_BYTES] {
         let (kind, run, number, queue, boot) = match self {
-            Self::Question { run, number } => (QUESTION, run, number, None, None),
+            Self::ProbeParameters { run, number } => (QUESTION, run, number, None, None),
             Self::Answer {
                 run,
                 number,
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_and_nothing_else_is() {
         let messages = [
-            Message::Question { run: 7, number: 1 },
+            Message::ProbeParameters { run: 7, number: 1 },
             Message::Answer {
                 run: u64::MAX,
                 number: 2,

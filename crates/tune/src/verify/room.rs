@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OTHERS: u64 = 64;
 
 /// Raises the descriptor limit for `ports` ports as far as permitted. If it is still too low, opening a socket fails.
-pub(super) fn make_room(ports: usize, queues: ReceiveQueues) {
+pub(super) fn raise_descriptor_limit(ports: usize, queues: ReceiveQueues) {
     let wanted = ports as u64 * (u64::from(queues.count()) + 2) + OTHERS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {

@@ -14,12 +14,12 @@ use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::{Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use super::core_use::{CoreLook, CoreUse};
+use super::core_use::{CoreActivity, CoreSample};
 use crate::limits::MAX_WAKE_UPS;
 
 /// Parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct WakeUp {
+pub struct LatencyTest {
     /// Core to measure.
     pub core: u16,
     /// `SCHED_FIFO` priority of the thread.
@@ -33,7 +33,7 @@ pub struct WakeUp {
 /// Wake-up latencies in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WokenUp {
+pub struct LatencyReport {
     /// Measured core.
     pub core: u16,
     /// Number of samples.
@@ -49,14 +49,14 @@ pub struct WokenUp {
     /// Maximum.
     pub max_ns: u64,
     /// Activity on the core during the measurement.
-    pub used_by: CoreUse,
+    pub used_by: CoreActivity,
 }
 
 /// Measures on a separate thread. Setting `stop` ends it early, with the samples so far; `None` without any sample.
 ///
 /// # Errors
 /// The core does not exist, or the priority requires CAP_SYS_NICE.
-pub fn wake_up(what: WakeUp, stop: &AtomicBool) -> io::Result<Option<WokenUp>> {
+pub fn wake_up(what: LatencyTest, stop: &AtomicBool) -> io::Result<Option<LatencyReport>> {
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
             let policy = Policy::Fifo(what.priority);
@@ -66,9 +66,9 @@ pub fn wake_up(what: WakeUp, stop: &AtomicBool) -> io::Result<Option<WokenUp>> {
                 .as_raw_nonzero()
                 .get()
                 .unsigned_abs();
-            let before = CoreLook::at(what.core);
+            let before = CoreSample::at(what.core);
             let late = samples(what, stop);
-            let used_by = CoreLook::at(what.core).since(&before, own);
+            let used_by = CoreSample::at(what.core).since(&before, own);
             Ok(summary(what.core, late, used_by))
         });
         measured
@@ -77,7 +77,7 @@ pub fn wake_up(what: WakeUp, stop: &AtomicBool) -> io::Result<Option<WokenUp>> {
     })
 }
 
-fn samples(what: WakeUp, stop: &AtomicBool) -> Vec<u64> {
+fn samples(what: LatencyTest, stop: &AtomicBool) -> Vec<u64> {
     let count = what.count.min(MAX_WAKE_UPS);
     // Touches all pages, so that no page fault is measured.
     let mut late = vec![u64::MAX; count as usize];
@@ -110,14 +110,14 @@ fn now() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn summary(core: u16, mut late: Vec<u64>, used_by: CoreUse) -> Option<WokenUp> {
+fn summary(core: u16, mut late: Vec<u64>, used_by: CoreActivity) -> Option<LatencyReport> {
     late.sort_unstable();
     // Nearest rank: the smallest of n values that at least this share does not exceed.
     let quantile = |per_mille: usize| {
         let rank = (late.len() * per_mille).div_ceil(1_000).max(1);
         late.get(rank - 1).copied()
     };
-    Some(WokenUp {
+    Some(LatencyReport {
         core,
         samples: late.len() as u32,
         min_ns: *late.first()?,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn quantiles_are_values_that_were_measured() {
         let late = (1..=1_000).rev().collect();
-        let found = summary(3, late, CoreUse::default()).expect("samples");
+        let found = summary(3, late, CoreActivity::default()).expect("samples");
         let of = [
             found.min_ns,
             found.median_ns,
@@ -146,14 +146,14 @@ mod tests {
         ];
         assert_eq!(of, [1, 500, 990, 999, 1_000]);
         assert_eq!((found.core, found.samples), (3, 1_000));
-        let one = summary(0, vec![7], CoreUse::default()).expect("a sample");
+        let one = summary(0, vec![7], CoreActivity::default()).expect("a sample");
         assert_eq!((one.min_ns, one.p99_9_ns, one.max_ns), (7, 7, 7));
-        assert_eq!(summary(0, Vec::new(), CoreUse::default()), None);
+        assert_eq!(summary(0, Vec::new(), CoreActivity::default()), None);
     }
 
     #[test]
     fn a_thread_sleeps_until_its_time_and_never_wakes_before() {
-        let what = WakeUp {
+        let what = LatencyTest {
             core: 0,
             priority: 1,
             period: Duration::from_millis(1),

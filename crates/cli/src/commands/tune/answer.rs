@@ -1,6 +1,6 @@
 //! `isolane tune answer`: answers another host's questions about receive queues.
 
-use isolane_tune::verify::Answerer;
+use isolane_tune::verify::ProbeServer;
 
 use super::{place_of, taken};
 use crate::commands::participant::Until;
@@ -12,7 +12,7 @@ use crate::settings::AnswerSettings;
 pub(super) fn run(settings: &AnswerSettings) -> Result<ExitCode, Failure> {
     let (address, queues) = place_of(&settings.interface)?;
     let (ports, level) = (&settings.ports.value, settings.level.value);
-    let answerer = Answerer::open(queues, address, ports, level)
+    let answerer = ProbeServer::open(queues, address, ports, level)
         .map_err(|(port, error)| taken(port, &error))?;
     let until = Until::new(Some(settings.run_for.value))?;
     let named: Vec<String> = ports.iter().map(u16::to_string).collect();

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 
-use isolane_tune::verify::{LearnError, Lesson, learn};
-use isolane_tune::{DescribedFlow, Needs, Place, PlacedFlow, ThisMachine, Way, here};
+use isolane_tune::verify::{LearnError, LearnParameters, learn};
+use isolane_tune::{DescribedFlow, Direction, FlowQueue, KnownQueue, Needs, ThisMachine, here};
 use serde::Serialize;
 
 use super::failure::{failure, left};
@@ -26,7 +26,7 @@ struct Report<'a> {
     interface: &'a str,
     peer: Ipv4Addr,
     boot_id: &'a str,
-    flows: Vec<PlacedFlow>,
+    flows: Vec<FlowQueue>,
 }
 
 pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
@@ -36,7 +36,7 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
     let host = settings.host.as_deref();
     let needs = needs::of(Some(&settings.system), domain, host, &here.machine.hostname)?;
     let flows = flows_from(&needs, settings.peer)?;
-    let lesson = Lesson {
+    let lesson = LearnParameters {
         // The table belongs to the device.
         interface: served_by(&settings.interface)?.1.name,
         address,
@@ -56,12 +56,12 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
         &mut |round, of| tell(format!("round {round} of {of}")),
     )
     .map_err(|error| failed(settings, error))?;
-    let placed: Vec<PlacedFlow> = flows
+    let placed: Vec<FlowQueue> = flows
         .iter()
         .filter_map(|flow| {
             let entry = learner.entry_of(flow.tuple)?;
-            let place = Place::Computed { entry };
-            Some(PlacedFlow {
+            let place = KnownQueue::Computed { entry };
+            Some(FlowQueue {
                 tuple: flow.tuple,
                 place,
             })
@@ -88,7 +88,7 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
 fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Failure> {
     let flows = needs.flows.iter();
     let flows: Vec<&DescribedFlow> = flows
-        .filter(|flow| flow.way == Way::In && flow.tuple.source == peer)
+        .filter(|flow| flow.way == Direction::Receive && flow.tuple.source == peer)
         .collect();
     if !flows.is_empty() {
         return Ok(flows);
@@ -111,14 +111,14 @@ fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Fail
     ))
 }
 
-fn text(flows: &[&DescribedFlow], placed: &[PlacedFlow]) -> String {
+fn text(flows: &[&DescribedFlow], placed: &[FlowQueue]) -> String {
     // Writing to a string cannot fail.
     let mut text =
         String::from("level  from                  to                    entry  topics\n");
     for flow in flows {
         let tuple = flow.tuple;
         let entry = placed.iter().find_map(|known| match known.place {
-            Place::Computed { entry } if known.tuple == tuple => Some(entry.to_string()),
+            KnownQueue::Computed { entry } if known.tuple == tuple => Some(entry.to_string()),
             _ => None,
         });
         let _ = writeln!(
@@ -144,8 +144,8 @@ fn failed(settings: &LearnSettings, error: LearnError) -> Failure {
     let remedy = "run `isolane tune answer -i NAME --learn` there, with the same --level";
     match error {
         LearnError::Apply(error) => failure(&what, &error),
-        LearnError::Place(error) => unanswered(settings.peer, error, remedy),
-        LearnError::Left(settings) => Failure::new(
+        LearnError::Probe(error) => unanswered(settings.peer, error, remedy),
+        LearnError::Unrestored(settings) => Failure::new(
             ExitCode::MachineForbids,
             format!("{what}, and not all could be put back"),
             left(&settings).trim_start(),
@@ -158,7 +158,7 @@ fn failed(settings: &LearnSettings, error: LearnError) -> Failure {
         LearnError::Stopped => {
             Failure::new(ExitCode::Interrupted, what, "it was asked to stop; all was put back")
         }
-        error @ (LearnError::Table(_) | LearnError::Unfit { .. }) => {
+        error @ (LearnError::Table(_) | LearnError::Unsuitable { .. }) => {
             Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
                 "choose ports that land where they should instead: isolane tune ports",
             )

@@ -18,9 +18,9 @@ use std::path::PathBuf;
 
 use isolane_model::{Source, Sourced};
 use isolane_tune::apply::{Links, damaged_journals};
-use isolane_tune::limits::LINK_PATIENCE;
-use isolane_tune::verify::{PlaceError, ReceiveQueues};
-use isolane_tune::{Interface, interfaces, of_vlan};
+use isolane_tune::limits::LINK_TIMEOUT;
+use isolane_tune::verify::{ProbeError, ReceiveQueues};
+use isolane_tune::{Interface, interfaces, vlan_parent};
 
 use self::failure::failure;
 use crate::exit_code::ExitCode;
@@ -72,7 +72,7 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
             names.join(", ")
         ))
     })?;
-    Ok((known.clone(), of_vlan(&all, known).clone()))
+    Ok((known.clone(), vlan_parent(&all, known).clone()))
 }
 
 /// Checks that a named state folder exists, because a misspelt name would look like "no plan applied".
@@ -134,22 +134,22 @@ fn taken(port: u16, error: &io::Error) -> Failure {
 }
 
 /// Failure to get answers from a peer. `remedy` names the command to run there.
-fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
+fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
     match error {
-        PlaceError::Port(port, error) => taken(port, &error),
-        PlaceError::Silent => Failure::new(
+        ProbeError::Port(port, error) => taken(port, &error),
+        ProbeError::Silent => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{peer} does not answer"),
             "no question was answered at any of the ports",
         )
         .with_remedy(remedy),
-        PlaceError::Restarted => Failure::new(
+        ProbeError::Restarted => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{peer} was started anew meanwhile"),
             "answers before and after are of two keys of its receive hash",
         )
         .with_remedy("ask again"),
-        PlaceError::System(error) => Failure::new(
+        ProbeError::System(error) => Failure::new(
             ExitCode::MachineForbids,
             "asking ended early",
             error.to_string(),
@@ -174,7 +174,7 @@ fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
             for interface in down {
                 tell(format!(
                     "note: the link of {interface} went down, and is not back after {} s: look at its other end",
-                    LINK_PATIENCE.as_secs()
+                    LINK_TIMEOUT.as_secs()
                 ));
             }
         }

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 
-use isolane_tune::verify::{BootMark, Landing, Landings, Pair, Question, each_with_each, place};
-use isolane_tune::{PlacedFlow, here};
+use isolane_tune::verify::{
+    BootMark, Pair, ProbeParameters, QueueCounts, ReceiveQueueReport, each_with_each, place,
+};
+use isolane_tune::{FlowQueue, here};
 use serde::Serialize;
 
 use super::{place_of, unanswered};
@@ -31,13 +33,13 @@ struct Report<'a> {
     /// Pairs with the requested queues.
     fitting: Vec<(u16, u16)>,
     /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --placement`.
-    flows: Vec<PlacedFlow>,
+    flows: Vec<FlowQueue>,
 }
 
 /// Measures the port pairs; exit code 1 if queues were requested and no pair fits.
 pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
     let (address, queues) = place_of(&settings.interface)?;
-    let question = Question {
+    let question = ProbeParameters {
         address,
         peer: settings.peer,
         pairs: each_with_each(&settings.ports.value, &settings.peer_ports.value),
@@ -91,14 +93,14 @@ pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
 
 /// Returns whether all datagrams of a pair arrived on one known queue per direction, and on the requested one.
 fn fits(pair: &Pair, settings: &PortsSettings) -> bool {
-    let is = |landing: &Landing, wanted: Option<u32>| {
+    let is = |landing: &QueueCounts, wanted: Option<u32>| {
         let only = landing.only();
         only.is_some() && (wanted.is_none() || only == wanted)
     };
     pair.lost == 0 && is(&pair.there, settings.peer_queue) && is(&pair.back, settings.queue)
 }
 
-fn text(settings: &PortsSettings, landings: &Landings, fitting: &[&Pair]) -> String {
+fn text(settings: &PortsSettings, landings: &ReceiveQueueReport, fitting: &[&Pair]) -> String {
     // Writing to a string cannot fail.
     let mut text = String::from("  port  peer's  lands there on  answers land on  lost\n");
     for pair in &landings.pairs {
@@ -140,7 +142,7 @@ fn text(settings: &PortsSettings, landings: &Landings, fitting: &[&Pair]) -> Str
 }
 
 /// Queue as text: `1`, or `0:2 1:1` with several.
-pub(super) fn landed(landing: &Landing) -> String {
+pub(super) fn landed(landing: &QueueCounts) -> String {
     if let Some(only) = landing.only() {
         return only.to_string();
     }

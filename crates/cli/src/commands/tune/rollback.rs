@@ -45,21 +45,21 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
         )
         .with_remedy("remove what is in the way, and call it again"));
     }
-    let unclosed = done.unclosed.as_ref().map(told);
-    match (done.broken, unclosed) {
+    let journal_not_closed = done.journal_not_closed.as_ref().map(told);
+    match (done.broken, journal_not_closed) {
         (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
-        (None, Some(unclosed)) => Err(Failure::new(
+        (None, Some(journal_not_closed)) => Err(Failure::new(
             ExitCode::MachineForbids,
             "all was restored, but the journal could not be taken away",
-            unclosed,
+            journal_not_closed,
         )
         .with_remedy(CLOSE_IT)),
-        (Some((error, kept)), unclosed) => Err(Failure::new(
+        (Some((error, kept)), journal_not_closed) => Err(Failure::new(
             ExitCode::AnswerIsNo,
             "all that the journal still tells was restored, but it is damaged",
-            match unclosed {
+            match journal_not_closed {
                 None => error.to_string(),
-                Some(unclosed) => format!("{error}, and could not be set aside: {unclosed}"),
+                Some(journal_not_closed) => format!("{error}, and could not be set aside: {journal_not_closed}"),
             },
         )
         .with_remedy(format!(

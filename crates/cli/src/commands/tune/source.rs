@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use isolane_model::read_regular_text;
-use isolane_tune::apply::{Standing, status};
-use isolane_tune::{Facts, Placement, Plan, ThisMachine, here, probe, replan};
+use isolane_tune::apply::{SettingStatus, status};
+use isolane_tune::{Facts, FlowQueues, Plan, ThisMachine, here, probe, replan};
 use serde::de::DeserializeOwned;
 
 use crate::commands::needs;
@@ -35,16 +35,16 @@ pub(super) fn planned_again(from: &PlanSource, state: &TuneState) -> Result<Plan
     }
 }
 
-fn planned_behind(from: &PlanSource, standing: &[Standing]) -> Result<Plan, Failure> {
+fn planned_behind(from: &PlanSource, standing: &[SettingStatus]) -> Result<Plan, Failure> {
     let facts: Facts = match &from.facts {
         Some(path) => recorded(path, "facts", "isolane doctor --facts --json FILE")?,
         None => probe(),
     };
-    let mut placement = Placement::default();
+    let mut placement = FlowQueues::default();
     for path in &from.placement {
         let form = "isolane tune learn --json FILE, isolane tune ports --json FILE";
-        let more: Placement = recorded(path, "placements", form)?;
-        if more.is_of_another_boot(facts.boot_id.as_deref()) {
+        let more: FlowQueues = recorded(path, "placements", form)?;
+        if more.is_of_other_boot(facts.boot_id.as_deref()) {
             return Err(outdated(path));
         }
         placement.flows.extend(more.flows);

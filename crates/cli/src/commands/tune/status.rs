@@ -1,6 +1,6 @@
 //! `isolane tune status`: the applied settings, and whether they are still in effect.
 
-use isolane_tune::apply::{Standing, Status, status};
+use isolane_tune::apply::{SettingStatus, Status, status};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
 
@@ -65,7 +65,7 @@ fn text(status: Option<&Status>) -> String {
         text.push_str(&line(setting));
     }
     let undone = status.settings.iter().filter(|setting| !setting.stands);
-    let (undone, ended): (Vec<&Standing>, Vec<&Standing>) =
+    let (undone, ended): (Vec<&SettingStatus>, Vec<&SettingStatus>) =
         undone.partition(|setting| setting.is_of_this_boot);
     let ended = match ended.len() {
         0 => String::new(),
@@ -79,8 +79,8 @@ fn text(status: Option<&Status>) -> String {
     text
 }
 
-fn line(standing: &Standing) -> String {
-    let Standing {
+fn line(standing: &SettingStatus) -> String {
+    let SettingStatus {
         id,
         setting,
         before,

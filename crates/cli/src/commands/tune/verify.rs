@@ -10,8 +10,8 @@ use std::time::Duration;
 use isolane_model::format_duration;
 use isolane_tune::apply::{Status, status};
 use isolane_tune::verify::{
-    Departure, FlowLanding, PlaceError, Question, WakeUp, WokenUp, departures, flow_landings,
-    may_go_by_priority, pairs_with, place, wake_up,
+    FlowReport, LatencyReport, LatencyTest, ProbeError, ProbeParameters, TransmitReport,
+    flow_reports, may_go_by_priority, pairs_with, place, transmit_reports, wake_up,
 };
 use isolane_tune::{DescribedFlow, Needs, ThisMachine, here};
 use isolane_wire::level::Level;
@@ -45,11 +45,11 @@ struct Report {
     schema: &'static str,
     /// Applied plan; `None` if there is none.
     applied: Option<Status>,
-    wake_ups: Vec<WokenUp>,
+    wake_ups: Vec<LatencyReport>,
     /// Transmit queue counts; `None` if not requested, or if the device's qdisc does not count per queue.
-    departures: Option<Vec<Departure>>,
+    departures: Option<Vec<TransmitReport>>,
     /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
-    landings: Option<Vec<FlowLanding>>,
+    landings: Option<Vec<FlowReport>>,
     /// True when anything was checked: a setting, a wake-up by `--at-most`, a queue.
     judged: bool,
     /// Failed checks, as sentences.
@@ -78,10 +78,11 @@ pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
         && !until.interrupted()
     {
         let (address, _) = place_of(interface)?;
-        report.departures = departures(device, address, peer, DATAGRAMS).map_err(|error| {
-            let what = format!("where datagrams leave {device} cannot be told");
-            Failure::new(ExitCode::MachineForbids, what, error.to_string())
-        })?;
+        report.departures =
+            transmit_reports(device, address, peer, DATAGRAMS).map_err(|error| {
+                let what = format!("where datagrams leave {device} cannot be told");
+                Failure::new(ExitCode::MachineForbids, what, error.to_string())
+            })?;
     }
     let mut failed = failed(settings, &report);
     if let (Some(peer), Some(interface)) = (settings.peer, &interface)
@@ -154,7 +155,7 @@ fn landings(
     settings: &TuneVerifySettings,
     needs: &Needs,
     (peer, interface): (Ipv4Addr, &str),
-) -> Result<Result<Option<Vec<FlowLanding>>, String>, Failure> {
+) -> Result<Result<Option<Vec<FlowReport>>, String>, Failure> {
     let tuning = settings
         .system
         .as_ref()
@@ -166,7 +167,7 @@ fn landings(
         return Ok(Ok(None));
     };
     let (address, queues) = place_of(interface)?;
-    let question = Question {
+    let question = ProbeParameters {
         address,
         peer,
         pairs,
@@ -181,10 +182,10 @@ fn landings(
     };
     match place(&question, queues, |_| true) {
         Ok(landings) => {
-            let landed = flow_landings(needs, critical, peer, &landings, &by_priority);
+            let landed = flow_reports(needs, critical, peer, &landings, &by_priority);
             Ok(Ok(Some(landed)))
         }
-        Err(PlaceError::Silent) => Ok(Err(format!(
+        Err(ProbeError::Silent) => Ok(Err(format!(
             "{peer} does not answer: run `isolane tune answer -i NAME --config FILE` there, with no participant running"
         ))),
         Err(error) => Err(unanswered(peer, error, "")),
@@ -192,7 +193,7 @@ fn landings(
 }
 
 /// Sentence on a flow that arrived on a wrong queue.
-fn misplaced(flow: &FlowLanding) -> Option<String> {
+fn misplaced(flow: &FlowReport) -> Option<String> {
     (flow.is_as_expected() == Some(false)).then(|| {
         let queue = flow.critical_queue.unwrap_or_default();
         let belongs = match flow.is_critical {
@@ -218,11 +219,11 @@ fn wake_ups(
     settings: &TuneVerifySettings,
     cores: &[u16],
     until: &Until,
-) -> Result<Vec<WokenUp>, Failure> {
+) -> Result<Vec<LatencyReport>, Failure> {
     let mut found = Vec::new();
     for core in cores {
         let periods = settings.measure_for.value.as_micros() / PERIOD.as_micros();
-        let what = WakeUp {
+        let what = LatencyTest {
             core: *core,
             priority: settings.priority.value,
             period: PERIOD,
@@ -257,7 +258,7 @@ fn failed(settings: &TuneVerifySettings, report: &Report) -> Vec<String> {
         }));
     }
     if let Some(at_most) = settings.at_most {
-        let late = |woken: &&WokenUp| u128::from(woken.max_ns) > at_most.as_nanos();
+        let late = |woken: &&LatencyReport| u128::from(woken.max_ns) > at_most.as_nanos();
         failed.extend(report.wake_ups.iter().filter(late).map(|woken| {
             format!(
                 "a wake-up on core {} came {} late, {} at most are allowed",

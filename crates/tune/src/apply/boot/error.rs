@@ -10,9 +10,9 @@ use crate::setting::SettingError;
 #[derive(Debug)]
 pub enum BootError {
     /// The program to start does not persist: install it elsewhere.
-    Program(PathBuf, Unfit),
+    Program(PathBuf, PathError),
     /// The journal folder, which would hold the plan, does not persist: choose another one.
-    Folder(PathBuf, Unfit),
+    Folder(PathBuf, PathError),
     /// The plan saved earlier in this file cannot be read.
     Saved(PathBuf, io::Error),
     /// The current content of the unit files cannot be read.
@@ -23,7 +23,7 @@ pub enum BootError {
 
 /// Reason that a path cannot be used at boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum PathError {
     /// The path is not UTF-8, as units are.
     NotText,
     /// The path contains characters, described here, that a unit cannot hold.
@@ -36,7 +36,7 @@ pub enum Unfit {
     Replaced,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for PathError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotText => formatter.write_str("its name is not UTF-8, as units of systemd are"),

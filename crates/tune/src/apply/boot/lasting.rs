@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{major, minor, statfs};
 
-use super::Unfit;
+use super::PathError;
 
 /// Folders that are empty after a boot, on any file system.
 const TEMPORARY: [&str; 3] = ["/tmp", "/run", "/dev"];
@@ -44,36 +44,36 @@ fn existing(path: &Path) -> &Path {
 }
 
 /// Refuses a path that cannot exist after a boot.
-pub(super) fn check(path: &Path) -> Result<(), Unfit> {
+pub(super) fn check(path: &Path) -> Result<(), PathError> {
     if let Some(folder) = TEMPORARY.iter().find(|folder| path.starts_with(folder)) {
-        return Err(Unfit::Temporary(folder.into()));
+        return Err(PathError::Temporary(folder.into()));
     }
     // If statfs fails, the path is not known to be in memory.
     let system = statfs(existing(path));
     // The kernel's 32-bit magic number is in a signed word.
     match system.is_ok_and(|system| IN_MEMORY.contains(&(system.f_type as u32))) {
-        true => Err(Unfit::InMemory),
+        true => Err(PathError::InMemory),
         false => Ok(()),
     }
 }
 
 /// Reasons that a path may not exist after a boot, one sentence each.
-pub(super) fn doubts(path: &Path) -> Vec<String> {
-    let mut doubts = Vec::new();
+pub(super) fn warnings(path: &Path) -> Vec<String> {
+    let mut warnings = Vec::new();
     if let Some(folder) = cache_of(path) {
-        doubts.push(format!(
+        warnings.push(format!(
             "{} is needed at each boot, and lies in {}, whose files are only kept until somebody builds or cleans",
             path.display(),
             folder.display()
         ));
     }
     if is_removable(path) {
-        doubts.push(format!(
+        warnings.push(format!(
             "{} is needed at each boot, and lies on a disk that can be taken out",
             path.display()
         ));
     }
-    doubts
+    warnings
 }
 
 /// Closest parent folder that is marked as a cache.
@@ -118,7 +118,10 @@ mod tests {
             ("/run/user/0/x", "/run"),
             ("/dev/shm/isolane", "/dev"),
         ] {
-            assert_eq!(check(Path::new(path)), Err(Unfit::Temporary(folder.into())));
+            assert_eq!(
+                check(Path::new(path)),
+                Err(PathError::Temporary(folder.into()))
+            );
         }
         assert_eq!(check(Path::new("/usr/bin/isolane")), Ok(()));
         assert_eq!(
@@ -152,8 +155,11 @@ mod tests {
         let tag = [CACHE_SIGNATURE, b"\n# by a program"].concat();
         fs::write(base.join(CACHE_TAG), tag).expect("ours");
         assert_eq!(cache_of(&program), Some(base.as_path()));
-        let doubts = doubts(&program);
-        assert!(doubts.concat().contains("builds or cleans"), "{doubts:?}");
+        let warnings = warnings(&program);
+        assert!(
+            warnings.concat().contains("builds or cleans"),
+            "{warnings:?}"
+        );
         fs::remove_dir_all(base).expect("ours");
     }
 }

@@ -7,25 +7,25 @@
 
 use std::path::Path;
 
-use super::{BootPart, Unfit};
-use crate::limits::BOOT_TIMEOUT;
+use super::{BootPart, PathError};
+use crate::limits::BOOT_UNIT_TIMEOUT;
 use crate::systemd::device_of;
 
 /// Path as text that a unit can hold.
-pub(super) fn name(path: &Path) -> Result<&str, Unfit> {
-    let name = path.to_str().ok_or(Unfit::NotText)?;
+pub(super) fn name(path: &Path) -> Result<&str, PathError> {
+    let name = path.to_str().ok_or(PathError::NotText)?;
     match name.contains(|letter: char| letter.is_control()) {
         // They would end the line.
-        true => Err(Unfit::Characters("control characters")),
+        true => Err(PathError::Characters("control characters")),
         false => Ok(name),
     }
 }
 
 /// Path as text that a unit can hold as a program.
-pub(super) fn program_name(path: &Path) -> Result<&str, Unfit> {
+pub(super) fn program_name(path: &Path) -> Result<&str, PathError> {
     let name = name(path)?;
     match has_quotes(name) {
-        true => Err(Unfit::Characters("quotes or backslashes")),
+        true => Err(PathError::Characters("quotes or backslashes")),
         false => Ok(name),
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String
          ExecStart=\"{program}\" tune apply --boot --state {state}\n",
         saved = without_specifiers(&saved.display().to_string()),
         mounts = [program, folder].map(mount).join(" "),
-        timeout = BOOT_TIMEOUT.as_secs(),
+        timeout = BOOT_UNIT_TIMEOUT.as_secs(),
         program = without_specifiers(program),
         state = argument(folder),
     )
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use isolane_hostnet::limits::NETLINK_PATIENCE;
 
-    use crate::limits::BOOT_PATIENCE;
+    use crate::limits::BOOT_INTERFACE_TIMEOUT;
 
     fn assert_has(unit: &str, lines: &[&str]) {
         for line in lines {
@@ -131,7 +131,7 @@ mod tests {
         let unit = text("/usr/bin/isolane", "/var/lib/isolane", &[]);
         // systemd has no default timeout for this type.
         assert_has(&unit, &["Type=oneshot", "TimeoutSec=180"]);
-        assert!(BOOT_TIMEOUT > BOOT_PATIENCE + 2 * NETLINK_PATIENCE);
+        assert!(BOOT_UNIT_TIMEOUT > BOOT_INTERFACE_TIMEOUT + 2 * NETLINK_PATIENCE);
         assert!(!unit.contains("Restart="), "{unit}");
     }
 
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn names_that_systemd_cannot_be_told_are_refused() {
         let odd = Path::new(OsStr::from_bytes(b"/opt/\xff"));
-        assert_eq!(name(odd), Err(Unfit::NotText));
+        assert_eq!(name(odd), Err(PathError::NotText));
         let lines = Path::new("/opt/a\nExecStart=/bin/other");
-        assert!(matches!(name(lines), Err(Unfit::Characters(_))));
+        assert!(matches!(name(lines), Err(PathError::Characters(_))));
         for path in ["/opt/it's/isolane", "/opt/\"a\"/isolane", "/opt/a\\b"] {
             let path = Path::new(path);
             assert!(name(path).is_ok());
-            assert!(matches!(program_name(path), Err(Unfit::Characters(_))));
+            assert!(matches!(program_name(path), Err(PathError::Characters(_))));
         }
         assert_eq!(program_name(Path::new("/opt/$a %b")), Ok("/opt/$a %b"));
     }

@@ -32,14 +32,14 @@ pub(in crate::apply) struct Set<'a> {
 
 impl Set<'_> {
     /// Returns whether a reboot since has discarded the setting.
-    pub(in crate::apply) fn has_ended(&self, boot_id: &str) -> bool {
-        self.boot_id != boot_id && !self.setting.is_kept_by_a_boot()
+    pub(in crate::apply) fn ended_by_reboot(&self, boot_id: &str) -> bool {
+        self.boot_id != boot_id && !self.setting.survives_reboot()
     }
 
     /// Current value; `None` if it is unreadable, or if its interrupt or thread number is from an earlier boot and may
     /// have been reassigned.
     pub(in crate::apply) fn now(&self, machine: &mut dyn Machine, boot_id: &str) -> Option<Value> {
-        if self.has_ended(boot_id) && has_number(self.setting) {
+        if self.ended_by_reboot(boot_id) && has_number(self.setting) {
             return None;
         }
         match machine.read(self.setting) {
@@ -49,7 +49,7 @@ impl Set<'_> {
     }
 
     pub(in crate::apply) fn is_as_set(&self, now: &Value) -> bool {
-        self.to.agrees_with(self.setting, now)
+        self.to.matches(self.setting, now)
     }
 }
 
@@ -84,7 +84,7 @@ impl<'a> Found<'a> {
 
     /// Key of the entry: the setting, and for a kernel setting its boot id.
     fn place(&self) -> (&'a Setting, Option<&'a str>) {
-        let is_file = self.setting.is_kept_by_a_boot();
+        let is_file = self.setting.survives_reboot();
         (self.setting, (!is_file).then_some(self.boot_id))
     }
 }
@@ -104,8 +104,9 @@ impl Contents {
                     ..
                 } => {
                     let mut settings = applied.map_or(Vec::new(), |applied| applied.settings);
-                    settings
-                        .retain(|set| !(set.has_ended(boot_id) && forgotten.contains(set.setting)));
+                    settings.retain(|set| {
+                        !(set.ended_by_reboot(boot_id) && forgotten.contains(set.setting))
+                    });
                     applied = Some(Outcome {
                         profile,
                         boot_id,
@@ -181,7 +182,7 @@ impl<'a> Outcome<'a> {
         let is_outdated = |known: &Set<'_>| {
             let is_of_kernel = [known.setting, found.setting]
                 .iter()
-                .all(|setting| !setting.is_kept_by_a_boot());
+                .all(|setting| !setting.survives_reboot());
             is_of_kernel && known.id == found.id && known.boot_id != found.boot_id
         };
         self.settings

@@ -147,7 +147,7 @@ pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
 
 /// Renames an unreadable journal, for inspection, and returns its new path. Fails with [`io::ErrorKind::AlreadyExists`]
 /// if too many are kept already.
-pub(in crate::apply) fn set_aside(state: &State) -> Result<PathBuf, StateError> {
+pub(in crate::apply) fn keep_damaged(state: &State) -> Result<PathBuf, StateError> {
     let take = || -> io::Result<PathBuf> {
         let aside = damaged_names().find(|name| state.is_free(name));
         let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;

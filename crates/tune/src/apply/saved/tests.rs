@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::facts::Queues;
-use crate::plan::{Identity, Reliance};
+use crate::plan::{Identity, Precondition};
 use crate::setting::{ThreadClass, Value};
 
 fn attribute(path: &str) -> Setting {
@@ -59,8 +59,8 @@ fn plan(steps: Vec<Step>) -> Plan {
     }
 }
 
-fn reliance() -> Reliance {
-    Reliance {
+fn precondition() -> Precondition {
+    Precondition {
         setting: Setting::UdpHash {
             interface: "eth0".into(),
         },
@@ -69,8 +69,8 @@ fn reliance() -> Reliance {
 }
 
 /// Device with one queue, with this interrupt and NAPI instance.
-fn numbers(interrupt: u32, instance: u32) -> Numbers {
-    Numbers {
+fn numbers(interrupt: u32, instance: u32) -> BootNumbers {
+    BootNumbers {
         interrupts: BTreeMap::from([(interrupt, "eth0-TxRx-1".into())]),
         devices: BTreeMap::from([("eth0".into(), vec![interrupt])]),
         instances: BTreeMap::from([("eth0".into(), BTreeMap::from([(1, instance)]))]),
@@ -110,7 +110,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
             text("10"),
         ),
     ]);
-    whole.relies_on = vec![reliance()];
+    whole.relies_on = vec![precondition()];
     let saved = SavedPlan::new(whole, numbers(24, 8_193));
     assert_eq!(saved.interfaces(), ["eth0"]);
     let first = saved.first_part();
@@ -129,7 +129,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
             "thread napi/eth0-8201"
         ]
     );
-    assert_eq!(second.relies_on, [reliance()]);
+    assert_eq!(second.relies_on, [precondition()]);
     // The name of interrupt 25 is unknown: its step is reported, and no other interrupt is set.
     let lost: Vec<String> = lost
         .iter()
@@ -190,8 +190,8 @@ fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
     of_this_boot.when = When::ThisBoot;
     // This step keeps an interrupt off a core, independent of receive queues.
     let mut plan = plan(vec![of_this_boot, affinity(25)]);
-    plan.relies_on = vec![reliance()];
-    let saved = SavedPlan::following(&plan, None, Numbers::default());
+    plan.relies_on = vec![precondition()];
+    let saved = SavedPlan::following(&plan, None, BootNumbers::default());
     assert_eq!(settings(&saved.plan), ["/proc/irq/25/smp_affinity_list"]);
     assert!(saved.plan.relies_on.is_empty());
 }
@@ -199,11 +199,11 @@ fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
 #[test]
 fn what_rests_on_rules_is_saved_with_what_it_relies_on() {
     let mut by_rules = plan(vec![affinity(24)]);
-    by_rules.relies_on = vec![reliance()];
+    by_rules.relies_on = vec![precondition()];
     let saved = SavedPlan::following(&by_rules, None, numbers(24, 8_193));
-    assert_eq!(saved.plan.relies_on, [reliance()], "an interrupt alone");
+    assert_eq!(saved.plan.relies_on, [precondition()], "an interrupt alone");
     by_rules.steps = vec![step(channels(), Value::Absent, Value::Absent)];
-    let saved = SavedPlan::following(&by_rules, None, Numbers::default());
+    let saved = SavedPlan::following(&by_rules, None, BootNumbers::default());
     assert!(saved.plan.relies_on.is_empty(), "nothing does harm");
 }
 

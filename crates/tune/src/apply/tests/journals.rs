@@ -113,11 +113,11 @@ fn what_a_plan_found_that_was_undone_is_forgotten() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let first = plan(&machine, &[(0, 1)]);
-    carry_out(&mut machine, &first, &folder).expect("it can be carried out");
+    execute(&mut machine, &first, &folder).expect("it can be carried out");
     machine.set(1, 2);
     let second = plan(&machine, &[(1, 1), (2, 1)]);
     machine.faults.push((2, Fault::Fails));
-    carry_out(&mut machine, &second, &folder).expect_err("its second step fails");
+    execute(&mut machine, &second, &folder).expect_err("its second step fails");
     let told = status(&mut machine, &here(), &folder.0).expect("a journal");
     let told = told.expect("the first plan is applied");
     assert_eq!((told.settings.len(), told.is_complete), (1, true));
@@ -133,7 +133,7 @@ fn a_journal_of_another_version_is_left_alone() {
         let folder = Folder::new();
         let mut machine = Model::new();
         let steps = plan(&machine, &[(0, 1)]);
-        carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+        execute(&mut machine, &steps, &folder).expect("it can be carried out");
         let path = folder.0.join("tune.journal");
         let known = fs::read_to_string(&path).expect("it is kept");
         // First line as another version writes it.
@@ -143,7 +143,7 @@ fn a_journal_of_another_version_is_left_alone() {
         let rest = known.split_once('\n').expect("several lines").1;
         fs::write(&path, format!("{line}{rest}")).expect("ours");
         let refused = [
-            carry_out(&mut machine, &steps, &folder).map(drop),
+            execute(&mut machine, &steps, &folder).map(drop),
             status(&mut machine, &here(), &folder.0).map(drop),
         ];
         let undone = rollback(&mut machine, &here(), &folder.0);
@@ -165,7 +165,7 @@ fn a_plan_of_another_version_changes_nothing() {
     let before = machine.values.clone();
     let mut steps = plan(&machine, &[(0, 1)]);
     steps.schema = String::from("isolane/plan/9");
-    let refused = carry_out(&mut machine, &steps, &folder);
+    let refused = execute(&mut machine, &steps, &folder);
     assert!(matches!(refused, Err(ApplyError::Form(_))), "{refused:?}");
     assert_eq!(machine.values, before);
 }
@@ -277,12 +277,12 @@ proptest! {
             let plan = plan(&machine, steps);
             machine.operations = 0;
             machine.faults = is_failing.then_some((1, Fault::Fails)).into_iter().collect();
-            if let Ok(applied) = carry_out(&mut machine, &plan, &folder) {
+            if let Ok(applied) = execute(&mut machine, &plan, &folder) {
                 let is_changed = |step: &&Step| applied.changed.contains(&step.id);
                 for step in plan.steps.iter().filter(is_changed) {
                     let mut model = machine.clone();
                     model.values.clone_from(&before);
-                    for setting in model.beside(&step.setting).into_iter().chain([step.setting.clone()]) {
+                    for setting in model.side_effects(&step.setting).into_iter().chain([step.setting.clone()]) {
                         let value = before[&setting].clone();
                         originals.entry(setting).or_insert(value);
                     }

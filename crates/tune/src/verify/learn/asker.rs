@@ -6,28 +6,28 @@ use std::net::SocketAddrV4;
 
 use isolane_hostnet::rx_queue_probe::ProbeSocket;
 
-use super::super::landings::{Answered, PlaceError, ask};
-use super::super::room::make_room;
-use super::{LearnError, Lesson};
-use crate::limits::MAX_QUESTIONS_A_PROBE;
+use super::super::landings::{Answered, ProbeError, ask};
+use super::super::room::raise_descriptor_limit;
+use super::{LearnError, LearnParameters};
+use crate::limits::MAX_PROBE_ATTEMPTS;
 use crate::steer::{Tuple, probed_ports};
 
-pub(super) struct Asker<'a> {
-    lesson: &'a Lesson,
+pub(super) struct ProbeClient<'a> {
+    lesson: &'a LearnParameters,
     sockets: BTreeMap<u16, ProbeSocket>,
     number: u32,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> ProbeClient<'a> {
     /// Opens all sockets first, so that a failure precedes the first table change.
-    pub(super) fn new(lesson: &'a Lesson) -> Result<Self, LearnError> {
+    pub(super) fn new(lesson: &'a LearnParameters) -> Result<Self, LearnError> {
         let [_, ports] = probed_ports();
-        make_room(ports.len(), lesson.queues);
+        raise_descriptor_limit(ports.len(), lesson.queues);
         let mut sockets = BTreeMap::new();
         for port in ports {
             let address = SocketAddrV4::new(lesson.address, port);
             let socket = ProbeSocket::bind(address, lesson.level, lesson.queues)
-                .map_err(|error| LearnError::Place(PlaceError::Port(port, error)))?;
+                .map_err(|error| LearnError::Probe(ProbeError::Port(port, error)))?;
             sockets.insert(port, socket);
         }
         Ok(Self {
@@ -41,24 +41,24 @@ impl<'a> Asker<'a> {
     pub(super) fn landing(&mut self, datagram: Tuple) -> Result<u32, LearnError> {
         // Rounds contain no other ports.
         let Some(socket) = self.sockets.get(&datagram.destination_port) else {
-            return Err(LearnError::Place(PlaceError::Silent));
+            return Err(LearnError::Probe(ProbeError::Silent));
         };
         let peer = SocketAddrV4::new(datagram.source, datagram.source_port);
-        for _ in 0..MAX_QUESTIONS_A_PROBE {
+        for _ in 0..MAX_PROBE_ATTEMPTS {
             self.number += 1;
             let answer = ask(socket, (self.lesson.run, self.number), peer);
-            let answer = answer.map_err(|error| LearnError::Place(PlaceError::System(error)))?;
+            let answer = answer.map_err(|error| LearnError::Probe(ProbeError::System(error)))?;
             match answer {
                 Some(Answered {
                     back: Some(queue), ..
                 }) => return Ok(queue),
                 Some(_) => {
                     let why = "the kernel does not tell by which queue datagrams come";
-                    return Err(LearnError::Place(PlaceError::System(io::Error::other(why))));
+                    return Err(LearnError::Probe(ProbeError::System(io::Error::other(why))));
                 }
                 None => {}
             }
         }
-        Err(LearnError::Place(PlaceError::Silent))
+        Err(LearnError::Probe(ProbeError::Silent))
     }
 }

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use super::super::landings::PlaceError;
-use crate::apply::{ApplyError, Left};
+use super::super::landings::ProbeError;
+use crate::apply::{ApplyError, Unrestored};
 use crate::setting::SettingError;
 use crate::steer::Contradiction;
 
-/// Reason that learning failed. Except for [`LearnError::Left`], the device is as before.
+/// Reason that learning failed. Except for [`LearnError::Unrestored`], the device is as before.
 #[derive(Debug)]
 pub enum LearnError {
     /// The device has no settable table.
     Table(SettingError),
     /// Learning needs at least two queues, and a table whose length is a power of two.
-    Unfit {
+    Unsuitable {
         /// Number of receive queues.
         queues: u32,
         /// Number of table entries.
@@ -22,9 +22,9 @@ pub enum LearnError {
     /// A table could not be set or restored.
     Apply(ApplyError),
     /// Settings that could not be restored.
-    Left(Vec<Left>),
+    Unrestored(Vec<Unrestored>),
     /// The peer could not be asked.
-    Place(PlaceError),
+    Probe(ProbeError),
     /// Observations contradict the Toeplitz hash.
     Contradiction(Contradiction),
     /// An earlier plan or learning was killed before its end.
@@ -37,19 +37,21 @@ impl fmt::Display for LearnError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Table(error) => write!(formatter, "its receive table: {error}"),
-            Self::Unfit { queues, entries } => write!(
+            Self::Unsuitable { queues, entries } => write!(
                 formatter,
                 "it has {queues} receive queues and a table of {entries} entries; it takes two queues, and a power \
                  of two of entries"
             ),
             Self::Apply(error) => error.fmt(formatter),
-            Self::Left(left) => write!(formatter, "{} settings were not put back", left.len()),
-            Self::Place(PlaceError::Port(port, error)) => write!(formatter, "port {port}: {error}"),
-            Self::Place(PlaceError::Silent) => formatter.write_str("nobody answers"),
-            Self::Place(PlaceError::Restarted) => {
+            Self::Unrestored(left) => {
+                write!(formatter, "{} settings were not put back", left.len())
+            }
+            Self::Probe(ProbeError::Port(port, error)) => write!(formatter, "port {port}: {error}"),
+            Self::Probe(ProbeError::Silent) => formatter.write_str("nobody answers"),
+            Self::Probe(ProbeError::Restarted) => {
                 formatter.write_str("the peer was started anew meanwhile")
             }
-            Self::Place(PlaceError::System(error)) => error.fmt(formatter),
+            Self::Probe(ProbeError::System(error)) => error.fmt(formatter),
             Self::Contradiction(contradiction) => contradiction.fmt(formatter),
             Self::Unfinished => formatter.write_str(
                 "an earlier `isolane tune` was killed half-way, and what it set stands still",

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use isolane_tune::Way;
-use isolane_tune::verify::{CoreUse, Departure, FlowLanding};
+use isolane_tune::Direction;
+use isolane_tune::verify::{CoreActivity, FlowReport, TransmitReport};
 
 use super::super::ports::landed;
 use super::{DATAGRAMS, QUESTIONS, Report};
@@ -116,7 +116,7 @@ pub(super) fn text(
 }
 
 /// Other work on the core: longest-running threads, most frequent interrupts.
-fn used(text: &mut String, used: &CoreUse) {
+fn used(text: &mut String, used: &CoreActivity) {
     let threads: Vec<String> = used
         .threads
         .iter()
@@ -159,7 +159,7 @@ pub(super) fn listed(queues: &[u32]) -> String {
 }
 
 /// Queue counts as text: `queue 0: 3, queue 1: 100`.
-pub(super) fn by_queue(departure: &Departure) -> String {
+pub(super) fn by_queue(departure: &TransmitReport) -> String {
     let queues: Vec<String> = departure
         .by_queue
         .iter()
@@ -169,10 +169,10 @@ pub(super) fn by_queue(departure: &Departure) -> String {
 }
 
 /// Flow as text: `Brake (level 7, in from 10.0.0.2:7007)`.
-pub(super) fn named(flow: &FlowLanding) -> String {
+pub(super) fn named(flow: &FlowReport) -> String {
     let way = match flow.way {
-        Way::In => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),
-        Way::Out => format!(
+        Direction::Receive => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),
+        Direction::Transmit => format!(
             "out to {}:{}",
             flow.tuple.destination, flow.tuple.destination_port
         ),

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use isolane_tune::Value;
-use isolane_tune::apply::{Standing, Status};
+use isolane_tune::apply::{SettingStatus, Status};
 
 use super::applied;
 use crate::commands::participant::Until;
@@ -43,7 +43,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
         (None, Some(now)) => return vec![format!("a plan of profile {} was applied", now.profile)],
     };
     let changed = now.settings.iter().filter_map(|setting| {
-        let same = |known: &&Standing| known.setting == setting.setting;
+        let same = |known: &&SettingStatus| known.setting == setting.setting;
         let before = before.settings.iter().find(same)?;
         if before.now == setting.now {
             return None;

@@ -3,14 +3,14 @@
 
 use crate::setting::{Setting, Value};
 
-use super::Reliance;
-use super::carrier::Carrier;
-use super::draft::{Draft, RULES};
+use super::Precondition;
+use super::builder::{PlanBuilder, RULES};
+use super::target::TopicInterface;
 
 /// Adds the device's current steering as reliances of the plan.
-pub(super) fn rely(carrier: &Carrier<'_>, draft: &mut Draft) {
-    let device = carrier.device;
-    let interface = || carrier.name().to_owned();
+pub(super) fn require_current_steering(target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+    let device = target.device;
+    let interface = || target.name().to_owned();
     let mut relies_on: Vec<(Setting, Value)> = Vec::new();
     if let Some(queues) = device.queues {
         let setting = Setting::Channels {
@@ -55,8 +55,12 @@ pub(super) fn rely(carrier: &Carrier<'_>, draft: &mut Draft) {
         }
     }
     for (setting, value) in relies_on {
-        if !draft.relies_on.iter().any(|known| known.setting == setting) {
-            draft.relies_on.push(Reliance { setting, value });
+        if !builder
+            .relies_on
+            .iter()
+            .any(|known| known.setting == setting)
+        {
+            builder.relies_on.push(Precondition { setting, value });
         }
     }
 }

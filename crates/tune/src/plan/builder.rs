@@ -1,19 +1,19 @@
 //! Plan under construction.
 
 use super::shell;
-use super::{Refusal, Reliance, Step, When};
+use super::{NotPlanned, Precondition, Step, When};
 use crate::facts::Facts;
 use crate::setting::{Document, Setting, Value};
 
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct PlanBuilder {
     pub(super) steps: Vec<Step>,
-    pub(super) refusals: Vec<Refusal>,
-    pub(super) relies_on: Vec<Reliance>,
+    pub(super) refusals: Vec<NotPlanned>,
+    pub(super) relies_on: Vec<Precondition>,
 }
 
 /// Explanation of a step.
-pub(super) struct Said {
+pub(super) struct Rationale {
     pub(super) why: String,
     /// Cost to others.
     pub(super) costs: String,
@@ -21,7 +21,7 @@ pub(super) struct Said {
     pub(super) topics: Vec<String>,
 }
 
-impl Said {
+impl Rationale {
     /// Explanation of a step that benefits all topics of the host.
     pub(super) fn of_all(why: impl Into<String>, costs: impl Into<String>) -> Self {
         Self::of(&[], why, costs)
@@ -37,14 +37,14 @@ impl Said {
     }
 }
 
-impl Draft {
+impl PlanBuilder {
     /// Adds a step, unless the setting already has the value.
     pub(super) fn change(
         &mut self,
         id: impl Into<String>,
         setting: Setting,
         (from, to): (Value, Value),
-        said: Said,
+        rationale: Rationale,
     ) {
         let when = match setting {
             Setting::Document { .. } => When::Reboot,
@@ -59,15 +59,15 @@ impl Draft {
             setting,
             from,
             to,
-            why: said.why,
-            topics: said.topics,
-            costs: said.costs,
+            why: rationale.why,
+            topics: rationale.topics,
+            costs: rationale.costs,
             when,
         });
     }
 
     /// Limits the steps from index `first` on to this boot, because they use receive-queue measurements.
-    pub(super) fn hold_for_this_boot(&mut self, first: usize) {
+    pub(super) fn limit_to_this_boot(&mut self, first: usize) {
         for step in self.steps.iter_mut().skip(first) {
             step.when = When::ThisBoot;
         }
@@ -80,7 +80,7 @@ impl Draft {
         id: impl Into<String>,
         path: &str,
         to: impl Into<String>,
-        said: Said,
+        rationale: Rationale,
     ) {
         let Some(from) = facts.attribute(path) else {
             return;
@@ -92,7 +92,7 @@ impl Draft {
             id,
             setting,
             (Value::Text(from), Value::Text(to.into())),
-            said,
+            rationale,
         );
     }
 
@@ -102,7 +102,7 @@ impl Draft {
         facts: &Facts,
         id: impl Into<String>,
         document: Document,
-        said: Said,
+        rationale: Rationale,
     ) {
         let path = document.path();
         let from = match facts.documents.get(&path) {
@@ -111,23 +111,23 @@ impl Draft {
             None => Value::Absent,
         };
         let setting = Setting::Document { path };
-        self.change(id, setting, (from, Value::Document(document)), said);
+        self.change(id, setting, (from, Value::Document(document)), rationale);
     }
 
     /// Returns whether a step changes the steering of an interface, which invalidates earlier measurements.
     pub(super) fn changes_steering(&self, interface: &str) -> bool {
         self.steps
             .iter()
-            .any(|step| steers(&step.setting) == Some(interface))
+            .any(|step| steered_interface(&step.setting) == Some(interface))
     }
 
-    pub(super) fn refuse(
+    pub(super) fn not_planned(
         &mut self,
         id: impl Into<String>,
         why: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.refusals.push(Refusal {
+        self.refusals.push(NotPlanned {
             id: id.into(),
             why: why.into(),
             remedy: remedy.into(),
@@ -136,7 +136,7 @@ impl Draft {
 }
 
 /// Interface whose steering of frames to queues the setting determines.
-pub(crate) fn steers(setting: &Setting) -> Option<&str> {
+pub(crate) fn steered_interface(setting: &Setting) -> Option<&str> {
     match setting {
         Setting::Feature { interface, feature } if feature == RULES => Some(interface),
         Setting::Channels { interface }

@@ -16,7 +16,7 @@ use crate::setting::Setting;
 const CPUS: &str = "/sys/devices/system/cpu";
 const INTERRUPTS: &str = "/proc/irq";
 
-pub(super) fn beside(setting: &Setting) -> Vec<Setting> {
+pub(super) fn side_effects(setting: &Setting) -> Vec<Setting> {
     match setting {
         Setting::Channels { interface } | Setting::Rings { interface } => of_queues(interface),
         Setting::RootQdisc { interface } => below_root(interface),
@@ -133,9 +133,9 @@ mod tests {
         };
         let path = format!("{base}/isolane-no/such/file");
         let expected = [folder("isolane-no"), folder("isolane-no/such")];
-        assert_eq!(beside(&Setting::Document { path }), expected);
+        assert_eq!(side_effects(&Setting::Document { path }), expected);
         let path = format!("{base}/isolane-no-such-file");
-        assert!(beside(&Setting::Document { path }).is_empty());
+        assert!(side_effects(&Setting::Document { path }).is_empty());
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         std::fs::remove_dir_all(base).expect("ours");
         // Files of the machine that runs the test, as far as they exist.
         let path = String::from("/sys/devices/system/cpu/cpu1/online");
-        for setting in beside(&Setting::Attribute { path }) {
+        for setting in side_effects(&Setting::Attribute { path }) {
             let Setting::Attribute { path } = setting else {
                 panic!("{setting}");
             };
@@ -192,6 +192,6 @@ mod tests {
     #[test]
     fn what_is_not_about_queues_stands_alone() {
         let path = String::from("/proc/sys/net/core/busy_read");
-        assert!(beside(&Setting::Attribute { path }).is_empty());
+        assert!(side_effects(&Setting::Attribute { path }).is_empty());
     }
 }

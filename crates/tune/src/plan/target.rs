@@ -1,38 +1,38 @@
 //! Interface that carries the topics, and its critical queue.
 
 use crate::facts::{Device, Facts, Interface, Interrupt};
-use crate::needs::{DescribedFlow, Needs, Way};
+use crate::needs::{DescribedFlow, Direction, Needs};
 
 use crate::probe::files::number_list;
 
-use super::{Placement, rules};
+use super::{FlowQueues, rules};
 use isolane_model::Tuning;
 
 /// sysfs folder of the cores.
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct PlanInput<'a> {
     pub(super) facts: &'a Facts,
     pub(super) needs: &'a Needs,
     pub(super) tuning: &'a Tuning,
-    pub(super) placement: &'a Placement,
+    pub(super) placement: &'a FlowQueues,
 }
 
-impl Asked<'_> {
+impl PlanInput<'_> {
     /// Lowest critical level; `None` if the host has no critical topic.
     pub(super) fn critical_level(&self) -> Option<u8> {
         self.needs.critical_level(self.tuning)
     }
 
     /// Names of critical topics in one direction; without a direction, in both.
-    pub(super) fn critical_topics(&self, way: Option<Way>) -> Vec<String> {
+    pub(super) fn critical_topics(&self, way: Option<Direction>) -> Vec<String> {
         let Some(level) = self.critical_level() else {
             return Vec::new();
         };
         let topics = self.needs.topics_from(level).filter(|topic| match way {
-            Some(Way::In) => topic.is_received,
-            Some(Way::Out) => topic.is_sent,
+            Some(Direction::Receive) => topic.is_received,
+            Some(Direction::Transmit) => topic.is_sent,
             None => true,
         });
         topics.map(|topic| topic.name.clone()).collect()
@@ -86,7 +86,7 @@ impl Asked<'_> {
 
 /// Interface that carries the topics.
 #[derive(Clone, Copy)]
-pub(super) struct Carrier<'a> {
+pub(super) struct TopicInterface<'a> {
     pub(super) interface: &'a Interface,
     pub(super) device: &'a Device,
     /// Receive queues after the plan.
@@ -117,7 +117,7 @@ impl Unverified {
     }
 }
 
-impl Carrier<'_> {
+impl TopicInterface<'_> {
     pub(super) fn name(&self) -> &str {
         &self.interface.name
     }
@@ -131,18 +131,18 @@ impl Carrier<'_> {
     ///
     /// Otherwise transmit completion is not on the path: the frame is already on the wire, and nothing waits for its
     /// buffer.
-    pub(super) fn is_on_critical_way(&self, asked: &Asked<'_>, interrupt: &Interrupt) -> bool {
+    pub(super) fn is_on_critical_path(&self, input: &PlanInput<'_>, interrupt: &Interrupt) -> bool {
         let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
-        is_of_queue && (!interrupt.only_transmits() || self.reads_lanes(asked))
+        is_of_queue && (!interrupt.only_transmits() || self.reads_lanes(input))
     }
 
     /// Returns whether the device reads the frames of lanes itself: the description requests it, and the device can. If
     /// the description leaves it open, programs may have no lanes at all, and nothing may depend on these interrupts.
-    fn reads_lanes(&self, asked: &Asked<'_>) -> bool {
-        if !asked.needs.asks_for_zero_copy {
+    fn reads_lanes(&self, input: &PlanInput<'_>) -> bool {
+        if !input.needs.asks_for_zero_copy {
             return false;
         }
-        let mut lanes = asked.facts.lanes.iter();
+        let mut lanes = input.facts.lanes.iter();
         let ground = lanes.find(|lanes| lanes.ground.interface == self.name());
         let device = ground.and_then(|lanes| lanes.ground.device.as_ref());
         let features = device.and_then(|device| device.features);
@@ -151,15 +151,15 @@ impl Carrier<'_> {
 
     /// Checks that critical flows are alone on their queue: each was measured on its queue at the receiver, in both
     /// directions, and no rule steers other frames there.
-    pub(super) fn verified(&self, asked: &Asked<'_>) -> Result<(), Unverified> {
+    pub(super) fn verified(&self, input: &PlanInput<'_>) -> Result<(), Unverified> {
         let Some(queue) = self.critical_queue else {
             let why = String::from("critical topics have no queue of their own");
             return Err(Unverified::unmeasured(why));
         };
-        if let Some(stranger) = rules::stranger(asked, self, queue) {
-            return Err(stranger);
+        if let Some(foreign_rule) = rules::foreign_rule(input, self, queue) {
+            return Err(foreign_rule);
         }
-        let unknown = unplaced(asked);
+        let unknown = topics_without_flow(input);
         if !unknown.is_empty() {
             return Err(Unverified::unmeasured(format!(
                 "addresses and ports of {} are not known before they run: no participants are described for \
@@ -167,12 +167,12 @@ impl Carrier<'_> {
                 unknown.join(", ")
             )));
         }
-        for flow in asked.critical_flows() {
+        for flow in input.critical_flows() {
             let (wanted, way) = match flow.way {
-                Way::In => (queue, "in from"),
-                Way::Out => (flow.queue, "out to"),
+                Direction::Receive => (queue, "in from"),
+                Direction::Transmit => (flow.queue, "out to"),
             };
-            if !asked.placement.is_measured_on(flow.tuple, wanted) {
+            if !input.placement.is_measured_on(flow.tuple, wanted) {
                 return Err(Unverified::unmeasured(format!(
                     "it was not measured that {} ({way} {}, UDP port {}) comes to queue {wanted}",
                     flow.topics.join(", "),
@@ -186,12 +186,12 @@ impl Carrier<'_> {
 }
 
 /// Critical topics without a described flow.
-pub(super) fn unplaced(asked: &Asked<'_>) -> Vec<String> {
+pub(super) fn topics_without_flow(input: &PlanInput<'_>) -> Vec<String> {
     let is_placed = |name: &String| {
-        asked
+        input
             .critical_flows()
             .any(|flow| flow.topics.contains(name))
     };
-    let topics = asked.critical_topics(None);
+    let topics = input.critical_topics(None);
     topics.into_iter().filter(|name| !is_placed(name)).collect()
 }
