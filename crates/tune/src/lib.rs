@@ -27,7 +27,6 @@ mod plan;
 mod probe;
 mod setting;
 pub mod steer;
-mod systemd;
 #[cfg(test)]
 mod test_folder;
 pub mod verify;

@@ -11,41 +11,39 @@
 //! the first value found: applying a plan again, or another plan on top, only adds to the journal. After a boot the
 //! journal still applies to files; kernel settings have started anew.
 
-mod boot;
+mod applied_settings;
+pub(crate) mod boot;
 mod error;
 mod journal;
 mod links;
-mod look;
-mod numbers;
-mod plan_file;
-mod restore;
+mod plan_files;
 mod rollback;
-mod saved;
+mod snapshot;
 mod state;
-mod status;
 
 use std::collections::HashMap;
 use std::path::Path;
 
+use self::applied_settings::Outcome;
+pub use self::applied_settings::{SettingStatus, Status, status};
 pub use self::boot::{BootError, BootPart, PathError};
 pub use self::error::{
     ApplyError, FailedStep, JournalError, JournalNotClosed, StateError, StepError, Undone,
     Unrestored,
 };
 pub use self::journal::damaged_journals;
-use self::journal::{Contents, Entry, Journal, Outcome};
+use self::journal::{Contents, Entry, Journal};
 pub use self::links::Links;
-use self::look::{Found, Snapshot, look};
-pub use self::numbers::BootNumbers;
-pub(crate) use self::numbers::has_number;
-pub use self::plan_file::PlanFile;
-pub use self::restore::Restored;
-use self::restore::{first_values, restore};
+pub use self::plan_files::BootNumbers;
+pub use self::plan_files::PlanFile;
+pub use self::plan_files::SavedPlan;
+pub(crate) use self::plan_files::has_number;
+pub use self::rollback::Restored;
 pub(crate) use self::rollback::rollback_locked;
 pub use self::rollback::{RolledBack, rollback};
-pub use self::saved::SavedPlan;
+use self::rollback::{first_values, restore};
+use self::snapshot::{Found, Snapshot, take_snapshot};
 pub(crate) use self::state::State;
-pub use self::status::{SettingStatus, Status, status};
 use crate::plan::{Identity, Plan, Precondition, Step};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
@@ -139,7 +137,7 @@ pub(crate) fn apply_locked(
             .machine()
             .map_or(Ok(()), |machine| check_machine(machine, here))?;
     }
-    let mut snapshot = look(machine, plan, occasion == Occasion::Boot)?;
+    let mut snapshot = take_snapshot(machine, plan, occasion == Occasion::Boot)?;
     let applied_state = before.as_ref().and_then(Contents::outcome);
     let forgotten = match (occasion, &applied_state) {
         (Occasion::PlanInput, Some(applied_state)) => forgotten(machine, here, plan, applied_state),

@@ -3,8 +3,8 @@
 //! Only sockets are kept between calls, so each read returns the current value. All settings are of the calling
 //! thread's network namespace; `/sys/class/net` shows the namespace it was mounted in.
 
+mod atomic_file;
 mod attribute;
-mod document;
 mod side_effects;
 mod thread;
 
@@ -56,11 +56,11 @@ impl Machine for ThisMachine {
         let lacking = SettingError::Unsupported;
         Ok(match setting {
             Setting::Attribute { path } => Value::Text(attribute::read(path)?),
-            Setting::Document { path } => match document::read(path)? {
+            Setting::Document { path } => match atomic_file::read(path)? {
                 Some(text) => Value::Text(text),
                 None => Value::Absent,
             },
-            Setting::Folder { path } => match document::is_folder(path)? {
+            Setting::Folder { path } => match atomic_file::is_folder(path)? {
                 true => Value::Present,
                 false => Value::Absent,
             },
@@ -107,13 +107,13 @@ impl Machine for ThisMachine {
     fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError> {
         match (setting, value) {
             (Setting::Attribute { path }, Value::Text(text)) => attribute::write(path, text),
-            (Setting::Document { path }, Value::Text(text)) => document::write(path, text),
+            (Setting::Document { path }, Value::Text(text)) => atomic_file::write(path, text),
             (Setting::Document { path }, Value::Document(document)) => {
-                document::write(path, &document.text())
+                atomic_file::write(path, &document.text())
             }
-            (Setting::Document { path }, Value::Absent) => document::remove(path),
-            (Setting::Folder { path }, Value::Present) => document::make_folder(path),
-            (Setting::Folder { path }, Value::Absent) => document::remove_folder(path),
+            (Setting::Document { path }, Value::Absent) => atomic_file::remove(path),
+            (Setting::Folder { path }, Value::Present) => atomic_file::make_folder(path),
+            (Setting::Folder { path }, Value::Absent) => atomic_file::remove_folder(path),
             (Setting::Channels { interface }, Value::Queues(queues)) => {
                 Ok(self.ethtool()?.set_queues(interface, *queues)?)
             }

@@ -7,58 +7,40 @@
 //! queues resets the RSS table, interrupts and queueing), so `apply` compares all of them with the machine before the
 //! first change.
 
-mod after;
-mod arguments;
-mod below;
-mod boot;
 mod builder;
-mod cores;
-mod following;
-mod form;
+mod device;
+mod host;
+mod input;
 mod interrupts;
-mod kernel;
-mod leftover;
-mod make;
-mod memory;
-mod moderation;
+pub(crate) mod isolation;
 mod napi;
-mod offloads;
-mod other_interrupts;
-mod placement;
-mod precondition;
-mod producible;
 mod queues;
-mod rings;
+mod replan;
 mod rules;
-mod scheduler;
-mod services;
 pub(crate) mod shell;
-pub(crate) mod slices;
-mod sockets;
 mod steering;
-mod target;
 mod text;
 mod transmit;
+mod validation;
 
-pub use below::vlan_parent;
-pub(crate) use builder::steered_interface;
-pub(crate) use form::parse_versioned;
-pub use form::{PlanError, SchemaError};
-pub(crate) use interrupts::named;
-pub use leftover::replan;
-pub use make::plan;
-pub(crate) use moderation::{is_mode as is_moderation_mode, shortened as shortened_moderation};
-pub use napi::{
-    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, TRANSMIT_QUEUE_PRIORITY,
-};
-pub(crate) use other_interrupts::may_come;
-pub use placement::{FlowQueue, FlowQueues, KnownQueue};
-pub(crate) use producible::CoreAssignment;
-pub(crate) use queues::enough;
-pub(crate) use rules::RULES_WITHOUT_PORTS;
+use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use self::builder::plan;
+pub(crate) use self::builder::steered_interface;
+pub(crate) use self::device::{is_mode as is_moderation_mode, shortened as shortened_moderation};
+pub use self::input::{FlowQueue, FlowQueues, KnownQueue, vlan_parent};
+pub(crate) use self::interrupts::{may_come, named};
+pub use self::napi::{
+    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, TRANSMIT_QUEUE_PRIORITY,
+};
+pub(crate) use self::queues::enough;
+pub use self::replan::replan;
+pub(crate) use self::rules::RULES_WITHOUT_PORTS;
+pub(crate) use self::validation::CoreAssignment;
+use crate::limits::{MAX_ERROR_TEXT, MAX_SHOWN_TEXT};
 use crate::setting::{Setting, Value};
 
 /// Current format version of plans.
@@ -213,4 +195,122 @@ pub struct NotPlanned {
     pub why: String,
     /// Remedy; empty if there is none.
     pub remedy: String,
+}
+
+/// Mismatch of the format version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError {
+    /// Plan or file, as text.
+    pub what: String,
+    /// Format version found.
+    pub found: String,
+    /// Format version that this program reads.
+    pub known: &'static str,
+}
+
+/// Reason that a text is not a plan.
+#[derive(Debug)]
+pub enum PlanError {
+    /// Other format version.
+    Form(SchemaError),
+    /// Syntax error, or unknown fields.
+    Text(serde_json::Error),
+}
+
+/// Fields common to all format versions.
+#[derive(Deserialize)]
+struct AnySchema {
+    schema: String,
+}
+
+impl Plan {
+    /// Fails for another format version.
+    pub(crate) fn check_schema(&self) -> Result<(), SchemaError> {
+        check(&self.schema, "the plan", SCHEMA)
+    }
+}
+
+/// Parses a value that names its format version, after checking the version.
+pub(crate) fn parse_versioned<T: DeserializeOwned>(
+    text: &str,
+    what: &str,
+    known: &'static str,
+) -> Result<T, PlanError> {
+    let any: AnySchema = serde_json::from_str(text).map_err(PlanError::Text)?;
+    check(&any.schema, what, known).map_err(PlanError::Form)?;
+    serde_json::from_str(text).map_err(PlanError::Text)
+}
+
+fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError> {
+    match form == known {
+        true => Ok(()),
+        false => Err(SchemaError {
+            what: what.to_owned(),
+            found: form.chars().take(MAX_SHOWN_TEXT).collect(),
+            known,
+        }),
+    }
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, found, known } = self;
+        write!(
+            formatter,
+            "{what} is written as {found}, and this isolane reads {known}"
+        )
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(error) => error.fmt(formatter),
+            // The error may quote the text, which may be long.
+            Self::Text(error) => {
+                let rationale: String = error.to_string().chars().take(MAX_ERROR_TEXT).collect();
+                formatter.write_str(&rationale)
+            }
+        }
+    }
+}
+
+impl std::error::Error for SchemaError {}
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
+    /// counts. A reliance of this plan that the earlier plan sets becomes a step.
+    ///
+    /// Steps keep their order, because a plan may rely on settings of earlier steps.
+    #[must_use]
+    pub fn following(mut self, earlier: &Self) -> Self {
+        let mut steps = earlier.steps.clone();
+        for step in self.steps {
+            match steps.iter_mut().find(|known| known.setting == step.setting) {
+                Some(known) => {
+                    // The original value, from before the first plan, is the one to restore.
+                    let from = known.from.clone();
+                    *known = step;
+                    known.undo = shell::undo(&known.setting, &from);
+                    known.from = from;
+                }
+                None => steps.push(step),
+            }
+        }
+        steps.retain(|step| step.from != step.to);
+        let is_set = |precondition: &Precondition| {
+            let mut steps = steps.iter();
+            steps.any(|step| step.setting == precondition.setting && step.to == precondition.value)
+        };
+        let mut relies_on = earlier.relies_on.clone();
+        relies_on.retain(|known| !self.relies_on.iter().any(|it| it.setting == known.setting));
+        relies_on.append(&mut self.relies_on);
+        relies_on.retain(|precondition| !is_set(precondition));
+        Self {
+            steps,
+            relies_on,
+            ..self
+        }
+    }
 }

@@ -10,8 +10,9 @@ use isolane_hostnet::napi::{Policy, QueueState};
 use crate::setting::{Setting, ThreadClass, Value};
 
 use super::builder::{PlanBuilder, Rationale};
-use super::target::{PlanInput, TopicInterface, Unverified};
-use super::{precondition, rules};
+use super::input::{PlanInput, TopicInterface, Unverified};
+use super::rules;
+use super::steering::require_current_steering;
 
 /// `SCHED_FIFO` priority of the critical queue's receive thread.
 pub const CRITICAL_QUEUE_PRIORITY: u8 = 75;
@@ -175,7 +176,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
         priority(input, target, thread, builder);
     }
     if builder.steps.len() > before {
-        precondition::require_current_steering(target, builder);
+        require_current_steering(target, builder);
     }
     if !rules::rules_steer_all(input, target) {
         builder.limit_to_this_boot(before);

@@ -4,7 +4,7 @@ use crate::facts::{Device, Interface, Queues};
 use crate::setting::{Setting, Value};
 
 use super::builder::{PlanBuilder, Rationale};
-use super::target::{PlanInput, TopicInterface};
+use super::input::{PlanInput, TopicInterface};
 
 /// Plans the number of queues, and returns the carrier as it will be then.
 pub(super) fn plan<'a>(

@@ -14,7 +14,7 @@ use crate::needs::Direction;
 use crate::setting::{Setting, Value};
 
 use super::builder::{PlanBuilder, RULES, Rationale};
-use super::target::{PlanInput, TopicInterface, Unverified};
+use super::input::{PlanInput, TopicInterface, Unverified};
 
 /// Drivers whose rules match the Ethernet header only (addresses, EtherType, VLAN priority), and reject UDP ports:
 /// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.

@@ -10,7 +10,7 @@ use crate::needs::Direction;
 use crate::setting::{Setting, Value};
 
 use super::builder::{PlanBuilder, Rationale};
-use super::target::{PlanInput, TopicInterface};
+use super::input::{PlanInput, TopicInterface};
 
 /// Kernel priorities used for levels: SO_PRIORITY 0 to 7.
 const LEVELS: u8 = 8;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use isolane_model::Steering;
 use serde::Serialize;
 
-use super::landings::{Pair, QueueCounts, ReceiveQueueReport};
+use super::receive_queues::{Pair, QueueCounts, ReceiveQueueReport};
 use crate::needs::{DescribedFlow, Direction, Needs};
 use crate::plan::RULES_WITHOUT_PORTS;
 use crate::steer::Tuple;

@@ -4,21 +4,22 @@
 //! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and are
 //! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
-mod asker;
-mod error;
-
-use std::net::Ipv4Addr;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
+use std::{fmt, io};
 
-use isolane_hostnet::rx_queue_probe::ReceiveQueues;
+use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 
-use self::asker::ProbeClient;
-pub use self::error::LearnError;
-use crate::apply::{ApplyError, Here, Occasion, State, apply_locked, rollback_locked, status};
+use super::receive_queues::{Answered, ProbeError, ask, raise_descriptor_limit};
+use crate::apply::{
+    ApplyError, Here, Occasion, State, Unrestored, apply_locked, rollback_locked, status,
+};
+use crate::limits::MAX_PROBE_ATTEMPTS;
 use crate::plan::{Plan, SCHEMA, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
-use crate::steer::{Learner, Tuple, rounds};
+use crate::steer::{Contradiction, Learner, Tuple, probed_ports, rounds};
 
 /// Profile name of the temporary plans. If the journal's last plan has it, learning was interrupted.
 const LEARNING: &str = "learning";
@@ -202,6 +203,119 @@ fn restore_tables(
     // Not interruptible: a stop waits for it.
     apply_locked(machine, here, &back, state, Occasion::Learning, &|| false)?;
     Ok(())
+}
+
+pub(super) struct ProbeClient<'a> {
+    lesson: &'a LearnParameters,
+    sockets: BTreeMap<u16, ProbeSocket>,
+    number: u32,
+}
+
+impl<'a> ProbeClient<'a> {
+    /// Opens all sockets first, so that a failure precedes the first table change.
+    pub(super) fn new(lesson: &'a LearnParameters) -> Result<Self, LearnError> {
+        let [_, ports] = probed_ports();
+        raise_descriptor_limit(ports.len(), lesson.queues);
+        let mut sockets = BTreeMap::new();
+        for port in ports {
+            let address = SocketAddrV4::new(lesson.address, port);
+            let socket = ProbeSocket::bind(address, lesson.level, lesson.queues)
+                .map_err(|error| LearnError::Probe(ProbeError::Port(port, error)))?;
+            sockets.insert(port, socket);
+        }
+        Ok(Self {
+            lesson,
+            sockets,
+            number: 0,
+        })
+    }
+
+    /// Receive queue of an answer whose addresses and ports are those of `datagram`.
+    pub(super) fn landing(&mut self, datagram: Tuple) -> Result<u32, LearnError> {
+        // Rounds contain no other ports.
+        let Some(socket) = self.sockets.get(&datagram.destination_port) else {
+            return Err(LearnError::Probe(ProbeError::Silent));
+        };
+        let peer = SocketAddrV4::new(datagram.source, datagram.source_port);
+        for _ in 0..MAX_PROBE_ATTEMPTS {
+            self.number += 1;
+            let answer = ask(socket, (self.lesson.run, self.number), peer);
+            let answer = answer.map_err(|error| LearnError::Probe(ProbeError::System(error)))?;
+            match answer {
+                Some(Answered {
+                    back: Some(queue), ..
+                }) => return Ok(queue),
+                Some(_) => {
+                    let why = "the kernel does not tell by which queue datagrams come";
+                    return Err(LearnError::Probe(ProbeError::System(io::Error::other(why))));
+                }
+                None => {}
+            }
+        }
+        Err(LearnError::Probe(ProbeError::Silent))
+    }
+}
+
+/// Reason that learning failed. Except for [`LearnError::Unrestored`], the device is as before.
+#[derive(Debug)]
+pub enum LearnError {
+    /// The device has no settable table.
+    Table(SettingError),
+    /// Learning needs at least two queues, and a table whose length is a power of two.
+    Unsuitable {
+        /// Number of receive queues.
+        queues: u32,
+        /// Number of table entries.
+        entries: usize,
+    },
+    /// A table could not be set or restored.
+    Apply(ApplyError),
+    /// Settings that could not be restored.
+    Unrestored(Vec<Unrestored>),
+    /// The peer could not be asked.
+    Probe(ProbeError),
+    /// Observations contradict the Toeplitz hash.
+    Contradiction(Contradiction),
+    /// An earlier plan or learning was killed before its end.
+    Unfinished,
+    /// Stopped on request.
+    Stopped,
+}
+
+impl fmt::Display for LearnError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table(error) => write!(formatter, "its receive table: {error}"),
+            Self::Unsuitable { queues, entries } => write!(
+                formatter,
+                "it has {queues} receive queues and a table of {entries} entries; it takes two queues, and a power \
+                 of two of entries"
+            ),
+            Self::Apply(error) => error.fmt(formatter),
+            Self::Unrestored(left) => {
+                write!(formatter, "{} settings were not put back", left.len())
+            }
+            Self::Probe(ProbeError::Port(port, error)) => write!(formatter, "port {port}: {error}"),
+            Self::Probe(ProbeError::Silent) => formatter.write_str("nobody answers"),
+            Self::Probe(ProbeError::Restarted) => {
+                formatter.write_str("the peer was started anew meanwhile")
+            }
+            Self::Probe(ProbeError::System(error)) => error.fmt(formatter),
+            Self::Contradiction(contradiction) => contradiction.fmt(formatter),
+            Self::Unfinished => formatter.write_str(
+                "an earlier `isolane tune` was killed half-way, and what it set stands still",
+            ),
+            Self::Stopped => formatter.write_str("it was told to stop"),
+        }
+    }
+}
+
+impl std::error::Error for LearnError {}
+
+impl From<ApplyError> for LearnError {
+    fn from(error: ApplyError) -> Self {
+        Self::Apply(error)
+    }
 }
 
 #[cfg(test)]

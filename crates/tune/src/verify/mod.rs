@@ -12,27 +12,24 @@
 //! The ports must be free, so it runs before the participants start. Traffic is bounded: one datagram of
 //! [`MESSAGE_BYTES`] is in flight, an answer is as long as its question, and answers are never answered.
 
-mod answer;
-mod boot_mark;
-mod core_use;
 mod flows;
-mod landings;
 mod learn;
 mod message;
-mod room;
+mod probe_server;
+mod receive_queues;
 mod transmit;
-mod wakeup;
+mod wake_up;
 
 pub use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 
-pub use answer::{ProbeServer, ServerCounters};
-pub use boot_mark::BootMark;
-pub use core_use::{CoreActivity, CoreSample, ThreadActivity};
-pub use flows::{FlowReport, flow_reports, may_go_by_priority, pairs_with};
-pub use landings::{
+pub use self::message::BootMark;
+pub use self::probe_server::{ProbeServer, ServerCounters};
+pub use self::receive_queues::{
     Pair, ProbeError, ProbeParameters, QueueCounts, ReceiveQueueReport, each_with_each, place,
 };
+pub use self::wake_up::{CoreActivity, CoreSample, ThreadActivity};
+pub use self::wake_up::{LatencyReport, LatencyTest, wake_up};
+pub use flows::{FlowReport, flow_reports, may_go_by_priority, pairs_with};
 pub use learn::{LearnError, LearnParameters, learn};
 pub use message::MESSAGE_BYTES;
 pub use transmit::{TransmitReport, transmit_reports};
-pub use wakeup::{LatencyReport, LatencyTest, wake_up};

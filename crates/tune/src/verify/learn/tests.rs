@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::super::landings::ProbeError;
 use super::*;
 use crate::apply::{apply, rollback};
 use crate::plan::Identity;
 use crate::steer::{entry, hash};
 use crate::test_folder::Folder;
+use crate::verify::receive_queues::ProbeError;
 
 const KEY: [u8; 16] = *b"sixteen byte key";
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
