@@ -11,6 +11,7 @@ use std::{fmt, io};
 use isolane_hostnet::netlink::NetlinkError;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 pub(crate) use self::document::BEFORE_ARGUMENTS;
 pub use self::document::{CoreList, Document, Unit};
@@ -140,22 +141,28 @@ pub struct ThreadClass {
 }
 
 /// Reason that a setting cannot be read or set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// No such interface, file or thread.
+    #[error("it does not exist")]
     Gone,
     /// The driver or kernel lacks this setting.
+    #[error("the driver or the kernel does not support it")]
     Unsupported,
     /// Permission denied, or a read-only file system.
+    #[error("not allowed: {0}")]
     Refused(String),
     /// The kernel manages this interrupt's affinity itself, or the target core has no free vector.
+    #[error("the kernel refuses to move this interrupt: {0}")]
     Immovable(String),
     /// The write succeeded, and another value reads back: the driver ignored it.
+    #[error("the driver accepted the value and ignored it: it reads back as {found}")]
     Ignored {
         /// Value that reads back.
         found: Box<Value>,
     },
     /// Any other system error, as text.
+    #[error("{0}")]
     System(String),
 }
 
@@ -187,28 +194,6 @@ impl SettingError {
         }
     }
 }
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gone => formatter.write_str("it is not there"),
-            Self::Unsupported => formatter.write_str("the driver or the kernel has no such thing"),
-            Self::Refused(said) => write!(formatter, "not allowed: {said}"),
-            Self::Immovable(said) => {
-                write!(formatter, "the kernel does not let it be moved: {said}")
-            }
-            Self::Ignored { found } => {
-                write!(
-                    formatter,
-                    "it was accepted and ignored: it reads as {found}"
-                )
-            }
-            Self::System(said) => formatter.write_str(said),
-        }
-    }
-}
-
-impl std::error::Error for SettingError {}
 
 /// Machine whose settings can be read and set.
 pub trait Machine {

@@ -19,12 +19,13 @@
 
 mod persistence;
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 use rustix::fs::OFlags;
+use thiserror::Error;
 
 use super::plan_files::{BootNumbers, SavedPlan};
 use super::state::State;
@@ -174,90 +175,43 @@ impl BootPart {
 }
 
 /// Reason that a plan cannot be saved for the next boot. Nothing was changed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum BootError {
     /// The program to start does not persist: install it elsewhere.
+    #[error("the unit would start {}, and {}", .0.display(), .1)]
     Program(PathBuf, PathError),
     /// The journal folder, which would hold the plan, does not persist: choose another one.
+    #[error("the plan would be saved in {}, and {}", .0.display(), .1)]
     Folder(PathBuf, PathError),
     /// The plan saved earlier in this file cannot be read.
+    #[error("the plan saved earlier in {} cannot be read: {}", .0.display(), .1)]
     Saved(PathBuf, io::Error),
     /// The current content of the unit files cannot be read.
-    Setting(SettingError),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The system does not report the running program or its path.
+    #[error(transparent)]
     System(io::Error),
 }
 
 /// Reason that a path cannot be used at boot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
     /// The path is not UTF-8, as units are.
+    #[error("its name is not UTF-8, which systemd units require")]
     NotText,
     /// The path contains characters, described here, that a unit cannot hold.
+    #[error("its name contains {0}, which systemd does not accept")]
     Characters(&'static str),
     /// The path is in this folder, which is empty after a boot.
+    #[error("it is in {}, which is empty after a boot", .0.display())]
     Temporary(PathBuf),
     /// The path is on a file system in memory.
+    #[error("its file system is in memory and is empty after a boot")]
     InMemory,
     /// The running program was removed, or another file has taken its name.
+    #[error("it was removed or replaced since it was started")]
     Replaced,
-}
-
-impl fmt::Display for PathError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotText => formatter.write_str("its name is not UTF-8, as units of systemd are"),
-            Self::Characters(which) => {
-                write!(
-                    formatter,
-                    "its name has {which}, which systemd does not take"
-                )
-            }
-            Self::Temporary(folder) => write!(
-                formatter,
-                "it is in {}, which is empty after a boot",
-                folder.display()
-            ),
-            Self::InMemory => {
-                formatter.write_str("it is in a file system in memory, which is empty after a boot")
-            }
-            Self::Replaced => {
-                formatter.write_str("it was removed or replaced since it was started")
-            }
-        }
-    }
-}
-
-impl fmt::Display for BootError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program(path, why) => write!(
-                formatter,
-                "the unit would start {}, and {why}",
-                path.display()
-            ),
-            Self::Folder(path, why) => write!(
-                formatter,
-                "the plan would be saved in {}, and {why}",
-                path.display()
-            ),
-            Self::Saved(path, error) => write!(
-                formatter,
-                "the plan that was saved earlier in {} cannot be read: {error}",
-                path.display()
-            ),
-            Self::Setting(error) => error.fmt(formatter),
-            Self::System(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl std::error::Error for BootError {}
-
-impl From<SettingError> for BootError {
-    fn from(error: SettingError) -> Self {
-        Self::Setting(error)
-    }
 }
 
 /// Path as text that a unit can hold.

@@ -23,10 +23,9 @@ mod text;
 mod transmit;
 mod validation;
 
-use std::fmt;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 pub use self::builder::plan;
 pub(crate) use self::builder::steered_interface;
@@ -198,7 +197,8 @@ pub struct NotPlanned {
 }
 
 /// Mismatch of the format version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} has the format {found}, and this isolane reads {known}")]
 pub struct SchemaError {
     /// Plan or file, as text.
     pub what: String,
@@ -209,11 +209,14 @@ pub struct SchemaError {
 }
 
 /// Reason that a text is not a plan.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum PlanError {
     /// Other format version.
+    #[error(transparent)]
     Form(SchemaError),
     /// Syntax error, or unknown fields.
+    // The error may quote the text, which may be long.
+    #[error("{}", .0.to_string().chars().take(MAX_ERROR_TEXT).collect::<String>())]
     Text(serde_json::Error),
 }
 
@@ -251,32 +254,6 @@ fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError>
         }),
     }
 }
-
-impl fmt::Display for SchemaError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, found, known } = self;
-        write!(
-            formatter,
-            "{what} is written as {found}, and this isolane reads {known}"
-        )
-    }
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form(error) => error.fmt(formatter),
-            // The error may quote the text, which may be long.
-            Self::Text(error) => {
-                let rationale: String = error.to_string().chars().take(MAX_ERROR_TEXT).collect();
-                formatter.write_str(&rationale)
-            }
-        }
-    }
-}
-
-impl std::error::Error for SchemaError {}
-impl std::error::Error for PlanError {}
 
 impl Plan {
     /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value

@@ -10,7 +10,7 @@ use crate::facts::ReceiveHash;
 use crate::limits::MAX_TABLE_ENTRIES;
 use crate::needs::{DescribedFlow, Direction};
 use crate::setting::{Setting, Value};
-use crate::steer::{Hashing, Tuple, apart, reserve, shared};
+use crate::steer::{Tuple, apart, entry_of, reserve, shared};
 
 /// Remedy for a device with neither rules nor a table.
 const WITHOUT: &str = "steer where the frames come from, if that can be chosen (on veth a frame comes to the \
@@ -157,9 +157,9 @@ fn by_table(
     if hash.udp4_hashes_ports == Some(false) {
         ports_in_hash(input, target, builder);
     }
-    let known = hash.key.clone().map(Hashing::Key);
-    let entry = |tuple: Tuple| match &known {
-        Some(hashing) => hashing.entry_of(tuple, size),
+    let key = hash.key.as_deref();
+    let entry = |tuple: Tuple| match key {
+        Some(key) => entry_of(key, tuple, size),
         None => input.placement.entry_of(tuple),
     };
     let Some(entries) = flows
@@ -187,9 +187,7 @@ fn by_table(
         .filter(|flow| entry(flow.tuple).is_some_and(|entry| entries.contains(&entry)))
         .collect();
     if let Some(foreign_rule) = foreign_flows.first() {
-        let other = known
-            .as_ref()
-            .and_then(|it| other_port(input, it, size, foreign_rule));
+        let other = key.and_then(|key| other_port(input, key, size, foreign_rule));
         builder.not_planned(
             target.id("steering-shared"),
             format!(
@@ -228,7 +226,7 @@ fn ports_in_hash(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &m
 /// First port for the flow's receiver with which no other described flow shares an entry with a critical one.
 fn other_port(
     input: &PlanInput<'_>,
-    hashing: &Hashing,
+    key: &[u8],
     entries: usize,
     flow: &DescribedFlow,
 ) -> Option<u16> {
@@ -246,7 +244,7 @@ fn other_port(
     let last = suggested.end - Participant::PORTS;
     let candidates = (suggested.start..=last).filter(|first| !is_taken(*first));
     let critical = input.critical_level()?;
-    apart(hashing, entries, candidates, |first| {
+    apart(key, entries, candidates, |first| {
         let moved = |flow: &DescribedFlow| {
             let mut tuple = flow.tuple;
             if tuple.destination == own.address && own.ports.contains(&tuple.destination_port) {

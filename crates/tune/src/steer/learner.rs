@@ -7,8 +7,8 @@
 //!
 //! [`rounds`](super::rounds()) selects the datagrams, so that few of them suffice.
 
-use std::fmt;
 use std::net::Ipv4Addr;
+use thiserror::Error;
 
 use super::toeplitz::{Tuple, key_bits};
 use crate::limits::{MAX_TABLE_ENTRIES, PROBE_DESTINATION_PORT, PROBE_SOURCE_PORT};
@@ -23,50 +23,32 @@ pub struct Learner {
 }
 
 /// Observation that contradicts the assumed hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Contradiction {
     /// A datagram arrived on a queue that is not in the table: something else steers too.
+    #[error("a datagram arrived on queue {queue}, which is not in the RSS table")]
     ForeignQueue {
         /// Receive queue.
         queue: u32,
     },
     /// A datagram arrived on another queue than earlier ones imply: the hash is another function or has other inputs,
     /// or other programs' frames were counted.
+    #[error(
+        "the datagram from {}:{} to {}:{} arrived on another queue than earlier ones imply: the device does not use a \
+         Toeplitz hash of these fields, or frames of other programs were counted",
+        datagram.source, datagram.source_port, datagram.destination, datagram.destination_port
+    )]
     NotThisHash {
         /// Datagram.
         datagram: Tuple,
     },
     /// The table's length differs from the learner's.
+    #[error("the RSS table has {entries} entries now")]
     OtherTable {
         /// Number of table entries.
         entries: usize,
     },
 }
-
-impl fmt::Display for Contradiction {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ForeignQueue { queue } => write!(
-                formatter,
-                "a datagram came to queue {queue}, which the receive table does not lead to"
-            ),
-            Self::NotThisHash { datagram } => write!(
-                formatter,
-                "the datagram from {}:{} to {}:{} came where those before it do not tell: the device does \
-                 not hash as it says, or frames of others were counted",
-                datagram.source,
-                datagram.source_port,
-                datagram.destination,
-                datagram.destination_port
-            ),
-            Self::OtherTable { entries } => {
-                write!(formatter, "the receive table has {entries} entries now")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Contradiction {}
 
 impl Learner {
     /// Learner for a device with `entries` table entries; `None` if that is not a power of two, or above
@@ -115,23 +97,6 @@ impl Learner {
             let value = self.bit_of(datagram, bit)?;
             Some(entry | u32::from(value) << bit)
         })
-    }
-
-    /// Receive queue of a datagram under this table, if all entries that its known bits allow map to the same one.
-    pub fn queue_of(&self, datagram: Tuple, table: &[u32]) -> Option<u32> {
-        let bits: Vec<Option<bool>> = (0..self.bits)
-            .map(|bit| self.bit_of(datagram, bit))
-            .collect();
-        let is_possible = |entry: u32| {
-            let mut bits = (0..).zip(&bits);
-            bits.all(|(bit, value)| value.is_none_or(|value| (entry >> bit & 1 == 1) == value))
-        };
-        let mut queues = (0_u32..)
-            .zip(table)
-            .filter(|(entry, _)| is_possible(*entry))
-            .map(|(_, queue)| *queue);
-        let first = queues.next()?;
-        queues.all(|queue| queue == first).then_some(first)
     }
 
     fn bit_of(&self, datagram: Tuple, bit: u32) -> Option<bool> {

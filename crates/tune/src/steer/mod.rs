@@ -1,15 +1,14 @@
 //! Prediction of a device's receive queues: computed from the hash key, or learnt from observed queues if the key is
 //! unreadable. This module sends nothing and accesses no device.
 //!
-//! It serves NICs without flow rules. Each level has separate UDP ports, so there are two ways to a separate queue: an
-//! RSS table in which the entries of its ports map there ([`reserve`]); or, with a fixed table, ports whose entries map
-//! to that queue ([`on_queue`]).
+//! It serves NICs without flow rules. Each level has separate UDP ports, so a level gets a separate queue by an RSS table
+//! in which the entries of its ports map there ([`reserve`]).
 
 mod learner;
 mod toeplitz;
 
 pub use self::learner::{Contradiction, Learner, Round, probed_ports, rounds};
-pub use self::toeplitz::{Hashing, KEY_BYTES, Tuple, apart, entry, hash, on_queue};
+pub use self::toeplitz::{KEY_BYTES, Tuple, apart, entry, entry_of, hash};
 
 /// Table in which only `critical_entries` map to the critical queue. Other entries of that queue are distributed over
 /// the other queues; the rest is unchanged. `None` if there is no other queue.

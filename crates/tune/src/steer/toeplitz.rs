@@ -5,8 +5,6 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::learner::Learner;
-
 /// Addresses and ports of a UDP datagram over IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,59 +72,16 @@ pub(super) fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
     tuple.bits() << (hash_bit + 1)
 }
 
-/// Known hash of a device.
-#[derive(Clone, Debug)]
-pub enum Hashing {
-    /// Hash key.
-    Key(Vec<u8>),
-    /// Result of learning.
-    Learnt(Learner),
-}
-
-impl Hashing {
-    /// Entry of a datagram in a table of `entries` entries; `None` if unknown.
-    pub fn entry_of(&self, datagram: Tuple, entries: usize) -> Option<u32> {
-        match self {
-            Self::Key(key) => {
-                let entry = entry(hash(key, datagram)?, entries)?;
-                u32::try_from(entry).ok()
-            }
-            Self::Learnt(learner) => learner.entry_of(datagram),
-        }
-    }
-
-    /// Receive queue of a datagram under this table; `None` if unknown.
-    pub fn queue_of(&self, datagram: Tuple, table: &[u32]) -> Option<u32> {
-        match self {
-            Self::Key(_) => {
-                let entry = self.entry_of(datagram, table.len())?;
-                table.get(entry as usize).copied()
-            }
-            Self::Learnt(learner) => learner.queue_of(datagram, table),
-        }
-    }
-}
-
-/// Ports of `range` whose flows all arrive on `queue`. `flows` returns the flows of a port: one per sender to a
-/// receiver, and the replies if they matter.
-pub fn on_queue<'a>(
-    hashing: &'a Hashing,
-    table: &'a [u32],
-    queue: u32,
-    range: impl Iterator<Item = u16> + 'a,
-    flows: impl Fn(u16) -> Vec<Tuple> + 'a,
-) -> impl Iterator<Item = u16> + 'a {
-    range.filter(move |port| {
-        let flows = flows(*port);
-        let is_there = |flow: &Tuple| hashing.queue_of(*flow, table) == Some(queue);
-        !flows.is_empty() && flows.iter().all(is_there)
-    })
+/// Entry that a datagram selects in a table of `entries` entries; `None` for a short key, or a length that is not a
+/// power of two.
+pub fn entry_of(key: &[u8], datagram: Tuple, entries: usize) -> Option<u32> {
+    u32::try_from(entry(hash(key, datagram)?, entries)?).ok()
 }
 
 /// First of `candidates` with which no other flow shares an entry with a critical one. `flows` returns critical and
 /// other flows of a candidate.
 pub fn apart(
-    hashing: &Hashing,
+    key: &[u8],
     entries: usize,
     mut candidates: impl Iterator<Item = u16>,
     flows: impl Fn(u16) -> (Vec<Tuple>, Vec<Tuple>),
@@ -134,7 +89,7 @@ pub fn apart(
     candidates.find(|port| {
         let (critical, others) = flows(*port);
         let of = |flows: &[Tuple]| -> Option<Vec<u32>> {
-            let entries = flows.iter().map(|flow| hashing.entry_of(*flow, entries));
+            let entries = flows.iter().map(|flow| entry_of(key, *flow, entries));
             entries.collect()
         };
         match (of(&critical), of(&others)) {
@@ -258,26 +213,11 @@ mod ports_tests {
     }
 
     #[test]
-    fn ports_are_found_with_which_a_flow_and_its_twin_reach_the_critical_queue() {
-        let table: Vec<u32> = (0..128).map(|entry| entry % 4).collect();
-        let hashing = Hashing::Key(KEY.to_vec());
-        let queue = |tuple| hashing.queue_of(tuple, &table);
-        let flows = |port| vec![flow(2, port), flow(2, port + 8)];
-        let ports: Vec<u16> = on_queue(&hashing, &table, 3, 7_000..7_400, flows).collect();
-        assert!(!ports.is_empty());
-        for port in 7_000..7_400 {
-            let both = flows(port).into_iter().all(|it| queue(it) == Some(3));
-            assert_eq!(ports.contains(&port), both, "{port}");
-        }
-    }
-
-    #[test]
     fn which_entries_two_peers_are_apart_no_port_changes() {
         // The hash is linear: the difference of two peers' flows does not depend on the port. So with several peers
         // only the table helps.
-        let hashing = Hashing::Key(KEY.to_vec());
         let apart = |port| {
-            let of = |peer| hashing.entry_of(flow(peer, port), 128).expect("an entry");
+            let of = |peer| entry_of(&KEY, flow(peer, port), 128).expect("an entry");
             of(2) ^ of(3)
         };
         assert!((7_000..7_400).all(|port| apart(port) == apart(7_000)));
@@ -285,13 +225,12 @@ mod ports_tests {
 
     #[test]
     fn a_port_is_found_that_keeps_critical_flows_apart_from_others() {
-        let hashing = Hashing::Key(KEY.to_vec());
         // Of two entries each flow gets one, so about every second port works.
         let flows = |port| (vec![flow(2, port)], vec![flow(3, 9_000)]);
-        let port = apart(&hashing, 2, 7_000..7_400, flows).expect("a port");
-        let entry = |tuple| hashing.entry_of(tuple, 2);
+        let port = apart(&KEY, 2, 7_000..7_400, flows).expect("a port");
+        let entry = |tuple| entry_of(&KEY, tuple, 2);
         assert_ne!(entry(flow(2, port)), entry(flow(3, 9_000)));
         let same = |_| (vec![flow(2, 1)], vec![flow(2, 1)]);
-        assert_eq!(apart(&hashing, 128, 7_000..7_400, same), None);
+        assert_eq!(apart(&KEY, 128, 7_000..7_400, same), None);
     }
 }

@@ -5,12 +5,13 @@
 //! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::{fmt, io};
 
 use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
+use thiserror::Error;
 
 use super::receive_queues::{Answered, ProbeError, ask, raise_descriptor_limit};
 use crate::apply::{
@@ -257,11 +258,16 @@ impl<'a> ProbeClient<'a> {
 }
 
 /// Reason that learning failed. Except for [`LearnError::Unrestored`], the device is as before.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LearnError {
     /// The device has no settable table.
+    #[error("its RSS table: {0}")]
     Table(SettingError),
     /// Learning needs at least two queues, and a table whose length is a power of two.
+    #[error(
+        "it has {queues} receive queues and an RSS table of {entries} entries; learning needs two queues, and a power of \
+         two of entries"
+    )]
     Unsuitable {
         /// Number of receive queues.
         queues: u32,
@@ -269,53 +275,25 @@ pub enum LearnError {
         entries: usize,
     },
     /// A table could not be set or restored.
-    Apply(ApplyError),
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
     /// Settings that could not be restored.
+    #[error("{} settings were not restored", .0.len())]
     Unrestored(Vec<Unrestored>),
     /// The peer could not be asked.
+    #[error(transparent)]
     Probe(ProbeError),
     /// Observations contradict the Toeplitz hash.
+    #[error(transparent)]
     Contradiction(Contradiction),
     /// An earlier plan or learning was killed before its end.
+    #[error(
+        "an earlier `isolane tune` was killed before its end, and its settings are still in force"
+    )]
     Unfinished,
     /// Stopped on request.
+    #[error("it was stopped on request")]
     Stopped,
-}
-
-impl fmt::Display for LearnError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Table(error) => write!(formatter, "its receive table: {error}"),
-            Self::Unsuitable { queues, entries } => write!(
-                formatter,
-                "it has {queues} receive queues and a table of {entries} entries; it takes two queues, and a power \
-                 of two of entries"
-            ),
-            Self::Apply(error) => error.fmt(formatter),
-            Self::Unrestored(left) => {
-                write!(formatter, "{} settings were not put back", left.len())
-            }
-            Self::Probe(ProbeError::Port(port, error)) => write!(formatter, "port {port}: {error}"),
-            Self::Probe(ProbeError::Silent) => formatter.write_str("nobody answers"),
-            Self::Probe(ProbeError::Restarted) => {
-                formatter.write_str("the peer was started anew meanwhile")
-            }
-            Self::Probe(ProbeError::System(error)) => error.fmt(formatter),
-            Self::Contradiction(contradiction) => contradiction.fmt(formatter),
-            Self::Unfinished => formatter.write_str(
-                "an earlier `isolane tune` was killed half-way, and what it set stands still",
-            ),
-            Self::Stopped => formatter.write_str("it was told to stop"),
-        }
-    }
-}
-
-impl std::error::Error for LearnError {}
-
-impl From<ApplyError> for LearnError {
-    fn from(error: ApplyError) -> Self {
-        Self::Apply(error)
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::message::{BootMark, MESSAGE_BYTES, Message};
 use crate::limits::{MAX_PROBED_PORTS, PROBE_TIMEOUT};
@@ -138,15 +139,19 @@ impl Pair {
 }
 
 /// Reason that the measurement failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ProbeError {
     /// A port of this host could not be bound: participants occupy their ports while they run.
+    #[error("port {0}: {1}")]
     Port(u16, io::Error),
     /// No port answers.
+    #[error("no answer")]
     Silent,
     /// Answers have two boot marks: the peer's machine restarted during the measurement.
+    #[error("the peer rebooted during the measurement")]
     Restarted,
     /// System error.
+    #[error(transparent)]
     System(io::Error),
 }
 

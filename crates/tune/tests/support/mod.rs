@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use isolane_model::{ProfileName, Source, Sourced, System, Tuning};
-use isolane_tune::steer::{Hashing, Tuple};
+use isolane_tune::steer::{Tuple, entry_of};
 use isolane_tune::{
     Direction, Facts, FlowQueue, FlowQueues, KnownQueue, Needs, Plan, Setting, Step, Value, plan,
 };
@@ -142,8 +142,7 @@ pub(crate) fn learnt(needs: &Needs) -> FlowQueues {
     let key: Vec<u8> = (0..40)
         .map(|byte: u8| byte.wrapping_mul(73) ^ 0x35)
         .collect();
-    let hashing = Hashing::Key(key);
-    let entry = |tuple: Tuple| hashing.entry_of(tuple, 128).expect("an entry");
+    let entry = |tuple: Tuple| entry_of(&key, tuple, 128).expect("an entry");
     let flows = needs
         .flows
         .iter()
