@@ -3,7 +3,7 @@
 //! A [`Setting`] names a place, a [`Value`] its content. Both are serialisable, because they are written to the journal
 //! before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in tests.
 
-mod display;
+pub(crate) mod display;
 mod document;
 
 use std::{fmt, io};
@@ -171,6 +171,25 @@ impl Setting {
     pub(crate) fn survives_reboot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
     }
+
+    /// Interface that a setting of a device names.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Channels { interface }
+            | Self::Rings { interface }
+            | Self::Coalescing { interface }
+            | Self::Feature { interface, .. }
+            | Self::RssTable { interface }
+            | Self::UdpHash { interface }
+            | Self::FlowRule { interface, .. }
+            | Self::RootQdisc { interface }
+            | Self::QueueQdisc { interface, .. } => Some(interface),
+            Self::Attribute { .. }
+            | Self::Document { .. }
+            | Self::Folder { .. }
+            | Self::Thread { .. } => None,
+        }
+    }
 }
 
 impl From<NetlinkError> for SettingError {
@@ -259,7 +278,7 @@ impl Value {
                 Setting::Attribute { path } => canonical(path, wanted) == canonical(path, found),
                 _ => wanted == found,
             },
-            (Self::Coalescing(wanted), Self::Coalescing(found)) => agree(wanted, found),
+            (Self::Coalescing(wanted), Self::Coalescing(found)) => wanted.or(*found) == *found,
             (Self::Thread(wanted), Self::Thread(found)) => {
                 let has_cores = wanted.cores.is_empty() || wanted.cores == found.cores;
                 wanted.fifo == found.fifo && has_cores
@@ -284,17 +303,6 @@ impl Value {
             Self::Qdisc(RootQdisc::Other { .. }) | Self::QueueQdisc(QueueQdisc::Other { .. })
         )
     }
-}
-
-fn agree(wanted: &Coalescing, found: &Coalescing) -> bool {
-    let number = |wanted: Option<u32>, found| wanted.is_none() || wanted == found;
-    let switch = |wanted: Option<bool>, found| wanted.is_none() || wanted == found;
-    number(wanted.rx_usecs, found.rx_usecs)
-        && number(wanted.rx_frames, found.rx_frames)
-        && number(wanted.tx_usecs, found.tx_usecs)
-        && number(wanted.tx_frames, found.tx_frames)
-        && switch(wanted.adaptive_rx, found.adaptive_rx)
-        && switch(wanted.adaptive_tx, found.adaptive_tx)
 }
 
 /// Canonical text of an attribute: the kernel accepts `3` and `0-1`, and prints `00000003` and `0,1`.

@@ -161,7 +161,6 @@ fn any_tuning() -> impl Strategy<Value = Tuning> {
         Just("steering = \"table\""),
         Just("steering = \"none\""),
         Just("transmit = \"pfifo\""),
-        Just("transmit = \"taprio\""),
         Just("transmit = \"keep\""),
         Just("moderation_us = 1"),
         Just("moderation_us = 2"),

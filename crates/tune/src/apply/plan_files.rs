@@ -103,27 +103,17 @@ impl SavedPlan {
     }
 
     fn interface_of(&self, setting: &Setting) -> Option<String> {
-        let of_path = |path: &str| {
-            let rest = path.strip_prefix("/sys/class/net/")?;
-            rest.split('/').next().map(String::from)
-        };
-        match setting {
-            Setting::Channels { interface }
-            | Setting::Rings { interface }
-            | Setting::Coalescing { interface }
-            | Setting::Feature { interface, .. }
-            | Setting::RssTable { interface }
-            | Setting::UdpHash { interface }
-            | Setting::FlowRule { interface, .. }
-            | Setting::RootQdisc { interface }
-            | Setting::QueueQdisc { interface, .. } => Some(interface.clone()),
+        let numbered = || self.numbers.interface_of(setting);
+        let name = match setting {
             Setting::Attribute { path } => {
-                let of_number = || self.numbers.interface_of(setting).map(String::from);
-                of_path(path).or_else(of_number)
+                let rest = path.strip_prefix("/sys/class/net/");
+                rest.and_then(|rest| rest.split('/').next())
+                    .or_else(numbered)
             }
-            Setting::Thread { .. } => self.numbers.interface_of(setting).map(String::from),
-            Setting::Document { .. } | Setting::Folder { .. } => None,
-        }
+            Setting::Thread { .. } => numbered(),
+            _ => setting.interface(),
+        };
+        name.map(String::from)
     }
 
     /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_INTERFACE_TIMEOUT`] has passed, or `is_stopped` returns true.

@@ -91,9 +91,8 @@ impl PlanBuilder {
         let Some(from) = facts.attribute(path) else {
             return;
         };
-        let setting = Setting::Attribute {
-            path: path.to_owned(),
-        };
+        let path = path.to_owned();
+        let setting = Setting::Attribute { path };
         self.change(
             id,
             setting,
@@ -125,6 +124,13 @@ impl PlanBuilder {
         self.steps
             .iter()
             .any(|step| steered_interface(&step.setting) == Some(interface))
+    }
+
+    /// Adds a precondition, once for each setting.
+    pub(super) fn require(&mut self, setting: Setting, value: Value) {
+        if self.relies_on.iter().all(|known| known.setting != setting) {
+            self.relies_on.push(Precondition { setting, value });
+        }
     }
 
     pub(super) fn not_planned(

@@ -41,9 +41,8 @@ pub(super) fn plan_rings(
         costs.push("less is on the way when the core that sends is late: throughput on slow cores");
     }
     costs.push("the link is down for a moment");
-    let setting = Setting::Rings {
-        interface: target.name().to_owned(),
-    };
+    let interface = target.name().to_owned();
+    let setting = Setting::Rings { interface };
     builder.change(
         target.id("rings"),
         setting,
@@ -313,9 +312,8 @@ pub(super) fn plan_coalescing(
         0 => "an interrupt for each frame that comes alone: a flood takes more of its core's time",
         _ => "more interrupts under load",
     };
-    let setting = Setting::Coalescing {
-        interface: target.name().to_owned(),
-    };
+    let interface = target.name().to_owned();
+    let setting = Setting::Coalescing { interface };
     builder.change(
         target.id("moderation"),
         setting,

@@ -38,9 +38,8 @@ pub(super) fn plan<'a>(
         critical_queue: None,
     };
     target.critical_queue = critical_queue(input, &target, lane, builder);
-    let setting = Setting::Channels {
-        interface: name.clone(),
-    };
+    let interface = name.clone();
+    let setting = Setting::Channels { interface };
     let gain = match target.critical_queue {
         Some(_) => "one is for critical topics alone",
         None => "it waits behind those of its own queue only",

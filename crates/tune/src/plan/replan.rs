@@ -12,7 +12,7 @@ use super::builder::steered_interface;
 use super::isolation::forget_document;
 use super::{NotPlanned, Plan, Step, When, shell};
 use crate::apply::{BootPart, SettingStatus, has_number};
-use crate::facts::{Coalescing, Facts, RootQdisc};
+use crate::facts::{Facts, RootQdisc};
 use crate::setting::{Setting, Value};
 
 /// Plans for the facts, and adds steps that restore settings of earlier plans that are no longer needed. `standing`:
@@ -204,7 +204,7 @@ impl Facts {
     }
 
     fn simulate_device(&mut self, setting: &Setting, value: &Value) {
-        let Some(name) = interface_of(setting) else {
+        let Some(name) = setting.interface() else {
             return;
         };
         let mut devices = self.devices.iter_mut();
@@ -236,16 +236,8 @@ impl Facts {
             }
             (Setting::Rings { .. }, Value::Rings(rings)) => device.rings = Some(*rings),
             (Setting::Coalescing { .. }, Value::Coalescing(coalescing)) => {
-                let had = device.coalescing.unwrap_or_default();
                 // Fields not given stay.
-                device.coalescing = Some(Coalescing {
-                    rx_usecs: coalescing.rx_usecs.or(had.rx_usecs),
-                    rx_frames: coalescing.rx_frames.or(had.rx_frames),
-                    tx_usecs: coalescing.tx_usecs.or(had.tx_usecs),
-                    tx_frames: coalescing.tx_frames.or(had.tx_frames),
-                    adaptive_rx: coalescing.adaptive_rx.or(had.adaptive_rx),
-                    adaptive_tx: coalescing.adaptive_tx.or(had.adaptive_tx),
-                });
+                device.coalescing = Some(coalescing.or(device.coalescing.unwrap_or_default()));
             }
             (Setting::Feature { feature, .. }, Value::Switch(on)) => {
                 if let Some(known) = device.features.get_mut(feature) {
@@ -324,23 +316,5 @@ impl Facts {
                 }
             }
         }
-    }
-}
-
-pub(super) fn interface_of(setting: &Setting) -> Option<&str> {
-    match setting {
-        Setting::Channels { interface }
-        | Setting::Rings { interface }
-        | Setting::Coalescing { interface }
-        | Setting::Feature { interface, .. }
-        | Setting::RssTable { interface }
-        | Setting::UdpHash { interface }
-        | Setting::FlowRule { interface, .. }
-        | Setting::RootQdisc { interface }
-        | Setting::QueueQdisc { interface, .. } => Some(interface),
-        Setting::Attribute { .. }
-        | Setting::Document { .. }
-        | Setting::Folder { .. }
-        | Setting::Thread { .. } => None,
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::facts::{Coalescing, FlowRule, Queues, RootQdisc, TrafficClasses};
 use crate::lists::list;
+use crate::setting::display::on_off;
 use crate::setting::{Setting, ThreadClass, Value};
 use crate::steer::shared;
 
@@ -81,10 +82,6 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
 pub(crate) fn channels(interface: &str, queues: Queues) -> String {
     let mut line = format!("ethtool -L {}", quoted(interface));
     for (name, count) in [
@@ -101,23 +98,11 @@ pub(crate) fn channels(interface: &str, queues: Queues) -> String {
 
 fn moderation(interface: &str, coalescing: &Coalescing) -> String {
     let mut line = format!("ethtool -C {}", quoted(interface));
-    for (name, on) in [
-        ("adaptive-rx", coalescing.adaptive_rx),
-        ("adaptive-tx", coalescing.adaptive_tx),
-    ] {
-        if let Some(on) = on {
-            let _ = write!(line, " {name} {}", on_off(on));
-        }
+    for (name, on) in coalescing.adaptive() {
+        let _ = on.map(|on| write!(line, " {name} {}", on_off(on)));
     }
-    for (name, number) in [
-        ("rx-usecs", coalescing.rx_usecs),
-        ("rx-frames", coalescing.rx_frames),
-        ("tx-usecs", coalescing.tx_usecs),
-        ("tx-frames", coalescing.tx_frames),
-    ] {
-        if let Some(number) = number {
-            let _ = write!(line, " {name} {number}");
-        }
+    for (name, count) in coalescing.counts() {
+        let _ = count.map(|count| write!(line, " {name} {count}"));
     }
     line
 }

@@ -5,7 +5,7 @@ use isolane_model::{Participant, Steering};
 
 use super::builder::{PlanBuilder, RULES, Rationale};
 use super::input::{PlanInput, TopicInterface, topics_without_flow};
-use super::{Precondition, rules};
+use super::rules;
 use crate::facts::ReceiveHash;
 use crate::limits::MAX_TABLE_ENTRIES;
 use crate::needs::{DescribedFlow, Direction};
@@ -211,16 +211,19 @@ fn by_table(
 }
 
 fn ports_in_hash(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
-    let setting = Setting::UdpHash {
-        interface: target.name().to_owned(),
-    };
+    let interface = target.name().to_owned();
     let rationale = Rationale::of(
         &input.critical_topics(Some(Direction::Receive)),
         "the device looks at addresses only: all levels between two hosts come to the same queue",
         "IP fragments, which have no ports, may overtake the whole datagrams of the same flow",
     );
     let values = (Value::Switch(false), Value::Switch(true));
-    builder.change(target.id("udp-hash"), setting, values, rationale);
+    builder.change(
+        target.id("udp-hash"),
+        Setting::UdpHash { interface },
+        values,
+        rationale,
+    );
 }
 
 /// First port for the flow's receiver with which no other described flow shares an entry with a critical one.
@@ -316,74 +319,52 @@ fn table(
             ),
         ),
     };
-    let setting = Setting::RssTable {
-        interface: target.name().to_owned(),
-    };
+    let interface = target.name().to_owned();
     let values = (Value::Table(hash.table.clone()), Value::Table(to));
     let id = target.id("receive-table");
     let rationale = Rationale::of(topics, why, costs);
     let first = builder.steps.len();
-    builder.change(id, setting, values, rationale);
+    builder.change(id, Setting::RssTable { interface }, values, rationale);
     if !entries.is_empty() {
         // The entries depend on the hash key, which the kernel randomises at each boot.
         builder.limit_to_this_boot(first);
     }
 }
 
-/// Adds the device's current steering as reliances of the plan.
+/// Adds the device's current steering to the plan's preconditions. Some steps do harm under another steering than the
+/// one in which the receive queues of critical flows were measured.
 pub(super) fn require_current_steering(target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
     let device = target.device;
     let interface = || target.name().to_owned();
-    let mut relies_on: Vec<(Setting, Value)> = Vec::new();
     if let Some(queues) = device.queues {
-        let setting = Setting::Channels {
-            interface: interface(),
-        };
-        relies_on.push((setting, Value::Queues(queues)));
+        let interface = interface();
+        builder.require(Setting::Channels { interface }, Value::Queues(queues));
     }
-    if let Some(hash) = device
-        .receive_hash
-        .as_ref()
-        .filter(|hash| !hash.table.is_empty())
-    {
+    let hash = device.receive_hash.as_ref();
+    if let Some(hash) = hash.filter(|hash| !hash.table.is_empty()) {
         if let Some(on) = hash.udp4_hashes_ports {
-            let setting = Setting::UdpHash {
-                interface: interface(),
-            };
-            relies_on.push((setting, Value::Switch(on)));
+            let interface = interface();
+            builder.require(Setting::UdpHash { interface }, Value::Switch(on));
         }
-        let setting = Setting::RssTable {
-            interface: interface(),
-        };
-        relies_on.push((setting, Value::Table(hash.table.clone())));
+        let (interface, table) = (interface(), hash.table.clone());
+        builder.require(Setting::RssTable { interface }, Value::Table(table));
     }
-    if let Some(rules) = device
-        .flow_rules
-        .as_ref()
-        .filter(|rules| !rules.rules.is_empty())
-    {
-        let setting = Setting::Feature {
-            interface: interface(),
-            feature: String::from(RULES),
-        };
-        if device.features.contains_key(RULES) {
-            relies_on.push((setting, Value::Switch(true)));
-        }
-        for (location, rule) in &rules.rules {
-            let setting = Setting::FlowRule {
-                interface: interface(),
-                location: *location,
-            };
-            relies_on.push((setting, Value::Rule(*rule)));
-        }
+    let rules = device.flow_rules.as_ref();
+    let Some(rules) = rules.filter(|rules| !rules.rules.is_empty()) else {
+        return;
+    };
+    if device.features.contains_key(RULES) {
+        let (interface, feature) = (interface(), String::from(RULES));
+        builder.require(Setting::Feature { interface, feature }, Value::Switch(true));
     }
-    for (setting, value) in relies_on {
-        if !builder
-            .relies_on
-            .iter()
-            .any(|known| known.setting == setting)
-        {
-            builder.relies_on.push(Precondition { setting, value });
-        }
+    for (location, rule) in &rules.rules {
+        let (interface, location) = (interface(), *location);
+        builder.require(
+            Setting::FlowRule {
+                interface,
+                location,
+            },
+            Value::Rule(*rule),
+        );
     }
 }

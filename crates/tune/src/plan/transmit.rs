@@ -23,10 +23,6 @@ pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: 
     let id = target.id("transmit");
     let name = target.name();
     let wanted = input.tuning.transmit.value;
-    if let Some((why, remedy)) = unfit(wanted, name) {
-        builder.not_planned(id, why, remedy);
-        return;
-    }
     let topics = input.critical_topics(Some(Direction::Transmit));
     if wanted == Transmit::Keep || topics.is_empty() {
         return;
@@ -99,48 +95,14 @@ pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: 
         }
     };
     strictness(input, target, &to, builder);
-    let setting = Setting::RootQdisc {
-        interface: name.to_owned(),
-    };
+    let interface = name.to_owned();
+    let setting = Setting::RootQdisc { interface };
     builder.change(
         id,
         setting,
         (Value::Qdisc(has.clone()), Value::Qdisc(to)),
         rationale,
     );
-}
-
-/// Reason that a queueing discipline of the profile is not set up here, and the remedy.
-fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
-    Some(match wanted {
-        Transmit::Mqprio | Transmit::Pfifo | Transmit::Keep => return None,
-        Transmit::Taprio => (
-            String::from(
-                "taprio opens gates by a schedule that all of the network agrees on; the description has periods, \
-                 and no schedule",
-            ),
-            format!(
-                "compute one for the network, and set it: tc qdisc replace dev {name} parent root taprio ... \
-                 flags 2, with PTP running"
-            ),
-        ),
-        Transmit::Etf => (
-            String::from(
-                "etf drops every frame without a launch time (SO_TXTIME), and topics have none",
-            ),
-            String::from("transmit = \"mqprio\""),
-        ),
-        Transmit::Cbs => (
-            String::from(
-                "cbs holds a class back to a share of the line: for a stream that is reserved all along the way \
-                 (IEEE 802.1Qav), not for the most urgent one, which would wait for credit",
-            ),
-            format!(
-                "for a stream of audio or video below the critical class: tc qdisc replace dev {name} parent \
-                 CLASS cbs idleslope KBIT ... offload 1"
-            ),
-        ),
-    })
 }
 
 /// Kernel priorities of the critical levels, up to the host's highest level: kernel frames with a higher priority

@@ -7,7 +7,6 @@
 
 use super::builder::RULES;
 use super::device::switched_off;
-use super::replan::interface_of;
 use super::{
     BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Precondition, Step, TRANSMIT_QUEUE_PRIORITY,
 };
@@ -117,7 +116,7 @@ impl Precondition {
 }
 
 fn is_valid(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool {
-    if interface_of(setting).is_some_and(|name| !is_interface(name)) {
+    if setting.interface().is_some_and(|name| !is_interface(name)) {
         return false;
     }
     match (setting, from, to) {

@@ -45,7 +45,7 @@ fn words_of(value: &Value) -> String {
         Value::Text(text) if text.is_empty() => String::from("(empty)"),
         Value::Text(text) => text.trim_end().replace('\n', " | "),
         Value::Document(document) => document.text().trim_end().replace('\n', " | "),
-        Value::Switch(on) => String::from(if *on { "on" } else { "off" }),
+        Value::Switch(on) => String::from(on_off(*on)),
         Value::Queues(queues) => {
             let parts = [
                 (queues.combined, "combined"),
@@ -80,23 +80,16 @@ fn words_of(value: &Value) -> String {
 }
 
 fn moderation(coalescing: &Coalescing) -> String {
-    let numbers = [
-        ("rx-usecs", coalescing.rx_usecs),
-        ("rx-frames", coalescing.rx_frames),
-        ("tx-usecs", coalescing.tx_usecs),
-        ("tx-frames", coalescing.tx_frames),
-    ];
-    let switches = [
-        ("adaptive-rx", coalescing.adaptive_rx),
-        ("adaptive-tx", coalescing.adaptive_tx),
-    ];
-    let numbers = numbers
-        .iter()
-        .filter_map(|(name, number)| Some(format!("{name} {}", (*number)?)));
-    let switches = switches
-        .iter()
-        .filter_map(|(name, on)| Some(format!("{name} {}", if (*on)? { "on" } else { "off" })));
-    numbers.chain(switches).collect::<Vec<_>>().join(", ")
+    let counts = coalescing.counts().into_iter();
+    let counts = counts.filter_map(|(name, count)| Some(format!("{name} {}", count?)));
+    let switches = coalescing.adaptive().into_iter();
+    let switches = switches.filter_map(|(name, on)| Some(format!("{name} {}", on_off(on?))));
+    counts.chain(switches).collect::<Vec<_>>().join(", ")
+}
+
+/// Switch position as ethtool writes it.
+pub(crate) fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 /// Formats a table by queue: number of entries, and their indices if few.
