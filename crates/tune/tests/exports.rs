@@ -25,7 +25,7 @@ fn planned(name: &str, queue: u32) -> Plan {
     for step in &first.steps {
         facts.simulate(&step.setting, &step.to);
     }
-    plan(&facts, &needs, &latency, &verified(&needs)).following(&first)
+    plan(&facts, &needs, &latency, &verified(&needs)).merge(&first)
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
         assert!(has_priorities(&second), "{name}");
         assert!(!second.relies_on.is_empty(), "{name}");
         // Both as one, for the next boot: what the second relies on is set by the first, or stands.
-        let both = second.clone().following(&first);
+        let both = second.clone().merge(&first);
         assert!(has_priorities(&both), "{name}");
         let table = |setting: &Setting| matches!(setting, Setting::RssTable { .. });
         assert!(both.steps.iter().any(|step| table(&step.setting)), "{name}");

@@ -243,7 +243,7 @@ impl Place {
 
 /// The name of the thread that receives from the last queue of an interface of this network namespace.
 pub(crate) fn napi_thread(interface: &str) -> String {
-    let numbers = BootNumbers::look([interface].into_iter());
+    let numbers = BootNumbers::read([interface].into_iter());
     let mut instances = numbers.instances[interface].values();
     let instance = instances.next_back().expect("it has a NAPI instance");
     format!("napi/{interface}-{instance}")

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::journal::{self, Contents, Entry};
+use super::journal::{self, Contents, Entry, Found};
 use super::state::State;
-use super::{ApplyError, Here, has_number};
+use super::{ApplyError, Here, has_boot_number};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// Combined effect of the plans applied so far.
@@ -43,7 +43,7 @@ impl Set<'_> {
     /// Current value; `None` if it is unreadable, or if its interrupt or thread number is from an earlier boot and may
     /// have been reassigned.
     pub(super) fn now(&self, machine: &mut dyn Machine, boot_id: &str) -> Option<Value> {
-        if self.ended_by_reboot(boot_id) && has_number(self.setting) {
+        if self.ended_by_reboot(boot_id) && has_boot_number(self.setting) {
             return None;
         }
         match machine.read(self.setting) {
@@ -57,39 +57,11 @@ impl Set<'_> {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Found<'a> {
-    boot_id: &'a str,
-    id: &'a str,
-    setting: &'a Setting,
-    value: &'a Value,
-    to: Option<&'a Value>,
-}
-
-impl<'a> Found<'a> {
-    fn of(entry: &'a Entry) -> Option<Self> {
-        match entry {
-            Entry::Found {
-                boot_id,
-                id,
-                setting,
-                value,
-                to,
-            } => Some(Self {
-                boot_id,
-                id,
-                setting,
-                value,
-                to: to.as_ref(),
-            }),
-            _ => None,
-        }
-    }
-
+impl Found {
     /// Key of the entry: the setting, and for a kernel setting its boot id.
-    fn place(&self) -> (&'a Setting, Option<&'a str>) {
+    fn key(&self) -> (&Setting, Option<&str>) {
         let is_file = self.setting.survives_reboot();
-        (self.setting, (!is_file).then_some(self.boot_id))
+        (&self.setting, (!is_file).then_some(self.boot_id.as_str()))
     }
 }
 
@@ -123,11 +95,8 @@ impl Contents {
                         applied.is_complete = true;
                     }
                 }
-                Entry::Found { .. } => {
-                    let Some(found) = Found::of(entry) else {
-                        continue;
-                    };
-                    let before = *first.entry(found.place()).or_insert(found.value);
+                Entry::Found(found) => {
+                    let before = *first.entry(found.key()).or_insert(&found.value);
                     if let Some(applied) = &mut applied {
                         applied.take(found, before);
                     }
@@ -145,29 +114,28 @@ impl Contents {
         let (Some(applied), Some(begin)) = (self.outcome(), begin) else {
             return Vec::new();
         };
-        let mut lines: Vec<Found<'_>> = Vec::new();
+        let mut lines: Vec<Found> = Vec::new();
         let mut places = HashMap::new();
-        for found in entries.iter().filter_map(|entry| Found::of(entry)) {
-            let place = *places.entry(found.place()).or_insert(lines.len());
+        for entry in &entries {
+            let Entry::Found(found) = entry else {
+                continue;
+            };
+            let place = *places.entry(found.key()).or_insert(lines.len());
             match lines.get_mut(place) {
-                None => lines.push(found),
-                Some(line) if found.to.is_some() => (line.id, line.to) = (found.id, found.to),
+                None => lines.push(found.clone()),
+                Some(line) if found.to.is_some() => {
+                    (line.id, line.to) = (found.id.clone(), found.to.clone());
+                }
                 Some(_) => {}
             }
         }
-        let is_set = |line: &Found<'_>| {
+        let is_set = |line: &Found| {
             let mut settings = applied.settings.iter();
-            settings.any(|set| set.setting == line.setting && set.boot_id == line.boot_id)
+            settings.any(|set| *set.setting == line.setting && set.boot_id == line.boot_id)
         };
-        lines.retain(|line| line.place().1.is_none() || line.boot_id == boot_id || is_set(line));
+        lines.retain(|line| line.key().1.is_none() || line.boot_id == boot_id || is_set(line));
         let end = applied.is_complete.then_some(Entry::Applied);
-        let lines = lines.into_iter().map(|line| Entry::Found {
-            boot_id: line.boot_id.to_owned(),
-            id: line.id.to_owned(),
-            setting: line.setting.clone(),
-            value: line.value.clone(),
-            to: line.to.cloned(),
-        });
+        let lines = lines.into_iter().map(Entry::Found);
         let mut begin = (*begin).clone();
         if let Entry::Begin { forgotten, .. } = &mut begin {
             forgotten.clear();
@@ -179,22 +147,21 @@ impl Contents {
 impl<'a> Outcome<'a> {
     /// Adds a setting. It replaces an earlier value of the same setting, and the same step's value from an earlier
     /// boot, where interrupts had other numbers.
-    fn take(&mut self, found: Found<'a>, before: &'a Value) {
-        let Some(to) = found.to else {
+    fn take(&mut self, found: &'a Found, before: &'a Value) {
+        let Some(to) = &found.to else {
             return;
         };
         let is_outdated = |known: &Set<'_>| {
-            let is_of_kernel = [known.setting, found.setting]
-                .iter()
-                .all(|setting| !setting.survives_reboot());
+            let settings = [known.setting, &found.setting];
+            let is_of_kernel = settings.iter().all(|setting| !setting.survives_reboot());
             is_of_kernel && known.id == found.id && known.boot_id != found.boot_id
         };
         self.settings
-            .retain(|known| known.setting != found.setting && !is_outdated(known));
+            .retain(|known| *known.setting != found.setting && !is_outdated(known));
         self.settings.push(Set {
-            boot_id: found.boot_id,
-            id: found.id,
-            setting: found.setting,
+            boot_id: &found.boot_id,
+            id: &found.id,
+            setting: &found.setting,
             before,
             to,
         });

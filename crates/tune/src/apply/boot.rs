@@ -137,7 +137,7 @@ impl BootPart {
         machine: &mut dyn Machine,
     ) -> Result<Plan, BootError> {
         let (program, folder) = self.names()?;
-        let saved = SavedPlan::following(plan, self.earlier()?, numbers);
+        let saved = SavedPlan::merged(plan, self.earlier()?, numbers);
         let text = serde_json::to_string(&saved)
             .map_err(|error| SettingError::System(error.to_string()))?;
         let unit = unit_text(program, folder, &saved.carriers());

@@ -48,19 +48,24 @@ pub(super) enum Entry {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         forgotten: Vec<Setting>,
     },
-    /// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry
-    /// holds its boot id, because the `Begin` line may be broken.
-    Found {
-        boot_id: String,
-        id: String,
-        setting: Setting,
-        value: Value,
-        to: Option<Value>,
-    },
+    /// Original value of a setting.
+    Found(Found),
     /// Successful end of the plan.
     Applied,
     /// Completed undo of the plan.
     Undone,
+}
+
+/// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry holds its
+/// boot id, because the `Begin` line may be broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Found {
+    pub(super) boot_id: String,
+    pub(super) id: String,
+    pub(super) setting: Setting,
+    pub(super) value: Value,
+    pub(super) to: Option<Value>,
 }
 
 impl Entry {
@@ -140,25 +145,14 @@ impl Contents {
 
     /// First value found of each setting, in order: of files since any boot, of kernel settings since this boot.
     /// Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
-    pub(super) fn originals_since(&self, boot_id: &str) -> Vec<(Setting, Value)> {
-        let holds = |(of, setting, _): &(&str, &Setting, &Value)| {
-            *of == boot_id || setting.survives_reboot()
-        };
-        let found = self.found().filter(holds);
-        first_values(found.map(|(_, setting, value)| (setting, value)))
-    }
-
-    /// All values found, each with its boot id.
-    fn found(&self) -> impl Iterator<Item = (&str, &Setting, &Value)> {
-        self.in_force().into_iter().filter_map(|entry| match entry {
-            Entry::Found {
-                boot_id,
-                setting,
-                value,
-                ..
-            } => Some((boot_id.as_str(), setting, value)),
+    pub(super) fn originals(&self, boot_id: &str) -> Vec<(Setting, Value)> {
+        let entries = self.in_force().into_iter();
+        let found = entries.filter_map(|entry| match entry {
+            Entry::Found(found) => Some(found),
             _ => None,
-        })
+        });
+        let holds = |it: &&Found| it.boot_id == boot_id || it.setting.survives_reboot();
+        first_values(found.filter(holds))
     }
 
     /// Entries without those of undone plans: their values are restored, and later changes are not isolane's. In a

@@ -32,17 +32,17 @@ pub use self::error::{
     Unrestored,
 };
 pub use self::journal::damaged_journals;
-use self::journal::{Contents, Entry, Journal};
+use self::journal::{Contents, Entry, Found, Journal};
 pub use self::links::Links;
 pub use self::plan_files::BootNumbers;
 pub use self::plan_files::PlanFile;
 pub use self::plan_files::SavedPlan;
-pub(crate) use self::plan_files::has_number;
+pub(crate) use self::plan_files::has_boot_number;
 pub use self::rollback::Restored;
 pub(crate) use self::rollback::rollback_locked;
 pub use self::rollback::{RolledBack, rollback};
 use self::rollback::{first_values, restore};
-use self::snapshot::{Found, Snapshot, take_snapshot};
+use self::snapshot::{Snapshot, take_snapshot};
 pub(crate) use self::state::State;
 use crate::plan::{Identity, Plan, Precondition, Step};
 use crate::setting::{Machine, Setting, SettingError, Value};
@@ -137,7 +137,7 @@ pub(crate) fn apply_locked(
             .machine()
             .map_or(Ok(()), |machine| check_machine(machine, here))?;
     }
-    let mut snapshot = take_snapshot(machine, plan, occasion == Occasion::Boot)?;
+    let mut snapshot = take_snapshot(machine, plan, &here.boot_id, occasion == Occasion::Boot)?;
     let applied_state = before.as_ref().and_then(Contents::outcome);
     let forgotten = match (occasion, &applied_state) {
         (Occasion::PlanInput, Some(applied_state)) => forgotten(machine, here, plan, applied_state),
@@ -161,27 +161,19 @@ pub(crate) fn apply_locked(
         )?;
         return Ok(snapshot.applied);
     }
-    let entries = snapshot.found.iter().map(|found| Entry::Found {
-        boot_id: here.boot_id.clone(),
-        id: found.id.clone(),
-        setting: found.setting.clone(),
-        value: found.value.clone(),
-        to: found.to.clone(),
-    });
+    let entries = snapshot.found.iter().cloned().map(Entry::Found);
     let entries = std::iter::once(begin).chain(entries);
     let mut journal = Journal::begin(state, before.as_ref(), &here.boot_id, entries)?;
     let done = execute(machine, plan, &mut snapshot, is_stopped);
     let done = done.and_then(|()| {
-        let stay = snapshot
-            .skipped_values()
-            .map(|(found, stands)| Entry::Found {
-                boot_id: here.boot_id.clone(),
-                id: found.id.clone(),
-                setting: found.setting.clone(),
-                value: found.value.clone(),
-                // The current value counts as set, so that no later change by others is reported.
-                to: Some(stands),
-            });
+        let stay = snapshot.skipped_values().map(|(found, current)| {
+            // The current value counts as set, so that no later change by others is reported.
+            let to = Some(current);
+            Entry::Found(Found {
+                to,
+                ..found.clone()
+            })
+        });
         let recorded = journal.append(stay.chain([Entry::Applied]));
         recorded.map_err(|error| {
             Failure::between(StepError::JournalNotWritten(error.error.to_string()))
@@ -339,8 +331,7 @@ fn undo(
     mut journal: Journal<'_>,
     is_first: bool,
 ) -> ApplyError {
-    let found = snapshot.found.iter();
-    let found = first_values(found.map(|found| (&found.setting, &found.value)));
+    let found = first_values(snapshot.found.iter());
     let left = restore(machine, &found).left;
     let closed = match (left.is_empty(), is_first) {
         (false, _) => Ok(()),

@@ -59,7 +59,7 @@ impl SavedPlan {
 
     /// Combines `plan` with the plan saved earlier, and keeps what must be set again after each boot. Dropped are steps
     /// for this boot only, and steps that restore kernel defaults.
-    pub(super) fn following(plan: &Plan, earlier: Option<Self>, numbers: BootNumbers) -> Self {
+    pub(super) fn merged(plan: &Plan, earlier: Option<Self>, numbers: BootNumbers) -> Self {
         let mut own = plan.clone();
         // Steps based on measured receive queues are not repeated, so neither is what they relied on.
         if own.steps.iter().any(|step| step.when == When::ThisBoot) {
@@ -68,7 +68,7 @@ impl SavedPlan {
         let earlier = earlier.filter(|saved| saved.plan.machine.is_same_as(&plan.machine));
         let mut whole = match earlier {
             // The saved numbers may be of an earlier boot.
-            Some(saved) => own.following(&saved.renumbered(&numbers).0),
+            Some(saved) => own.merge(&saved.renumbered(&numbers).0),
             None => own,
         };
         whole
@@ -156,7 +156,7 @@ impl SavedPlan {
         let mut lost = Vec::new();
         let numbers = &self.numbers;
         self.plan.steps.retain_mut(|step| {
-            match numbers.again(&step.setting, now) {
+            match numbers.renumber(&step.setting, now) {
                 Ok(setting) => step.setting = setting,
                 Err(why) => {
                     lost.push(FailedStep::new(step, StepError::Lost { why }));
@@ -179,7 +179,7 @@ fn is_receive_processing(step: &Step) -> bool {
         Setting::Thread { .. } => true,
         _ => false,
     };
-    has_number(&step.setting) || makes_threads(&step.setting)
+    has_boot_number(&step.setting) || makes_threads(&step.setting)
 }
 
 /// Kernel numbers valid until the next boot, with their stable names.
@@ -241,14 +241,14 @@ fn numbered(setting: &Setting) -> Option<Numbered<'_>> {
 }
 
 /// Returns whether a setting's name contains a number that changes with a boot.
-pub(crate) fn has_number(setting: &Setting) -> bool {
+pub(crate) fn has_boot_number(setting: &Setting) -> bool {
     numbered(setting).is_some()
 }
 
 impl BootNumbers {
     /// Reads the current numbers of this machine and of `interfaces`.
     #[must_use]
-    pub fn look<'a>(interfaces: impl Iterator<Item = &'a str>) -> Self {
+    pub fn read<'a>(interfaces: impl Iterator<Item = &'a str>) -> Self {
         let mut numbers = Self {
             interrupts: interrupt_names(),
             ..Self::default()
@@ -280,7 +280,7 @@ impl BootNumbers {
 
     /// Returns the setting under its current number; a setting without a number is returned unchanged. If it is not
     /// found, the error is the reason: the old number may belong to something else.
-    pub(super) fn again(&self, setting: &Setting, now: &Self) -> Result<Setting, String> {
+    pub(super) fn renumber(&self, setting: &Setting, now: &Self) -> Result<Setting, String> {
         let Some(Numbered {
             before,
             number,
@@ -290,8 +290,10 @@ impl BootNumbers {
             return Ok(setting.clone());
         };
         let number = match number {
-            Number::Interrupt(number) => self.interrupt_again(number, now)?,
-            Number::Instance(interface, number) => self.instance_again(interface, number, now)?,
+            Number::Interrupt(number) => self.renumber_interrupt(number, now)?,
+            Number::Instance(interface, number) => {
+                self.renumber_instance(interface, number, now)?
+            }
         };
         let name = format!("{before}{number}{behind}");
         Ok(match setting {
@@ -301,7 +303,7 @@ impl BootNumbers {
     }
 
     /// Interrupts that share a name are matched by their order, if their count is unchanged.
-    fn interrupt_again(&self, number: u32, now: &Self) -> Result<u32, String> {
+    fn renumber_interrupt(&self, number: u32, now: &Self) -> Result<u32, String> {
         let Some(name) = self.interrupts.get(&number) else {
             return Err(format!("which interrupt {number} was is not known"));
         };
@@ -318,7 +320,7 @@ impl BootNumbers {
         }
     }
 
-    fn instance_again(&self, interface: &str, number: u32, now: &Self) -> Result<u32, String> {
+    fn renumber_instance(&self, interface: &str, number: u32, now: &Self) -> Result<u32, String> {
         let of = |all: &Self| all.instances.get(interface).cloned().unwrap_or_default();
         let queue = of(self).into_iter().find(|(_, known)| *known == number);
         let Some((queue, _)) = queue else {
@@ -368,7 +370,7 @@ impl PlanFile {
         if let Some(contents) = contents {
             contents.check_schema()?;
             contents.check()?;
-            found.extend(contents.originals_since(&here.boot_id));
+            found.extend(contents.originals(&here.boot_id));
         }
         let Self(plan) = self;
         let steps = plan.steps.iter();
@@ -430,8 +432,8 @@ mod boot_numbers_tests {
             (thread("irq/24-eth0-TxRx-1"), thread("irq/57-eth0-TxRx-1")),
             (thread("napi/eth0-8193"), thread("napi/eth0-8201")),
         ] {
-            assert_eq!(then.again(&before, &now), Ok(after));
-            assert!(has_number(&before));
+            assert_eq!(then.renumber(&before, &now), Ok(after));
+            assert!(has_boot_number(&before));
             assert_eq!(then.interface_of(&before), Some("eth0"));
         }
     }
@@ -451,7 +453,7 @@ mod boot_numbers_tests {
             (thread("napi/eth0-7"), "is not known"),
             (thread("napi/eth1-8193"), "is not known"),
         ] {
-            let said = then.again(&lost, &now).expect_err("it is not there");
+            let said = then.renumber(&lost, &now).expect_err("it is not there");
             assert!(said.contains(why), "{lost}: {said}");
         }
     }
@@ -464,8 +466,8 @@ mod boot_numbers_tests {
             attribute("/sys/class/net/eth0/queues/rx-0/rps_cpus"),
             thread("ksoftirqd/1"),
         ] {
-            assert_eq!(then.again(&setting, &now), Ok(setting.clone()));
-            assert!(!has_number(&setting), "{setting}");
+            assert_eq!(then.renumber(&setting, &now), Ok(setting.clone()));
+            assert!(!has_boot_number(&setting), "{setting}");
         }
     }
 
@@ -475,9 +477,10 @@ mod boot_numbers_tests {
         let path = attribute("/proc/irq/40/smp_affinity_list");
         let two = numbers(&[(51, "eth0"), (53, "eth0")], &[]);
         let expected = attribute("/proc/irq/53/smp_affinity_list");
-        assert_eq!(then.again(&path, &two), Ok(expected));
+        assert_eq!(then.renumber(&path, &two), Ok(expected));
         let one = numbers(&[(51, "eth0")], &[]);
-        then.again(&path, &one).expect_err("which of both is left?");
+        then.renumber(&path, &one)
+            .expect_err("which of both is left?");
     }
 }
 

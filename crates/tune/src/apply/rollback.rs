@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::journal::{self, Found};
 use super::state::State;
-use super::{ApplyError, Here, JournalError, JournalNotClosed, Unrestored, journal};
+use super::{ApplyError, Here, JournalError, JournalNotClosed, Unrestored};
 use crate::limits::MAX_RESTORE_PASSES;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
@@ -58,7 +59,7 @@ pub(crate) fn rollback_locked(
             here: Box::new(here.machine.clone()),
         });
     }
-    let restored = restore(machine, &contents.originals_since(&here.boot_id));
+    let restored = restore(machine, &contents.originals(&here.boot_id));
     let mut done = RolledBack::default();
     if restored.left.is_empty() {
         let closed = match contents.check() {
@@ -88,13 +89,11 @@ pub struct Restored {
 }
 
 /// First value found of each setting, in order.
-pub(super) fn first_values<'a>(
-    found: impl Iterator<Item = (&'a Setting, &'a Value)>,
-) -> Vec<(Setting, Value)> {
+pub(super) fn first_values<'a>(found: impl Iterator<Item = &'a Found>) -> Vec<(Setting, Value)> {
     let mut seen = HashSet::new();
     found
-        .filter(|(setting, _)| seen.insert(*setting))
-        .map(|(setting, value)| (setting.clone(), value.clone()))
+        .filter(|it| seen.insert(&it.setting))
+        .map(|it| (it.setting.clone(), it.value.clone()))
         .collect()
 }
 

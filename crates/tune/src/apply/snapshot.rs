@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::journal::Found;
 use super::{Applied, ApplyError, FailedStep, RELIED_ON, StepError};
 use crate::plan::{Plan, Precondition, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
@@ -14,13 +15,6 @@ pub(super) struct Snapshot<'a> {
     pub(super) found: Vec<Found>,
     pub(super) relies_on: Vec<&'a Precondition>,
     pub(super) applied: Applied,
-}
-
-pub(super) struct Found {
-    pub(super) id: String,
-    pub(super) setting: Setting,
-    pub(super) value: Value,
-    pub(super) to: Option<Value>,
 }
 
 impl Snapshot<'_> {
@@ -58,6 +52,7 @@ impl Snapshot<'_> {
 pub(super) fn take_snapshot<'a>(
     machine: &mut dyn Machine,
     plan: &'a Plan,
+    boot_id: &str,
     is_boot: bool,
 ) -> Result<Snapshot<'a>, ApplyError> {
     let mut snapshot = Snapshot {
@@ -126,7 +121,7 @@ pub(super) fn take_snapshot<'a>(
         if is_unexpected {
             snapshot.applied.unexpected.push(step.id.clone());
         }
-        record(&mut snapshot, step, side_effects, found);
+        record(&mut snapshot, (boot_id, step), side_effects, found);
         expected.insert(&step.setting, &step.to);
     }
     for precondition in &snapshot.relies_on {
@@ -203,24 +198,23 @@ fn side_effects(
 /// Records a step, preceded by its side effects.
 fn record<'a>(
     snapshot: &mut Snapshot<'a>,
-    step: &'a Step,
+    (boot_id, step): (&str, &'a Step),
     side_effects: Vec<(Setting, Value)>,
     found: Value,
 ) {
-    let side_effects = side_effects.into_iter().map(|(setting, value)| Found {
+    let found_of = |setting, value, to| Found {
+        boot_id: boot_id.to_owned(),
         id: step.id.clone(),
         setting,
         value,
-        to: None,
-    });
+        to,
+    };
+    let side_effects = side_effects.into_iter();
+    let side_effects = side_effects.map(|(setting, value)| found_of(setting, value, None));
     snapshot.found.extend(side_effects);
     // Of a setting that is changed twice, the first value is restored.
-    snapshot.found.push(Found {
-        id: step.id.clone(),
-        setting: step.setting.clone(),
-        value: found,
-        to: Some(step.to.clone()),
-    });
+    let change = found_of(step.setting.clone(), found, Some(step.to.clone()));
+    snapshot.found.push(change);
     snapshot.to_change.push(step);
     let ids = &mut snapshot.applied;
     ids.changed.push(step.id.clone());

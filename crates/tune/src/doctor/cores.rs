@@ -4,7 +4,7 @@ use super::{Findings, list};
 use crate::facts::{Facts, Interrupt};
 use crate::limits::IDLE_LATENCY_US;
 use crate::needs::Needs;
-use crate::plan::{may_come, named};
+use crate::plan::{interrupts_that_may_reach, list_interrupts};
 use crate::probe::files::number_list;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -199,7 +199,7 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     };
     let id = "cores.other-interrupts";
     let rest = cores_for_others(facts, core);
-    let there = may_come(facts, needs, core, &rest);
+    let there = interrupts_that_may_reach(facts, needs, core, &rest);
     let movable = there.into_iter().filter(|it| !it.is_managed);
     let there: Vec<&Interrupt> = movable.collect();
     let line = facts.kernel.command_line.as_deref().unwrap_or_default();
@@ -225,7 +225,7 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         ),
         (some, _) => format!(
             "interrupts of other devices may come to core {core}: {}",
-            named(some.iter().copied())
+            list_interrupts(some.iter().copied())
         ),
     };
     let rest = list(&rest);

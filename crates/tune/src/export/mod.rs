@@ -187,8 +187,8 @@ pub(super) fn command(plan: &Plan, step: &Step, value: &Value) -> Result<String,
         (Setting::Thread { name }, Value::Thread(class)) => match napi_instance(name) {
             Some((interface, _)) => {
                 let queue = queue_of(plan, step, interface).ok_or(Omission::NoName)?;
-                let interface = shell::quoted(&shell::exactly(interface));
-                Ok(shell::scheduled(
+                let interface = shell::quoted(&shell::exact_pattern(interface));
+                Ok(shell::scheduling_command(
                     &format!("$(napi {interface} {queue})"),
                     class,
                 ))
@@ -199,7 +199,7 @@ pub(super) fn command(plan: &Plan, step: &Step, value: &Value) -> Result<String,
                     .strip_prefix("irq/")
                     .and_then(|rest| rest.split_once('-'));
                 let (_, rest) = rest.ok_or(Omission::NoName)?;
-                let pattern = format!("irq/[0-9]+-{}", shell::exactly(rest));
+                let pattern = format!("irq/[0-9]+-{}", shell::exact_pattern(rest));
                 Ok(shell::thread(&pattern, class))
             }
         },

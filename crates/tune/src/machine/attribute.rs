@@ -32,7 +32,7 @@ pub(super) fn read(path: &str) -> Result<String, SettingError> {
         .map_err(from_io)?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
-    Ok(chosen(text).unwrap_or(text).to_owned())
+    Ok(selected_choice(text).unwrap_or(text).to_owned())
 }
 
 /// Writes an attribute in one system call: the kernel parses each call as a whole value.
@@ -64,7 +64,7 @@ fn of_interrupt(error: &std::io::Error) -> SettingError {
     }
 }
 
-fn chosen(text: &str) -> Option<&str> {
+fn selected_choice(text: &str) -> Option<&str> {
     let is_list = text.split_whitespace().count() > 1;
     let mut words = text.split_whitespace();
     words
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn of_a_choice_the_chosen_word_is_read() {
-        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
-        assert_eq!(chosen("[only]"), None);
-        assert_eq!(chosen("1024"), None);
+        assert_eq!(selected_choice("always [madvise] never"), Some("madvise"));
+        assert_eq!(selected_choice("[only]"), None);
+        assert_eq!(selected_choice("1024"), None);
     }
 
     #[test]

@@ -18,8 +18,8 @@ const INTERRUPTS: &str = "/proc/irq";
 
 pub(super) fn side_effects(setting: &Setting) -> Vec<Setting> {
     match setting {
-        Setting::Channels { interface } | Setting::Rings { interface } => of_queues(interface),
-        Setting::RootQdisc { interface } => below_root(interface),
+        Setting::Channels { interface } | Setting::Rings { interface } => queue_settings(interface),
+        Setting::RootQdisc { interface } => queue_qdiscs(interface),
         Setting::Document { path } | Setting::Folder { path } => missing_folders(path),
         Setting::Attribute { path } => match switched_core(path) {
             Some(core) => of_core(core, CPUS, INTERRUPTS),
@@ -30,7 +30,7 @@ pub(super) fn side_effects(setting: &Setting) -> Vec<Setting> {
 }
 
 /// Queueing disciplines of single queues, which disappear with their root.
-fn below_root(interface: &str) -> Vec<Setting> {
+fn queue_qdiscs(interface: &str) -> Vec<Setting> {
     let folders = queue_folders(interface);
     let transmit = folders.iter().filter(|folder| folder.contains("/tx-"));
     (0_u16..)
@@ -42,7 +42,7 @@ fn below_root(interface: &str) -> Vec<Setting> {
         .collect()
 }
 
-fn of_queues(interface: &str) -> Vec<Setting> {
+fn queue_settings(interface: &str) -> Vec<Setting> {
     let attribute = |path: String| Setting::Attribute { path };
     let mut settings = vec![
         Setting::RssTable {
@@ -55,7 +55,7 @@ fn of_queues(interface: &str) -> Vec<Setting> {
             interface: interface.into(),
         },
     ];
-    settings.extend(below_root(interface));
+    settings.extend(queue_qdiscs(interface));
     for folder in queue_folders(interface) {
         let file = match folder.contains("/rx-") {
             true => "rps_cpus",

@@ -112,7 +112,7 @@ const CUTS: [Offload; 4] = [
 ];
 
 /// Kernel names of all offloads that planning may disable.
-pub(super) fn switched_off() -> impl Iterator<Item = &'static str> {
+pub(super) fn disabled_offloads() -> impl Iterator<Item = &'static str> {
     let all = HIDES.iter().chain([&TAGS]).chain(&MERGES).chain(&CUTS);
     all.map(|Offload(feature, ..)| *feature)
 }
@@ -199,7 +199,7 @@ const WITH_PAIRS: [&str; 2] = ["igb", "igc"];
 /// Drivers that accept 0 as receive time, but keep the old one (`__stmmac_set_coalesce`).
 const IGNORE_ZERO: [&str; 1] = ["st_gmac"];
 
-fn small_times(driver: &str) -> Option<&'static SmallTimes> {
+fn small_time_rules(driver: &str) -> Option<&'static SmallTimes> {
     SMALL_TIMES
         .iter()
         .find(|known| known.drivers.contains(&driver))
@@ -207,12 +207,12 @@ fn small_times(driver: &str) -> Option<&'static SmallTimes> {
 
 /// Returns whether a number is a mode of the driver, not a time.
 pub(crate) fn is_mode(driver: &str, microseconds: u32) -> bool {
-    small_times(driver).is_some_and(|known| known.modes.contains(&microseconds))
+    small_time_rules(driver).is_some_and(|known| known.modes.contains(&microseconds))
 }
 
 /// Longest time up to `most_us` that the driver accepts as a time.
 fn time_up_to(driver: &str, most_us: u32) -> u32 {
-    match small_times(driver) {
+    match small_time_rules(driver) {
         Some(known) if most_us < known.least_us => 0,
         _ => most_us,
     }
@@ -235,7 +235,10 @@ fn settable(device: &Device, has: Coalescing) -> Coalescing {
 
 /// Current and planned coalescing of a device, so that interrupts are delayed by at most `most_us`. `None` if the
 /// device does not report its coalescing.
-pub(crate) fn shortened(device: &Device, most_us: u32) -> Option<(Coalescing, Coalescing)> {
+pub(crate) fn planned_coalescing(
+    device: &Device,
+    most_us: u32,
+) -> Option<(Coalescing, Coalescing)> {
     let has = settable(device, device.coalescing?);
     let driver = device.driver.as_deref().unwrap_or_default();
     let most_us = time_up_to(driver, most_us);
@@ -268,7 +271,7 @@ pub(super) fn plan_coalescing(
     let Some(most_us) = input.tuning.moderation_us.value else {
         return;
     };
-    let Some((has, to)) = shortened(target.device, most_us) else {
+    let Some((has, to)) = planned_coalescing(target.device, most_us) else {
         builder.not_planned(
             target.id("moderation"),
             format!(

@@ -112,7 +112,7 @@ pub(super) struct Unverified {
 }
 
 impl Unverified {
-    fn unmeasured(why: String) -> Self {
+    fn not_measured(why: String) -> Self {
         Self {
             why,
             remedy: String::from(
@@ -160,14 +160,14 @@ impl TopicInterface<'_> {
     pub(super) fn verified(&self, input: &PlanInput<'_>) -> Result<(), Unverified> {
         let Some(queue) = self.critical_queue else {
             let why = String::from("critical topics have no queue of their own");
-            return Err(Unverified::unmeasured(why));
+            return Err(Unverified::not_measured(why));
         };
         if let Some(foreign_rule) = rules::foreign_rule(input, self, queue) {
             return Err(foreign_rule);
         }
         let unknown = topics_without_flow(input);
         if !unknown.is_empty() {
-            return Err(Unverified::unmeasured(format!(
+            return Err(Unverified::not_measured(format!(
                 "addresses and ports of {} are not known before they run: no participants are described for \
                  both ends",
                 unknown.join(", ")
@@ -179,7 +179,7 @@ impl TopicInterface<'_> {
                 Direction::Transmit => (flow.queue, "out to"),
             };
             if !input.placement.is_measured_on(flow.tuple, wanted) {
-                return Err(Unverified::unmeasured(format!(
+                return Err(Unverified::not_measured(format!(
                     "it was not measured that {} ({way} {}, UDP port {}) comes to queue {wanted}",
                     flow.topics.join(", "),
                     flow.peer,

@@ -39,7 +39,7 @@ pub(super) fn plan_topic_interface<'a>(
         );
         return;
     }
-    handing_on(input, target, core, builder);
+    plan_rps(input, target, core, builder);
     if target.is_remade {
         builder.not_planned(
             id,
@@ -66,7 +66,7 @@ pub(super) fn plan_topic_interface<'a>(
         let is_pinned = is_alone && target.is_on_critical_path(input, interrupt);
         let cores = match is_pinned {
             true => vec![core],
-            false => kept(interrupt, core, &others),
+            false => remaining_cores(interrupt, core, &others),
         };
         (cores != interrupt.cores).then_some(Move {
             interrupt,
@@ -87,7 +87,10 @@ pub(super) fn plan_topic_interface<'a>(
     if !fixed.is_empty() {
         builder.not_planned(
             target.id("interrupts-managed"),
-            format!("{PLACED}: {}", named(fixed.iter().map(|it| it.interrupt))),
+            format!(
+                "{PLACED}: {}",
+                list_interrupts(fixed.iter().map(|it| it.interrupt))
+            ),
             format!(
                 "boot with isolcpus=managed_irq,domain,{core}: then it keeps them off core {core}"
             ),
@@ -134,7 +137,7 @@ fn place(
         input.facts,
         target.id(&format!(
             "interrupt-{}",
-            called(&target.device.interrupts, it.interrupt)
+            step_subject(&target.device.interrupts, it.interrupt)
         )),
         &format!("/proc/irq/{number}/smp_affinity_list"),
         list(&it.cores),
@@ -149,14 +152,15 @@ fn place(
 }
 
 /// Formats interrupts as numbers with names.
-pub(crate) fn named<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> String {
-    let named = interrupts.map(|Interrupt { number, name, .. }| format!("{number} ({name})"));
-    named.collect::<Vec<_>>().join(", ")
+pub(crate) fn list_interrupts<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> String {
+    let list_interrupts =
+        interrupts.map(|Interrupt { number, name, .. }| format!("{number} ({name})"));
+    list_interrupts.collect::<Vec<_>>().join(", ")
 }
 
 /// Name of an interrupt in the id of a step: its own name, because numbers change with each boot; its number if the
 /// name is not unique.
-pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
+pub(super) fn step_subject(all: &[Interrupt], interrupt: &Interrupt) -> String {
     let of_that_name = all
         .iter()
         .filter(|other| other.name == interrupt.name)
@@ -205,23 +209,23 @@ fn leave_to_irqbalance(
 }
 
 /// Affinity of the interrupt without the executor's core; all other cores if none is left.
-pub(super) fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
+pub(super) fn remaining_cores(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
     if interrupt.cores.is_empty() {
         return others.to_vec();
     }
-    let kept = interrupt.cores.iter().copied();
-    let kept: Vec<u16> = kept
+    let remaining_cores = interrupt.cores.iter().copied();
+    let remaining_cores: Vec<u16> = remaining_cores
         .filter(|it| *it != core && others.contains(it))
         .collect();
-    if kept.is_empty() {
+    if remaining_cores.is_empty() {
         others.to_vec()
     } else {
-        kept
+        remaining_cores
     }
 }
 
 /// Removes the executor's core from receive packet steering (RPS).
-fn handing_on(
+fn plan_rps(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     core: u16,
@@ -261,7 +265,7 @@ pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilde
     if others.is_empty() {
         return;
     }
-    let there = may_come(input.facts, input.needs, core, &others);
+    let there = interrupts_that_may_reach(input.facts, input.needs, core, &others);
     let (fixed, movable): (Vec<&Interrupt>, Vec<&Interrupt>) =
         there.into_iter().partition(|it| it.is_managed);
     match input.runs(IRQBALANCE) {
@@ -272,12 +276,12 @@ pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilde
             }
         }
     }
-    refuse_fixed(input, core, &fixed, builder);
+    report_managed(input, core, &fixed, builder);
 }
 
 /// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
 /// `others`. The kernel sends an interrupt to any core if all of its own are offline.
-pub(crate) fn may_come<'a>(
+pub(crate) fn interrupts_that_may_reach<'a>(
     facts: &'a Facts,
     needs: &Needs,
     core: u16,
@@ -306,12 +310,12 @@ fn move_away(
     builder: &mut PlanBuilder,
 ) {
     let Interrupt { number, name, .. } = interrupt;
-    let called = called(&input.facts.interrupts, interrupt);
+    let step_subject = step_subject(&input.facts.interrupts, interrupt);
     builder.attribute(
         input.facts,
-        format!("cores.interrupt-{called}.{core}"),
+        format!("cores.interrupt-{step_subject}.{core}"),
         &format!("/proc/irq/{number}/smp_affinity_list"),
-        list(&kept(interrupt, core, others)),
+        list(&remaining_cores(interrupt, core, others)),
         Rationale::of_all(
             format!(
                 "{name} may come to core {core}, whenever its device has something to tell: some microseconds each \
@@ -331,7 +335,7 @@ fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut P
         format!(
             "irqbalance runs, and moves interrupts of other devices within ten seconds, whoever has placed them: {} \
              are left to it",
-            named(movable.iter().copied())
+            list_interrupts(movable.iter().copied())
         ),
         format!(
             "have it leave core {core} alone: IRQBALANCE_BANNED_CPULIST={core}; or systemctl mask --now irqbalance, and \
@@ -341,7 +345,12 @@ fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut P
 }
 
 /// Reports interrupts that the kernel manages: a disk queue per core, a timer.
-fn refuse_fixed(input: &PlanInput<'_>, core: u16, fixed: &[&Interrupt], builder: &mut PlanBuilder) {
+fn report_managed(
+    input: &PlanInput<'_>,
+    core: u16,
+    fixed: &[&Interrupt],
+    builder: &mut PlanBuilder,
+) {
     let line = input.facts.kernel.command_line.as_deref();
     let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
     // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
@@ -363,7 +372,7 @@ fn refuse_fixed(input: &PlanInput<'_>, core: u16, fixed: &[&Interrupt], builder:
         format!(
             "{PLACED}: {}; that of a disk's queue for one \
              core comes only for what programs on that core read and write",
-            named(there.iter().copied())
+            list_interrupts(there.iter().copied())
         ),
         remedy,
     );

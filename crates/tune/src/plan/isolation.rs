@@ -78,7 +78,7 @@ pub(super) fn plan_kernel_arguments(
         (!covers(word, it.name(), core)).then_some((it.name(), *word))
     });
     if let Some((name, word)) = contradicting {
-        return refuse_contradicting(input, core, (name, word), builder);
+        return report_contradicting_argument(input, core, (name, word), builder);
     }
     let lists = CoreList::ALL.into_iter();
     let document = Document::KernelArguments {
@@ -159,7 +159,7 @@ fn cores_of(value: &str) -> Vec<u16> {
 }
 
 /// Refuses because the user's list leaves the core out.
-fn refuse_contradicting(
+fn report_contradicting_argument(
     input: &PlanInput<'_>,
     core: u16,
     (name, word): (&str, &str),
@@ -220,7 +220,7 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
     for of in Unit::ALL {
         let unit = of.name();
         let id = format!("boot.cpuset.{unit}");
-        if let Some(cores) = bound_by_others(input, of) {
+        if let Some(cores) = cores_set_by_others(input, of) {
             if cores.contains(&core) {
                 builder.not_planned(
                     id,
@@ -274,30 +274,30 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
     );
 }
 
-fn bound_of(unit: Unit) -> String {
+fn unit_cores_file(unit: Unit) -> String {
     format!("{GROUPS}/{}/cpuset.cpus", unit.name())
 }
 
 /// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning never adds it to
 /// a restriction by others.
-fn bound_by_others(input: &PlanInput<'_>, unit: Unit) -> Option<Vec<u16>> {
+fn cores_set_by_others(input: &PlanInput<'_>, unit: Unit) -> Option<Vec<u16>> {
     if input.facts.documents.contains_key(&unit.path()) {
         return None;
     }
-    let cores = number_list(&input.facts.attribute(&bound_of(unit))?);
+    let cores = number_list(&input.facts.attribute(&unit_cores_file(unit))?);
     (!cores.is_empty()).then_some(cores)
 }
 
 /// Files with the units' cores, for probing.
 pub(crate) fn unit_core_files() -> impl Iterator<Item = String> {
-    Unit::ALL.into_iter().map(bound_of)
+    Unit::ALL.into_iter().map(unit_cores_file)
 }
 
 /// Removes from the facts the effect of a document of isolane's that was removed.
 pub(super) fn forget_document(facts: &mut Facts, document: &str) {
     for unit in Unit::ALL {
         if document == unit.path() {
-            facts.attributes.remove(&bound_of(unit));
+            facts.attributes.remove(&unit_cores_file(unit));
         }
     }
     if document == Document::MANAGER {
@@ -306,7 +306,7 @@ pub(super) fn forget_document(facts: &mut Facts, document: &str) {
 }
 
 /// Cores to which another program has restricted systemd, if it excludes an ordinary core.
-fn kept_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
+fn manager_cores_set_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
     let facts = input.facts;
     if facts.documents.contains_key(Document::MANAGER) {
         return None;
@@ -320,7 +320,7 @@ fn kept_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
 
 /// Plans the CPU affinity of systemd, which its services inherit unless they set their own.
 fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
-    if let Some(cores) = kept_by_others(input) {
+    if let Some(cores) = manager_cores_set_by_others(input) {
         if cores.contains(&core) {
             builder.not_planned(
                 "boot.affinity",

@@ -29,9 +29,11 @@ use thiserror::Error;
 
 pub use self::builder::plan;
 pub(crate) use self::builder::steered_interface;
-pub(crate) use self::device::{is_mode as is_moderation_mode, shortened as shortened_moderation};
+pub(crate) use self::device::{
+    is_mode as is_moderation_mode, planned_coalescing as shortened_moderation,
+};
 pub use self::input::{FlowQueue, FlowQueues, KnownQueue, vlan_parent};
-pub(crate) use self::interrupts::{may_come, named};
+pub(crate) use self::interrupts::{interrupts_that_may_reach, list_interrupts};
 pub use self::napi::{
     APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, TRANSMIT_QUEUE_PRIORITY,
 };
@@ -261,7 +263,7 @@ impl Plan {
     ///
     /// Steps keep their order, because a plan may rely on settings of earlier steps.
     #[must_use]
-    pub fn following(mut self, earlier: &Self) -> Self {
+    pub fn merge(mut self, earlier: &Self) -> Self {
         let mut steps = earlier.steps.clone();
         for step in self.steps {
             match steps.iter_mut().find(|known| known.setting == step.setting) {

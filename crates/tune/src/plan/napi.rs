@@ -133,7 +133,7 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
         return;
     }
     let threads = match of_interrupts.is_empty() || is_threaded {
-        true => of_napi(input, target, work),
+        true => napi_threads(input, target, work),
         false => of_interrupts,
     };
     let serves_critical = |thread: &Thread| thread.work == Work::Critical;
@@ -206,7 +206,11 @@ struct Thread {
 }
 
 /// NAPI threads of a device. Their names follow from the NAPI instances, which exist before the threads.
-fn of_napi(input: &PlanInput<'_>, target: &TopicInterface<'_>, work: &[QueueState]) -> Vec<Thread> {
+fn napi_threads(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    work: &[QueueState],
+) -> Vec<Thread> {
     let thread = |state: &QueueState| {
         let is_critical = Some(state.queue) == target.critical_queue;
         let known = state.thread.as_ref();

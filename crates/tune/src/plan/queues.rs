@@ -145,7 +145,7 @@ fn critical_queue(
         );
     }
     shared(input, lane, &id, builder);
-    elsewhere(input, target, lane, builder);
+    report_other_lane_queues(input, target, lane, builder);
     Some(lane)
 }
 
@@ -180,7 +180,7 @@ fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder
 }
 
 /// Reports critical levels whose lanes are not on the critical queue, where their datagrams arrive.
-fn elsewhere(
+fn report_other_lane_queues(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     queue: u32,

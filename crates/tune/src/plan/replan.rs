@@ -11,7 +11,7 @@ use isolane_hostnet::napi::{Policy, QueueState, ThreadState};
 use super::builder::steered_interface;
 use super::isolation::forget_document;
 use super::{NotPlanned, Plan, Step, When, shell};
-use crate::apply::{BootPart, SettingStatus, has_number};
+use crate::apply::{BootPart, SettingStatus, has_boot_number};
 use crate::facts::{Facts, RootQdisc};
 use crate::setting::{Setting, Value};
 
@@ -31,7 +31,7 @@ pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -
         facts.simulate(&it.setting, &it.before);
     }
     let mut new = plan(&facts);
-    if left.iter().any(|it| is_first(&it.setting)) {
+    if left.iter().any(|it| must_precede(&it.setting)) {
         new.steps.clear();
         new.relies_on.clear();
         new.refusals.push(NotPlanned {
@@ -43,7 +43,7 @@ pub fn replan(facts: &Facts, standing: &[SettingStatus], plan: &dyn Fn(&Facts) -
             remedy: String::from("apply this plan, and plan again"),
         });
     }
-    combine(&mut new, &left);
+    insert_restoring_steps(&mut new, &left);
     new
 }
 
@@ -105,17 +105,17 @@ fn is_wanted(
 }
 
 /// Returns whether a change makes the driver restart, which resets other settings.
-fn is_remaking(setting: &Setting) -> bool {
+fn restarts_device(setting: &Setting) -> bool {
     matches!(setting, Setting::Channels { .. } | Setting::Rings { .. })
 }
 
 /// Returns whether a setting must be restored before the rest can be planned.
-fn is_first(setting: &Setting) -> bool {
-    is_remaking(setting) || steered_interface(setting).is_some()
+fn must_precede(setting: &Setting) -> bool {
+    restarts_device(setting) || steered_interface(setting).is_some()
 }
 
 /// Inserts restoring steps before the plan's own; changes that reset other settings stay first.
-fn combine(plan: &mut Plan, left: &[&SettingStatus]) {
+fn insert_restoring_steps(plan: &mut Plan, left: &[&SettingStatus]) {
     for step in &mut plan.steps {
         // The plan sets a third value: it is set directly, from the current one.
         if let Some(it) = left.iter().find(|it| it.setting == step.setting) {
@@ -124,11 +124,11 @@ fn combine(plan: &mut Plan, left: &[&SettingStatus]) {
         }
     }
     let planned = |setting: &Setting| plan.steps.iter().any(|step| step.setting == *setting);
-    let is_remade = plan.steps.iter().any(|step| is_remaking(&step.setting))
-        || left.iter().any(|it| is_remaking(&it.setting));
+    let is_remade = plan.steps.iter().any(|step| restarts_device(&step.setting))
+        || left.iter().any(|it| restarts_device(&it.setting));
     // A restarted device has new interrupts, new threads and a new table.
     let goes = |setting: &Setting| {
-        is_remade && (has_number(setting) || matches!(setting, Setting::RssTable { .. }))
+        is_remade && (has_boot_number(setting) || matches!(setting, Setting::RssTable { .. }))
     };
     // Last set, first restored: a rule before the feature that enables rules.
     let back = left
@@ -137,10 +137,10 @@ fn combine(plan: &mut Plan, left: &[&SettingStatus]) {
         .filter(|it| !planned(&it.setting) && !goes(&it.setting))
         .map(|it| restore_step(it));
     let (back_first, back_then): (Vec<Step>, Vec<Step>) =
-        back.partition(|step| is_remaking(&step.setting));
+        back.partition(|step| restarts_device(&step.setting));
     let (own_first, own_then): (Vec<Step>, Vec<Step>) = std::mem::take(&mut plan.steps)
         .into_iter()
-        .partition(|step| is_remaking(&step.setting));
+        .partition(|step| restarts_device(&step.setting));
     plan.steps = [back_first, own_first, back_then, own_then].concat();
 }
 
@@ -183,7 +183,7 @@ impl Facts {
         match (setting, value) {
             (Setting::Attribute { path }, Value::Text(text)) => {
                 self.set_attribute(path, text);
-                self.threads_of(path, text);
+                self.simulate_napi_threads(path, text);
             }
             (Setting::Document { path }, Value::Text(text)) => {
                 self.documents.insert(path.clone(), text.clone());
@@ -274,7 +274,7 @@ impl Facts {
     }
 
     /// Adds or removes the NAPI threads of a device.
-    fn threads_of(&mut self, path: &str, text: &str) {
+    fn simulate_napi_threads(&mut self, path: &str, text: &str) {
         let interface = path
             .strip_prefix("/sys/class/net/")
             .and_then(|rest| rest.strip_suffix("/threaded"));

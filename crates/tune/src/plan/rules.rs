@@ -29,12 +29,13 @@ pub(super) fn of(device: &Device) -> Option<&FlowRules> {
 /// Rules of a device that can match VLAN priorities only, provided all critical frames have a VLAN tag.
 pub(super) fn by_priority<'a>(input: &PlanInput<'_>, device: &'a Device) -> Option<&'a FlowRules> {
     let rules = device.flow_rules.as_ref();
-    let is_meant = input.needs.vlan.is_some() && !sees_ports(device) && untagged(input).is_empty();
+    let is_meant =
+        input.needs.vlan.is_some() && !sees_ports(device) && untagged_hosts(input).is_empty();
     rules.filter(|rules| is_meant && rules.capacity > 0)
 }
 
 /// Hosts that send critical frames to this host outside its VLAN: untagged frames have no VLAN priority.
-pub(super) fn untagged<'a>(input: &PlanInput<'a>) -> Vec<&'a str> {
+pub(super) fn untagged_hosts<'a>(input: &PlanInput<'a>) -> Vec<&'a str> {
     let mut hosts: Vec<&str> = Vec::new();
     let level = input.critical_level();
     let critical = input.needs.flows.iter();
@@ -55,7 +56,7 @@ pub(super) fn sees_ports(device: &Device) -> bool {
 /// Rules that steer critical datagrams to their queue, with the topics of each.
 fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
     let mut wanted: Vec<(FlowRule, Vec<String>)> = Vec::new();
-    let is_told_apart = input.needs.vlan.is_some() && untagged(input).is_empty();
+    let is_told_apart = input.needs.vlan.is_some() && untagged_hosts(input).is_empty();
     if !sees_ports(device) && !is_told_apart {
         return wanted;
     }
@@ -118,7 +119,7 @@ pub(super) fn foreign_rule(
         return Some(Unverified {
             why: format!(
                 "rule {place} of {name} brings {} to queue {queue}, which is for critical datagrams alone",
-                of_what(rule)
+                matched_frames(rule)
             ),
             remedy: format!(
                 "if it is not needed: ethtool -N {name} delete {place}, and plan again"
@@ -137,7 +138,7 @@ pub(super) fn foreign_rule(
     })
 }
 
-fn of_what(rule: &FlowRule) -> String {
+fn matched_frames(rule: &FlowRule) -> String {
     match rule {
         FlowRule::Port {
             destination,
@@ -157,11 +158,11 @@ fn of_what(rule: &FlowRule) -> String {
 /// Location and rule that steers the same datagrams to another queue.
 fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a FlowRule)> {
     let mut rules = has.rules.iter().map(|(place, rule)| (*place, rule));
-    rules.find(|(_, rule)| is_about_same(rule, wanted) && rule.queue() != wanted.queue())
+    rules.find(|(_, rule)| covers_match(rule, wanted) && rule.queue() != wanted.queue())
 }
 
 /// Returns whether a rule matches every frame that `wanted` matches.
-fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
+fn covers_match(rule: &FlowRule, wanted: &FlowRule) -> bool {
     match (rule, wanted) {
         (
             FlowRule::Port {
@@ -222,7 +223,7 @@ pub(super) fn plan(
                 id,
                 format!(
                     "rule {place} of {name} brings {} to queue {}: which of two rules counts is the device's choice",
-                    of_what(other),
+                    matched_frames(other),
                     other.queue()
                 ),
                 format!("if it is not needed: ethtool -N {name} delete {place}, and plan again"),
@@ -253,7 +254,7 @@ pub(super) fn plan(
                 destination_port, ..
             } => (format!("datagrams to UDP port {destination_port}"), "none"),
             FlowRule::Priority { .. } => (
-                of_what(&rule),
+                matched_frames(&rule),
                 "what else has this priority, in whatever VLAN, comes there too: have switches and hosts give it \
                  to critical frames only; and what is sent by sockets, not by lanes, has no tag, and does not come there",
             ),
@@ -299,7 +300,7 @@ fn stale(
             &input.critical_topics(Some(Direction::Receive)),
             format!(
                 "it brings {} to queue {queue}, and no critical topic comes there",
-                of_what(rule)
+                matched_frames(rule)
             ),
             "who set it for another reason than these topics loses it",
         );

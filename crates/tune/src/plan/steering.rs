@@ -82,12 +82,12 @@ pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: 
                 format!("{} has no steering rules (ntuple)", target.name()),
                 "steering = \"auto\" takes the receive table where there is one",
             ),
-            None if let (Some(vlan), [_, ..]) = (input.needs.vlan, &*rules::untagged(input)) => builder.not_planned(
+            None if let (Some(vlan), [_, ..]) = (input.needs.vlan, &*rules::untagged_hosts(input)) => builder.not_planned(
                 target.id("steering"),
                 format!(
                     "{} would send critical frames without a tag of VLAN {vlan}, and rules by VLAN priority do not see \
                      those",
-                    rules::untagged(input).join(", ")
+                    rules::untagged_hosts(input).join(", ")
                 ),
                 format!(
                     "vlan = {vlan} in [host.NAME.xdp] of these, too; or steering = \"auto\", which takes the receive table"

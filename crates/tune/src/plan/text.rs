@@ -10,7 +10,7 @@ impl Plan {
         let mut text = String::new();
         let _ = self.head(&mut text);
         let mut number = 1;
-        for alike in self.steps.chunk_by(are_alike) {
+        for alike in self.steps.chunk_by(are_similar) {
             let _ = match alike {
                 [step] => describe(&mut text, step, number),
                 steps => describe_all(&mut text, steps, number),
@@ -105,7 +105,7 @@ impl Plan {
 }
 
 /// Returns whether two steps move other devices' interrupts in the same way.
-fn are_alike(one: &Step, other: &Step) -> bool {
+fn are_similar(one: &Step, other: &Step) -> bool {
     let of = |step: &Step| step.is_of_other_device() && !step.is_restoring();
     let values = |step: &Step| (step.from.clone(), step.to.clone(), step.when);
     of(one) && of(other) && values(one) == values(other)

@@ -87,14 +87,14 @@ pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: 
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
             if is_there {
-                strictness(input, target, has, builder);
+                report_queue_order(input, target, has, builder);
                 return;
             }
-            let rationale = of_classes(input, target, &classes, &topics);
+            let rationale = class_rationale(input, target, &classes, &topics);
             (RootQdisc::Mqprio(classes), rationale)
         }
     };
-    strictness(input, target, &to, builder);
+    report_queue_order(input, target, &to, builder);
     let interface = name.to_owned();
     let setting = Setting::RootQdisc { interface };
     builder.change(
@@ -175,7 +175,7 @@ fn can_be_strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> bool {
     target.device.driver.as_deref() == Some("igc") && release >= Some(SINCE)
 }
 
-fn of_classes(
+fn class_rationale(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     classes: &TrafficClasses,
@@ -226,7 +226,7 @@ fn of_classes(
 const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
 
 /// Reports that the order of queues at the wire is the device's choice, unless classes are offloaded.
-fn strictness(
+fn report_queue_order(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     qdisc: &RootQdisc,

@@ -6,7 +6,7 @@
 //! checks the plans of all recorded machines against it.
 
 use super::builder::RULES;
-use super::device::switched_off;
+use super::device::disabled_offloads;
 use super::{
     BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Precondition, Step, TRANSMIT_QUEUE_PRIORITY,
 };
@@ -122,20 +122,22 @@ fn is_valid(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool 
     match (setting, from, to) {
         (Setting::Attribute { path }, Value::Text(from), Value::Text(to)) => {
             let mut known = ATTRIBUTES.iter();
-            let known = known.find(|(pattern, _)| is_like(path, pattern));
+            let known = known.find(|(pattern, _)| matches_pattern(path, pattern));
             known.is_some_and(|(_, range)| range.has(from, to))
         }
         (Setting::Document { path }, _, Value::Document(document)) => {
-            document.path() == *path && has_parameters(document, cores)
+            document.path() == *path && has_valid_parameters(document, cores)
         }
-        (Setting::Channels { .. }, Value::Queues(from), Value::Queues(to)) => more(from, to),
-        (Setting::Rings { .. }, Value::Rings(from), Value::Rings(to)) => between_rings(from, to),
+        (Setting::Channels { .. }, Value::Queues(from), Value::Queues(to)) => {
+            is_queue_change(from, to)
+        }
+        (Setting::Rings { .. }, Value::Rings(from), Value::Rings(to)) => is_ring_change(from, to),
         (Setting::Coalescing { .. }, Value::Coalescing(from), Value::Coalescing(to)) => {
-            sooner(from, to)
+            is_coalescing_change(from, to)
         }
         (Setting::Feature { feature, .. }, _, Value::Switch(on)) => match on {
             true => feature == RULES,
-            false => switched_off().any(|known| known == feature),
+            false => disabled_offloads().any(|known| known == feature),
         },
         (Setting::RssTable { .. }, Value::Table(from), Value::Table(to)) => from.len() == to.len(),
         (Setting::UdpHash { .. }, _, Value::Switch(on)) => *on,
@@ -154,7 +156,7 @@ fn is_valid(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool 
         }
         (Setting::RootQdisc { .. }, _, Value::Qdisc(qdisc)) => match qdisc {
             RootQdisc::Pfifo { frames } => *frames == PFIFO_FRAMES,
-            RootQdisc::Mqprio(classes) => are_classes(classes),
+            RootQdisc::Mqprio(classes) => are_valid_classes(classes),
             _ => false,
         },
         (Setting::Thread { name }, _, Value::Thread(class)) => {
@@ -163,20 +165,20 @@ fn is_valid(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool 
                 BULK_QUEUE_PRIORITY,
                 TRANSMIT_QUEUE_PRIORITY,
             ];
-            is_of_receive_work(name)
+            is_receive_thread(name)
                 && class.fifo.is_some_and(|fifo| priorities.contains(&fifo))
-                && are_cores(&class.cores, cores)
+                && are_valid_cores(&class.cores, cores)
         }
         _ => false,
     }
 }
 
 /// Returns whether planning gives a document these parameters on a machine with these cores.
-fn has_parameters(document: &Document, cores: &[u16]) -> bool {
+fn has_valid_parameters(document: &Document, cores: &[u16]) -> bool {
     let executor = document.executor_core();
     let others = document.other_cores().unwrap_or_default();
-    let is_right = are_cores(executor.as_slice(), cores)
-        && are_cores(others, cores)
+    let is_right = are_valid_cores(executor.as_slice(), cores)
+        && are_valid_cores(others, cores)
         && executor.is_none_or(|core| !others.contains(&core));
     is_right
         && match document {
@@ -195,7 +197,7 @@ fn has_parameters(document: &Document, cores: &[u16]) -> bool {
 }
 
 /// Returns whether these are cores of the machine, ascending. `of_machine`: its cores; empty if unknown.
-fn are_cores(cores: &[u16], of_machine: &[u16]) -> bool {
+fn are_valid_cores(cores: &[u16], of_machine: &[u16]) -> bool {
     let is_there = |core: &u16| of_machine.is_empty() || of_machine.contains(core);
     cores.is_sorted_by(|one, next| one < next) && cores.iter().all(is_there)
 }
@@ -220,18 +222,18 @@ impl Range {
 }
 
 /// Returns whether no queue count shrinks: planning only adds queues.
-fn more(from: &Queues, to: &Queues) -> bool {
+fn is_queue_change(from: &Queues, to: &Queues) -> bool {
     to.rx >= from.rx && to.tx >= from.tx && to.combined >= from.combined
 }
 
 /// Returns whether receive rings grow and transmit rings shrink, as planning does.
-fn between_rings(from: &RingSizes, to: &RingSizes) -> bool {
+fn is_ring_change(from: &RingSizes, to: &RingSizes) -> bool {
     to.rx >= from.rx && (to.tx == from.tx || (MIN_TRANSMIT_RING_FRAMES..from.tx).contains(&to.tx))
 }
 
 /// Returns whether interrupts come sooner, as planning does. A number of microseconds may be a driver's mode, which any
 /// time may replace.
-fn sooner(from: &Coalescing, to: &Coalescing) -> bool {
+fn is_coalescing_change(from: &Coalescing, to: &Coalescing) -> bool {
     let at_most = |from: Option<u32>, to: Option<u32>| to.is_none() || to <= from;
     let off = |from: Option<bool>, to: Option<bool>| {
         to.is_none() || (from.is_some() && to == Some(false))
@@ -244,14 +246,14 @@ fn sooner(from: &Coalescing, to: &Coalescing) -> bool {
         && off(from.adaptive_tx, to.adaptive_tx)
 }
 
-fn are_classes(classes: &TrafficClasses) -> bool {
+fn are_valid_classes(classes: &TrafficClasses) -> bool {
     let mut of_priorities = classes.class_of_priority.iter();
     let are_there = of_priorities.all(|class| usize::from(*class) < classes.queues.len());
     are_there && classes.queues.iter().all(|(count, _)| *count > 0)
 }
 
 /// Returns whether this names a thread of an interrupt (`irq/24-eth0-rx-0`) or of a NAPI instance (`napi/eth0-8193`).
-fn is_of_receive_work(name: &str) -> bool {
+fn is_receive_thread(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let of_interrupt = name.strip_prefix("irq/").and_then(|it| it.split_once('-'));
     let of_instance = name
@@ -262,7 +264,7 @@ fn is_of_receive_work(name: &str) -> bool {
             .is_some_and(|(interface, number)| is_interface(interface) && is_number(number))
 }
 
-fn is_like(path: &str, pattern: &str) -> bool {
+fn matches_pattern(path: &str, pattern: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let is_part = |(part, pattern): (&str, &str)| match pattern.split_once('#') {
         _ if pattern == "@" => is_interface(part),
@@ -609,11 +611,11 @@ mod tests {
                 "{setting}: {from} -> {to}"
             );
         }
-        let elsewhere = Setting::UdpHash {
+        let report_other_lane_queues = Setting::UdpHash {
             interface: "../eth0".into(),
         };
         assert!(!is_valid(
-            &elsewhere,
+            &report_other_lane_queues,
             &Value::Absent,
             &Value::Switch(true),
             &CORES

@@ -15,7 +15,7 @@ pub(super) fn devices(interfaces: &[Interface]) -> Vec<Device> {
     let mut sources = Sources {
         ethtool: Ethtool::open().ok(),
         queueing: Queueing::open().ok(),
-        threads: KernelThreads::look(),
+        threads: KernelThreads::list(),
     };
     let with_device = interfaces.iter().filter(|interface| !interface.is_loopback);
     with_device
@@ -136,7 +136,7 @@ pub(super) fn interrupts(interface: &str, threads: &KernelThreads) -> Vec<Interr
     let interrupt = |number: u32| {
         let name = text(format!("/sys/kernel/irq/{number}/actions")).unwrap_or_default();
         let (cores, is_managed) = cores(number);
-        let thread = threads.beginning(&format!("irq/{number}-"));
+        let thread = threads.with_prefix(&format!("irq/{number}-"));
         Interrupt {
             number,
             queue: queue(&name),

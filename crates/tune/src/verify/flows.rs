@@ -42,7 +42,7 @@ impl FlowReport {
         }
         let queue = self.critical_queue?;
         Some(match self.is_critical {
-            true => self.lost == 0 && self.landing.only() == Some(queue),
+            true => self.lost == 0 && self.landing.single_queue() == Some(queue),
             false => {
                 self.landing.untold == 0
                     && !self.landing.by_queue.is_empty()

@@ -13,7 +13,7 @@ use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
 use thiserror::Error;
 
-use super::receive_queues::{Answered, ProbeError, ask, raise_descriptor_limit};
+use super::receive_queues::{Answered, ProbeError, raise_descriptor_limit, send_probe};
 use crate::apply::{
     ApplyError, Here, Occasion, State, Unrestored, apply_locked, rollback_locked, status,
 };
@@ -240,7 +240,7 @@ impl<'a> ProbeClient<'a> {
         let peer = SocketAddrV4::new(datagram.source, datagram.source_port);
         for _ in 0..MAX_PROBE_ATTEMPTS {
             self.number += 1;
-            let answer = ask(socket, (self.lesson.run, self.number), peer);
+            let answer = send_probe(socket, (self.lesson.run, self.number), peer);
             let answer = answer.map_err(|error| LearnError::Probe(ProbeError::System(error)))?;
             match answer {
                 Some(Answered {

@@ -25,10 +25,11 @@ pub use isolane_hostnet::rx_queue_probe::ReceiveQueues;
 pub use self::message::BootMark;
 pub use self::probe_server::{ProbeServer, ServerCounters};
 pub use self::receive_queues::{
-    Pair, ProbeError, ProbeParameters, QueueCounts, ReceiveQueueReport, each_with_each, place,
+    Pair, ProbeError, ProbeParameters, QueueCounts, ReceiveQueueReport, all_port_pairs,
+    measure_receive_queues,
 };
 pub use self::wake_up::{CoreActivity, CoreSample, ThreadActivity};
-pub use self::wake_up::{LatencyReport, LatencyTest, wake_up};
+pub use self::wake_up::{LatencyReport, LatencyTest, measure_wake_up};
 pub use flows::{FlowReport, flow_reports, may_go_by_priority, pairs_with};
 pub use learn::{LearnError, LearnParameters, learn};
 pub use message::MESSAGE_BYTES;

@@ -37,7 +37,7 @@ pub struct ProbeParameters {
 }
 
 /// All combinations of the ports, at most [`MAX_PROBED_PORTS`] on each side.
-pub fn each_with_each(ports: &[u16], peer_ports: &[u16]) -> Vec<(u16, u16)> {
+pub fn all_port_pairs(ports: &[u16], peer_ports: &[u16]) -> Vec<(u16, u16)> {
     let peer_ports = || peer_ports.iter().copied().take(MAX_PROBED_PORTS);
     let ports = ports.iter().copied().take(MAX_PROBED_PORTS);
     ports
@@ -84,7 +84,7 @@ pub struct QueueCounts {
 
 impl QueueCounts {
     /// Queue of all datagrams, if there is only one.
-    pub fn only(&self) -> Option<u32> {
+    pub fn single_queue(&self) -> Option<u32> {
         match (self.untold, self.by_queue.len()) {
             (0, 1) => self.by_queue.keys().next().copied(),
             _ => None,
@@ -111,7 +111,7 @@ impl ReceiveQueueReport {
                 destination_port: pair.peer_port,
             };
             for (tuple, landing) in [(question, &pair.there), (question.reply(), &pair.back)] {
-                flows.extend(landing.only().map(|queue| FlowQueue {
+                flows.extend(landing.single_queue().map(|queue| FlowQueue {
                     tuple,
                     place: KnownQueue::Measured { queue },
                 }));
@@ -122,7 +122,7 @@ impl ReceiveQueueReport {
 }
 
 impl ReceiveQueueReport {
-    fn meet(&mut self, boot: Option<BootMark>) -> Result<(), ProbeError> {
+    fn check_boot_mark(&mut self, boot: Option<BootMark>) -> Result<(), ProbeError> {
         match (self.peer_boot, boot) {
             (Some(known), Some(boot)) if known != boot => return Err(ProbeError::Restarted),
             (None, boot) => self.peer_boot = boot,
@@ -133,7 +133,7 @@ impl ReceiveQueueReport {
 }
 
 impl Pair {
-    fn is_silent(&self) -> bool {
+    fn is_unanswered(&self) -> bool {
         self.there == QueueCounts::default()
     }
 }
@@ -159,7 +159,7 @@ pub enum ProbeError {
 ///
 /// # Errors
 /// [`ProbeError`]; [`ProbeError::Silent`] once each port of the peer was probed and none answered.
-pub fn place(
+pub fn measure_receive_queues(
     question: &ProbeParameters,
     queues: ReceiveQueues,
     mut progress: impl FnMut(usize) -> bool,
@@ -193,17 +193,17 @@ pub fn place(
         };
         for _ in 0..question.times {
             number += 1;
-            let answer = ask(socket, (question.run, number), peer);
+            let answer = send_probe(socket, (question.run, number), peer);
             match answer.map_err(ProbeError::System)? {
                 Some(answered) => {
                     pair.there.count(answered.there);
                     pair.back.count(answered.back);
-                    landings.meet(answered.boot)?;
+                    landings.check_boot_mark(answered.boot)?;
                 }
                 None => pair.lost += 1,
             }
             // Further attempts at a silent port reveal nothing.
-            if pair.is_silent() && pair.lost >= SILENT_AFTER {
+            if pair.is_unanswered() && pair.lost >= SILENT_AFTER {
                 break;
             }
         }
@@ -213,14 +213,14 @@ pub fn place(
         }
         not_asked.remove(peer_port);
         // The result would be the same from other ports of this host.
-        if not_asked.is_empty() && landings.pairs.iter().all(Pair::is_silent) {
+        if not_asked.is_empty() && landings.pairs.iter().all(Pair::is_unanswered) {
             return Err(ProbeError::Silent);
         }
     }
     Ok(landings)
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, WouldBlock};
     let is_full = error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error());
     is_full || matches!(error.kind(), WouldBlock | ConnectionRefused)
@@ -235,7 +235,7 @@ pub(super) struct Answered {
 }
 
 /// Asks one question, identified by run and number; `None` if no answer arrives.
-pub(super) fn ask(
+pub(super) fn send_probe(
     socket: &ProbeSocket,
     (run, number): (u64, u32),
     peer: SocketAddrV4,
@@ -244,7 +244,7 @@ pub(super) fn ask(
     match socket.send(&message.emit(), peer) {
         Ok(()) => {}
         // A full transmit queue counts as loss, like one on the link.
-        Err(error) if is_passing(&error) => return Ok(None),
+        Err(error) if is_transient(&error) => return Ok(None),
         Err(error) => return Err(error),
     }
     let end = Instant::now() + PROBE_TIMEOUT;
@@ -305,12 +305,18 @@ mod tests {
     fn a_peer_that_was_started_anew_meanwhile_is_found_out() {
         let mut landings = ReceiveQueueReport::default();
         let (first, second) = (BootMark::of("first"), BootMark::of("second"));
-        landings.meet(None).expect("an answerer that does not tell");
-        landings.meet(first).expect("the first that tells");
-        landings.meet(first).expect("the same");
-        landings.meet(None).expect("nothing is known of this one");
+        landings
+            .check_boot_mark(None)
+            .expect("an answerer that does not tell");
+        landings
+            .check_boot_mark(first)
+            .expect("the first that tells");
+        landings.check_boot_mark(first).expect("the same");
+        landings
+            .check_boot_mark(None)
+            .expect("nothing is known of this one");
         assert_eq!(landings.peer_boot, first);
-        let error = landings.meet(second).expect_err("another run");
+        let error = landings.check_boot_mark(second).expect_err("another run");
         assert!(matches!(error, ProbeError::Restarted));
     }
 }

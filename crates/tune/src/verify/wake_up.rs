@@ -56,7 +56,7 @@ pub struct LatencyReport {
 ///
 /// # Errors
 /// The core does not exist, or the priority requires CAP_SYS_NICE.
-pub fn wake_up(what: LatencyTest, stop: &AtomicBool) -> io::Result<Option<LatencyReport>> {
+pub fn measure_wake_up(what: LatencyTest, stop: &AtomicBool) -> io::Result<Option<LatencyReport>> {
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
             let policy = Policy::Fifo(what.priority);

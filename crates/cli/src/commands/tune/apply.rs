@@ -81,7 +81,7 @@ fn in_two_parts(
     };
     carry_out(&saved.first_part(), "the kept plan was not carried out")?;
     let names = saved.interfaces();
-    let (plan, lost) = saved.second_part(&BootNumbers::look(names.iter().map(String::as_str)));
+    let (plan, lost) = saved.second_part(&BootNumbers::read(names.iter().map(String::as_str)));
     left_out(&lost);
     carry_out(
         &plan,
@@ -156,7 +156,7 @@ fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Fa
         tell(format!("note: {doubt}"));
     }
     let names = interfaces().unwrap_or_default();
-    let numbers = BootNumbers::look(names.iter().map(|interface| interface.name.as_str()));
+    let numbers = BootNumbers::read(names.iter().map(|interface| interface.name.as_str()));
     part.added_to(&plan, numbers, machine).map_err(not_kept)
 }
 

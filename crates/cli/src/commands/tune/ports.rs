@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 
 use isolane_tune::verify::{
-    BootMark, Pair, ProbeParameters, QueueCounts, ReceiveQueueReport, each_with_each, place,
+    BootMark, Pair, ProbeParameters, QueueCounts, ReceiveQueueReport, all_port_pairs,
+    measure_receive_queues,
 };
 use isolane_tune::{FlowQueue, here};
 use serde::Serialize;
@@ -42,17 +43,18 @@ pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
     let question = ProbeParameters {
         address,
         peer: settings.peer,
-        pairs: each_with_each(&settings.ports.value, &settings.peer_ports.value),
+        pairs: all_port_pairs(&settings.ports.value, &settings.peer_ports.value),
         level: settings.level.value,
         times: settings.times.value,
         // The standard library's hashers start with a random key.
         run: RandomState::new().hash_one(std::process::id()),
     };
     let until = Until::new(None)?;
-    let landings = place(&question, queues, |_| !until.interrupted()).map_err(|error| {
-        let remedy = "run `isolane tune answer -i NAME` there, with the same --level and ports";
-        unanswered(settings.peer, error, remedy)
-    })?;
+    let landings =
+        measure_receive_queues(&question, queues, |_| !until.interrupted()).map_err(|error| {
+            let remedy = "run `isolane tune answer -i NAME` there, with the same --level and ports";
+            unanswered(settings.peer, error, remedy)
+        })?;
     let fitting: Vec<&Pair> = landings
         .pairs
         .iter()
@@ -94,7 +96,7 @@ pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
 /// Returns whether all datagrams of a pair arrived on one known queue per direction, and on the requested one.
 fn fits(pair: &Pair, settings: &PortsSettings) -> bool {
     let is = |landing: &QueueCounts, wanted: Option<u32>| {
-        let only = landing.only();
+        let only = landing.single_queue();
         only.is_some() && (wanted.is_none() || only == wanted)
     };
     pair.lost == 0 && is(&pair.there, settings.peer_queue) && is(&pair.back, settings.queue)
@@ -143,7 +145,7 @@ fn text(settings: &PortsSettings, landings: &ReceiveQueueReport, fitting: &[&Pai
 
 /// Queue as text: `1`, or `0:2 1:1` with several.
 pub(super) fn landed(landing: &QueueCounts) -> String {
-    if let Some(only) = landing.only() {
+    if let Some(only) = landing.single_queue() {
         return only.to_string();
     }
     let mut parts: Vec<String> = landing

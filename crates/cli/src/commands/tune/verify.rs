@@ -11,7 +11,8 @@ use isolane_model::format_duration;
 use isolane_tune::apply::{Status, status};
 use isolane_tune::verify::{
     FlowReport, LatencyReport, LatencyTest, ProbeError, ProbeParameters, TransmitReport,
-    flow_reports, may_go_by_priority, pairs_with, place, transmit_reports, wake_up,
+    flow_reports, may_go_by_priority, measure_receive_queues, measure_wake_up, pairs_with,
+    transmit_reports,
 };
 use isolane_tune::{DescribedFlow, Needs, ThisMachine, here};
 use isolane_wire::level::Level;
@@ -180,7 +181,7 @@ fn landings(
     let by_priority = |flow: &DescribedFlow| {
         may_go_by_priority(needs, flow, tuning.steering.value, driver.as_deref())
     };
-    match place(&question, queues, |_| true) {
+    match measure_receive_queues(&question, queues, |_| true) {
         Ok(landings) => {
             let landed = flow_reports(needs, critical, peer, &landings, &by_priority);
             Ok(Ok(Some(landed)))
@@ -233,7 +234,7 @@ fn wake_ups(
             "measuring wake-ups on core {core} for {}",
             format_duration(settings.measure_for.value)
         ));
-        let woken = wake_up(what, until.flag()).map_err(|error| {
+        let woken = measure_wake_up(what, until.flag()).map_err(|error| {
             let what = format!("wake-ups on core {core} cannot be measured");
             Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
                 "it takes CAP_SYS_NICE, and a core that is there: run it as root, see isolane doctor",

@@ -164,7 +164,7 @@ fn what_was_saved_in_an_earlier_boot_is_renumbered_before_more_is_saved() {
         text("1"),
         text("10"),
     )];
-    let saved = SavedPlan::following(&plan(steps), Some(earlier), numbers(57, 8_201));
+    let saved = SavedPlan::merged(&plan(steps), Some(earlier), numbers(57, 8_201));
     let now = numbers(57, 8_201);
     assert_eq!(
         settings(&saved.second_part(&now).0),
@@ -180,7 +180,7 @@ fn what_is_put_back_is_not_set_again_after_a_boot() {
     // Different white space is the same value.
     let mut back = step(statistics, text("10"), text("1 "));
     back.id = String::from("restore.statistics");
-    let saved = SavedPlan::following(&plan(vec![back]), Some(earlier), numbers(24, 8_193));
+    let saved = SavedPlan::merged(&plan(vec![back]), Some(earlier), numbers(24, 8_193));
     assert_eq!(settings(&saved.plan), ["/proc/irq/24/smp_affinity_list"]);
 }
 
@@ -191,7 +191,7 @@ fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
     // This step keeps an interrupt off a core, independent of receive queues.
     let mut plan = plan(vec![of_this_boot, affinity(25)]);
     plan.relies_on = vec![precondition()];
-    let saved = SavedPlan::following(&plan, None, BootNumbers::default());
+    let saved = SavedPlan::merged(&plan, None, BootNumbers::default());
     assert_eq!(settings(&saved.plan), ["/proc/irq/25/smp_affinity_list"]);
     assert!(saved.plan.relies_on.is_empty());
 }
@@ -200,10 +200,10 @@ fn what_holds_for_this_boot_is_not_saved_and_nothing_relies_on_it() {
 fn what_rests_on_rules_is_saved_with_what_it_relies_on() {
     let mut by_rules = plan(vec![affinity(24)]);
     by_rules.relies_on = vec![precondition()];
-    let saved = SavedPlan::following(&by_rules, None, numbers(24, 8_193));
+    let saved = SavedPlan::merged(&by_rules, None, numbers(24, 8_193));
     assert_eq!(saved.plan.relies_on, [precondition()], "an interrupt alone");
     by_rules.steps = vec![step(channels(), Value::Absent, Value::Absent)];
-    let saved = SavedPlan::following(&by_rules, None, BootNumbers::default());
+    let saved = SavedPlan::merged(&by_rules, None, BootNumbers::default());
     assert!(saved.plan.relies_on.is_empty(), "nothing does harm");
 }
 

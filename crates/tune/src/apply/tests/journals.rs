@@ -81,12 +81,14 @@ fn after_a_thousand_boots_the_journal_is_short_and_restores_what_was_found_first
 fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
     let folder = Folder::new();
     let state = State::make(&folder.0).expect("a temporary folder");
-    let found = |number: usize| Entry::Found {
-        boot_id: String::from("first"),
-        id: number.to_string(),
-        setting: setting(4),
-        value: Value::Text("a".repeat(1 << 20)),
-        to: None,
+    let found = |number: usize| {
+        Entry::Found(Found {
+            boot_id: String::from("first"),
+            id: number.to_string(),
+            setting: setting(4),
+            value: Value::Text("a".repeat(1 << 20)),
+            to: None,
+        })
     };
     let begin = Entry::begin(&here(), "test", Vec::new());
     let mut journal = Journal::begin(&state, None, "first", [begin]).expect("there is room");
@@ -198,7 +200,7 @@ fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option
         told.push((applied.boot_id == boot_id).to_string());
         told
     });
-    (contents.originals_since(boot_id), applied)
+    (contents.originals(boot_id), applied)
 }
 
 /// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not), and
@@ -224,13 +226,13 @@ fn entries(told: &[Told]) -> Vec<Entry> {
         entries.push(begin);
         for (place, (number, which, is_set)) in found.iter().enumerate() {
             let to = model::value(*number, *which);
-            entries.push(Entry::Found {
+            entries.push(Entry::Found(Found {
                 boot_id: boot.to_string(),
                 id: format!("step.{place}"),
                 setting: setting(*number),
                 value: model::value(*number, (*which + boot) % 4),
                 to: is_set.then_some(to),
-            });
+            }));
         }
         entries.extend(match end {
             0 => Some(Entry::Applied),
@@ -303,5 +305,5 @@ proptest! {
 fn an_empty_journal_tells_nothing() {
     let contents = parse(b"");
     assert_eq!(contents.outcome(), None);
-    assert!(contents.originals_since("first").is_empty());
+    assert!(contents.originals("first").is_empty());
 }

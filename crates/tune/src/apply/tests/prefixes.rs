@@ -32,9 +32,7 @@ fn recorded() -> (Vec<u8>, Model, Vec<Model>) {
 
 /// Settings that a journal can restore. A folder is excluded while an unlisted document is in it.
 fn readable(bytes: &[u8]) -> Vec<Setting> {
-    let originals = journal::parse(bytes)
-        .originals_since(&here().boot_id)
-        .into_iter();
+    let originals = journal::parse(bytes).originals(&here().boot_id).into_iter();
     originals
         .map(|(setting, _)| setting)
         .filter(|setting| !matches!(setting, Setting::Folder { .. }))
