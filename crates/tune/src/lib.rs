@@ -1,4 +1,4 @@
-//! Tuning of a Linux host for critical topics: reads the host, reports obstacles, plans settings, applies them
+//! Tuning of a Linux host for critical topics: reads the host, reports findings, plans settings, applies them
 //! reversibly, and verifies them.
 //!
 //! [`probe`] reads the host into [`Facts`], plain values that can be recorded. [`examine`] compares facts with what a

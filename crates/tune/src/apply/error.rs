@@ -103,7 +103,7 @@ impl FailedStep {
     }
 }
 
-/// Reason that a step or reliance fails.
+/// Reason that a step or precondition fails.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StepError {
     /// The value differs from the one at planning time.

@@ -189,7 +189,9 @@ pub(super) fn read(state: &State) -> Result<Option<Contents>, StateError> {
         .read_to_end(&mut bytes)
         .map_err(&failed)?;
     if bytes.len() as u64 > MAX_JOURNAL_BYTES {
-        return Err(failed(io::Error::other("it is longer than any journal")));
+        return Err(failed(io::Error::other(
+            "it is longer than a journal can be",
+        )));
     }
     let mut contents = parse(&bytes);
     drop(failed);

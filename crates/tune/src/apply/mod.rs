@@ -50,7 +50,7 @@ use crate::setting::{Machine, Setting, SettingError, Value};
 /// Default folder of the journal.
 pub const STATE_FOLDER: &str = "/var/lib/isolane";
 
-/// Placeholder for a step's id in errors about a reliance.
+/// Placeholder for a step's id in errors about a precondition.
 const RELIED_ON: &str = "relied-on";
 
 /// Machine and boot in which a plan is carried out.
@@ -265,7 +265,7 @@ fn execute(
             }
         }
     }
-    // A later step or another program may have changed a setting, or a reliance, that was right before.
+    // A later step or another program may have changed a setting, or a precondition, that was right before.
     let last: HashMap<&Setting, &Step> = plan
         .steps
         .iter()
@@ -295,7 +295,7 @@ fn execute(
     }
 }
 
-/// Turns a failed final check into a hindrance.
+/// Maps a failed final check to its error.
 fn changed_meanwhile(why: SettingError) -> StepError {
     match why {
         SettingError::Ignored { found } => StepError::ChangedMeanwhile { found: *found },

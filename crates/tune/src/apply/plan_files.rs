@@ -305,7 +305,7 @@ impl BootNumbers {
     /// Interrupts that share a name are matched by their order, if their count is unchanged.
     fn renumber_interrupt(&self, number: u32, now: &Self) -> Result<u32, String> {
         let Some(name) = self.interrupts.get(&number) else {
-            return Err(format!("which interrupt {number} was is not known"));
+            return Err(format!("the name of interrupt {number} is not recorded"));
         };
         let own = self.named(name);
         let others = now.named(name);
@@ -325,7 +325,7 @@ impl BootNumbers {
         let queue = of(self).into_iter().find(|(_, known)| *known == number);
         let Some((queue, _)) = queue else {
             return Err(format!(
-                "which queue of {interface} instance {number} served is not known"
+                "the queue of NAPI instance {number} of {interface} is not recorded"
             ));
         };
         of(now)

@@ -166,7 +166,7 @@ fn left(
         found: found.to_string(),
         why: match why {
             Some(why) => why.to_string(),
-            None => String::from("it is changed again as soon as it is put back"),
+            None => String::from("another program changes it again after it is restored"),
         },
     }
 }

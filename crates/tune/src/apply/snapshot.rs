@@ -113,7 +113,7 @@ pub(super) fn take_snapshot<'a>(
         }
         let side_effects = side_effects(machine, &snapshot, step);
         if let Some(lost) = unrestorable_qdisc(step, &side_effects, &found) {
-            let why = format!("{lost} is there, and could not be put back");
+            let why = format!("{lost} is set, and could not be restored");
             let why = SettingError::System(why);
             fail(&mut snapshot, StepError::Unreadable(why));
             continue;
@@ -148,7 +148,7 @@ pub(super) fn take_snapshot<'a>(
     }
 }
 
-/// First reliance that does not hold at boot, as text. A new plan is impossible then, so independent steps are still
+/// First precondition that does not hold at boot, as text. A new plan is impossible then, so independent steps are still
 /// carried out.
 fn failed_precondition(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
     plan.relies_on
@@ -160,7 +160,7 @@ fn failed_precondition(machine: &mut dyn Machine, plan: &Plan) -> Option<String>
                 Err(why) => why.to_string(),
             };
             Some(format!(
-                "it rests on {setting} being {value}, and that is {found}"
+                "it requires {setting} to be {value}, and it is {found}"
             ))
         })
 }

@@ -17,7 +17,7 @@ pub(super) fn examine_ports(facts: &Facts, needs: &Needs, findings: &mut Finding
     let domain = needs.domain;
     let base = PORT_BASE + DOMAIN_GAIN * domain;
     taken(facts, domain, base, findings);
-    given_away(facts, domain, base, findings);
+    ephemeral(facts, domain, base, findings);
     firewall(facts, base, findings);
 }
 
@@ -25,8 +25,8 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     let Some(ports) = &facts.network.udp_ports else {
         return findings.info(
             "ports.taken",
-            "which UDP ports are taken cannot be seen",
-            "a participant finds out when it starts, and says so",
+            "cannot read which UDP ports are in use",
+            "a participant reports it when it starts",
             "ss -uln shows it",
         );
     };
@@ -54,7 +54,7 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
                 own.len()
             ),
             "none: participants share the domain; they see each other's topics",
-            "for topics of one's own take another domain: --domain",
+            "to separate topics, use another domain: --domain",
         );
     } else {
         findings.ok(
@@ -65,7 +65,7 @@ fn taken(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
 }
 
 /// Checks whether the domain's ports are in the ephemeral range, from which the kernel gives ports to any socket.
-fn given_away(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
+fn ephemeral(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     let Some((first, last)) = facts.network.local_ports else {
         return;
     };
@@ -82,10 +82,10 @@ fn given_away(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
         findings.warn(
             "ports.ephemeral",
             format!(
-                "ports {base} to {end} of domain {domain} are among those the kernel gives away \
+                "ports {base} to {end} of domain {domain} are in the kernel's ephemeral range \
                  ({first} to {last})"
             ),
-            "no latency; now and then a participant finds its port taken by a stranger, and takes \
+            "no latency; now and then a participant finds its port taken by another program, and takes \
              another, where named peers do not look for it",
             format!(
                 "use a domain up to {last_free}, or: sysctl -w \
@@ -95,7 +95,7 @@ fn given_away(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     } else {
         findings.ok(
             "ports.ephemeral",
-            format!("the kernel gives away no port of domain {domain}"),
+            format!("no port of domain {domain} is in the kernel's ephemeral range"),
         );
     }
 }
@@ -110,12 +110,12 @@ fn firewall(facts: &Facts, base: u32, findings: &mut Findings) {
         seen.push(format!("iptables ({})", firewall.ip_tables.join(", ")));
     }
     if seen.is_empty() {
-        findings.ok("ports.firewall", "no packet filter is to be seen");
+        findings.ok("ports.firewall", "no packet filter is visible");
         return;
     }
     findings.info(
         "ports.firewall",
-        format!("a packet filter may be at work: {}", seen.join(", ")),
+        format!("a packet filter may be active: {}", seen.join(", ")),
         "a rule costs below a microsecond a datagram; one that drops UDP keeps participants from \
          finding each other",
         format!(
@@ -148,7 +148,7 @@ fn address(facts: &Facts, needs: &Needs, place: &DescribedPlace, findings: &mut 
     findings.error(
         &id,
         format!("participant {name} is described at {address}, which {at} does not have"),
-        "it cannot start, and its peers send to nobody",
+        "it cannot start, and its peers' datagrams are lost",
         format!("give {at} the address, or describe the participant where it is, on all hosts"),
     );
 }
@@ -164,17 +164,17 @@ fn participant_ports(facts: &Facts, place: &DescribedPlace, findings: &mut Findi
     if from > last || first > to || is_reserved {
         findings.ok(
             &id,
-            format!("the kernel gives away none of the ports {from} to {to}"),
+            format!("ports {from} to {to} are not in the kernel's ephemeral range"),
         );
         return;
     }
     findings.warn(
         &id,
         format!(
-            "ports {from} to {to} of participant {} are among those the kernel gives away ({first} to {last})",
+            "ports {from} to {to} of participant {} are in the kernel's ephemeral range ({first} to {last})",
             place.name
         ),
-        "no latency; now and then it finds a port taken by a stranger, and cannot start",
+        "no latency; now and then it finds a port taken by another program, and cannot start",
         format!("describe it below {first}, or: sysctl -w net.ipv4.ip_local_reserved_ports={from}-{to}"),
     );
 }

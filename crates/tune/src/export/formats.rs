@@ -62,7 +62,7 @@ pub(super) fn script_of_steps(plan: &Plan, steps: &[&Step], path: &str) -> Expor
     }
 }
 
-/// Commands for the plan's reliances. They held at planning time, and may not after a boot, so the script sets them
+/// Commands for the plan's preconditions. They held at planning time, and may not after a boot, so the script sets them
 /// first.
 fn relied_on(plan: &Plan) -> String {
     let lines = plan

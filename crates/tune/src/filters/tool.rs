@@ -49,7 +49,7 @@ pub(super) fn answer(
         .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("there is no command `{tool}` here"),
+            std::io::ErrorKind::NotFound => format!("command `{tool}` is not installed"),
             _ => format!("{tool}: {error}"),
         })?;
     let (sender, receiver) = channel();
@@ -79,7 +79,7 @@ pub(super) fn answer(
             // The kernel may not let go of it at once.
             thread::spawn(move || child.wait());
             return Err(match is_stopped {
-                true => format!("{tool} was not waited for"),
+                true => format!("{tool} was stopped on request"),
                 false => format!(
                     "{tool} did not answer within {} s: another program may hold the rules, see what `{tool} {}` does",
                     deadline.whole.as_secs_f32(),
@@ -90,13 +90,13 @@ pub(super) fn answer(
         thread::sleep(FILTER_TOOL_POLL_INTERVAL);
     };
     if printed.len() as u64 > MAX_RULES_BYTES {
-        return Err(format!("{tool} says more than is read"));
+        return Err(format!("the output of {tool} is too long"));
     }
     if !status.success() {
         let text = String::from_utf8_lossy(&complaint);
         let line = text.lines().next().unwrap_or_default();
         let line: String = line.chars().filter(|it| !it.is_control()).collect();
-        return Err(format!("{tool} says: {line}"));
+        return Err(format!("{tool} failed: {line}"));
     }
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }

@@ -38,7 +38,7 @@ pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
     }
     if metadata.len() > MAX_DOCUMENT_BYTES {
         return Err(SettingError::System(String::from(
-            "it is longer than any file of ours, and is not touched",
+            "it is longer than any file that isolane writes",
         )));
     }
     let mut bytes = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
         .map_err(from_io)?;
     String::from_utf8(bytes)
         .map(Some)
-        .map_err(|_| SettingError::System(String::from("it holds no text, and is not touched")))
+        .map_err(|_| SettingError::System(String::from("it is not a text file")))
 }
 
 /// Writes a file. It replaces an existing one atomically and keeps its mode and owner; a symbolic link of this name is
@@ -97,7 +97,7 @@ pub(super) fn remove(path: &str) -> Result<(), SettingError> {
 pub(super) fn is_folder(path: &str) -> Result<bool, SettingError> {
     match fs::metadata(check(path)?) {
         Ok(metadata) if metadata.is_dir() => Ok(true),
-        Ok(_) => Err(SettingError::System(String::from("it is no folder"))),
+        Ok(_) => Err(SettingError::System(String::from("it is not a folder"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(from_io(error)),
     }
@@ -132,7 +132,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 fn not_plain() -> SettingError {
-    SettingError::System(String::from("it is no plain file, and is not touched"))
+    SettingError::System(String::from("it is not a regular file"))
 }
 
 /// Path of the temporary file.
@@ -153,7 +153,7 @@ fn check(path: &str) -> Result<&Path, SettingError> {
     match is_plain && !is_kernels {
         true => Ok(Path::new(path)),
         false => Err(SettingError::Refused(String::from(
-            "it is not the full name of a file on disk",
+            "it is not an absolute path of a file on disk",
         ))),
     }
 }

@@ -92,7 +92,7 @@ fn check_kernels(file: &File) -> Result<(), SettingError> {
 }
 
 fn not_kernels() -> SettingError {
-    SettingError::Refused(String::from("it is no file of the kernel in /sys or /proc"))
+    SettingError::Refused(String::from("it is not a kernel file in /sys or /proc"))
 }
 
 fn from_io(error: std::io::Error) -> SettingError {

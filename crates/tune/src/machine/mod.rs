@@ -167,7 +167,7 @@ fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
     match rules.rules.get(&location) {
         Some(rule) => Ok(Value::Rule(*rule)),
         None if rules.others.contains(&location) => Err(SettingError::System(String::from(
-            "a rule of another form stands there, which somebody else has set",
+            "another program has set a rule there that isolane cannot represent",
         ))),
         None => Ok(Value::Absent),
     }

@@ -54,7 +54,7 @@ impl KernelThreads {
         match threads.count() {
             0 => Ok(*process),
             others => Err(SettingError::System(format!(
-                "{} threads of the kernel are called so: which one is meant cannot be told",
+                "{} kernel threads have this name, so none is chosen",
                 others + 1
             ))),
         }
@@ -80,7 +80,7 @@ pub(crate) fn class(process: i32) -> Result<ThreadClass, SettingError> {
         Policy::Fifo(priority) => Some(priority),
         other => {
             return Err(SettingError::System(format!(
-                "it is scheduled as {other:?}, which is not ours to change"
+                "its scheduling class is {other:?}, which isolane does not change"
             )));
         }
     };

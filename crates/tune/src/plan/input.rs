@@ -282,7 +282,7 @@ pub(super) fn stacked_reason(facts: &Facts, interface: &Interface) -> Option<(St
 /// fields (how they were measured), which are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowQueues {
-    /// Flows with known placement.
+    /// Flows whose receive queue is known.
     pub flows: Vec<FlowQueue>,
     /// Boot id of the asking machine: devices may get another hash key at the next boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]

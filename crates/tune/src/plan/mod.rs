@@ -75,7 +75,7 @@ pub struct Plan {
 
 impl Plan {
     /// Boot id of the plan, if it differs from `boot_id` and the plan depends on its boot, through receive-queue
-    /// measurements. At boot the reliances are checked instead: rules steer as before.
+    /// measurements. At boot the preconditions are checked instead: rules steer as before.
     pub(crate) fn of_other_boot(&self, boot_id: &str, is_boot: bool) -> Option<&str> {
         let rests = self.steps.iter().any(|step| step.when == When::ThisBoot)
             || (!self.relies_on.is_empty() && !is_boot);
@@ -259,7 +259,7 @@ fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError>
 
 impl Plan {
     /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
-    /// counts. A reliance of this plan that the earlier plan sets becomes a step.
+    /// counts. A precondition of this plan that the earlier plan sets becomes a step.
     ///
     /// Steps keep their order, because a plan may rely on settings of earlier steps.
     #[must_use]

@@ -6,7 +6,7 @@ use crate::setting::{Setting, Value};
 use super::builder::{PlanBuilder, Rationale};
 use super::input::{PlanInput, TopicInterface};
 
-/// Plans the number of queues, and returns the carrier as it will be then.
+/// Plans the number of queues, and returns the interface as it will be then.
 pub(super) fn plan<'a>(
     input: &PlanInput<'a>,
     interface: &'a Interface,

@@ -247,7 +247,7 @@ impl<'a> ProbeClient<'a> {
                     back: Some(queue), ..
                 }) => return Ok(queue),
                 Some(_) => {
-                    let why = "the kernel does not tell by which queue datagrams come";
+                    let why = "the kernel does not report the receive queue of datagrams";
                     return Err(LearnError::Probe(ProbeError::System(io::Error::other(why))));
                 }
                 None => {}

@@ -100,7 +100,7 @@ impl QueueCounts {
 }
 
 impl ReceiveQueueReport {
-    /// Flows with known placement: directions of loss-free pairs that arrived on one queue only.
+    /// Flows with known receive queues: directions of loss-free pairs that arrived on one queue only.
     pub fn flows(&self, address: Ipv4Addr, peer: Ipv4Addr) -> Vec<FlowQueue> {
         let mut flows = Vec::new();
         for pair in self.pairs.iter().filter(|pair| pair.lost == 0) {

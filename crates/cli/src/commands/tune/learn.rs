@@ -147,7 +147,7 @@ fn failed(settings: &LearnSettings, error: LearnError) -> Failure {
         LearnError::Probe(error) => unanswered(settings.peer, error, remedy),
         LearnError::Unrestored(settings) => Failure::new(
             ExitCode::MachineForbids,
-            format!("{what}, and not all could be put back"),
+            format!("{what}, and not all settings could be restored"),
             left(&settings).trim_start(),
         )
         .with_remedy("isolane tune rollback tries it again; its journal is kept"),
@@ -156,7 +156,7 @@ fn failed(settings: &LearnSettings, error: LearnError) -> Failure {
                 .with_remedy("isolane tune rollback; then plan, apply and learn again")
         }
         LearnError::Stopped => {
-            Failure::new(ExitCode::Interrupted, what, "it was asked to stop; all was put back")
+            Failure::new(ExitCode::Interrupted, what, "it was stopped on request; all settings were restored")
         }
         error @ (LearnError::Table(_) | LearnError::Unsuitable { .. }) => {
             Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(

@@ -145,7 +145,7 @@ fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
         .with_remedy(remedy),
         ProbeError::Restarted => Failure::new(
             ExitCode::AnswerIsNo,
-            format!("{peer} was started anew meanwhile"),
+            format!("{peer} rebooted during the measurement"),
             "answers before and after are of two keys of its receive hash",
         )
         .with_remedy("ask again"),

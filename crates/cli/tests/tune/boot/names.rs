@@ -80,7 +80,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
         copy_to(machine.program());
         assert_refused(
             &mut machine.tune(&["apply", &plan]),
-            "it is in a file system in memory",
+            "its file system is in memory",
             install,
         );
         let done = Command::new("umount").arg("/usr/local/bin").status();

@@ -61,14 +61,14 @@ pub(super) fn warnings(path: &Path) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(folder) = cache_of(path) {
         warnings.push(format!(
-            "{} is needed at each boot, and lies in {}, whose files are only kept until somebody builds or cleans",
+            "{} is needed at each boot, and is in {}, a cache folder that a build may empty",
             path.display(),
             folder.display()
         ));
     }
     if is_removable(path) {
         warnings.push(format!(
-            "{} is needed at each boot, and lies on a disk that can be taken out",
+            "{} is needed at each boot, and is on a removable disk",
             path.display()
         ));
     }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(cache_of(&program), Some(base.as_path()));
         let warnings = warnings(&program);
         assert!(
-            warnings.concat().contains("builds or cleans"),
+            warnings.concat().contains("a build may empty"),
             "{warnings:?}"
         );
         fs::remove_dir_all(base).expect("ours");

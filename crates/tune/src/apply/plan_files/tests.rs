@@ -137,7 +137,7 @@ fn numbers_are_looked_up_behind_the_steps_that_give_new_ones() {
         .collect();
     assert_eq!(
         lost,
-        ["/proc/irq/25/smp_affinity_list: which interrupt 25 was is not known"]
+        ["/proc/irq/25/smp_affinity_list: the name of interrupt 25 is not recorded"]
     );
 }
 
@@ -214,7 +214,7 @@ fn a_saved_plan_is_read_again_and_one_of_another_version_is_told_as_that() {
     assert_eq!(SavedPlan::from_json(&text).expect("ours"), saved);
     let newer = text.replace(SCHEMA, "isolane/saved-plan/9");
     let error = SavedPlan::from_json(&newer).expect_err("of another version");
-    let said = "the saved plan is written as isolane/saved-plan/9, and this isolane reads isolane/saved-plan/2";
+    let said = "the saved plan has the format isolane/saved-plan/9, and this isolane reads isolane/saved-plan/2";
     assert_eq!(error.to_string(), said);
     for length in 0..text.len() {
         SavedPlan::from_json(&text[..length]).expect_err("a part of it");

@@ -1,4 +1,4 @@
-//! Tests of plans over boots: reliances, skipped steps, status.
+//! Tests of plans over boots: preconditions, skipped steps, status.
 
 use super::model::{Fault, Model, here, plan, setting, value};
 use super::*;
@@ -79,7 +79,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
     });
     at_boot.expect("what it relies on stands");
     undo_in(&mut machine, &second(), &folder);
-    // In the boot of the plan, without reliances, and with unknown boot ids.
+    // In the boot of the plan, without preconditions, and with unknown boot ids.
     let mut unknown = of_landings.clone();
     unknown.boot_id = None;
     for (plan, here) in [
@@ -115,10 +115,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
         .iter()
         .map(|it| it.why.to_string())
         .collect();
-    assert_eq!(
-        told,
-        ["it rests on rx-gro of eth0 being off, and that is on"]
-    );
+    assert_eq!(told, ["it requires rx-gro of eth0 to be off, and it is on"]);
     undo_in(&mut machine, &second(), &folder);
     // Outside a boot the plan is refused, because the user can replan.
     let refused = apply(&mut machine, &here(), &steps, &folder.0, false, &|| false);

@@ -1,4 +1,4 @@
-//! Tests of how plans end: with and without a writable journal, and with and without their reliances.
+//! Tests of how plans end: with and without a writable journal, and with and without their preconditions.
 
 use std::cell::Cell;
 

@@ -170,7 +170,7 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
     }
     machine.set(9, 0);
     assert_eq!(machine.values, before);
-    // A reliance that the plan itself sets need not hold before.
+    // A precondition that the plan itself sets need not hold before.
     plan.relies_on.push(Precondition {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),
