@@ -34,13 +34,10 @@ pub use self::error::{
 pub use self::journal::damaged_journals;
 use self::journal::{Contents, Entry, Found, Journal};
 pub use self::links::Links;
-pub use self::plan_files::BootNumbers;
-pub use self::plan_files::PlanFile;
-pub use self::plan_files::SavedPlan;
 pub(crate) use self::plan_files::has_boot_number;
-pub use self::rollback::Restored;
+pub use self::plan_files::{BootNumbers, PlanFile, SavedPlan};
 pub(crate) use self::rollback::rollback_locked;
-pub use self::rollback::{RolledBack, rollback};
+pub use self::rollback::{Restored, RolledBack, rollback};
 use self::rollback::{first_values, restore};
 use self::snapshot::{Snapshot, take_snapshot};
 pub(crate) use self::state::State;

@@ -447,11 +447,14 @@ mod boot_numbers_tests {
         let now = numbers(&[(24, "nvme0q1")], &[(1, 8_201)]);
         for (lost, why) in [
             (attribute("/proc/irq/24/smp_affinity_list"), "eth0-TxRx-1"),
-            (attribute("/proc/irq/25/smp_affinity_list"), "is not known"),
+            (
+                attribute("/proc/irq/25/smp_affinity_list"),
+                "is not recorded",
+            ),
             (thread("irq/24-eth0-TxRx-1"), "and are 0 now"),
             (thread("napi/eth0-8194"), "receive queue 2"),
-            (thread("napi/eth0-7"), "is not known"),
-            (thread("napi/eth1-8193"), "is not known"),
+            (thread("napi/eth0-7"), "is not recorded"),
+            (thread("napi/eth1-8193"), "is not recorded"),
         ] {
             let said = then.renumber(&lost, &now).expect_err("it is not there");
             assert!(said.contains(why), "{lost}: {said}");
@@ -493,7 +496,7 @@ mod plan_file_tests {
         let newer = r#"{"schema":"isolane/plan/9","steps":[{"something":"else"}]}"#;
         let error = PlanFile::from_json(newer).unwrap_err();
         assert!(matches!(&error, PlanError::Form(form) if form.found == "isolane/plan/9"));
-        let none = format!(r#"{{"schema":"{SCHEMA}","steps":3}}"#);
+        let none = format!(r#"{{"schema":"{PLAN_SCHEMA}","steps":3}}"#);
         let none = PlanFile::from_json(&none).unwrap_err();
         assert!(matches!(none, PlanError::Text(_)), "{none}");
         assert!(matches!(PlanFile::from_json("[]"), Err(PlanError::Text(_))));
@@ -504,7 +507,7 @@ mod plan_file_tests {
         let long = "x".repeat(1 << 20);
         for text in [
             format!(r#"{{"schema":"{long}"}}"#),
-            format!(r#"{{"schema":"{SCHEMA}","{long}":1}}"#),
+            format!(r#"{{"schema":"{PLAN_SCHEMA}","{long}":1}}"#),
         ] {
             let error = PlanFile::from_json(&text).unwrap_err();
             assert!(

@@ -138,17 +138,17 @@ mod tests {
         assert!(all.ends_with("39999\n40000\n"), "{} bytes", all.len());
         let bytes = MAX_RULES_BYTES + 1;
         let too_much = shell(&format!("yes | head -c {bytes}"), PATIENCE);
-        assert_eq!(too_much, Err("sh says more than is read".into()));
+        assert_eq!(too_much, Err("the output of sh is too long".into()));
     }
 
     #[test]
     fn a_tool_that_refuses_is_quoted() {
         let refused = shell("echo 'not permitted' >&2; exit 1", PATIENCE);
-        assert_eq!(refused, Err("sh says: not permitted".into()));
+        assert_eq!(refused, Err("sh failed: not permitted".into()));
         let absent = answer("no-such-tool", &[], within(PATIENCE, &|| false));
         assert_eq!(
             absent,
-            Err("there is no command `no-such-tool` here".into())
+            Err("command `no-such-tool` is not installed".into())
         );
     }
 
@@ -189,7 +189,7 @@ mod tests {
         for script in ["sleep 1000", "sleep 1000 &"] {
             let deadline = within(PATIENCE, &is_stopped);
             let stopped = answer("sh", &["-c", script], deadline);
-            assert_eq!(stopped, Err("sh was not waited for".into()));
+            assert_eq!(stopped, Err("sh was stopped on request".into()));
         }
         assert!(begin.elapsed() < PATIENCE / 4, "{:?}", begin.elapsed());
     }

@@ -8,8 +8,7 @@ mod attribute;
 mod side_effects;
 mod thread;
 
-use isolane_hostnet::ethtool::Ethtool;
-use isolane_hostnet::ethtool::{ntuple, rss};
+use isolane_hostnet::ethtool::{Ethtool, ntuple, rss};
 use isolane_hostnet::qdisc::Queueing;
 
 use crate::setting::{Machine, Setting, SettingError, Value};

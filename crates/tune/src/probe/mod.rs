@@ -5,8 +5,7 @@ pub(crate) mod files;
 mod links;
 mod system;
 
-pub(crate) use self::devices::queue_folders;
-pub(crate) use self::devices::{device_interrupts, interrupt_names};
+pub(crate) use self::devices::{device_interrupts, interrupt_names, queue_folders};
 pub(crate) use files::number_list;
 pub use links::interfaces;
 

@@ -28,8 +28,9 @@ pub use self::receive_queues::{
     Pair, ProbeError, ProbeParameters, QueueCounts, ReceiveQueueReport, all_port_pairs,
     measure_receive_queues,
 };
-pub use self::wake_up::{CoreActivity, CoreSample, ThreadActivity};
-pub use self::wake_up::{LatencyReport, LatencyTest, measure_wake_up};
+pub use self::wake_up::{
+    CoreActivity, CoreSample, LatencyReport, LatencyTest, ThreadActivity, measure_wake_up,
+};
 pub use flows::{FlowReport, flow_reports, may_go_by_priority, pairs_with};
 pub use learn::{LearnError, LearnParameters, learn};
 pub use message::MESSAGE_BYTES;

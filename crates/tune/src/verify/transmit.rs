@@ -6,10 +6,9 @@
 //! queues do not count towards it.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use isolane_hostnet::qdisc::Queueing;
 use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};

@@ -133,7 +133,7 @@ fn a_program_in_a_folder_of_builds_is_taken_with_a_word_of_warning() {
         fs::write("/usr/local/target/CACHEDIR.TAG", tag).expect("ours");
         place.write_plan(&place.plan());
         let said = applied(&machine);
-        let warning = "note: /usr/local/target/debug/isolane is needed at each boot, and lies in /usr/local/target,";
+        let warning = "note: /usr/local/target/debug/isolane is needed at each boot, and is in /usr/local/target,";
         assert!(said.starts_with(warning), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         rolled_back(&machine);

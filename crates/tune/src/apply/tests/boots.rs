@@ -60,7 +60,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
         );
         let error = refused.expect_err("another key may be in use");
         assert!(matches!(error, ApplyError::OtherBoot { .. }), "{error}");
-        assert!(error.to_string().contains("before the last boot"));
+        assert!(error.to_string().contains("from a previous boot"));
     }
     let mut relying = of_first.clone();
     relying.relies_on.push(Precondition {
