@@ -75,7 +75,7 @@ fn clock(facts: &Facts, findings: &mut Findings) {
 
 /// Source time stamps of different hosts can be compared only where something synchronises their clocks.
 fn time_keeping(facts: &Facts, findings: &mut Findings) {
-    let keepers = TIME_KEEPERS.into_iter().filter(|name| runs(facts, name));
+    let keepers = TIME_KEEPERS.into_iter().filter(|name| facts.runs(name));
     let keepers: Vec<&str> = keepers.collect();
     if keepers.is_empty() {
         findings.info(
@@ -97,7 +97,7 @@ fn time_keeping(facts: &Facts, findings: &mut Findings) {
             "the kernel reports its clock as unsynchronised",
             "one-way delays between hosts mean nothing: clocks drift apart by up to 100 us a second; round trips \
              are right",
-            match runs(facts, "chronyd") {
+            match facts.runs("chronyd") {
                 true => {
                     "wait until chrony has found its source; without the line rtcsync in chrony.conf it never tells the \
                      kernel that the clock is kept"
@@ -135,12 +135,8 @@ fn memory(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-fn runs(facts: &Facts, name: &str) -> bool {
-    facts.programs.iter().any(|program| program == name)
-}
-
 fn programs(facts: &Facts, findings: &mut Findings) {
-    if runs(facts, "irqbalance") {
+    if facts.runs("irqbalance") {
         findings.warn(
             "programs.irqbalance",
             "irqbalance is running",
@@ -154,7 +150,7 @@ fn programs(facts: &Facts, findings: &mut Findings) {
     } else {
         findings.ok("programs.irqbalance", "irqbalance is not running");
     }
-    let there = MANAGERS.iter().filter(|(shown, _)| runs(facts, shown));
+    let there = MANAGERS.iter().filter(|(shown, _)| facts.runs(shown));
     let names: Vec<&str> = there.map(|(_, name)| *name).collect();
     if !names.is_empty() {
         findings.info(

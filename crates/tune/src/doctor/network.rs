@@ -95,7 +95,7 @@ fn ephemeral(facts: &Facts, domain: u32, base: u32, findings: &mut Findings) {
     } else {
         findings.ok(
             "ports.ephemeral",
-            format!("no port of domain {domain} is in the kernel's ephemeral range"),
+            format!("the kernel assigns no port of domain {domain} to other sockets"),
         );
     }
 }
@@ -164,7 +164,7 @@ fn participant_ports(facts: &Facts, place: &DescribedPlace, findings: &mut Findi
     if from > last || first > to || is_reserved {
         findings.ok(
             &id,
-            format!("ports {from} to {to} are not in the kernel's ephemeral range"),
+            format!("the kernel assigns none of the ports {from} to {to} to other sockets"),
         );
         return;
     }

@@ -323,7 +323,7 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
         return;
     }
     for (shown, name, remedy) in OTHERS {
-        if input.runs(shown) {
+        if input.facts.runs(shown) {
             builder.not_planned(
                 format!("services.{name}"),
                 format!("{name} runs, and may undo steps of this plan when it likes"),
@@ -331,7 +331,7 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
             );
         }
     }
-    let Some(core) = input.core().filter(|_| input.runs(IRQBALANCE)) else {
+    let Some(core) = input.core().filter(|_| input.facts.runs(IRQBALANCE)) else {
         return;
     };
     if input.facts.boot.has_systemd != Some(true) {

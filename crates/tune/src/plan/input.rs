@@ -78,11 +78,6 @@ impl PlanInput<'_> {
         siblings.into_iter().filter(can_leave).collect()
     }
 
-    /// Returns whether a program runs, by its name in `/proc`.
-    pub(super) fn runs(&self, program: &str) -> bool {
-        self.facts.programs.iter().any(|known| known == program)
-    }
-
     /// SMT siblings of a core, itself included; `None` if unreadable.
     pub(super) fn siblings(&self, core: u16) -> Option<Vec<u16>> {
         let path = format!("{CPUS}/cpu{core}/topology/thread_siblings_list");
@@ -148,8 +143,7 @@ impl TopicInterface<'_> {
         if !input.needs.asks_for_zero_copy {
             return false;
         }
-        let mut lanes = input.facts.lanes.iter();
-        let ground = lanes.find(|lanes| lanes.ground.interface == self.name());
+        let ground = input.facts.lanes_of(self.name());
         let device = ground.and_then(|lanes| lanes.ground.device.as_ref());
         let features = device.and_then(|device| device.features);
         features.is_some_and(|features| features.has_zero_copy)

@@ -77,7 +77,7 @@ pub(super) fn plan_topic_interface<'a>(
     let moves = target.device.interrupts.iter().filter_map(move_of);
     let (fixed, moves): (Vec<Move<'_>>, Vec<Move<'_>>) =
         moves.partition(|it| it.interrupt.is_managed);
-    if input.runs(IRQBALANCE) {
+    if input.facts.runs(IRQBALANCE) {
         leave_to_irqbalance(target, core, &moves, builder);
     } else {
         for it in &moves {
@@ -268,7 +268,7 @@ pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilde
     let there = interrupts_that_may_reach(input.facts, input.needs, core, &others);
     let (fixed, movable): (Vec<&Interrupt>, Vec<&Interrupt>) =
         there.into_iter().partition(|it| it.is_managed);
-    match input.runs(IRQBALANCE) {
+    match input.facts.runs(IRQBALANCE) {
         true => leave_others_to_irqbalance(core, &movable, builder),
         false => {
             for interrupt in movable {

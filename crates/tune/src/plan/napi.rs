@@ -67,11 +67,7 @@ fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
 fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
     let name = target.name();
     let id = target.id("receive-threads");
-    let receive = input
-        .facts
-        .lanes
-        .iter()
-        .find(|lanes| lanes.ground.interface == name);
+    let receive = input.facts.lanes_of(name);
     let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.receive_work);
     let of_interrupts: Vec<Thread> = target
         .device
