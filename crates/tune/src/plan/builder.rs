@@ -11,8 +11,9 @@ use crate::facts::Facts;
 use crate::needs::Needs;
 use crate::setting::{Document, Setting, Value};
 
-#[derive(Default)]
-pub(super) struct PlanBuilder {
+/// Plan under construction.
+pub(super) struct PlanBuilder<'a> {
+    facts: &'a Facts,
     pub(super) steps: Vec<Step>,
     pub(super) refusals: Vec<NotPlanned>,
     pub(super) relies_on: Vec<Precondition>,
@@ -43,7 +44,7 @@ impl Rationale {
     }
 }
 
-impl PlanBuilder {
+impl PlanBuilder<'_> {
     /// Adds a step, unless the setting already has the value.
     pub(super) fn change(
         &mut self,
@@ -82,13 +83,12 @@ impl PlanBuilder {
     /// Adds a step for a sysfs or procfs file, unless the file is missing.
     pub(super) fn attribute(
         &mut self,
-        facts: &Facts,
         id: impl Into<String>,
         path: &str,
         to: impl Into<String>,
         rationale: Rationale,
     ) {
-        let Some(from) = facts.attribute(path) else {
+        let Some(from) = self.facts.attribute(path) else {
             return;
         };
         let path = path.to_owned();
@@ -104,13 +104,12 @@ impl PlanBuilder {
     /// Adds a step for a document, unless it already has the text.
     pub(super) fn document(
         &mut self,
-        facts: &Facts,
         id: impl Into<String>,
         document: Document,
         rationale: Rationale,
     ) {
         let path = document.path();
-        let from = match facts.documents.get(&path) {
+        let from = match self.facts.documents.get(&path) {
             Some(text) if *text == document.text() => return,
             Some(text) => Value::Text(text.clone()),
             None => Value::Absent,
@@ -168,7 +167,12 @@ pub(super) const RULES: &str = "rx-ntuple-filter";
 /// settings come first: a new number of queues resets table, interrupts and queueing disciplines, so queues precede
 /// these, and rings precede interrupts.
 pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueues) -> Plan {
-    let mut builder = PlanBuilder::default();
+    let mut builder = PlanBuilder {
+        facts,
+        steps: Vec::new(),
+        refusals: Vec::new(),
+        relies_on: Vec::new(),
+    };
     let unknown = FlowQueues::default();
     let placement = match placement.is_of_other_boot(facts.boot_id.as_deref()) {
         true => {
@@ -212,7 +216,7 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueue
     }
 }
 
-fn target(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+fn target(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(name) = &input.needs.interface else {
         let why = match (input.needs.hosts.as_slice(), &input.needs.host) {
             ([], _) | (_, Some(_)) => {

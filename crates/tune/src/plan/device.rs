@@ -9,7 +9,7 @@ use crate::setting::{Setting, Value};
 pub(super) fn plan_rings(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let (Some(has), Some(most)) = (target.device.rings, target.device.rings_max) else {
         return;
@@ -120,7 +120,7 @@ pub(super) fn disabled_offloads() -> impl Iterator<Item = &'static str> {
 pub(super) fn plan_offloads(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let tuning = input.tuning;
     let mut wanted: Vec<&Offload> = Vec::new();
@@ -266,7 +266,7 @@ pub(crate) fn planned_coalescing(
 pub(super) fn plan_coalescing(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let Some(most_us) = input.tuning.moderation_us.value else {
         return;

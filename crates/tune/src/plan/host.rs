@@ -11,7 +11,7 @@ use crate::setting::Document;
 /// Maximum number of idle states per core (CPUIDLE_STATE_MAX).
 const IDLE_STATES: u32 = 10;
 
-pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(core) = input.core() else {
         return without(input, builder);
     };
@@ -19,7 +19,7 @@ pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
         siblings(input, core, builder);
     }
     if input.tuning.full_speed.value {
-        speed(input, core, builder);
+        speed(core, builder);
     }
     idle(input, core, builder);
     if input.tuning.housekeeping.value {
@@ -27,7 +27,7 @@ pub(super) fn plan_cores(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
     }
 }
 
-fn without(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+fn without(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let online = &input.facts.cores.online;
     if online.is_empty() {
         return;
@@ -48,7 +48,7 @@ fn without(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
     );
 }
 
-fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
+fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
     let Some(siblings) = input.siblings(core) else {
         if input.facts.cores.smt_active == Some(true) {
             builder.not_planned(
@@ -74,7 +74,6 @@ fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
             continue;
         }
         builder.attribute(
-            input.facts,
             format!("cores.sibling.{sibling}"),
             &path,
             "0",
@@ -89,9 +88,8 @@ fn siblings(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
     }
 }
 
-fn speed(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
+fn speed(core: u16, builder: &mut PlanBuilder<'_>) {
     builder.attribute(
-        input.facts,
         format!("cores.governor.{core}"),
         &format!("{CPUS}/cpu{core}/cpufreq/scaling_governor"),
         "performance",
@@ -103,7 +101,7 @@ fn speed(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
     );
 }
 
-fn idle(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
+fn idle(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
     let Some(most_us) = input.tuning.idle_latency_us.value else {
         return;
     };
@@ -117,7 +115,6 @@ fn idle(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
             continue;
         }
         builder.attribute(
-            input.facts,
             format!("cores.idle-state-{state}.{core}"),
             &format!("{folder}/disable"),
             "1",
@@ -129,7 +126,7 @@ fn idle(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
     }
 }
 
-fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
+fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder<'_>) {
     let others = input.other_cores();
     if others.is_empty() {
         return;
@@ -153,7 +150,6 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
             continue;
         }
         builder.attribute(
-            input.facts,
             id,
             path,
             mask_like(&mask, &others),
@@ -166,7 +162,6 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
     let watched = input.facts.attribute("/proc/sys/kernel/watchdog_cpumask");
     if watched.is_some_and(|watched| number_list(&watched).contains(&core)) {
         builder.attribute(
-            input.facts,
             "cores.watchdog",
             "/proc/sys/kernel/watchdog_cpumask",
             list(&others),
@@ -179,7 +174,6 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
     let seconds = input.facts.attribute("/proc/sys/vm/stat_interval");
     if seconds.and_then(|text| text.parse::<u32>().ok()) < Some(STATISTICS_SECONDS) {
         builder.attribute(
-            input.facts,
             "cores.statistics",
             "/proc/sys/vm/stat_interval",
             STATISTICS_SECONDS.to_string(),
@@ -191,7 +185,7 @@ fn housekeeping(input: &PlanInput<'_>, core: u16, builder: &mut PlanBuilder) {
     }
 }
 
-pub(super) fn plan_kernel_limits(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_kernel_limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let kernel = &input.facts.kernel;
     if kernel.realtime == Some(false) {
         builder.not_planned(
@@ -212,7 +206,7 @@ pub(super) fn plan_kernel_limits(input: &PlanInput<'_>, builder: &mut PlanBuilde
     }
 }
 
-pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let scheduling = &input.facts.scheduling;
     if input.tuning.throttling_off.value {
         let held = match (
@@ -223,7 +217,6 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
             _ => 0,
         };
         builder.attribute(
-            input.facts,
             "scheduler.throttling",
             "/proc/sys/kernel/sched_rt_runtime_us",
             "-1",
@@ -237,7 +230,6 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
         return;
     };
     builder.attribute(
-        input.facts,
         format!("scheduler.fair-server.{core}"),
         &format!("/sys/kernel/debug/sched/fair_server/cpu{core}/runtime"),
         "0",
@@ -249,12 +241,11 @@ pub(super) fn plan_scheduler(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
     );
 }
 
-pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let facts = input.facts;
     if input.tuning.memory.value && facts.memory.transparent_huge_pages.as_deref() == Some("always")
     {
         builder.attribute(
-            facts,
             "memory.huge-pages",
             "/sys/kernel/mm/transparent_hugepage/enabled",
             "madvise",
@@ -281,7 +272,7 @@ pub(super) fn plan_memory(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
     limits(input, builder);
 }
 
-fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     if !input.tuning.limits.value {
         builder.not_planned(
             "rights.limits",
@@ -292,7 +283,6 @@ fn limits(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
         return;
     }
     builder.document(
-        input.facts,
         "rights.limits",
         Document::RealtimeLimits,
         Rationale::of_all(
@@ -318,7 +308,7 @@ const OTHERS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     if !input.tuning.services.value {
         return;
     }
@@ -343,7 +333,6 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
         return;
     }
     builder.document(
-        input.facts,
         "services.irqbalance",
         Document::BannedFromBalance { core },
         Rationale::of_all(
@@ -359,7 +348,7 @@ pub(super) fn plan_services(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
 
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
-pub(super) fn plan_sockets(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_sockets(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     if input.tuning.buffers.value {
         buffers(input, builder);
     }
@@ -369,7 +358,6 @@ pub(super) fn plan_sockets(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
     if input.tuning.polling_off.value && !input.needs.spins {
         let has = input.facts.network.busy_read_us.unwrap_or(0);
         builder.attribute(
-            input.facts,
             "sockets.busy-read",
             "/proc/sys/net/core/busy_read",
             "0",
@@ -382,7 +370,7 @@ pub(super) fn plan_sockets(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
 }
 
 /// Plans receive buffers that hold all datagrams of a stall.
-fn buffers(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+fn buffers(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some((level, datagrams)) = input.needs.waiting_datagrams else {
         return;
     };
@@ -412,7 +400,6 @@ fn buffers(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
             continue;
         }
         builder.attribute(
-            input.facts,
             id,
             path,
             wanted.to_string(),
@@ -429,7 +416,7 @@ fn buffers(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
 }
 
 /// Reserves ports of described participants that are in the ephemeral range.
-fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let network = &input.facts.network;
     let Some((first, last)) = network.local_ports else {
         return;
@@ -443,7 +430,6 @@ fn ports(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
     }
     let reserved = merged(reserved);
     builder.attribute(
-        input.facts,
         "sockets.ports",
         RESERVED,
         port_list(&reserved),

@@ -220,7 +220,7 @@ fn is_vlan(interface: &Interface) -> bool {
 pub(super) fn report_vlan_parent(
     described: &Interface,
     interface: &Interface,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let (vlan, device) = (&described.name, &interface.name);
     if vlan == device || is_vlan(interface) {

@@ -18,7 +18,7 @@ pub(super) const PLACED: &str = "the kernel has placed these interrupts, and let
 pub(super) fn plan_topic_interface<'a>(
     input: &PlanInput<'a>,
     target: &TopicInterface<'a>,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     if !input.tuning.interrupts.value {
         return;
@@ -110,7 +110,7 @@ fn place(
     target: &TopicInterface<'_>,
     core: u16,
     it: &Move<'_>,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let Interrupt { number, name, .. } = it.interrupt;
     let (why, costs) = match it.is_pinned {
@@ -134,7 +134,6 @@ fn place(
     };
     let first = builder.steps.len();
     builder.attribute(
-        input.facts,
         target.id(&format!(
             "interrupt-{}",
             step_subject(&target.device.interrupts, it.interrupt)
@@ -177,7 +176,7 @@ fn leave_to_irqbalance(
     target: &TopicInterface<'_>,
     core: u16,
     moves: &[Move<'_>],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     if moves.is_empty() {
         return;
@@ -229,7 +228,7 @@ fn plan_rps(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     core: u16,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     for queue in 0..target.receive_queues {
         let path = format!(
@@ -244,7 +243,6 @@ fn plan_rps(
         };
         let rest: Vec<u16> = cores.into_iter().filter(|it| *it != core).collect();
         builder.attribute(
-            input.facts,
             target.id(&format!("receive-cores-{queue}")),
             &path,
             mask_like(&mask, &rest),
@@ -257,7 +255,7 @@ fn plan_rps(
     }
 }
 
-pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(core) = input.core().filter(|_| input.tuning.other_interrupts.value) else {
         return;
     };
@@ -307,12 +305,11 @@ fn move_away(
     core: u16,
     others: &[u16],
     interrupt: &Interrupt,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let Interrupt { number, name, .. } = interrupt;
     let step_subject = step_subject(&input.facts.interrupts, interrupt);
     builder.attribute(
-        input.facts,
         format!("cores.interrupt-{step_subject}.{core}"),
         &format!("/proc/irq/{number}/smp_affinity_list"),
         list(&remaining_cores(interrupt, core, others)),
@@ -326,7 +323,7 @@ fn move_away(
     );
 }
 
-fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut PlanBuilder) {
+fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut PlanBuilder<'_>) {
     if movable.is_empty() {
         return;
     }
@@ -349,7 +346,7 @@ fn report_managed(
     input: &PlanInput<'_>,
     core: u16,
     fixed: &[&Interrupt],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let line = input.facts.kernel.command_line.as_deref();
     let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));

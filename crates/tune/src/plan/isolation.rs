@@ -17,7 +17,7 @@ use crate::lists::list;
 use crate::probe::files::number_list;
 use crate::setting::{BEFORE_ARGUMENTS, CoreList, Document, Unit};
 
-pub(super) fn plan_isolation(input: &PlanInput<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan_isolation(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
     let Some(core) = input.core() else {
         return;
     };
@@ -45,7 +45,7 @@ pub(super) fn plan_kernel_arguments(
     input: &PlanInput<'_>,
     core: u16,
     others: &[u16],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let line = input
         .facts
@@ -108,7 +108,6 @@ pub(super) fn plan_kernel_arguments(
         return;
     }
     builder.document(
-        input.facts,
         "boot.arguments",
         document,
         Rationale::of_all(
@@ -163,7 +162,7 @@ fn report_contradicting_argument(
     input: &PlanInput<'_>,
     core: u16,
     (name, word): (&str, &str),
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let place = match input.facts.boot.loader {
         Some(Loader::Grub) => {
@@ -191,7 +190,7 @@ pub(super) fn plan_systemd_slices(
     input: &PlanInput<'_>,
     core: u16,
     others: &[u16],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let isolated = input.facts.cores.isolated.as_deref().unwrap_or_default();
     if isolated.contains(&core) {
@@ -211,7 +210,7 @@ pub(super) fn plan_systemd_slices(
     }
 }
 
-fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
+fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder<'_>) {
     let costs = format!(
         "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
          isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
@@ -238,7 +237,6 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
             continue;
         }
         builder.document(
-            input.facts,
             id,
             Document::UnitCores {
                 unit: of,
@@ -264,7 +262,6 @@ fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanB
         ),
     );
     builder.document(
-        input.facts,
         "boot.cpuset.isolane.slice",
         Document::CriticalSlice { core },
         Rationale::of_all(
@@ -319,7 +316,7 @@ fn manager_cores_set_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
 }
 
 /// Plans the CPU affinity of systemd, which its services inherit unless they set their own.
-fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder) {
+fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder<'_>) {
     if let Some(cores) = manager_cores_set_by_others(input) {
         if cores.contains(&core) {
             builder.not_planned(
@@ -337,7 +334,6 @@ fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut Plan
         return;
     }
     builder.document(
-        input.facts,
         "boot.affinity",
         Document::ManagerCores {
             cores: others.to_vec(),

@@ -24,7 +24,11 @@ pub const BULK_QUEUE_PRIORITY: u8 = 60;
 /// Nothing waits for them, but at the ordinary class they would starve until the transmit ring is full.
 pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
-pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
     polling(input, target, builder);
     // Without a critical queue, already reported, threads have nothing to separate.
     if input.tuning.receive_threads.value && target.critical_queue.is_some() {
@@ -32,7 +36,7 @@ pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: 
     }
 }
 
-fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     if !input.tuning.polling_off.value {
         return;
     }
@@ -41,7 +45,6 @@ fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
     let folder = format!("/sys/class/net/{name}");
     let wait = target.device.gro_flush_timeout_ns.unwrap_or(0);
     builder.attribute(
-        input.facts,
         target.id("deferred-interrupts"),
         &format!("{folder}/napi_defer_hard_irqs"),
         "0",
@@ -52,7 +55,6 @@ fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
         ),
     );
     builder.attribute(
-        input.facts,
         target.id("flush-timeout"),
         &format!("{folder}/gro_flush_timeout"),
         "0",
@@ -64,7 +66,7 @@ fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
     );
 }
 
-fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     let name = target.name();
     let id = target.id("receive-threads");
     let receive = input.facts.lanes_of(name);
@@ -156,7 +158,6 @@ fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut Pla
     let before = builder.steps.len();
     if needs_switch {
         builder.attribute(
-            input.facts,
             target.id("threaded"),
             &format!("/sys/class/net/{name}/threaded"),
             "1",
@@ -247,7 +248,7 @@ fn priority(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     thread: Thread,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let (priority, mut why, costs) = match thread.work {
         Work::CriticalSending => (

@@ -11,7 +11,7 @@ pub(super) fn plan<'a>(
     input: &PlanInput<'a>,
     interface: &'a Interface,
     device: &'a Device,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) -> TopicInterface<'a> {
     let name = &interface.name;
     let made = Queues {
@@ -90,7 +90,7 @@ fn critical_queue(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     lane: Option<u32>,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) -> Option<u32> {
     let name = target.name();
     let queues = target.receive_queues;
@@ -154,7 +154,7 @@ fn highest(input: &PlanInput<'_>) -> u8 {
 }
 
 /// Reports non-critical levels whose lanes are on the critical queue.
-fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder) {
+fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder<'_>) {
     let critical = input.critical_level().unwrap_or_default();
     let mut sharing: Vec<String> = input
         .needs
@@ -184,7 +184,7 @@ fn report_other_lane_queues(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     queue: u32,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let Some(critical) = input.critical_level() else {
         return;

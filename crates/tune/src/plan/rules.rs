@@ -192,7 +192,7 @@ pub(super) fn plan(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let name = target.name();
     if let Some(feature) = target.device.features.get(RULES)
@@ -277,7 +277,7 @@ fn stale(
     target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),
     wanted: &[(FlowRule, Vec<String>)],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let is_own = |address: &Ipv4Addr| {
         let mut described = input.needs.participants.iter();

@@ -22,7 +22,11 @@ const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for 
 const BY_PRIORITY: &str =
     "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";
 
-pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
     let topics = input.critical_topics(Some(Direction::Receive));
     let Some(queue) = target.critical_queue else {
         return;
@@ -133,7 +137,7 @@ fn by_table(
     target: &TopicInterface<'_>,
     (queue, hash): (u32, &ReceiveHash),
     flows: &[&DescribedFlow],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let name = target.name();
     let id = target.id("steering");
@@ -210,7 +214,11 @@ fn by_table(
     table(target, queue, hash, &entries, &topics, builder);
 }
 
-fn ports_in_hash(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+fn ports_in_hash(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
     let interface = target.name().to_owned();
     let rationale = Rationale::of(
         &input.critical_topics(Some(Direction::Receive)),
@@ -275,7 +283,7 @@ fn table(
     hash: &ReceiveHash,
     entries: &[u32],
     topics: &[String],
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let count = target.receive_queues;
     // Table after a change of the number of queues, as drivers fill it.
@@ -333,7 +341,7 @@ fn table(
 
 /// Adds the device's current steering to the plan's preconditions. Some steps do harm under another steering than the
 /// one in which the receive queues of critical flows were measured.
-pub(super) fn require_current_steering(target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+pub(super) fn require_current_steering(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
     let device = target.device;
     let interface = || target.name().to_owned();
     if let Some(queues) = device.queues {

@@ -19,7 +19,11 @@ const CONTROL: u8 = 7;
 /// Kernel priority of datagrams with low-delay TOS (TC_PRIO_INTERACTIVE).
 const INTERACTIVE: u8 = 6;
 
-pub(super) fn plan(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder) {
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
     let id = target.id("transmit");
     let name = target.name();
     let wanted = input.tuning.transmit.value;
@@ -230,7 +234,7 @@ fn report_queue_order(
     input: &PlanInput<'_>,
     target: &TopicInterface<'_>,
     qdisc: &RootQdisc,
-    builder: &mut PlanBuilder,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let RootQdisc::Mqprio(classes) = qdisc else {
         return;
