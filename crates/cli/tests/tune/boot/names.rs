@@ -90,7 +90,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
         copy_to(quoted);
         assert_refused(
             &mut machine.tune_by(quoted, &["apply", &plan]),
-            "its name has quotes or backslashes",
+            "its name contains quotes or backslashes",
             install,
         );
         // Removed while it runs: built anew, or installed anew.
