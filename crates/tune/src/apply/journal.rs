@@ -8,7 +8,7 @@
 //! being written when the process died, before its change: it is ignored. Any other unreadable line is reported as
 //! broken, by number.
 //!
-//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`compact`]) and the new
+//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`Contents::compacted`]) and the new
 //! values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later truncation is
 //! detected. A plan whose journal would exceed the size limit is refused before any change.
 

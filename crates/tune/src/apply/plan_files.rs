@@ -116,7 +116,8 @@ impl SavedPlan {
         name.map(String::from)
     }
 
-    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_INTERFACE_TIMEOUT`] has passed, or `is_stopped` returns true.
+    /// Waits until all [`carriers`](Self::carriers) are up, [`BOOT_INTERFACE_TIMEOUT`] has passed, or `is_stopped`
+    /// returns true.
     /// Returns those still down.
     #[must_use]
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> Vec<String> {

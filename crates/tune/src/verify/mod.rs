@@ -1,10 +1,10 @@
 //! Verification of a machine's settings by measurement.
 //!
 //! A value that reads back as written need not be in effect: a driver may ignore it, or a hash may select an unintended
-//! queue. So two hosts measure together. One answers ([`ProbeServer`]) at the ports of critical topics. The other asks
-//! ([`place`]) from each of its ports, one datagram at a time, marked like the topics' datagrams. Each side records the
-//! receive queue, and the answer contains the answerer's. The result maps port pairs to queues, in both directions
-//! ([`ReceiveQueueReport`]).
+//! queue. So two hosts measure together. One answers ([`ProbeServer`]) at the ports of critical topics. The other sends
+//! probes ([`measure_receive_queues`]) from each of its ports, one datagram at a time, marked like the topics'
+//! datagrams. Each side records the receive queue, and the answer contains the server's. The result maps port pairs to
+//! queues, in both directions ([`ReceiveQueueReport`]).
 //!
 //! This needs neither driver counters nor the hash key. It stays valid while neither changes; a device may get a new
 //! key at a reset, so the measurement is repeated after each boot of either host, and results carry both boot ids.
