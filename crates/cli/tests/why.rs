@@ -222,7 +222,10 @@ fn rules_of_a_packet_filter_that_drop_the_ports_are_named() {
             let (_, answer) = self::answer(&mut command);
             assert_eq!(answer["firewall"]["read_by"], json!([]));
             let unreadable = answer["firewall"]["unreadable"].as_str().expect("why");
-            assert!(unreadable.contains("no command `nft`"), "{unreadable}");
+            assert!(
+                unreadable.contains("command `nft` is not installed"),
+                "{unreadable}"
+            );
         },
     );
 }

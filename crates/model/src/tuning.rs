@@ -55,12 +55,6 @@ pub enum Transmit {
     Mqprio,
     /// Single FIFO, shorter than the kernel's default.
     Pfifo,
-    /// Time-aware shaper: gates that open at given times (IEEE 802.1Qbv).
-    Taprio,
-    /// Launch time for each frame (ETF).
-    Etf,
-    /// Credit-based shaper (IEEE 802.1Qav).
-    Cbs,
     /// Unchanged.
     Keep,
 }
@@ -69,9 +63,6 @@ impl Word for Transmit {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("mqprio", Self::Mqprio),
         ("pfifo", Self::Pfifo),
-        ("taprio", Self::Taprio),
-        ("etf", Self::Etf),
-        ("cbs", Self::Cbs),
         ("keep", Self::Keep),
     ];
 }

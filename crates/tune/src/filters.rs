@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use self::tool::{Patience, answer};
+use crate::needs::Direction;
+
+use self::tool::{Deadline, answer};
 
 /// Packet filter rules that could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,15 +26,6 @@ pub struct PacketFilters {
     /// Reason for which existing or possible rules were not read.
     pub unreadable: Option<String>,
     chains: Chains,
-}
-
-/// Direction of a datagram, as seen from this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Received by this host.
-    In,
-    /// Sent by this host.
-    Out,
 }
 
 /// Fate of a datagram.
@@ -206,7 +199,7 @@ impl Action {
 /// Reads the rules of this network namespace. The tools are waited for a few seconds at most, and not once
 /// `is_stopped` says that the answer is not wanted any more.
 pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
-    let patience = Patience::begin(is_stopped);
+    let deadline = Deadline::begin(is_stopped);
     let mut filters = PacketFilters::default();
     let mut unreadable = Vec::new();
     let mut read = |tool, answered: Result<String, String>, parse: fn(&str) -> Option<Chains>| {
@@ -221,12 +214,12 @@ pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
             Err(why) => unreadable.push(why),
         }
     };
-    let ruleset = answer("nft", &["--json", "list", "ruleset"], patience);
+    let ruleset = answer("nft", &["--json", "list", "ruleset"], deadline);
     read("nft", ruleset, nftables);
     let tables = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names");
     // The table of address translation refuses rules that drop.
     if tables.is_ok_and(|names| names.lines().any(|name| name != "nat")) {
-        let saved = answer("iptables-legacy-save", &[], patience);
+        let saved = answer("iptables-legacy-save", &[], deadline);
         read("iptables-legacy", saved, iptables);
     }
     filters.unreadable = (!unreadable.is_empty()).then(|| unreadable.join("; "));
@@ -251,8 +244,8 @@ fn nftables(text: &str) -> Option<Chains> {
             let hook = chain["hook"].as_str();
             of.hook = match hook {
                 None | Some("forward") => None,
-                Some("output" | "postrouting" | "egress") => Some(Direction::Out),
-                Some(_) => Some(Direction::In),
+                Some("output" | "postrouting" | "egress") => Some(Direction::Transmit),
+                Some(_) => Some(Direction::Receive),
             };
             of.is_partial = !matches!(chain["family"].as_str(), Some("ip" | "inet"))
                 || matches!(hook, Some("ingress" | "egress"))
@@ -360,8 +353,8 @@ fn iptables(text: &str) -> Option<Chains> {
             [word, policy, ..] if word.starts_with(':') => {
                 let of = chains.entry(name(&word[1..])).or_default();
                 of.hook = match &word[1..] {
-                    "INPUT" | "PREROUTING" => Some(Direction::In),
-                    "OUTPUT" | "POSTROUTING" => Some(Direction::Out),
+                    "INPUT" | "PREROUTING" => Some(Direction::Receive),
+                    "OUTPUT" | "POSTROUTING" => Some(Direction::Transmit),
                     _ => None,
                 };
                 of.is_partial = table == "nat";
@@ -440,7 +433,7 @@ mod tests {
 
     /// Fate of a datagram to port 7400 of this host.
     fn fate(head: &[&str; 3], rules: &[Value]) -> &'static str {
-        word(&of_chain(head, rules, &[]).verdict(Direction::In, 7_400))
+        word(&of_chain(head, rules, &[]).verdict(Direction::Receive, 7_400))
     }
 
     fn word(verdict: &Verdict) -> &'static str {
@@ -468,13 +461,13 @@ mod tests {
         let ports = dport(json!({"set": [7_400, {"range": [7_410, 7_420]}]}));
         let drops = of_chain(&ACCEPTING, &[json!([ports, {"drop": null}])], &[]);
         for (direction, port, expected) in [
-            (Direction::In, 7_411, "dropped"),
-            (Direction::In, 7_401, "passes"),
-            (Direction::Out, 7_411, "passes"),
+            (Direction::Receive, 7_411, "dropped"),
+            (Direction::Receive, 7_401, "passes"),
+            (Direction::Transmit, 7_411, "passes"),
         ] {
             assert_eq!(word(&drops.verdict(direction, port)), expected, "{port}");
         }
-        let Verdict::Dropped(rule) = drops.verdict(Direction::In, 7_400) else {
+        let Verdict::Dropped(rule) = drops.verdict(Direction::Receive, 7_400) else {
             panic!("it passes")
         };
         assert_eq!(
@@ -548,7 +541,7 @@ mod tests {
         let enters = [json!([{"jump": {"target": "entered"}}])];
         let of = |head, entered: Value| {
             let filters = of_chain(head, &enters, &[entered]);
-            word(&filters.verdict(Direction::In, 7_400))
+            word(&filters.verdict(Direction::Receive, 7_400))
         };
         let drops = json!([dport(json!(7_400)), {"drop": null}]);
         assert_eq!(of(&ACCEPTING, drops), "perhaps");
@@ -580,7 +573,7 @@ mod tests {
                 chains,
                 ..PacketFilters::default()
             };
-            word(&filters.verdict(Direction::In, 7_400))
+            word(&filters.verdict(Direction::Receive, 7_400))
         };
         for (rule, expected) in [
             ("", "passes"),
@@ -630,7 +623,7 @@ mod tests {
                 chains,
                 ..PacketFilters::default()
             };
-            word(&filters.verdict(Direction::In, 7_400))
+            word(&filters.verdict(Direction::Receive, 7_400))
         };
         let chain = json!({"chain": chain});
         assert_eq!(verdict(std::slice::from_ref(&chain)), "dropped");

@@ -1,4 +1,4 @@
-//! Tuning of a Linux host for critical topics: reads the host, reports obstacles, plans settings, applies them
+//! Tuning of a Linux host for critical topics: reads the host, reports findings, plans settings, applies them
 //! reversibly, and verifies them.
 //!
 //! [`probe`] reads the host into [`Facts`], plain values that can be recorded. [`examine`] compares facts with what a
@@ -27,7 +27,6 @@ mod plan;
 mod probe;
 mod setting;
 pub mod steer;
-mod systemd;
 #[cfg(test)]
 mod test_folder;
 pub mod verify;
@@ -36,18 +35,18 @@ pub use doctor::{Finding, Severity, examine};
 pub use export::{Exported, ExportedFile, Format, Omission, export};
 pub use facts::{
     Boot, Coalescing, Cores, CreditShaper, Device, EarliestTime, Facts, Feature, Firewall,
-    FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel, LaneGround, Loader,
-    Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes, RootQdisc,
-    Scheduling, Timestamps, TrafficClasses,
+    FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel, LanePrerequisites,
+    Loader, Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes,
+    RootQdisc, Scheduling, Timestamps, TrafficClasses,
 };
-pub use filters::{Direction, PacketFilters, Verdict, packet_filters};
+pub use filters::{PacketFilters, Verdict, packet_filters};
 pub use isolane_model::Tuning;
 pub use machine::ThisMachine;
-pub use needs::{DescribedFlow, DescribedPlace, NeededTopic, Needs, Way};
+pub use needs::{DescribedFlow, DescribedPlace, Direction, NeededTopic, Needs};
 pub use plan::{
-    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, FormError, Identity, Place,
-    PlacedFlow, Placement, Plan, PlanError, Refusal, Reliance, SCHEMA, Step,
-    TRANSMIT_QUEUE_PRIORITY, When, of_vlan, plan, replan,
+    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, FlowQueue, FlowQueues,
+    Identity, KnownQueue, NotPlanned, Plan, PlanError, Precondition, SCHEMA, SchemaError, Step,
+    TRANSMIT_QUEUE_PRIORITY, When, plan, replan, vlan_parent,
 };
 pub use probe::{here, interfaces, probe};
 pub use setting::{CoreList, Document, Machine, Setting, SettingError, ThreadClass, Unit, Value};

@@ -13,7 +13,7 @@ pub const MAX_INTERFACES: usize = 1_024;
 
 /// Maximum interfaces checked for lanes: each check takes a dozen system calls, and container hosts have hundreds of
 /// virtual interfaces.
-pub const MAX_LANE_GROUNDS: usize = 16;
+pub const MAX_LANE_INTERFACES: usize = 16;
 
 /// Maximum devices read: each takes a dozen driver queries.
 pub const MAX_DEVICES: usize = 64;
@@ -23,7 +23,7 @@ pub const MAX_DEVICES: usize = 64;
 pub const STALL_US: u64 = 20_000;
 
 /// Bytes the kernel charges a receive buffer for one datagram that fits a frame: page fragment and header, rounded up.
-pub const KERNEL_BYTES_A_DATAGRAM: u64 = 2_304;
+pub const KERNEL_BYTES_PER_DATAGRAM: u64 = 2_304;
 
 /// Idle-state exit latency in microseconds above which a finding is reported: waking then costs more than a socket
 /// round trip.
@@ -34,13 +34,13 @@ pub const BUFFER_PERCENT: u64 = 80;
 
 /// Timeout of the tools that print packet filter rules, all together. On a container host with tens of thousands of
 /// rules they take below a second; a tool that waits for a lock may never end.
-pub const FILTER_TOOL_PATIENCE: Duration = Duration::from_secs(5);
+pub const FILTER_TOOL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes that such a tool may say: tens of thousands of rules, of which nft's JSON has some 400 bytes each.
 pub(crate) const MAX_RULES_BYTES: u64 = 32 << 20;
 
 /// Polling interval for the end of such a tool.
-pub(crate) const FILTER_TOOL_LOOK: Duration = Duration::from_millis(5);
+pub(crate) const FILTER_TOOL_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Maximum bytes of a sysfs or procfs attribute: the kernel shows at most one page.
 pub const MAX_ATTRIBUTE_BYTES: u64 = 4 << 10;
@@ -69,25 +69,25 @@ pub(crate) const MAX_BROKEN_JOURNALS: usize = 100;
 
 /// Maximum passes over all settings during a restore. Changes undo one another at most in a chain of this length
 /// (queues, then the table and the threads that depend on them).
-pub(crate) const MAX_RESTORING_PASSES: usize = 4;
+pub(crate) const MAX_RESTORE_PASSES: usize = 4;
 
 /// Longest wait of the boot part for the plan's interfaces. Network managers bring them up within seconds; units
 /// ordered after `network-online.target` wait too.
-pub const BOOT_PATIENCE: Duration = Duration::from_secs(30);
+pub const BOOT_INTERFACE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// systemd timeout of the boot part, for applying and for undoing: [`BOOT_PATIENCE`] plus settings of a dozen devices,
+/// systemd timeout of the boot part, for applying and for undoing: [`BOOT_INTERFACE_TIMEOUT`] plus settings of a dozen devices,
 /// each of which may take seconds to restart. A hung driver delays a boot no longer.
-pub(crate) const BOOT_TIMEOUT: Duration = Duration::from_secs(180);
+pub(crate) const BOOT_UNIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Poll interval of the wait for interfaces at boot.
-pub(crate) const BOOT_LOOK: Duration = Duration::from_millis(100);
+pub(crate) const BOOT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Longest wait for a link after a change that resets its device: autonegotiation at 1 Gbit/s takes two to four
 /// seconds.
-pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
+pub const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Poll interval of the wait for a link.
-pub(crate) const LINK_LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LINK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Maximum entries of a receive hash table that can be learnt: the largest of common devices have 2,048.
 pub const MAX_TABLE_ENTRIES: usize = 1 << 14;
@@ -109,7 +109,7 @@ pub const STATISTICS_SECONDS: u32 = 10;
 
 /// Maximum cores whose idle states and siblings are recorded: each takes some twenty small files, and executors run on
 /// one of the first 128 cores.
-pub const MAX_PLACE_CORES: usize = 128;
+pub const MAX_RECORDED_CORES: usize = 128;
 
 /// Microseconds that an interrupt may be put off before it is worth a word: what an idle state may take.
 pub const MODERATION_US: u32 = 20;
@@ -121,14 +121,14 @@ pub const RECEIVE_RING_FRAMES: u32 = 1_024;
 pub const MAX_PROBED_PORTS: usize = 64;
 
 /// Maximum attempts per datagram while a hash is learnt: three losses in a row are not chance.
-pub(crate) const MAX_QUESTIONS_A_PROBE: u32 = 3;
+pub(crate) const MAX_PROBE_ATTEMPTS: u32 = 3;
 
 /// Longest wait for an answer: a hundred round trips of a loaded machine.
-pub const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
+pub const PROBE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum answers per second at one port. A correct asker has one question in flight, so it never exceeds one per 50
 /// us round trip.
-pub const MAX_ANSWERS_A_SECOND: u32 = 20_000;
+pub const MAX_ANSWERS_PER_SECOND: u32 = 20_000;
 
 /// Maximum wake-ups of one measurement: a quarter of an hour at 1,000 per second, 8 MB.
 pub const MAX_WAKE_UPS: u32 = 1_000_000;
@@ -137,4 +137,4 @@ pub const MAX_WAKE_UPS: u32 = 1_000_000;
 pub const MAX_SENT_DATAGRAMS: u32 = 100;
 
 /// Longest wait for the sent datagrams to leave: a hundred full frames at 10 Mbit/s take 121 ms.
-pub const TRANSMIT_PATIENCE: Duration = Duration::from_millis(500);
+pub const TRANSMIT_TIMEOUT: Duration = Duration::from_millis(500);

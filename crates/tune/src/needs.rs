@@ -13,7 +13,7 @@ use crate::limits::STALL_US;
 
 mod flows;
 
-pub use flows::{DescribedFlow, Way};
+pub use flows::{DescribedFlow, Direction};
 
 /// Requirements of one host of a system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

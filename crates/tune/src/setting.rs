@@ -3,22 +3,19 @@
 //! A [`Setting`] names a place, a [`Value`] its content. Both are serialisable, because they are written to the journal
 //! before any change. A [`Machine`] reads and writes them: the machine this process runs on, or a model in tests.
 
-mod agreement;
+pub(crate) mod display;
 mod document;
-mod words;
 
-use std::fmt;
-use std::io;
-
-use rustix::io::Errno;
+use std::{fmt, io};
 
 use isolane_hostnet::netlink::NetlinkError;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-
-use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdisc};
+use thiserror::Error;
 
 pub(crate) use self::document::BEFORE_ARGUMENTS;
 pub use self::document::{CoreList, Document, Unit};
+use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdisc};
 
 /// Place on a machine that can be read and set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -144,41 +141,66 @@ pub struct ThreadClass {
 }
 
 /// Reason that a setting cannot be read or set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// No such interface, file or thread.
+    #[error("it does not exist")]
     Gone,
     /// The driver or kernel lacks this setting.
+    #[error("the driver or the kernel does not support it")]
     Unsupported,
     /// Permission denied, or a read-only file system.
+    #[error("not allowed: {0}")]
     Refused(String),
     /// The kernel manages this interrupt's affinity itself, or the target core has no free vector.
+    #[error("the kernel refuses to move this interrupt: {0}")]
     Immovable(String),
     /// The write succeeded, and another value reads back: the driver ignored it.
+    #[error("the driver accepted the value and ignored it: it reads back as {found}")]
     Ignored {
         /// Value that reads back.
         found: Box<Value>,
     },
     /// Any other system error, as text.
+    #[error("{0}")]
     System(String),
 }
 
 impl Setting {
     /// Returns whether the setting is on disk, so that it survives a boot.
-    pub(crate) fn is_kept_by_a_boot(&self) -> bool {
+    pub(crate) fn survives_reboot(&self) -> bool {
         matches!(self, Self::Document { .. } | Self::Folder { .. })
+    }
+
+    /// Interface that a setting of a device names.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Channels { interface }
+            | Self::Rings { interface }
+            | Self::Coalescing { interface }
+            | Self::Feature { interface, .. }
+            | Self::RssTable { interface }
+            | Self::UdpHash { interface }
+            | Self::FlowRule { interface, .. }
+            | Self::RootQdisc { interface }
+            | Self::QueueQdisc { interface, .. } => Some(interface),
+            Self::Attribute { .. }
+            | Self::Document { .. }
+            | Self::Folder { .. }
+            | Self::Thread { .. } => None,
+        }
     }
 }
 
 impl From<NetlinkError> for SettingError {
     fn from(error: NetlinkError) -> Self {
-        Self::of_system(&error.error, error.message.as_deref())
+        Self::from_io(&error.error, error.message.as_deref())
     }
 }
 
 impl SettingError {
     /// Maps a system error to its meaning for a setting. `words`: additional text from the kernel.
-    pub(crate) fn of_system(error: &io::Error, words: Option<&str>) -> Self {
+    pub(crate) fn from_io(error: &io::Error, words: Option<&str>) -> Self {
         let said = match words {
             Some(words) => format!("{error}: {words}"),
             None => error.to_string(),
@@ -191,28 +213,6 @@ impl SettingError {
         }
     }
 }
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gone => formatter.write_str("it is not there"),
-            Self::Unsupported => formatter.write_str("the driver or the kernel has no such thing"),
-            Self::Refused(said) => write!(formatter, "not allowed: {said}"),
-            Self::Immovable(said) => {
-                write!(formatter, "the kernel does not let it be moved: {said}")
-            }
-            Self::Ignored { found } => {
-                write!(
-                    formatter,
-                    "it was accepted and ignored: it reads as {found}"
-                )
-            }
-            Self::System(said) => formatter.write_str(said),
-        }
-    }
-}
-
-impl std::error::Error for SettingError {}
 
 /// Machine whose settings can be read and set.
 pub trait Machine {
@@ -230,7 +230,7 @@ pub trait Machine {
 
     /// Existing settings that a change of `setting` may change too: a new number of queues resets all queue settings.
     /// For a document, the missing folders that must be created first.
-    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
+    fn side_effects(&mut self, setting: &Setting) -> Vec<Setting> {
         let _ = setting;
         Vec::new()
     }
@@ -260,5 +260,108 @@ impl fmt::Display for Setting {
             }
             Self::Thread { name } => write!(formatter, "thread {name}"),
         }
+    }
+}
+
+impl Value {
+    /// Returns whether `found` satisfies this value, wanted or found earlier. Unset fields of this value
+    /// ([`Coalescing`], cores of a thread) match anything.
+    #[must_use]
+    pub fn matches(&self, setting: &Setting, found: &Value) -> bool {
+        match (self, found) {
+            (Self::Document(document), other) | (other, Self::Document(document)) => match other {
+                Self::Document(other) => document == other,
+                Self::Text(text) => document.text() == *text,
+                _ => false,
+            },
+            (Self::Text(wanted), Self::Text(found)) => match setting {
+                Setting::Attribute { path } => canonical(path, wanted) == canonical(path, found),
+                _ => wanted == found,
+            },
+            (Self::Coalescing(wanted), Self::Coalescing(found)) => wanted.or(*found) == *found,
+            (Self::Thread(wanted), Self::Thread(found)) => {
+                let has_cores = wanted.cores.is_empty() || wanted.cores == found.cores;
+                wanted.fifo == found.fifo && has_cores
+            }
+            // Without a length, the device's applies.
+            (
+                Self::QueueQdisc(QueueQdisc::Pfifo { frames: None }),
+                Self::QueueQdisc(QueueQdisc::Pfifo { .. }),
+            ) => true,
+            // The kernel chooses its default discipline itself.
+            (Self::Qdisc(RootQdisc::Default { .. }), Self::Qdisc(RootQdisc::Default { .. })) => {
+                true
+            }
+            (wanted, found) => wanted == found,
+        }
+    }
+
+    /// Returns whether the value can be set again: false for disciplines of other programs in an unknown form.
+    pub(crate) fn can_be_set(&self) -> bool {
+        !matches!(
+            self,
+            Self::Qdisc(RootQdisc::Other { .. }) | Self::QueueQdisc(QueueQdisc::Other { .. })
+        )
+    }
+}
+
+/// Canonical text of an attribute: the kernel accepts `3` and `0-1`, and prints `00000003` and `0,1`.
+fn canonical(path: &str, text: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if name == "smp_affinity" || name == "rps_cpus" || name == "xps_cpus" {
+        let digits = text.replace(',', "");
+        return digits.trim_start_matches('0').to_ascii_lowercase();
+    }
+    if name.ends_with("affinity_list") || name.starts_with("cpuset.cpus") {
+        let mut cores = crate::probe::number_list(text);
+        cores.sort_unstable();
+        cores.dedup();
+        return format!("{cores:?}");
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::ThreadClass;
+
+    fn attribute(path: &str, wanted: &str, found: &str) -> bool {
+        let setting = Setting::Attribute { path: path.into() };
+        Value::Text(wanted.into()).matches(&setting, &Value::Text(found.into()))
+    }
+
+    #[test]
+    fn the_kernels_way_of_writing_makes_no_difference() {
+        assert!(attribute("/q/rx-0/rps_cpus", "3", "00000000,00000003"));
+        assert!(attribute("/q/rx-0/rps_cpus", "0", "00"));
+        assert!(!attribute("/q/rx-0/rps_cpus", "3", "30"));
+        assert!(attribute("/proc/irq/9/smp_affinity_list", "0,1,2", "0-2"));
+        assert!(!attribute("/proc/irq/9/smp_affinity_list", "0,1", "0-2"));
+        assert!(attribute("/proc/sys/net/ipv4/udp_mem", "1 2 3", "1\t2\t3"));
+        assert!(!attribute("/proc/sys/net/core/busy_read", "50", "0"));
+    }
+
+    #[test]
+    fn what_was_not_said_may_be_anything() {
+        let setting = Setting::Thread { name: "a".into() };
+        let thread = |fifo, cores: &[u16]| {
+            Value::Thread(ThreadClass {
+                fifo,
+                cores: cores.to_vec(),
+            })
+        };
+        assert!(thread(Some(7), &[]).matches(&setting, &thread(Some(7), &[1])));
+        assert!(!thread(Some(7), &[0]).matches(&setting, &thread(Some(7), &[1])));
+        assert!(!thread(None, &[]).matches(&setting, &thread(Some(7), &[1])));
+        let rx = |usecs, adaptive| {
+            Value::Coalescing(Coalescing {
+                rx_usecs: usecs,
+                adaptive_rx: adaptive,
+                ..Coalescing::default()
+            })
+        };
+        assert!(rx(Some(0), None).matches(&setting, &rx(Some(0), Some(true))));
+        assert!(!rx(Some(0), Some(false)).matches(&setting, &rx(Some(0), Some(true))));
     }
 }

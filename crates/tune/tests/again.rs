@@ -3,15 +3,15 @@
 mod support;
 
 use isolane_model::{ProfileName, Tuning};
-use isolane_tune::apply::Standing;
-use isolane_tune::{Facts, Needs, Placement, Plan, Setting, Step, Value, plan, replan};
+use isolane_tune::apply::SettingStatus;
+use isolane_tune::{Facts, FlowQueues, Needs, Plan, Setting, Step, Value, plan, replan};
 
 use support::{MACHINES, learnt, machine, needs, profile, verified};
 
 /// What a plan leaves on a machine that carried it out.
-fn applied(facts: &mut Facts, plan: &Plan) -> Vec<Standing> {
-    support::carry_out(facts, plan);
-    let standing = |step: &Step| Standing {
+fn applied(facts: &mut Facts, plan: &Plan) -> Vec<SettingStatus> {
+    support::simulate(facts, plan);
+    let standing = |step: &Step| SettingStatus {
         id: step.id.clone(),
         setting: step.setting.clone(),
         is_of_this_boot: true,
@@ -24,7 +24,11 @@ fn applied(facts: &mut Facts, plan: &Plan) -> Vec<Standing> {
 }
 
 /// The same after another plan: what was found first is what it was before.
-fn applied_again(facts: &mut Facts, plan: &Plan, earlier: Vec<Standing>) -> Vec<Standing> {
+fn applied_again(
+    facts: &mut Facts,
+    plan: &Plan,
+    earlier: Vec<SettingStatus>,
+) -> Vec<SettingStatus> {
     let mut all = earlier;
     for mut new in applied(facts, plan) {
         if let Some(place) = all.iter().position(|known| known.setting == new.setting) {
@@ -40,7 +44,7 @@ fn nothing(facts: &Facts) -> Plan {
         facts,
         &Needs::of_domain(0),
         &profile(ProfileName::Balanced),
-        &Placement::default(),
+        &FlowQueues::default(),
     );
     empty.steps.clear();
     empty
@@ -109,7 +113,7 @@ fn another_profile_puts_back_what_only_the_first_asked_for() {
     let needs = needs(&facts, 7);
     let made = |tuning: Tuning| {
         let needs = needs.clone();
-        move |facts: &Facts| plan(facts, &needs, &tuning, &Placement::default())
+        move |facts: &Facts| plan(facts, &needs, &tuning, &FlowQueues::default())
     };
     let tuning = |text: &str| Tuning::from_toml(text, "profile.toml").expect("a profile");
     let first = made(tuning("profile = \"latency\"\nlimits = true\n"))(&facts);
@@ -128,7 +132,7 @@ fn another_profile_puts_back_what_only_the_first_asked_for() {
     let step = &again.steps[0];
     assert_eq!(step.to, Value::Absent);
     assert!(step.why.contains("no longer asked for"), "{step:?}");
-    support::carry_out(&mut facts, &again);
+    support::simulate(&mut facts, &again);
     assert_eq!(documents(&facts), before - 1);
 }
 
@@ -140,10 +144,10 @@ fn what_others_have_changed_and_what_a_boot_has_reset_is_not_touched() {
         &facts,
         &needs,
         &profile(ProfileName::Latency),
-        &Placement::default(),
+        &FlowQueues::default(),
     );
     let standing = applied(&mut facts, &made);
-    let with = |change: fn(&mut Standing)| {
+    let with = |change: fn(&mut SettingStatus)| {
         let mut standing = standing.clone();
         standing.iter_mut().for_each(change);
         replan(&facts, &standing, &nothing).steps
@@ -170,13 +174,13 @@ fn where_steering_goes_back_first_nothing_is_planned_upon_it() {
     let tuning = profile(ProfileName::Latency);
     let made = plan(&facts, &needs, &tuning, &verified(&needs));
     let standing = applied(&mut facts, &made);
-    let steers = |step: &Step| {
+    let steered_interface = |step: &Step| {
         matches!(
             step.setting,
             Setting::FlowRule { .. } | Setting::RssTable { .. } | Setting::Channels { .. }
         )
     };
-    assert!(made.steps.iter().any(steers), "{made:?}");
+    assert!(made.steps.iter().any(steered_interface), "{made:?}");
     let without = Tuning::from_toml(
         "profile = \"latency\"\nsteering = \"none\"\n",
         "profile.toml",
@@ -186,7 +190,7 @@ fn where_steering_goes_back_first_nothing_is_planned_upon_it() {
     let next = |facts: &Facts| plan(facts, &needs, &without, &verified(&needs));
     let again = replan(&facts, &standing, &next);
     assert_eq!(put_back(&again).len(), again.steps.len(), "{again:?}");
-    assert!(again.steps.iter().any(steers), "{again:?}");
+    assert!(again.steps.iter().any(steered_interface), "{again:?}");
     assert!(again.refusals.iter().any(|it| it.id == "restore.first"));
     assert_eq!(again.relies_on, []);
 }
@@ -197,7 +201,7 @@ fn an_interrupt_that_could_not_be_moved_is_not_planned_again() {
     let mut facts = machine("ice");
     let needs = needs(&facts, 7);
     let balanced = profile(ProfileName::Balanced);
-    let made = |facts: &Facts| plan(facts, &needs, &balanced, &Placement::default());
+    let made = |facts: &Facts| plan(facts, &needs, &balanced, &FlowQueues::default());
     let id = "cores.interrupt-nvme0q0.7";
     let is_planned = |plan: &Plan| plan.steps.iter().any(|step| step.id == id);
     let mut first = made(&facts);
@@ -215,9 +219,9 @@ fn an_interrupt_that_could_not_be_moved_is_not_planned_again() {
     let refused = refused.next().expect("a word");
     assert!(refused.why.contains("(nvme0q0)"), "{refused:?}");
     // One that was put back can be moved.
-    let back: Vec<Standing> = standing
+    let back: Vec<SettingStatus> = standing
         .into_iter()
-        .map(|it| Standing {
+        .map(|it| SettingStatus {
             id: format!("restore.{}", it.id),
             ..it
         })

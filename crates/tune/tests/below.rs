@@ -3,11 +3,11 @@
 mod support;
 
 use isolane_model::ProfileName;
-use isolane_tune::{Facts, Interface, Plan, Refusal, plan};
+use isolane_tune::{Facts, Interface, NotPlanned, Plan, plan};
 
 use support::{has_priorities, machine, needs, profile, steering, verified};
 
-fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a Refusal> {
+fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
     plan.refusals.iter().find(|refusal| refusal.id == id)
 }
 

@@ -4,10 +4,10 @@ mod support;
 
 use isolane_model::Tuning;
 use isolane_tune::{
-    Facts, FlowRule, FlowRules, Needs, Placement, Plan, Setting, Value, When, plan,
+    Facts, FlowQueues, FlowRule, FlowRules, Needs, Plan, Setting, Value, When, plan,
 };
 
-use support::{carry_out, has_priorities, machine, needs, verified};
+use support::{has_priorities, machine, needs, simulate, verified};
 
 const STEERING: &str = "interface.steering.eth0";
 
@@ -50,12 +50,12 @@ fn has_rule(plan: &Plan) -> bool {
 fn a_device_whose_rules_see_no_ports_takes_one_by_vlan_priority() {
     let by_rules = by_rules();
     let (mut facts, mut needs) = with_rules();
-    let untagged = plan(&facts, &needs, &by_rules, &Placement::default());
+    let untagged = plan(&facts, &needs, &by_rules, &FlowQueues::default());
     let (_, remedy) = refusal(&untagged).expect("frames without a tag have no priority");
     assert!(remedy.contains("vlan"), "{remedy}");
 
     in_vlan(&mut needs);
-    let tagged = plan(&facts, &needs, &by_rules, &Placement::default());
+    let tagged = plan(&facts, &needs, &by_rules, &FlowQueues::default());
     assert_eq!(refusal(&tagged), None);
     let mut steps = tagged.steps.iter();
     let step = steps.find(|step| step.id == "interface.rule-priority-7.eth0");
@@ -70,8 +70,8 @@ fn a_device_whose_rules_see_no_ports_takes_one_by_vlan_priority() {
     // Where tagged frames land nobody has measured.
     assert!(!has_priorities(&tagged));
 
-    carry_out(&mut facts, &tagged);
-    let again = plan(&facts, &needs, &by_rules, &Placement::default());
+    simulate(&mut facts, &tagged);
+    let again = plan(&facts, &needs, &by_rules, &FlowQueues::default());
     assert!(!again.steps.iter().any(|step| step.id.contains("rule-")));
     let has = facts.devices[0].flow_rules.as_mut().expect("rules");
     let elsewhere = FlowRule::Priority {
@@ -79,7 +79,7 @@ fn a_device_whose_rules_see_no_ports_takes_one_by_vlan_priority() {
         queue: 0,
     };
     has.rules = [(2, elsewhere)].into();
-    let contradicted = plan(&facts, &needs, &by_rules, &Placement::default());
+    let contradicted = plan(&facts, &needs, &by_rules, &FlowQueues::default());
     let mut refusals = contradicted.refusals.iter();
     let refusal = refusals.find(|it| it.id == "interface.rule-priority-7.eth0");
     assert!(refusal.expect("a reason").remedy.contains("delete 2"));
@@ -93,7 +93,7 @@ fn a_peer_that_sends_without_the_tag_is_named_and_no_rule_is_planned() {
         for flow in &mut needs.flows {
             flow.peer_vlan = peer;
         }
-        let plan = plan(&facts, &needs, &by_rules(), &Placement::default());
+        let plan = plan(&facts, &needs, &by_rules(), &FlowQueues::default());
         assert!(!has_rule(&plan), "{peer:?}");
         let (why, remedy) = refusal(&plan).expect("a reason");
         assert!(why.contains("right would send"), "{why}");
@@ -107,7 +107,7 @@ fn rules_are_named_where_a_key_is_to_be_learnt_or_there_is_no_table() {
     let table = Tuning::from_toml("steering = \"table\"", "own.toml").expect("a profile");
     let (mut facts, mut needs) = with_rules();
     let said = |facts: &Facts, needs: &Needs, tuning: &Tuning| {
-        refusal(&plan(facts, needs, tuning, &Placement::default())).expect("a reason")
+        refusal(&plan(facts, needs, tuning, &FlowQueues::default())).expect("a reason")
     };
     let names = |remedy: &str| remedy.contains("steering = \"rules\"");
     assert!(!names(&said(&facts, &needs, &auto).1), "there is no VLAN");
@@ -136,8 +136,8 @@ fn rules_are_named_where_a_key_is_to_be_learnt_or_there_is_no_table() {
 fn what_was_measured_without_tags_holds_for_this_boot_only() {
     let (mut facts, mut needs) = with_rules();
     in_vlan(&mut needs);
-    let first = plan(&facts, &needs, &by_rules(), &Placement::default());
-    carry_out(&mut facts, &first);
+    let first = plan(&facts, &needs, &by_rules(), &FlowQueues::default());
+    simulate(&mut facts, &first);
     let second = plan(&facts, &needs, &by_rules(), &verified(&needs));
     let rests = |setting: &Setting| matches!(setting, Setting::Thread { .. });
     let steps = second.steps.iter();

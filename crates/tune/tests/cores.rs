@@ -4,14 +4,14 @@ mod support;
 
 use isolane_model::{ProfileName, Tuning};
 use isolane_tune::{
-    Facts, Format, Interface, Interrupt, Placement, Plan, Refusal, Severity, Value, examine,
+    Facts, FlowQueues, Format, Interface, Interrupt, NotPlanned, Plan, Severity, Value, examine,
     export, plan,
 };
 
-use support::{carry_out, golden, machine, needs, profile, text_of};
+use support::{golden, machine, needs, profile, simulate, text_of};
 
 fn planned(facts: &Facts, queue: u32, tuning: &Tuning) -> Plan {
-    plan(facts, &needs(facts, queue), tuning, &Placement::default())
+    plan(facts, &needs(facts, queue), tuning, &FlowQueues::default())
 }
 
 /// Where a step about another device's interrupt has it go.
@@ -24,7 +24,7 @@ fn cores(list: &str) -> Option<Value> {
     Some(Value::Text(String::from(list)))
 }
 
-fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a Refusal> {
+fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
     plan.refusals.iter().find(|refusal| refusal.id == id)
 }
 
@@ -53,7 +53,7 @@ fn interrupts_of_other_devices_stay_off_the_executors_core_and_are_left_alone_el
             .iter()
             .any(|step| step.id.starts_with("cores.interrupt-ice-eth0"))
     );
-    carry_out(&mut facts, &plan);
+    simulate(&mut facts, &plan);
     let again = planned(&facts, 7, &profile(ProfileName::Balanced));
     assert_eq!(of_others(&again), 0);
     let off = Tuning::from_toml("other_interrupts = false", "own.toml").expect("a profile");
@@ -120,7 +120,7 @@ fn doctor_names_them_and_the_step() {
         "{finding:?}"
     );
     let plan = planned(&facts, 7, &profile(ProfileName::Balanced));
-    carry_out(&mut facts, &plan);
+    simulate(&mut facts, &plan);
     assert_eq!(found(&facts).severity, Severity::Ok);
 }
 
@@ -277,14 +277,14 @@ fn what_others_have_bound_a_slice_to_is_neither_widened_nor_taken_away() {
     // Its own is what stands there behind it, and goes with it.
     let own = |facts: &mut Facts| {
         let step = step.expect("a step");
-        facts.carry_out(&step.setting, &step.to);
+        facts.simulate(&step.setting, &step.to);
         bound("user.slice", "0-2")(facts);
     };
     assert!(!boot_steps(&by_systemd("stmmac", 4, own)).contains(&id));
     let gone = |facts: &mut Facts| {
         own(facts);
         let step = step.expect("a step");
-        facts.carry_out(&step.setting, &step.from);
+        facts.simulate(&step.setting, &step.from);
     };
     assert!(boot_steps(&by_systemd("stmmac", 4, gone)).contains(&id));
 }
@@ -324,7 +324,7 @@ fn an_interrupt_of_a_thread_that_is_switched_off_does_not_come_to_the_executors_
     let moved = place("cores.interrupt-disk.15").expect("it would be sent anywhere");
     let off = place("cores.sibling.7").expect("a step");
     assert!(moved < off, "else it could not go back there");
-    carry_out(&mut facts, &plan);
+    simulate(&mut facts, &plan);
     let disk = facts.interrupts.iter().find(|it| it.number == 900);
     assert!(!disk.expect("a disk").cores.contains(&15), "{disk:?}");
 }

@@ -7,15 +7,17 @@ use std::collections::HashSet;
 
 use isolane_model::Tuning;
 use isolane_tune::apply::{Here, PlanFile};
-use isolane_tune::{Facts, FlowRule, Needs, Placement, Setting, Value, Way, When, here, plan};
+use isolane_tune::{
+    Direction, Facts, FlowQueues, FlowRule, Needs, Setting, Value, When, here, plan,
+};
 use proptest::prelude::*;
 
 use support::{
-    MACHINES, carry_out, description, has_priorities, json, learnt, machine, refused, verified,
+    MACHINES, description, has_priorities, json, learnt, machine, refused, simulate, verified,
 };
 
 /// What holds for every plan of every machine.
-fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement) {
+fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &FlowQueues) {
     let made = plan(facts, needs, tuning, placement);
     assert_eq!(
         made,
@@ -63,7 +65,7 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
         assert!(all, "{name}: priorities without measurements");
     }
     // What is planned because of where datagrams land ends with the boot, unless rules bring them there.
-    let without = plan(facts, needs, tuning, &Placement::default());
+    let without = plan(facts, needs, tuning, &FlowQueues::default());
     if !has_all_rules(facts, needs, critical) {
         for step in made
             .steps
@@ -104,25 +106,25 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     assert!(!(has_steering && has_priorities(&made)), "{name}");
     // Carried out, nothing is left to do; but where the steering was changed, priorities may follow.
     let mut after = facts.clone();
-    carry_out(&mut after, &made);
+    simulate(&mut after, &made);
     let again = plan(&after, needs, tuning, placement);
     for step in &again.steps {
         let follows = has_steering && !again.relies_on.is_empty();
-        let is_about_receive_work = [
+        let is_receive_processing = [
             "interface.thread",
             "interface.transmit-thread",
             "interface.interrupt-",
         ];
         assert!(
             follows
-                && is_about_receive_work
+                && is_receive_processing
                     .iter()
                     .any(|start| step.id.starts_with(start)),
             "{name} by {}: {step:?}",
             tuning.name()
         );
     }
-    carry_out(&mut after, &again);
+    simulate(&mut after, &again);
     let third = plan(&after, needs, tuning, placement);
     assert_eq!(third.steps, [], "{name} by {}", tuning.name());
 }
@@ -139,7 +141,7 @@ fn has_all_rules(facts: &Facts, needs: &Needs, critical: Option<u8>) -> bool {
     let mut flows = needs
         .flows
         .iter()
-        .filter(|flow| flow.way == Way::In && Some(flow.level) >= critical);
+        .filter(|flow| flow.way == Direction::Receive && Some(flow.level) >= critical);
     flows.all(|flow| {
         let tuple = flow.tuple;
         let mut rules = rules.rules.values();
@@ -159,7 +161,6 @@ fn any_tuning() -> impl Strategy<Value = Tuning> {
         Just("steering = \"table\""),
         Just("steering = \"none\""),
         Just("transmit = \"pfifo\""),
-        Just("transmit = \"taprio\""),
         Just("transmit = \"keep\""),
         Just("moderation_us = 1"),
         Just("moderation_us = 2"),
@@ -217,7 +218,7 @@ proptest! {
         let system = description(queue, core, more);
         let needs = Needs::of_system(&system, Some("left"), "").expect("a host");
         let placement = match known {
-            0 => Placement::default(),
+            0 => FlowQueues::default(),
             1 => learnt(&needs),
             _ => {
                 let mut placement = verified(&needs);
@@ -232,7 +233,7 @@ proptest! {
         // A machine that steers already.
         let mut steering = facts;
         let first = plan(&steering, &needs, &tuning, &placement);
-        carry_out(&mut steering, &first);
+        simulate(&mut steering, &first);
         holds(name, &steering, &needs, &tuning, &placement);
     }
 }
@@ -247,7 +248,7 @@ fn every_plan_without_a_description_holds() {
                 &facts,
                 &Needs::of_domain(0),
                 &tuning,
-                &Placement::default(),
+                &FlowQueues::default(),
             );
         }
     }

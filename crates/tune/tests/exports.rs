@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use isolane_model::ProfileName;
-use isolane_tune::{Format, Placement, Plan, export, plan};
+use isolane_tune::{FlowQueues, Format, Plan, export, plan};
 
 use support::{MACHINES, golden, learnt, machine, needs, profile, verified};
 
@@ -23,9 +23,9 @@ fn planned(name: &str, queue: u32) -> Plan {
     let latency = profile(ProfileName::Latency);
     let first = plan(&facts, &needs, &latency, &learnt(&needs));
     for step in &first.steps {
-        facts.carry_out(&step.setting, &step.to);
+        facts.simulate(&step.setting, &step.to);
     }
-    plan(&facts, &needs, &latency, &verified(&needs)).following(&first)
+    plan(&facts, &needs, &latency, &verified(&needs)).merge(&first)
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn interrupts_are_found_by_their_names() {
     let facts = machine("ice");
     let needs = needs(&facts, 7);
     let latency = profile(ProfileName::Latency);
-    let plan = plan(&facts, &needs, &latency, &Placement::default());
+    let plan = plan(&facts, &needs, &latency, &FlowQueues::default());
     let script = &export(&plan, Format::Shell).files[0].text;
     assert!(
         script.contains("/proc/irq/$(interrupt ice-eth0-TxRx-7)/"),

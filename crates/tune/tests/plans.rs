@@ -4,12 +4,12 @@ mod support;
 
 use isolane_model::{ProfileName, Tuning};
 use isolane_tune::{
-    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Facts, Needs, Placement,
+    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Facts, FlowQueues, Needs,
     Plan, Setting, TRANSMIT_QUEUE_PRIORITY, Value, plan,
 };
 
 use support::{
-    MACHINES, carry_out, description_at, golden, has_priorities, json, machine, needs, profile,
+    MACHINES, description_at, golden, has_priorities, json, machine, needs, profile, simulate,
     steering, verified,
 };
 
@@ -23,7 +23,7 @@ fn each_machine_has_the_plan_of_its_file() {
                 &facts,
                 &needs,
                 &profile(profile_name),
-                &Placement::default(),
+                &FlowQueues::default(),
             );
             golden(&format!("plans/{name}.{profile_name}.txt"), &plan.to_text());
             golden(&format!("plans/{name}.{profile_name}.json"), &json(&plan));
@@ -48,7 +48,7 @@ fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
         assert!(has_priorities(&second), "{name}");
         assert!(!second.relies_on.is_empty(), "{name}");
         // Both as one, for the next boot: what the second relies on is set by the first, or stands.
-        let both = second.clone().following(&first);
+        let both = second.clone().merge(&first);
         assert!(has_priorities(&both), "{name}");
         let table = |setting: &Setting| matches!(setting, Setting::RssTable { .. });
         assert!(both.steps.iter().any(|step| table(&step.setting)), "{name}");
@@ -57,9 +57,9 @@ fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
             "{name}"
         );
         let mut after = machine(name);
-        carry_out(&mut after, &both);
+        simulate(&mut after, &both);
         let mut one_by_one = facts;
-        carry_out(&mut one_by_one, &second);
+        simulate(&mut one_by_one, &second);
         assert_eq!(after, one_by_one, "{name}");
     }
 }
@@ -92,7 +92,7 @@ fn a_machine_that_is_set_up_has_an_empty_plan() {
     let (mut tuned, needs, _) = steering("igc");
     let latency = profile(ProfileName::Latency);
     let second = plan(&tuned, &needs, &latency, &verified(&needs));
-    carry_out(&mut tuned, &second);
+    simulate(&mut tuned, &second);
     // What the kernel's arguments do is seen after a boot.
     tuned.cores.isolated = Some(vec![7]);
     tuned.cores.nohz_full = Some(vec![7]);
@@ -268,7 +268,7 @@ fn a_flow_measured_on_two_queues_is_not_verified() {
             twice = flow;
         }
     }
-    twice.place = isolane_tune::Place::Measured { queue: 0 };
+    twice.place = isolane_tune::KnownQueue::Measured { queue: 0 };
     placement.flows.push(twice);
     let plan = plan(&facts, &needs, &profile(ProfileName::Latency), &placement);
     assert!(!has_priorities(&plan));
@@ -281,7 +281,7 @@ fn without_a_description_no_interface_is_touched() {
         let needs = Needs::of_domain(0);
         for profile_name in [ProfileName::Latency, ProfileName::Balanced] {
             let tuning = profile(profile_name);
-            let plan = plan(&facts, &needs, &tuning, &Placement::default());
+            let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
             let touched = plan
                 .steps
                 .iter()
@@ -303,7 +303,7 @@ fn the_plan_of_a_machine_of_which_nothing_is_known_is_empty() {
         &facts,
         &needs,
         &profile(ProfileName::Latency),
-        &Placement::default(),
+        &FlowQueues::default(),
     );
     assert_eq!(
         plan.steps
@@ -321,7 +321,7 @@ fn ports_that_share_an_entry_are_found_and_others_named_that_do_not() {
     let refused = |port: u16| {
         let system = description_at(port, 7, 15, "");
         let needs = Needs::of_system(&system, Some("left"), "").expect("a host");
-        let plan = plan(&facts, &needs, &tuning, &Placement::default());
+        let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         let mut refusals = plan.refusals.into_iter();
         refusals.find(|it| it.id == "interface.steering-shared.eth0")
     };
@@ -348,7 +348,7 @@ fn critical_levels_with_lanes_on_several_queues_are_pointed_out() {
     let needs = needs(&facts, 3);
     let refused = |text: &str| {
         let tuning = Tuning::from_toml(text, "own.toml").expect("a profile");
-        let plan = plan(&facts, &needs, &tuning, &Placement::default());
+        let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         plan.refusals
             .iter()
             .any(|it| it.id == "interface.lanes.eth0")

@@ -4,10 +4,10 @@
 mod support;
 
 use isolane_model::{ProfileName, Tuning};
-use isolane_tune::{FlowRule, Placement, Plan, Refusal, Setting, Value, When, plan};
+use isolane_tune::{FlowQueues, FlowRule, NotPlanned, Plan, Setting, Value, When, plan};
 
 use support::{
-    MACHINES, carry_out, has_priorities, machine, needs, profile, steering, text_of, verified,
+    MACHINES, has_priorities, machine, needs, profile, simulate, steering, text_of, verified,
 };
 
 #[test]
@@ -17,7 +17,7 @@ fn a_time_that_a_driver_takes_for_a_mode_or_refuses_is_not_planned() {
         let needs = needs(&facts, 1);
         let text = format!("moderation_us = {microseconds}");
         let tuning = Tuning::from_toml(&text, "own.toml").expect("a profile");
-        let plan = plan(&facts, &needs, &tuning, &Placement::default());
+        let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         let mut steps = plan.steps.into_iter();
         let step = steps.find(|step| step.id.starts_with("interface.moderation"));
         let step = step.expect("a step");
@@ -54,8 +54,8 @@ fn with_rules(rules: &[(u32, [u8; 4], u16, u32)], others: &[u32]) -> Plan {
     let mut facts = machine("ice");
     let needs = needs(&facts, 7);
     let latency = profile(ProfileName::Latency);
-    let first = plan(&facts, &needs, &latency, &Placement::default());
-    carry_out(&mut facts, &first);
+    let first = plan(&facts, &needs, &latency, &FlowQueues::default());
+    simulate(&mut facts, &first);
     let has = facts.devices[0].flow_rules.as_mut().expect("rules");
     for (place, address, port, queue) in rules {
         let rule = FlowRule::Port {
@@ -131,7 +131,7 @@ fn a_rule_that_leads_a_critical_port_elsewhere_is_named() {
         &facts,
         &needs,
         &profile(ProfileName::Latency),
-        &Placement::default(),
+        &FlowQueues::default(),
     );
     let refusal = plan
         .refusals
@@ -189,7 +189,7 @@ fn the_reason_for_more_queues_holds_for_its_own_plan() {
             needs.lane_queues.fill(0);
         }
         let latency = profile(ProfileName::Latency);
-        let plan = plan(&facts, &needs, &latency, &Placement::default());
+        let plan = plan(&facts, &needs, &latency, &FlowQueues::default());
         let mut steps = plan.steps.iter();
         let step = steps.find(|step| step.id == "interface.queues.eth0");
         let why = &step.expect("a second queue").why;
@@ -228,7 +228,7 @@ fn interrupts_are_left_to_irqbalance_while_it_runs() {
     );
 }
 
-fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a Refusal> {
+fn refusal<'a>(plan: &'a Plan, id: &str) -> Option<&'a NotPlanned> {
     plan.refusals.iter().find(|refusal| refusal.id == id)
 }
 
@@ -242,7 +242,7 @@ fn arguments_of_the_kernel_that_are_there_are_looked_at() {
             &facts,
             &needs,
             &profile(ProfileName::Latency),
-            &Placement::default(),
+            &FlowQueues::default(),
         );
         let step = plan.steps.iter().find(|step| step.id == "boot.arguments");
         let refusal = refusal(&plan, "boot.arguments");
@@ -291,7 +291,7 @@ fn arguments_of_ones_own_are_replaced_with_the_core() {
         &facts,
         &needs,
         &profile(ProfileName::Latency),
-        &Placement::default(),
+        &FlowQueues::default(),
     );
     let step = plan.steps.iter().find(|step| step.id == "boot.arguments");
     assert!(text_of(&step.expect("a step").to).contains("isolcpus=managed_irq,domain,7"));
@@ -306,7 +306,7 @@ fn balanced_takes_no_core_away_and_asks_for_no_boot() {
             &facts,
             &needs,
             &profile(ProfileName::Balanced),
-            &Placement::default(),
+            &FlowQueues::default(),
         );
         let taken = plan
             .steps

@@ -3,7 +3,7 @@
 mod support;
 
 use isolane_model::{ProfileName, Tuning};
-use isolane_tune::{Facts, Placement, RootQdisc, Value, plan};
+use isolane_tune::{Facts, FlowQueues, RootQdisc, Value, plan};
 
 use support::{machine, needs, profile};
 
@@ -17,7 +17,7 @@ fn an_igc_serves_its_queues_strictly_where_its_driver_can() {
             &facts,
             &needs,
             &profile(ProfileName::Latency),
-            &Placement::default(),
+            &FlowQueues::default(),
         );
         let step = plan
             .steps
@@ -58,7 +58,7 @@ fn what_the_kernel_sends_with_priority_7_has_a_class_of_critical_topics_only_if_
         needs.lane_queues[usize::from(highest)] = 3;
         let text = format!("critical_level = {critical}");
         let tuning = Tuning::from_toml(&text, "own.toml").expect("a profile");
-        let plan = plan(&facts, &needs, &tuning, &Placement::default());
+        let plan = plan(&facts, &needs, &tuning, &FlowQueues::default());
         let mut steps = plan.steps.into_iter();
         let step = steps.find(|step| step.id == "interface.transmit.eth0");
         let step = step.unwrap_or_else(|| panic!("{:?}", plan.refusals));
@@ -88,12 +88,12 @@ fn classes_that_the_device_does_not_know_of_are_not_those_it_is_to_serve_strictl
     let needs = needs(&facts, 3);
     let planned = |facts: &Facts| {
         let latency = profile(ProfileName::Latency);
-        let plan = plan(facts, &needs, &latency, &Placement::default());
+        let plan = plan(facts, &needs, &latency, &FlowQueues::default());
         let mut steps = plan.steps.into_iter();
         steps.find(|step| step.id == "interface.transmit.eth0")
     };
     let step = planned(&facts).expect("a step");
-    facts.carry_out(&step.setting, &step.to);
+    facts.simulate(&step.setting, &step.to);
     assert_eq!(planned(&facts), None);
     let Some(RootQdisc::Mqprio(classes)) = &mut facts.devices[0].root_qdisc else {
         panic!("{:?}", facts.devices[0].root_qdisc);

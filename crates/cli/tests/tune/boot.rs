@@ -182,7 +182,7 @@ fn a_kept_plan_that_cannot_be_read_is_told_and_not_written_over() {
             let mut apply = machine.tune(&["apply", &place.plan_file()]);
             let (code, out, err) = run(&mut apply);
             assert_eq!((code, out.as_str()), (3, ""), "{err}");
-            assert!(err.contains("was saved earlier in"), "{err}");
+            assert!(err.contains("saved earlier in"), "{err}");
             assert_same(&place.look(), &before, "a broken plan");
             assert_eq!(fs::read_to_string(&path).expect("it is kept"), broken);
         }

@@ -68,7 +68,7 @@ fn a_device_without_a_table_is_named_and_left_as_it_is() {
         assert_eq!((code, out.as_str()), (3, ""), "{err}");
         for said in [
             "the hash of eth0 was not learnt",
-            "its receive table: ",
+            "its RSS table: ",
             "isolane tune ports",
         ] {
             assert!(err.contains(said), "no {said} in {err}");

@@ -126,7 +126,7 @@ fn a_signal_half_way_undoes_all() {
             let at = format!("inject=rename:signal={signal}:when=1");
             let (code, _, err) = run(&mut place.traced(&apply(&place), &at));
             assert_eq!(code, 130, "{signal}: {err}");
-            assert!(err.contains("it was asked to stop"), "{err}");
+            assert!(err.contains("it was stopped on request"), "{err}");
             place.assert_is(&before, signal);
         }
     });

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use isolane_tune::apply::Numbers;
+use isolane_tune::apply::BootNumbers;
 use isolane_tune::{
-    CoreList, Device, Document, Interface, LaneGround, Network, Plan, Queues, RootQdisc, Setting,
-    Step, Value, When, here, probe,
+    CoreList, Device, Document, Interface, LanePrerequisites, Network, Plan, Queues, RootQdisc,
+    Setting, Step, Value, When, here, probe,
 };
 
 use crate::command::{Folder, isolane};
@@ -65,7 +65,7 @@ pub(crate) struct Looks {
     pub(crate) network: Network,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) devices: Vec<Device>,
-    pub(crate) lanes: Vec<LaneGround>,
+    pub(crate) lanes: Vec<LanePrerequisites>,
     /// Documents and folders, with their texts.
     pub(crate) files: BTreeMap<String, Option<String>>,
 }
@@ -243,7 +243,7 @@ impl Place {
 
 /// The name of the thread that receives from the last queue of an interface of this network namespace.
 pub(crate) fn napi_thread(interface: &str) -> String {
-    let numbers = Numbers::look([interface].into_iter());
+    let numbers = BootNumbers::read([interface].into_iter());
     let mut instances = numbers.instances[interface].values();
     let instance = instances.next_back().expect("it has a NAPI instance");
     format!("napi/{interface}-{instance}")

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use isolane::{
     BuildError, Limits, Network, Qos, TopicType, Waiting, WriteError, types::MemberLength,
 };
-use isolane_datapath::{Lane, PoolConfig, memory::NetworkConfig};
+use isolane_datapath::{Lane, PoolConfig, memory::MemoryConfig};
 
 use crate::support::{Message, PATIENCE, Site, World, level, take_numbers};
 
@@ -244,12 +244,12 @@ fn a_topic_whose_samples_fit_no_frame_is_refused_at_creation() {
     };
     assert!(refused.to_string().contains("65000 bytes"), "{refused}");
 
-    let small_frames = NetworkConfig {
+    let small_frames = MemoryConfig {
         pool: PoolConfig {
             frame_bytes: 2_048,
             ..PoolConfig::default()
         },
-        ..NetworkConfig::new(1)
+        ..MemoryConfig::new(1)
     };
     let site = Site::Memory(Network::with_config(small_frames));
     let alice = site.participant();
@@ -295,9 +295,9 @@ fn as_many_readers_as_the_limits_allow_have_their_callbacks() {
 fn without_a_free_frame_a_write_is_refused_and_protocol_work_waits_without_spinning() {
     let mut pool = PoolConfig::default();
     pool.transmit_frames[Lane::Level(level(2)).index()] = 0;
-    let config = NetworkConfig {
+    let config = MemoryConfig {
         pool,
-        ..NetworkConfig::new(1)
+        ..MemoryConfig::new(1)
     };
     let (world, alice, bob) = World::pair(Site::Memory(Network::with_config(config)));
     let best_effort = Qos::best_effort().level(level(2));

@@ -29,6 +29,39 @@ pub struct Coalescing {
     pub adaptive_tx: Option<bool>,
 }
 
+impl Coalescing {
+    /// Times and frame counts, with their names in ethtool.
+    pub fn counts(&self) -> [(&'static str, Option<u32>); 4] {
+        [
+            ("rx-usecs", self.rx_usecs),
+            ("rx-frames", self.rx_frames),
+            ("tx-usecs", self.tx_usecs),
+            ("tx-frames", self.tx_frames),
+        ]
+    }
+
+    /// Switches of adaptive moderation, with their names in ethtool.
+    pub fn adaptive(&self) -> [(&'static str, Option<bool>); 2] {
+        [
+            ("adaptive-rx", self.adaptive_rx),
+            ("adaptive-tx", self.adaptive_tx),
+        ]
+    }
+
+    /// Fields of this value; those that it lacks, of `other`.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            rx_usecs: self.rx_usecs.or(other.rx_usecs),
+            rx_frames: self.rx_frames.or(other.rx_frames),
+            tx_usecs: self.tx_usecs.or(other.tx_usecs),
+            tx_frames: self.tx_frames.or(other.tx_frames),
+            adaptive_rx: self.adaptive_rx.or(other.adaptive_rx),
+            adaptive_tx: self.adaptive_tx.or(other.adaptive_tx),
+        }
+    }
+}
+
 const GET: u8 = 19;
 const SET: u8 = 20;
 const RX_USECS: u16 = 2;

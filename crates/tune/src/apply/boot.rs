@@ -10,16 +10,14 @@
 //! # Numbers
 //!
 //! Interrupt and NAPI numbers change with each boot. The plan saves an interrupt's name and an instance's queue with
-//! them ([`Numbers`], [`SavedPlan`]).
+//! them ([`BootNumbers`], [`SavedPlan`]).
 //!
 //! # Paths
 //!
 //! The unit names a program and a folder. Both must exist at boot under names that systemd accepts; this is checked
-//! before anything is written ([`BootError`], [`BootPart::doubts`]).
+//! before anything is written ([`BootError`], [`BootPart::warnings`]).
 
-mod error;
-mod lasting;
-mod unit;
+mod persistence;
 
 use std::fs;
 use std::io::{self, Read};
@@ -27,12 +25,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use thiserror::Error;
 
-pub use self::error::{BootError, Unfit};
-use super::numbers::Numbers;
-use super::saved::SavedPlan;
+use super::plan_files::{BootNumbers, SavedPlan};
 use super::state::State;
-use crate::limits::MAX_JOURNAL_BYTES;
+use crate::limits::{BOOT_UNIT_TIMEOUT, MAX_JOURNAL_BYTES};
 use crate::plan::{Plan, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
@@ -60,17 +57,17 @@ impl BootPart {
         let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
         // Another file may have taken the name; for a deleted file, the kernel reports a name that does not exist.
         if id(&program).ok() != Some(running) {
-            return Err(BootError::Program(program, Unfit::Replaced));
+            return Err(BootError::Program(program, PathError::Replaced));
         }
-        let folder = lasting::resolved(folder).map_err(BootError::System)?;
+        let folder = persistence::resolved(folder).map_err(BootError::System)?;
         Ok(Self { program, folder })
     }
 
     /// Reasons that the boot part might not run at boot, which cannot be decided now; one sentence each.
     #[must_use]
-    pub fn doubts(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let paths = [&self.program, &self.folder].into_iter();
-        paths.flat_map(|path| lasting::doubts(path)).collect()
+        paths.flat_map(|path| persistence::warnings(path)).collect()
     }
 
     /// Program and folder as text, after checking that systemd accepts them and that they exist at boot.
@@ -78,11 +75,11 @@ impl BootPart {
         let program = |why| BootError::Program(self.program.clone(), why);
         let folder = |why| BootError::Folder(self.folder.clone(), why);
         let names = (
-            unit::program_name(&self.program).map_err(program)?,
-            unit::name(&self.folder).map_err(folder)?,
+            unit_program_name(&self.program).map_err(program)?,
+            unit_name(&self.folder).map_err(folder)?,
         );
-        lasting::check(&self.program).map_err(program)?;
-        lasting::check(&self.folder).map_err(folder)?;
+        persistence::check(&self.program).map_err(program)?;
+        persistence::check(&self.folder).map_err(folder)?;
         Ok(names)
     }
 
@@ -99,7 +96,7 @@ impl BootPart {
     }
 
     /// Returns whether a setting is one of the boot part's own files, and so not part of the user's plan.
-    pub(crate) fn owns(setting: &Setting) -> bool {
+    pub(crate) fn is_own_file(setting: &Setting) -> bool {
         let Setting::Document { path } = setting else {
             return false;
         };
@@ -136,14 +133,14 @@ impl BootPart {
     pub fn added_to(
         &self,
         plan: &Plan,
-        numbers: Numbers,
+        numbers: BootNumbers,
         machine: &mut dyn Machine,
     ) -> Result<Plan, BootError> {
         let (program, folder) = self.names()?;
-        let saved = SavedPlan::following(plan, self.earlier()?, numbers);
+        let saved = SavedPlan::merged(plan, self.earlier()?, numbers);
         let text = serde_json::to_string(&saved)
             .map_err(|error| SettingError::System(error.to_string()))?;
-        let unit = unit::text(program, folder, &saved.carriers());
+        let unit = unit_text(program, folder, &saved.carriers());
         let files = [
             ("plan", Self::saved(&self.folder), text),
             ("unit", UNIT.into(), unit),
@@ -174,5 +171,232 @@ impl BootPart {
             });
         }
         Ok(whole)
+    }
+}
+
+/// Reason that a plan cannot be saved for the next boot. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum BootError {
+    /// The program to start does not persist: install it elsewhere.
+    #[error("the unit would start {}, and {}", .0.display(), .1)]
+    Program(PathBuf, PathError),
+    /// The journal folder, which would hold the plan, does not persist: choose another one.
+    #[error("the plan would be saved in {}, and {}", .0.display(), .1)]
+    Folder(PathBuf, PathError),
+    /// The plan saved earlier in this file cannot be read.
+    #[error("the plan saved earlier in {} cannot be read: {}", .0.display(), .1)]
+    Saved(PathBuf, io::Error),
+    /// The current content of the unit files cannot be read.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The system does not report the running program or its path.
+    #[error(transparent)]
+    System(io::Error),
+}
+
+/// Reason that a path cannot be used at boot.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PathError {
+    /// The path is not UTF-8, as units are.
+    #[error("its name is not UTF-8, which systemd units require")]
+    NotText,
+    /// The path contains characters, described here, that a unit cannot hold.
+    #[error("its name contains {0}, which systemd does not accept")]
+    Characters(&'static str),
+    /// The path is in this folder, which is empty after a boot.
+    #[error("it is in {}, which is empty after a boot", .0.display())]
+    Temporary(PathBuf),
+    /// The path is on a file system in memory.
+    #[error("its file system is in memory and is empty after a boot")]
+    InMemory,
+    /// The running program was removed, or another file has taken its name.
+    #[error("it was removed or replaced since it was started")]
+    Replaced,
+}
+
+/// Path as text that a unit can hold.
+pub(super) fn unit_name(path: &Path) -> Result<&str, PathError> {
+    let name = path.to_str().ok_or(PathError::NotText)?;
+    match name.contains(|letter: char| letter.is_control()) {
+        // They would end the line.
+        true => Err(PathError::Characters("control characters")),
+        false => Ok(name),
+    }
+}
+
+/// Path as text that a unit can hold as a program.
+pub(super) fn unit_program_name(path: &Path) -> Result<&str, PathError> {
+    let name = unit_name(path)?;
+    match has_quotes(name) {
+        true => Err(PathError::Characters("quotes or backslashes")),
+        false => Ok(name),
+    }
+}
+
+fn has_quotes(name: &str) -> bool {
+    name.contains(['"', '\'', '\\'])
+}
+
+/// Text of the unit that starts `program` with the plan in `folder`, ordered after `interfaces`.
+pub(super) fn unit_text(program: &str, folder: &str, interfaces: &[String]) -> String {
+    let saved = BootPart::saved(Path::new(folder));
+    let devices: Vec<String> = interfaces.iter().map(|name| device_unit(name)).collect();
+    let devices = match devices.join(" ") {
+        none if none.is_empty() => none,
+        // `After=` alone: other settings apply even if an interface is missing. `Wants=` would make systemd wait 90 s
+        // for it; the program waits itself, for a shorter time.
+        devices => format!("After={devices}\n"),
+    };
+    format!(
+        "# Made by `isolane tune apply`; `isolane tune rollback` takes it away.\n\
+         [Unit]\n\
+         Description=Settings of this machine for critical topics\n\
+         ConditionPathExists={saved}\n\
+         RequiresMountsFor={mounts}\n\
+         {devices}\
+         After=network.target systemd-sysctl.service irqbalance.service tuned.service\n\
+         Before=network-online.target\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         RemainAfterExit=yes\n\
+         TimeoutSec={timeout}\n\
+         ExecStart=\"{program}\" tune apply --boot --state {state}\n",
+        saved = without_specifiers(&saved.display().to_string()),
+        mounts = [program, folder].map(mount_path).join(" "),
+        timeout = BOOT_UNIT_TIMEOUT.as_secs(),
+        program = without_specifiers(program),
+        state = exec_argument(folder),
+    )
+}
+
+/// Path for `RequiresMountsFor=`. Quotes cannot be escaped there, so a path with quotes is cut to its longest prefix
+/// without them.
+fn mount_path(path: &str) -> String {
+    let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
+    let plain = above.find(|path| !has_quotes(path)).unwrap_or("/");
+    format!("\"{}\"", without_specifiers(plain))
+}
+
+fn exec_argument(text: &str) -> String {
+    let text = without_specifiers(text).replace('$', "$$");
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+fn without_specifiers(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+/// Name of the interface's device unit, which is active while the interface exists.
+pub(crate) fn device_unit(interface: &str) -> String {
+    format!("sys-subsystem-net-devices-{}.device", escaped(interface))
+}
+
+/// Escapes a name for a unit name: other bytes than letters, digits and `:_.` become `\xNN` (systemd.unit(5)).
+fn escaped(name: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("\\x{byte:02x}"),
+    };
+    name.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use isolane_hostnet::limits::NETLINK_PATIENCE;
+
+    use crate::limits::BOOT_INTERFACE_TIMEOUT;
+
+    fn assert_has(unit: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(
+                unit.lines().any(|known| known == *line),
+                "no {line} in {unit}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_unit_waits_for_its_interfaces_and_is_waited_for() {
+        let interfaces = ["eth0".into(), "en-p1".into()];
+        let unit = unit_text("/usr/bin/isolane", "/var/lib/isolane", &interfaces);
+        assert_has(
+            &unit,
+            &[
+                "After=sys-subsystem-net-devices-eth0.device sys-subsystem-net-devices-en\\x2dp1.device",
+                "Before=network-online.target",
+                "ConditionPathExists=/var/lib/isolane/tune.plan",
+                "RequiresMountsFor=\"/usr/bin/isolane\" \"/var/lib/isolane\"",
+                "ExecStart=\"/usr/bin/isolane\" tune apply --boot --state \"/var/lib/isolane\"",
+            ],
+        );
+        let unit = unit_text("/usr/bin/isolane", "/var/lib/isolane", &[]);
+        assert!(!unit.contains(".device"), "{unit}");
+        assert!(
+            !unit.contains("\nAfter=\n") && !unit.contains("Wants="),
+            "{unit}"
+        );
+    }
+
+    #[test]
+    fn a_boot_is_not_kept_waiting_for_ever_nor_tried_again_for_ever() {
+        let unit = unit_text("/usr/bin/isolane", "/var/lib/isolane", &[]);
+        // systemd has no default timeout for this type.
+        assert_has(&unit, &["Type=oneshot", "TimeoutSec=180"]);
+        assert!(BOOT_UNIT_TIMEOUT > BOOT_INTERFACE_TIMEOUT + 2 * NETLINK_PATIENCE);
+        assert!(!unit.contains("Restart="), "{unit}");
+    }
+
+    #[test]
+    fn names_with_letters_of_systemd_are_told_as_it_reads_them() {
+        let unit = unit_text(
+            "/opt/a $x 100% b/isolane",
+            "/var/$HOME 5%h \"it's\" \\b",
+            &[],
+        );
+        assert_has(
+            &unit,
+            &[
+                "ConditionPathExists=/var/$HOME 5%%h \"it's\" \\b/tune.plan",
+                "RequiresMountsFor=\"/opt/a $x 100%% b/isolane\" \"/var\"",
+                "ExecStart=\"/opt/a $x 100%% b/isolane\" tune apply --boot --state \
+                 \"/var/$$HOME 5%%h \\\"it's\\\" \\\\b\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn names_that_systemd_cannot_be_told_are_refused() {
+        let odd = Path::new(OsStr::from_bytes(b"/opt/\xff"));
+        assert_eq!(unit_name(odd), Err(PathError::NotText));
+        let lines = Path::new("/opt/a\nExecStart=/bin/other");
+        assert!(matches!(unit_name(lines), Err(PathError::Characters(_))));
+        for path in ["/opt/it's/isolane", "/opt/\"a\"/isolane", "/opt/a\\b"] {
+            let path = Path::new(path);
+            assert!(unit_name(path).is_ok());
+            assert!(matches!(
+                unit_program_name(path),
+                Err(PathError::Characters(_))
+            ));
+        }
+        assert_eq!(unit_program_name(Path::new("/opt/$a %b")), Ok("/opt/$a %b"));
+    }
+}
+
+#[cfg(test)]
+mod systemd_tests {
+    use super::escaped;
+
+    #[test]
+    fn names_of_interfaces_are_those_of_their_units() {
+        assert_eq!(escaped("eth0.5"), "eth0.5");
+        assert_eq!(escaped("br-lan"), "br\\x2dlan");
     }
 }

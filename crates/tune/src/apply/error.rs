@@ -1,16 +1,18 @@
 //! Errors of applying a plan and of undoing it.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plan::{FormError, Identity, Step};
+use thiserror::Error;
+
+use crate::plan::{Identity, SchemaError, Step};
 use crate::setting::{Setting, SettingError, Value};
 
 /// Reason that a plan was not carried out. The machine is as before, except for what [`Undone`] lists.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ApplyError {
     /// The plan or the journal is of another machine.
+    #[error("it is for machine {}, and this machine is {}", plan.hostname, here.hostname)]
     Foreign {
         /// Machine of the plan or journal.
         plan: Box<Identity>,
@@ -18,6 +20,7 @@ pub enum ApplyError {
         here: Box<Identity>,
     },
     /// The plan uses receive-queue measurements from another boot; nothing was changed.
+    #[error("it uses receive-queue measurements from a previous boot; measure again")]
     OtherBoot {
         /// Boot id of the plan.
         plan: String,
@@ -25,17 +28,23 @@ pub enum ApplyError {
         here: String,
     },
     /// The plan contains these steps, which planning cannot produce; nothing was changed.
+    #[error("{} steps are not steps that `isolane tune plan` makes", .0.len())]
     Unplanned(Vec<String>),
     /// Settings differ from the plan's assumptions; nothing was changed.
-    Refused(Vec<Obstacle>),
+    #[error("{} steps cannot be carried out", .0.len())]
+    Refused(Vec<FailedStep>),
     /// A step failed, and the plan was undone.
+    #[error("{}", .0.why)]
     Undone(Box<Undone>),
     /// The journal folder cannot be used.
-    State(StateError),
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The journal is damaged.
-    Journal(JournalError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The plan or journal has another format version; nothing was changed.
-    Form(FormError),
+    #[error(transparent)]
+    Form(#[from] SchemaError),
 }
 
 /// Plan that failed after its first change, and was undone.
@@ -44,24 +53,24 @@ pub struct Undone {
     /// Id and setting of the failed step; `None` if it failed between steps.
     pub step: Option<(String, Setting)>,
     /// Reason of the failure.
-    pub why: Hindrance,
+    pub why: StepError,
     /// Settings that could not be restored; the journal is kept for them.
-    pub left: Vec<Left>,
+    pub left: Vec<Unrestored>,
     /// Set if all settings were restored but the journal could not record it.
-    pub unclosed: Option<Unclosed>,
+    pub journal_not_closed: Option<JournalNotClosed>,
 }
 
 /// Journal that lists settings already restored, because it could not be removed or appended to. Until it is removed, a
 /// rollback restores those values again, over any later change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unclosed {
+pub struct JournalNotClosed {
     /// Path of the journal.
     pub path: PathBuf,
     /// System error.
     pub why: String,
 }
 
-impl From<StateError> for Unclosed {
+impl From<StateError> for JournalNotClosed {
     fn from(error: StateError) -> Self {
         Self {
             path: error.path,
@@ -72,7 +81,7 @@ impl From<StateError> for Unclosed {
 
 /// Step that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct FailedStep {
     /// Step id.
     pub id: String,
     /// Setting of the step.
@@ -80,11 +89,11 @@ pub struct Obstacle {
     /// Value that the plan assumes.
     pub planned: Value,
     /// Reason.
-    pub why: Hindrance,
+    pub why: StepError,
 }
 
-impl Obstacle {
-    pub(super) fn new(step: &Step, why: Hindrance) -> Self {
+impl FailedStep {
+    pub(super) fn new(step: &Step, why: StepError) -> Self {
         Self {
             id: step.id.clone(),
             setting: step.setting.clone(),
@@ -94,37 +103,44 @@ impl Obstacle {
     }
 }
 
-/// Reason that a step or reliance fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hindrance {
+/// Reason that a step or precondition fails.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StepError {
     /// The value differs from the one at planning time.
+    #[error("its value is {found} now")]
     Stale {
         /// Current value.
         found: Value,
     },
     /// The value was set or relied on, and differs at the end: a later step or another program changed it.
-    Overturned {
+    #[error("a later step or another program has changed it: its value is {found}")]
+    ChangedMeanwhile {
         /// Value found at the end.
         found: Value,
     },
     /// The setting's number changed, and its new number was not found.
+    #[error("{why}")]
     Lost {
         /// Details, as text.
         why: String,
     },
     /// A setting that the step relies on has another value, as described.
-    Unfounded(String),
+    #[error("{0}")]
+    PreconditionFailed(String),
     /// The setting cannot be read or set.
+    #[error("{0}")]
     Unreadable(SettingError),
     /// A signal requested a stop.
+    #[error("it was stopped on request")]
     Stopped,
     /// All steps succeeded, but the journal could not be written; holds the system error.
-    Unrecorded(String),
+    #[error("cannot append to the journal: {0}")]
+    JournalNotWritten(String),
 }
 
 /// Setting that was not restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct Unrestored {
     /// Setting, as text.
     pub what: String,
     /// Original value, as text.
@@ -134,7 +150,8 @@ pub struct Left {
 }
 
 /// Failed access to the journal folder or a file in it.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}: {error}", path.display())]
 pub struct StateError {
     /// Path of the file or folder.
     pub path: PathBuf,
@@ -158,7 +175,8 @@ impl StateError {
 }
 
 /// Damaged journal: lines are unreadable, or missing at its end, which a crash alone cannot cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", self.sentence())]
 pub struct JournalError {
     /// Path of the journal.
     pub path: PathBuf,
@@ -168,96 +186,18 @@ pub struct JournalError {
     pub missing: usize,
 }
 
-impl From<FormError> for ApplyError {
-    fn from(error: FormError) -> Self {
-        Self::Form(error)
-    }
-}
-
-impl From<StateError> for ApplyError {
-    fn from(error: StateError) -> Self {
-        Self::State(error)
-    }
-}
-
-impl From<JournalError> for ApplyError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl fmt::Display for Hindrance {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stale { found } => write!(formatter, "it is {found} now"),
-            Self::Overturned { found } => write!(
-                formatter,
-                "a later step or somebody else has changed it meanwhile: it is {found}"
-            ),
-            Self::Lost { why } | Self::Unfounded(why) => formatter.write_str(why),
-            Self::Unreadable(why) => why.fmt(formatter),
-            Self::Unrecorded(why) => {
-                write!(formatter, "the journal could not be added to: {why}")
-            }
-            Self::Stopped => formatter.write_str("it was asked to stop"),
-        }
-    }
-}
-
-impl fmt::Display for StateError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.path.display(), self.error)
-    }
-}
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl JournalError {
+    fn sentence(&self) -> String {
         let path = self.path.display();
         let lines: Vec<String> = self.lines.iter().map(usize::to_string).collect();
-        let lines = lines.join(", ");
-        match (lines.is_empty(), self.missing) {
-            (true, missing) => write!(
-                formatter,
-                "{path} was cut short: lines are missing at its end, {missing} at least"
-            ),
-            (false, 0) => write!(formatter, "{path} cannot be read in line {lines}"),
-            (false, missing) => write!(
-                formatter,
-                "{path} cannot be read in line {lines}, and lines are missing at its end, {missing} at least"
-            ),
-        }
+        let unreadable = match lines.is_empty() {
+            true => Vec::new(),
+            false => vec![format!("cannot be read in line {}", lines.join(", "))],
+        };
+        let missing = match self.missing {
+            0 => Vec::new(),
+            missing => vec![format!("lacks at least {missing} lines at its end")],
+        };
+        format!("{path} {}", [unreadable, missing].concat().join(", and "))
     }
 }
-
-impl fmt::Display for ApplyError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign { plan, here } => write!(
-                formatter,
-                "it is for the machine {}, and this is {}",
-                plan.hostname, here.hostname
-            ),
-            Self::OtherBoot { .. } => formatter.write_str(
-                "it rests on where datagrams landed before the last boot of the machine",
-            ),
-            Self::Unplanned(steps) => {
-                write!(
-                    formatter,
-                    "{} steps are none that planning makes",
-                    steps.len()
-                )
-            }
-            Self::Refused(obstacles) => {
-                write!(formatter, "{} steps cannot be carried out", obstacles.len())
-            }
-            Self::Undone(undone) => undone.why.fmt(formatter),
-            Self::State(error) => error.fmt(formatter),
-            Self::Journal(error) => error.fmt(formatter),
-            Self::Form(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl std::error::Error for ApplyError {}
-impl std::error::Error for StateError {}
-impl std::error::Error for JournalError {}

@@ -8,28 +8,23 @@
 //! being written when the process died, before its change: it is ignored. Any other unreadable line is reported as
 //! broken, by number.
 //!
-//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`compact`]) and the new
+//! Each plan, also at boot, rewrites the journal: the entries still needed of the old one ([`Contents::compacted`]) and the new
 //! values, replacing the old file atomically. `Begin` counts the entries that follow it, so that a later truncation is
 //! detected. A plan whose journal would exceed the size limit is refused before any change.
 
-mod compact;
-mod file;
-
-use std::io::{self, Read};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::compact::{Outcome, Set};
-pub use self::file::damaged_journals;
-pub(super) use self::file::{Journal, remove, set_aside};
-use super::restore::first_of_each;
+use super::rollback::first_values;
 use super::state::{JOURNAL, State};
 use super::{Here, JournalError, StateError};
-use crate::limits::MAX_JOURNAL_BYTES;
-use crate::plan::{FormError, Identity};
+use crate::limits::{JOURNAL_END_BYTES, MAX_BROKEN_JOURNALS, MAX_JOURNAL_BYTES};
+use crate::plan::{Identity, SchemaError};
 use crate::setting::{Setting, Value};
 
 const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
@@ -53,19 +48,24 @@ pub(super) enum Entry {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         forgotten: Vec<Setting>,
     },
-    /// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry
-    /// holds its boot id, because the `Begin` line may be broken.
-    Found {
-        boot_id: String,
-        id: String,
-        setting: Setting,
-        value: Value,
-        to: Option<Value>,
-    },
+    /// Original value of a setting.
+    Found(Found),
     /// Successful end of the plan.
     Applied,
     /// Completed undo of the plan.
     Undone,
+}
+
+/// Original value of a setting that the plan changes (`to`) or may change as a side effect (no `to`). Each entry holds its
+/// boot id, because the `Begin` line may be broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Found {
+    pub(super) boot_id: String,
+    pub(super) id: String,
+    pub(super) setting: Setting,
+    pub(super) value: Value,
+    pub(super) to: Option<Value>,
 }
 
 impl Entry {
@@ -107,7 +107,7 @@ pub(super) struct Contents {
     /// Number of entries missing after the last line.
     pub(super) missing: usize,
     /// Format version, if it is not this one.
-    other_form: Option<String>,
+    other_schema: Option<String>,
     lines: usize,
 }
 
@@ -125,10 +125,10 @@ impl Contents {
     }
 
     /// Fails if another version of this program wrote the journal.
-    pub(super) fn check_form(&self) -> Result<(), FormError> {
-        match &self.other_form {
+    pub(super) fn check_schema(&self) -> Result<(), SchemaError> {
+        match &self.other_schema {
             None => Ok(()),
-            Some(form) => Err(FormError {
+            Some(form) => Err(SchemaError {
                 what: self.path.display().to_string(),
                 found: form.clone(),
                 known: SCHEMA,
@@ -145,30 +145,19 @@ impl Contents {
 
     /// First value found of each setting, in order: of files since any boot, of kernel settings since this boot.
     /// Earlier kernel settings are gone, and interrupt and thread numbers have been reassigned.
-    pub(super) fn originals_since(&self, boot_id: &str) -> Vec<(Setting, Value)> {
-        let holds = |(of, setting, _): &(&str, &Setting, &Value)| {
-            *of == boot_id || setting.is_kept_by_a_boot()
-        };
-        let found = self.found().filter(holds);
-        first_of_each(found.map(|(_, setting, value)| (setting, value)))
-    }
-
-    /// All values found, each with its boot id.
-    fn found(&self) -> impl Iterator<Item = (&str, &Setting, &Value)> {
-        self.in_force().into_iter().filter_map(|entry| match entry {
-            Entry::Found {
-                boot_id,
-                setting,
-                value,
-                ..
-            } => Some((boot_id.as_str(), setting, value)),
+    pub(super) fn originals(&self, boot_id: &str) -> Vec<(Setting, Value)> {
+        let entries = self.in_force().into_iter();
+        let found = entries.filter_map(|entry| match entry {
+            Entry::Found(found) => Some(found),
             _ => None,
-        })
+        });
+        let holds = |it: &&Found| it.boot_id == boot_id || it.setting.survives_reboot();
+        first_values(found.filter(holds))
     }
 
     /// Entries without those of undone plans: their values are restored, and later changes are not isolane's. In a
     /// journal with broken lines all entries count, because the undone plan's `Begin` may be among them.
-    fn in_force(&self) -> Vec<&Entry> {
+    pub(super) fn in_force(&self) -> Vec<&Entry> {
         let mut kept: Vec<&Entry> = Vec::new();
         let mut begun = None;
         for entry in &self.entries {
@@ -200,7 +189,9 @@ pub(super) fn read(state: &State) -> Result<Option<Contents>, StateError> {
         .read_to_end(&mut bytes)
         .map_err(&failed)?;
     if bytes.len() as u64 > MAX_JOURNAL_BYTES {
-        return Err(failed(io::Error::other("it is longer than any journal")));
+        return Err(failed(io::Error::other(
+            "it is longer than a journal can be",
+        )));
     }
     let mut contents = parse(&bytes);
     drop(failed);
@@ -222,7 +213,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
             Ok(line) => line,
             Err(form) => {
                 contents.broken.push(contents.lines);
-                contents.other_form = contents.other_form.or(form);
+                contents.other_schema = contents.other_schema.or(form);
                 continue;
             }
         };
@@ -236,7 +227,7 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
         {
             written = written.max(line.number.saturating_add(*entries));
             if schema != SCHEMA {
-                contents.other_form = Some(schema.clone());
+                contents.other_schema = Some(schema.clone());
             }
         }
         contents.entries.push(line.entry);
@@ -275,4 +266,151 @@ fn line(number: usize, entry: &Entry) -> io::Result<String> {
 pub(super) fn with_checksum(said: &str) -> String {
     let checksum = CHECKSUM.checksum(said.as_bytes());
     format!("{said}{BEFORE_CHECKSUM}{checksum:08x}{BEHIND_CHECKSUM}\n")
+}
+
+/// File name until the journal is complete.
+const BESIDE: &str = "tune.journal.new";
+/// File name of a damaged journal kept for inspection; a number may follow.
+const BROKEN: &str = "tune.journal.broken";
+
+pub(super) struct Journal<'a> {
+    state: &'a State,
+    file: File,
+    name: &'static str,
+    lines: usize,
+    bytes: u64,
+}
+
+impl<'a> Journal<'a> {
+    /// Writes a new journal with the entries still needed of `before` and with `entries`. It replaces the old one
+    /// atomically: whenever this process is killed, one of them exists, whole. Fails like [`append`](Self::append), and
+    /// leaves the old journal unchanged then.
+    pub(super) fn begin(
+        state: &'a State,
+        before: Option<&Contents>,
+        boot_id: &str,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<Self, StateError> {
+        let mut all = before.map_or_else(Vec::new, |before| before.compacted(boot_id));
+        all.extend(entries);
+        let count = all.len();
+        for (place, entry) in all.iter_mut().enumerate() {
+            if let Entry::Begin { entries, .. } = entry {
+                *entries = count - place - 1;
+            }
+        }
+        let path = state.journal();
+        let failed = StateError::of(&path);
+        state.remove(BESIDE).map_err(&failed)?;
+        let new = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+        let mut journal = Self {
+            state,
+            file: state.open(BESIDE, new).map_err(&failed)?,
+            name: BESIDE,
+            lines: 0,
+            bytes: 0,
+        };
+        let put = |journal: &mut Self| {
+            journal.append(all).map_err(|error| error.error)?;
+            state.rename(BESIDE, JOURNAL)?;
+            state.sync()
+        };
+        if let Err(error) = put(&mut journal) {
+            let _ = state.remove(BESIDE);
+            return Err(failed(error));
+        }
+        journal.name = JOURNAL;
+        Ok(journal)
+    }
+
+    /// Appends entries. On return they are all on disk; after an error, none is in the file. Fails with
+    /// [`io::ErrorKind::FileTooLarge`] if the journal would exceed the size that is read back, including room for the
+    /// plan's end; with [`io::ErrorKind::NotFound`] if the file was deleted.
+    pub(super) fn append(
+        &mut self,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> Result<(), StateError> {
+        let path = self.state.path_of(self.name);
+        let failed = StateError::of(&path);
+        let mut text = String::new();
+        let (mut lines, mut has_end) = (self.lines, false);
+        for entry in entries {
+            lines += 1;
+            has_end |= matches!(entry, Entry::Applied | Entry::Undone);
+            text.push_str(&line(lines, &entry).map_err(&failed)?);
+        }
+        let bytes = self.bytes + text.len() as u64;
+        // At the end each line may be repeated once, for settings that could not be set.
+        let again = text.len() as u64 + JOURNAL_END_BYTES;
+        let reserve = if has_end { 0 } else { again };
+        if bytes + reserve > MAX_JOURNAL_BYTES {
+            return Err(failed(io::ErrorKind::FileTooLarge.into()));
+        }
+        self.put(text.as_bytes()).map_err(|error| {
+            // The disk may be full: a partial entry must not stay.
+            let _ = self.file.set_len(self.bytes);
+            failed(error)
+        })?;
+        (self.lines, self.bytes) = (lines, bytes);
+        Ok(())
+    }
+
+    fn put(&self, text: &[u8]) -> io::Result<()> {
+        (&self.file).write_all(text)?;
+        self.file.sync_all()?;
+        // A deleted file still accepts writes, which are lost.
+        match self.state.is_named(&self.file, self.name)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Removes the journal: nothing is left to undo.
+    pub(super) fn remove(&self) -> Result<(), StateError> {
+        remove(self.state)
+    }
+}
+
+/// Removes the journal, and the temporary file of an interrupted rewrite.
+pub(super) fn remove(state: &State) -> Result<(), StateError> {
+    let take = || -> io::Result<()> {
+        state.remove(BESIDE)?;
+        state.remove(JOURNAL)?;
+        state.sync()
+    };
+    take().map_err(StateError::of(&state.journal()))
+}
+
+/// Possible names of damaged journals.
+fn damaged_names() -> impl Iterator<Item = String> {
+    (0..MAX_BROKEN_JOURNALS).map(|number| match number {
+        0 => String::from(BROKEN),
+        number => format!("{BROKEN}.{number}"),
+    })
+}
+
+/// Damaged journals that rollbacks kept in the state folder. Settings in their unreadable lines may still be changed.
+/// They stay until the user removes them.
+///
+/// # Errors
+/// [`StateError`]: the folder cannot be read, or others can write to it.
+pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
+    let Some(state) = State::find(folder)? else {
+        return Ok(Vec::new());
+    };
+    let kept = damaged_names().filter(|name| !state.is_free(name));
+    Ok(kept.map(|name| state.path_of(&name)).collect())
+}
+
+/// Renames an unreadable journal, for inspection, and returns its new path. Fails with [`io::ErrorKind::AlreadyExists`]
+/// if too many are kept already.
+pub(super) fn keep_damaged(state: &State) -> Result<PathBuf, StateError> {
+    let take = || -> io::Result<PathBuf> {
+        let aside = damaged_names().find(|name| state.is_free(name));
+        let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
+        state.rename(JOURNAL, &aside)?;
+        state.sync()?;
+        Ok(state.path_of(&aside))
+    };
+    take().map_err(StateError::of(&state.journal()))
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Instant;
 
 use crate::facts::Interface;
-use crate::limits::{LINK_LOOK, LINK_PATIENCE};
+use crate::limits::{LINK_POLL_INTERVAL, LINK_TIMEOUT};
 use crate::probe::interfaces;
 
 /// Names of interfaces that had a carrier.
@@ -23,13 +23,13 @@ impl Links {
         Ok(Self(with_carrier.map(|interface| interface.name).collect()))
     }
 
-    /// Waits until all interfaces that still exist have a carrier again, [`LINK_PATIENCE`] has passed, or `is_stopped`
+    /// Waits until all interfaces that still exist have a carrier again, [`LINK_TIMEOUT`] has passed, or `is_stopped`
     /// returns true. Returns those without one.
     ///
     /// # Errors
     /// The system error.
     pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<String>> {
-        let end = Instant::now() + LINK_PATIENCE;
+        let end = Instant::now() + LINK_TIMEOUT;
         let is_over = || is_stopped() || Instant::now() >= end;
         self.wait_by(interfaces, &is_over)
     }
@@ -46,7 +46,7 @@ impl Links {
             if down.is_empty() || is_over() {
                 return Ok(down.into_iter().map(|interface| interface.name).collect());
             }
-            std::thread::sleep(LINK_LOOK);
+            std::thread::sleep(LINK_POLL_INTERVAL);
         }
     }
 }

@@ -11,47 +11,43 @@
 //! the first value found: applying a plan again, or another plan on top, only adds to the journal. After a boot the
 //! journal still applies to files; kernel settings have started anew.
 
-mod boot;
+mod applied_settings;
+pub(crate) mod boot;
 mod error;
 mod journal;
 mod links;
-mod look;
-mod numbers;
-mod plan_file;
-mod restore;
+mod plan_files;
 mod rollback;
-mod saved;
+mod snapshot;
 mod state;
-mod status;
 
 use std::collections::HashMap;
 use std::path::Path;
 
-pub use self::boot::{BootError, BootPart, Unfit};
+use self::applied_settings::Outcome;
+pub use self::applied_settings::{SettingStatus, Status, status};
+pub use self::boot::{BootError, BootPart, PathError};
 pub use self::error::{
-    ApplyError, Hindrance, JournalError, Left, Obstacle, StateError, Unclosed, Undone,
+    ApplyError, FailedStep, JournalError, JournalNotClosed, StateError, StepError, Undone,
+    Unrestored,
 };
 pub use self::journal::damaged_journals;
-use self::journal::{Contents, Entry, Journal, Outcome};
+use self::journal::{Contents, Entry, Found, Journal};
 pub use self::links::Links;
-use self::look::{Found, Looked, look};
-pub use self::numbers::Numbers;
-pub(crate) use self::numbers::has_number;
-pub use self::plan_file::PlanFile;
-pub use self::restore::Restored;
-use self::restore::{first_of_each, restore};
+pub(crate) use self::plan_files::has_boot_number;
+pub use self::plan_files::{BootNumbers, PlanFile, SavedPlan};
 pub(crate) use self::rollback::rollback_locked;
-pub use self::rollback::{RolledBack, rollback};
-pub use self::saved::SavedPlan;
+pub use self::rollback::{Restored, RolledBack, rollback};
+use self::rollback::{first_values, restore};
+use self::snapshot::{Snapshot, take_snapshot};
 pub(crate) use self::state::State;
-pub use self::status::{Standing, Status, status};
-use crate::plan::{Identity, Plan, Reliance, Step};
+use crate::plan::{Identity, Plan, Precondition, Step};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// Default folder of the journal.
 pub const STATE_FOLDER: &str = "/var/lib/isolane";
 
-/// Placeholder for a step's id in errors about a reliance.
+/// Placeholder for a step's id in errors about a precondition.
 const RELIED_ON: &str = "relied-on";
 
 /// Machine and boot in which a plan is carried out.
@@ -78,7 +74,7 @@ pub struct Applied {
     pub unexpected: Vec<String>,
     /// Skipped steps: at boot, any that failed; otherwise those for managed interrupts and for other devices'
     /// interrupts.
-    pub left_out: Vec<Obstacle>,
+    pub left_out: Vec<FailedStep>,
 }
 
 /// Applies a plan. With `is_boot`, settings may differ from the plan's assumptions, and unreadable ones are skipped: a
@@ -94,7 +90,7 @@ pub fn apply(
     is_boot: bool,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Applied, ApplyError> {
-    plan.check_form()?;
+    plan.check_schema()?;
     check_machine(&plan.machine, here)?;
     if let Some(of) = plan.of_other_boot(&here.boot_id, is_boot) {
         return Err(ApplyError::OtherBoot {
@@ -106,7 +102,7 @@ pub fn apply(
     let _lock = state.lock()?;
     let occasion = match is_boot {
         true => Occasion::Boot,
-        false => Occasion::Asked,
+        false => Occasion::PlanInput,
     };
     apply_locked(machine, here, plan, &state, occasion, is_stopped)
 }
@@ -114,7 +110,7 @@ pub fn apply(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// The user applies the plan.
-    Asked,
+    PlanInput,
     /// The saved plan is applied again after a boot.
     Boot,
     /// A preliminary step towards a plan is applied.
@@ -132,27 +128,27 @@ pub(crate) fn apply_locked(
 ) -> Result<Applied, ApplyError> {
     let before = journal::read(state)?;
     if let Some(before) = &before {
-        before.check_form()?;
+        before.check_schema()?;
         before.check()?;
         before
             .machine()
             .map_or(Ok(()), |machine| check_machine(machine, here))?;
     }
-    let mut looked = look(machine, plan, occasion == Occasion::Boot)?;
-    let standing = before.as_ref().and_then(Contents::outcome);
-    let forgotten = match (occasion, &standing) {
-        (Occasion::Asked, Some(standing)) => forgotten(machine, here, plan, standing),
+    let mut snapshot = take_snapshot(machine, plan, &here.boot_id, occasion == Occasion::Boot)?;
+    let applied_state = before.as_ref().and_then(Contents::outcome);
+    let forgotten = match (occasion, &applied_state) {
+        (Occasion::PlanInput, Some(applied_state)) => forgotten(machine, here, plan, applied_state),
         _ => Vec::new(),
     };
-    let is_told = standing.as_ref().is_none_or(|standing| {
-        standing.is_complete && standing.boot_id == here.boot_id && forgotten.is_empty()
+    let is_told = applied_state.as_ref().is_none_or(|applied_state| {
+        applied_state.is_complete && applied_state.boot_id == here.boot_id && forgotten.is_empty()
     });
-    if looked.to_change.is_empty() && is_told {
-        return Ok(looked.applied);
+    if snapshot.to_change.is_empty() && is_told {
+        return Ok(snapshot.applied);
     }
-    let is_first = standing.is_none();
+    let is_first = applied_state.is_none();
     let begin = Entry::begin(here, &plan.profile, forgotten);
-    if looked.to_change.is_empty() {
+    if snapshot.to_change.is_empty() {
         // A process that was killed before it could record this set it, or it persisted over a boot.
         Journal::begin(
             state,
@@ -160,33 +156,29 @@ pub(crate) fn apply_locked(
             &here.boot_id,
             [begin, Entry::Applied],
         )?;
-        return Ok(looked.applied);
+        return Ok(snapshot.applied);
     }
-    let entries = looked.found.iter().map(|found| Entry::Found {
-        boot_id: here.boot_id.clone(),
-        id: found.id.clone(),
-        setting: found.setting.clone(),
-        value: found.value.clone(),
-        to: found.to.clone(),
-    });
+    let entries = snapshot.found.iter().cloned().map(Entry::Found);
     let entries = std::iter::once(begin).chain(entries);
     let mut journal = Journal::begin(state, before.as_ref(), &here.boot_id, entries)?;
-    let done = carry_out(machine, plan, &mut looked, is_stopped);
+    let done = execute(machine, plan, &mut snapshot, is_stopped);
     let done = done.and_then(|()| {
-        let stay = looked.staying().map(|(found, stands)| Entry::Found {
-            boot_id: here.boot_id.clone(),
-            id: found.id.clone(),
-            setting: found.setting.clone(),
-            value: found.value.clone(),
+        let stay = snapshot.skipped_values().map(|(found, current)| {
             // The current value counts as set, so that no later change by others is reported.
-            to: Some(stands),
+            let to = Some(current);
+            Entry::Found(Found {
+                to,
+                ..found.clone()
+            })
         });
         let recorded = journal.append(stay.chain([Entry::Applied]));
-        recorded.map_err(|error| Failure::between(Hindrance::Unrecorded(error.error.to_string())))
+        recorded.map_err(|error| {
+            Failure::between(StepError::JournalNotWritten(error.error.to_string()))
+        })
     });
     match done {
-        Ok(()) => Ok(looked.applied),
-        Err(failure) => Err(undo(machine, &looked, *failure, journal, is_first)),
+        Ok(()) => Ok(snapshot.applied),
+        Err(failure) => Err(undo(machine, &snapshot, *failure, journal, is_first)),
     }
 }
 
@@ -196,15 +188,17 @@ fn forgotten(
     machine: &mut dyn Machine,
     here: &Here,
     plan: &Plan,
-    standing: &Outcome<'_>,
+    applied_state: &Outcome<'_>,
 ) -> Vec<Setting> {
     if plan.boot_id.as_deref() != Some(here.boot_id.as_str()) {
         return Vec::new();
     }
     let mut forgotten = Vec::new();
-    for set in &standing.settings {
+    for set in &applied_state.settings {
         let stands = |now| set.is_as_set(&now);
-        if set.has_ended(&here.boot_id) && !set.now(machine, &here.boot_id).is_some_and(stands) {
+        if set.ended_by_reboot(&here.boot_id)
+            && !set.now(machine, &here.boot_id).is_some_and(stands)
+        {
             forgotten.push(set.setting.clone());
         }
     }
@@ -223,52 +217,52 @@ fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {
 
 struct Failure {
     at: Option<(String, Setting)>,
-    why: Hindrance,
+    why: StepError,
 }
 
 impl Failure {
-    fn at(id: &str, setting: &Setting, why: Hindrance) -> Box<Self> {
+    fn at(id: &str, setting: &Setting, why: StepError) -> Box<Self> {
         Box::new(Self {
             at: Some((id.to_owned(), setting.clone())),
             why,
         })
     }
 
-    fn between(why: Hindrance) -> Box<Self> {
+    fn between(why: StepError) -> Box<Self> {
         Box::new(Self { at: None, why })
     }
 }
 
-fn carry_out(
+fn execute(
     machine: &mut dyn Machine,
     plan: &Plan,
-    looked: &mut Looked<'_>,
+    snapshot: &mut Snapshot<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), Box<Failure>> {
-    for found in looked.found.iter().filter(|found| is_made_folder(found)) {
+    for found in snapshot.found.iter().filter(|found| is_made_folder(found)) {
         let made = machine.write(&found.setting, &Value::Present);
-        made.map_err(|why| Failure::at(&found.id, &found.setting, Hindrance::Unreadable(why)))?;
+        made.map_err(|why| Failure::at(&found.id, &found.setting, StepError::Unreadable(why)))?;
     }
-    for step in looked.to_change.clone() {
+    for step in snapshot.to_change.clone() {
         if is_stopped() {
-            return Err(Failure::between(Hindrance::Stopped));
+            return Err(Failure::between(StepError::Stopped));
         }
         let set = machine.write(&step.setting, &step.to);
         match set.and_then(|()| expect(machine, &step.setting, &step.to)) {
             Ok(()) => {}
             // The remaining steps still help.
-            Err(why) if step.is_of_other_device() => looked.leave_out(step, why),
-            Err(why @ SettingError::Immovable(_)) => looked.leave_out(step, why),
+            Err(why) if step.is_of_other_device() => snapshot.skip(step, why),
+            Err(why @ SettingError::Immovable(_)) => snapshot.skip(step, why),
             Err(why) => {
                 return Err(Failure::at(
                     &step.id,
                     &step.setting,
-                    Hindrance::Unreadable(why),
+                    StepError::Unreadable(why),
                 ));
             }
         }
     }
-    // A later step or another program may have changed a setting, or a reliance, that was right before.
+    // A later step or another program may have changed a setting, or a precondition, that was right before.
     let last: HashMap<&Setting, &Step> = plan
         .steps
         .iter()
@@ -279,30 +273,30 @@ fn carry_out(
         .iter()
         .filter(|step| last[&step.setting] == *step)
     {
-        if looked.is_left_out(step) {
+        if snapshot.is_skipped(step) {
             continue;
         }
         match expect(machine, &step.setting, &step.to) {
             Ok(()) => {}
-            Err(why) if step.is_of_other_device() => looked.leave_out(step, why),
-            Err(why) => return Err(Failure::at(&step.id, &step.setting, overturned(why))),
+            Err(why) if step.is_of_other_device() => snapshot.skip(step, why),
+            Err(why) => return Err(Failure::at(&step.id, &step.setting, changed_meanwhile(why))),
         }
     }
-    for Reliance { setting, value } in &looked.relies_on {
+    for Precondition { setting, value } in &snapshot.relies_on {
         expect(machine, setting, value)
-            .map_err(|why| Failure::at(RELIED_ON, setting, overturned(why)))?;
+            .map_err(|why| Failure::at(RELIED_ON, setting, changed_meanwhile(why)))?;
     }
     match is_stopped() {
-        true => Err(Failure::between(Hindrance::Stopped)),
+        true => Err(Failure::between(StepError::Stopped)),
         false => Ok(()),
     }
 }
 
-/// Turns a failed final check into a hindrance.
-fn overturned(why: SettingError) -> Hindrance {
+/// Maps a failed final check to its error.
+fn changed_meanwhile(why: SettingError) -> StepError {
     match why {
-        SettingError::Ignored { found } => Hindrance::Overturned { found: *found },
-        why => Hindrance::Unreadable(why),
+        SettingError::Ignored { found } => StepError::ChangedMeanwhile { found: *found },
+        why => StepError::Unreadable(why),
     }
 }
 
@@ -318,7 +312,7 @@ fn expect(
     wanted: &Value,
 ) -> Result<(), SettingError> {
     let found = machine.read(setting)?;
-    match wanted.agrees_with(setting, &found) {
+    match wanted.matches(setting, &found) {
         true => Ok(()),
         false => Err(SettingError::Ignored {
             found: Box::new(found),
@@ -329,13 +323,12 @@ fn expect(
 /// Restores the values this run found, and closes or removes the journal.
 fn undo(
     machine: &mut dyn Machine,
-    looked: &Looked<'_>,
+    snapshot: &Snapshot<'_>,
     failure: Failure,
     mut journal: Journal<'_>,
     is_first: bool,
 ) -> ApplyError {
-    let found = looked.found.iter();
-    let found = first_of_each(found.map(|found| (&found.setting, &found.value)));
+    let found = first_values(snapshot.found.iter());
     let left = restore(machine, &found).left;
     let closed = match (left.is_empty(), is_first) {
         (false, _) => Ok(()),
@@ -346,7 +339,7 @@ fn undo(
         step: failure.at,
         why: failure.why,
         left,
-        unclosed: closed.err().map(Unclosed::from),
+        journal_not_closed: closed.err().map(JournalNotClosed::from),
     }))
 }
 

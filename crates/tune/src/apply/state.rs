@@ -56,7 +56,7 @@ impl State {
         let checked = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(unsafe_state(
-                "it is a symbolic link, or no folder".to_owned(),
+                "it is a symbolic link, or not a folder".to_owned(),
             )),
             opened => opened.and_then(|opened| {
                 check_owner(&opened.metadata()?)?;
@@ -102,7 +102,7 @@ impl State {
         };
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(unsafe_state("it is no regular file".to_owned()));
+            return Err(unsafe_state("it is not a regular file".to_owned()));
         }
         check_owner(&metadata)?;
         Ok(file)
@@ -175,7 +175,7 @@ fn check_owner(metadata: &Metadata) -> io::Result<()> {
     let (owner, own) = (metadata.uid(), geteuid().as_raw());
     if owner != 0 && owner != own {
         return Err(unsafe_state(format!(
-            "it belongs to user {owner}, who may have written anything into it"
+            "it belongs to user {owner}, who could have changed it"
         )));
     }
     let mode = metadata.mode() & 0o7777;

@@ -14,16 +14,16 @@ pub(super) fn examine(facts: &Facts, device: &Device, findings: &mut Findings) {
         _ if !is_in_threads => {}
         Some(true) => findings.ok(
             &id,
-            format!("receive work of {name} stays in threads of its own, however much there is"),
+            format!("receive processing of {name} runs in NAPI threads, whatever the load"),
         ),
         threaded => findings.info(
             &id,
             format!(
-                "receive work of {name} that is more than its budget (300 frames, or 2 ms) goes on in ksoftirqd, at the \
+                "receive processing of {name} beyond its budget (300 frames, or 2 ms) continues in ksoftirqd, at the \
                  ordinary class"
             ),
-            "then every program with a priority comes before it, and every ordinary one beside it: milliseconds, in a \
-             flood",
+            "every real-time thread then preempts it, and ordinary programs share the core with it: milliseconds under \
+             heavy load",
             match threaded {
                 Some(_) => format!(
                     "echo 1 > /sys/class/net/{name}/threaded, with priorities for its threads (isolane tune plan); or, for \

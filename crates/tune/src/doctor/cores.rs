@@ -4,7 +4,7 @@ use super::{Findings, list};
 use crate::facts::{Facts, Interrupt};
 use crate::limits::IDLE_LATENCY_US;
 use crate::needs::Needs;
-use crate::plan::{may_come, named};
+use crate::plan::{interrupts_that_may_reach, list_interrupts};
 use crate::probe::files::number_list;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -122,9 +122,9 @@ fn clock_rate(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     if governors.is_empty() {
         findings.info(
             "cores.governor",
-            "the clock rate of the cores cannot be governed from here",
-            "whether it changes under load is up to the firmware or the hypervisor",
-            "look into the firmware's settings for power saving",
+            "cpufreq is not available here",
+            "the firmware or the hypervisor controls the clock rate",
+            "check the firmware's settings for power saving",
         );
     } else if slow.is_empty() {
         findings.ok("cores.governor", "the clock rate stays at its highest");
@@ -154,7 +154,7 @@ fn idle(facts: &Facts, findings: &mut Findings) {
     if states.is_empty() {
         findings.info(
             "cores.idle-states",
-            "idle states cannot be seen from here",
+            "idle states are not visible here",
             "waking from a deep one costs up to hundreds of microseconds",
             "boot with cpuidle.off=1 or idle=poll and compare: isolane bench rtt",
         );
@@ -199,7 +199,7 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     };
     let id = "cores.other-interrupts";
     let rest = cores_for_others(facts, core);
-    let there = may_come(facts, needs, core, &rest);
+    let there = interrupts_that_may_reach(facts, needs, core, &rest);
     let movable = there.into_iter().filter(|it| !it.is_managed);
     let there: Vec<&Interrupt> = movable.collect();
     let line = facts.kernel.command_line.as_deref().unwrap_or_default();
@@ -225,14 +225,14 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         ),
         (some, _) => format!(
             "interrupts of other devices may come to core {core}: {}",
-            named(some.iter().copied())
+            list_interrupts(some.iter().copied())
         ),
     };
     let rest = list(&rest);
     findings.info(
         id,
         what,
-        "some microseconds each, whenever the device has something to tell",
+        "some microseconds for each interrupt of the device",
         format!(
             "boot with irqaffinity={rest}; or find them: grep -w {core} /proc/irq/*/effective_affinity_list, and move \
              each: echo {rest} > /proc/irq/NUMBER/smp_affinity_list"

@@ -39,8 +39,8 @@ fn realtime(facts: &Facts, findings: &mut Findings) {
         ),
         None => findings.info(
             "kernel.realtime",
-            format!("whether kernel {release} is PREEMPT_RT cannot be seen"),
-            "without it no bound can be stated",
+            format!("cannot determine whether kernel {release} is PREEMPT_RT"),
+            "without PREEMPT_RT no bound can be stated",
             "look for PREEMPT_RT in: uname -v",
         ),
     }
@@ -64,8 +64,8 @@ fn clock(facts: &Facts, findings: &mut Findings) {
         Some(source) => findings.warn(
             "kernel.clocksource",
             format!("time comes from {source}"),
-            "each look at the clock asks a device or the hypervisor: 0.5 to several microseconds, \
-             a few times a sample",
+            "each read of the clock accesses a device or the hypervisor: 0.5 to several microseconds, \
+             a few times per sample",
             "find out why tsc was given up: dmesg | grep -i clocksource; where the hardware is \
              sound, boot with tsc=reliable clocksource=tsc",
         ),
@@ -75,7 +75,7 @@ fn clock(facts: &Facts, findings: &mut Findings) {
 
 /// Source time stamps of different hosts can be compared only where something synchronises their clocks.
 fn time_keeping(facts: &Facts, findings: &mut Findings) {
-    let keepers = TIME_KEEPERS.into_iter().filter(|name| runs(facts, name));
+    let keepers = TIME_KEEPERS.into_iter().filter(|name| facts.runs(name));
     let keepers: Vec<&str> = keepers.collect();
     if keepers.is_empty() {
         findings.info(
@@ -94,10 +94,10 @@ fn time_keeping(facts: &Facts, findings: &mut Findings) {
     if facts.kernel.clock_is_synchronised == Some(false) {
         findings.info(
             "kernel.clock-error",
-            "the kernel calls its clock unsynchronised",
+            "the kernel reports its clock as unsynchronised",
             "one-way delays between hosts mean nothing: clocks drift apart by up to 100 us a second; round trips \
              are right",
-            match runs(facts, "chronyd") {
+            match facts.runs("chronyd") {
                 true => {
                     "wait until chrony has found its source; without the line rtcsync in chrony.conf it never tells the \
                      kernel that the clock is kept"
@@ -122,7 +122,7 @@ fn memory(facts: &Facts, findings: &mut Findings) {
     if facts.memory.transparent_huge_pages.as_deref() == Some("always") {
         findings.info(
             "memory.huge-pages",
-            "transparent huge pages are made for everybody",
+            "transparent huge pages are on for all programs",
             "now and then a page fault copies 2 MiB, which takes some 100 microseconds; isolane \
              takes its memory before the start, other parts of a program may not",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
@@ -135,12 +135,8 @@ fn memory(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-fn runs(facts: &Facts, name: &str) -> bool {
-    facts.programs.iter().any(|program| program == name)
-}
-
 fn programs(facts: &Facts, findings: &mut Findings) {
-    if runs(facts, "irqbalance") {
+    if facts.runs("irqbalance") {
         findings.warn(
             "programs.irqbalance",
             "irqbalance is running",
@@ -154,16 +150,16 @@ fn programs(facts: &Facts, findings: &mut Findings) {
     } else {
         findings.ok("programs.irqbalance", "irqbalance is not running");
     }
-    let there = MANAGERS.iter().filter(|(shown, _)| runs(facts, shown));
+    let there = MANAGERS.iter().filter(|(shown, _)| facts.runs(shown));
     let names: Vec<&str> = there.map(|(_, name)| *name).collect();
     if !names.is_empty() {
         findings.info(
             "programs.managers",
-            format!("{} set up devices by rules of their own", names.join(", ")),
-            "what was set up beside them may be undone when they start again, or a link comes up: everything is then as \
-             late as it was before",
-            "look whether it stands: isolane tune status; and watch: isolane tune verify --watch; TuneD takes a plan as \
-             its profile: isolane tune export --format tuned",
+            format!("{} may change settings of devices and cores", names.join(", ")),
+            "they may undo other programs' settings when they start or when a link comes up; latency is then as before \
+             tuning",
+            "check: isolane tune status; watch: isolane tune verify --watch; TuneD can use a plan as its profile: isolane \
+             tune export --format tuned",
         );
     }
 }

@@ -5,7 +5,7 @@ use isolane_hostnet::limits::MAX_POLL_WAIT;
 use isolane_hostnet::napi::{Policy, Polling, QueueState};
 
 use super::Findings;
-use crate::facts::{Facts, LaneGround};
+use crate::facts::{Facts, LanePrerequisites};
 use crate::needs::Needs;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -20,7 +20,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
 }
 
 /// Checks that a lane works. Problems are only informational, since topics flow without lanes.
-fn one(lanes: &LaneGround, name: &str, findings: &mut Findings) {
+fn one(lanes: &LanePrerequisites, name: &str, findings: &mut Findings) {
     let checks = check(&lanes.ground, &Wanted::default());
     let is_possible = checks
         .iter()
@@ -145,8 +145,8 @@ mod tests {
     use super::super::{Finding, Severity};
     use super::*;
 
-    fn lanes() -> LaneGround {
-        LaneGround {
+    fn lanes() -> LanePrerequisites {
+        LanePrerequisites {
             ground: XdpFacts {
                 kernel_release: String::from("6.12.5"),
                 interface: String::from("eth0"),
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    fn findings(lanes: LaneGround, needs: &Needs) -> Vec<Finding> {
+    fn findings(lanes: LanePrerequisites, needs: &Needs) -> Vec<Finding> {
         let facts = Facts {
             lanes: vec![lanes],
             ..Facts::default()

@@ -6,10 +6,8 @@ mod devices;
 mod interfaces;
 mod kernel;
 mod lanes;
-mod participants;
-mod ports;
+mod network;
 mod rights;
-mod sockets;
 
 use serde::Serialize;
 
@@ -53,9 +51,9 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     kernel::examine(facts, &mut findings);
     cores::examine(facts, needs, &mut findings);
     rights::examine(facts, &mut findings);
-    sockets::examine(facts, needs, &mut findings);
-    ports::examine(facts, needs, &mut findings);
-    participants::examine(facts, needs, &mut findings);
+    network::examine_sockets(facts, needs, &mut findings);
+    network::examine_ports(facts, needs, &mut findings);
+    network::examine_participants(facts, needs, &mut findings);
     interfaces::examine(facts, needs, &mut findings);
     lanes::examine(facts, needs, &mut findings);
     findings.0.iter_mut().for_each(name_step);

@@ -1,6 +1,6 @@
 //! Facts by file path: the value of any file that a plan may write, whichever field stores it.
 
-use super::{Device, Facts};
+use super::{Device, Facts, Interrupt, LanePrerequisites};
 use crate::lists::list;
 use crate::probe::files::{number_list, ranges};
 
@@ -99,14 +99,12 @@ impl Facts {
     /// Lets movable interrupts without an online core go to any core. The kernel shuts down managed ones
     /// (`irq_migrate_all_off_this_cpu`).
     fn send_anywhere(&mut self) {
-        let online = &self.cores.online;
-        let devices = self.devices.iter_mut();
-        let of_devices = devices.flat_map(|device| &mut device.interrupts);
-        for interrupt in of_devices.chain(&mut self.interrupts) {
+        let online = self.cores.online.clone();
+        for interrupt in self.interrupts_mut() {
             let cores = &interrupt.cores;
             let has_one = cores.is_empty() || cores.iter().any(|core| online.contains(core));
             if !has_one && !interrupt.is_managed {
-                interrupt.cores.clone_from(online);
+                interrupt.cores.clone_from(&online);
             }
         }
     }
@@ -122,24 +120,25 @@ impl Facts {
         let Some(number) = between::<u32>(path, INTERRUPTS, "/smp_affinity_list") else {
             return false;
         };
-        let devices = self.devices.iter_mut();
-        let of_devices = devices.flat_map(|device| &mut device.interrupts);
-        let all = of_devices.chain(&mut self.interrupts);
         let mut is_known = false;
-        // A device's interrupt is in both lists.
-        for interrupt in all.filter(|it| it.number == number) {
+        for interrupt in self.interrupts_mut().filter(|it| it.number == number) {
             interrupt.cores = number_list(text);
             is_known = true;
         }
         is_known
     }
 
+    /// All interrupts; those of devices are in two lists.
+    fn interrupts_mut(&mut self) -> impl Iterator<Item = &mut Interrupt> {
+        let of_devices = self.devices.iter_mut();
+        let of_devices = of_devices.flat_map(|device| &mut device.interrupts);
+        of_devices.chain(&mut self.interrupts)
+    }
+
     /// Marks the interrupt of this affinity file as managed, so that it cannot be moved.
     pub(crate) fn mark_managed(&mut self, path: &str) {
         let number: Option<u32> = between(path, INTERRUPTS, "/smp_affinity_list");
-        let devices = self.devices.iter_mut();
-        let of_devices = devices.flat_map(|device| &mut device.interrupts);
-        for interrupt in of_devices.chain(&mut self.interrupts) {
+        for interrupt in self.interrupts_mut() {
             interrupt.is_managed |= Some(interrupt.number) == number;
         }
     }
@@ -171,6 +170,18 @@ impl Facts {
             _ => return false,
         }
         true
+    }
+
+    /// Returns whether a program runs, by its name in `/proc`.
+    pub(crate) fn runs(&self, program: &str) -> bool {
+        self.programs.iter().any(|known| known == program)
+    }
+
+    /// Receive processing and prerequisites of an interface's lanes.
+    pub(crate) fn lanes_of(&self, interface: &str) -> Option<&LanePrerequisites> {
+        self.lanes
+            .iter()
+            .find(|lanes| lanes.ground.interface == interface)
     }
 
     /// Device of an interface.

@@ -1,25 +1,21 @@
 //! Facts about a machine. A value that could not be read is `None`, never zero.
 
+mod attribute;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use isolane_hostnet::napi::QueueState;
-use isolane_hostnet::xdp_facts::XdpFacts;
-use serde::{Deserialize, Serialize};
-
-mod attribute;
-mod boot;
-mod device;
-
-pub(crate) use attribute::port_list;
-pub use boot::{Boot, Loader};
-pub use device::{Device, Interrupt};
 pub use isolane_hostnet::ethtool::{
     Coalescing, Feature, FlowRule, FlowRules, Queues, ReceiveHash, RingSizes, Timestamps,
 };
+use isolane_hostnet::napi::QueueState;
 pub use isolane_hostnet::qdisc::{
     CreditShaper, EarliestTime, GateSchedule, QueueQdisc, RootQdisc, TrafficClasses,
 };
+use isolane_hostnet::xdp_facts::XdpFacts;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::attribute::port_list;
 
 /// Facts about a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +46,7 @@ pub struct Facts {
     /// Devices of the interfaces, in the same order; an interface without a device (`lo`) has none.
     pub devices: Vec<Device>,
     /// Lane prerequisites of the interfaces that could have lanes.
-    pub lanes: Vec<LaneGround>,
+    pub lanes: Vec<LanePrerequisites>,
     /// All interrupts in use, ascending: number, name, affinity, and whether they can be moved. Further fields are set
     /// only in their device's list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +65,7 @@ pub struct Facts {
 /// Lane prerequisites of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LaneGround {
+pub struct LanePrerequisites {
     /// Kernel, rights and interface, as far as lanes depend on them.
     pub ground: XdpFacts,
     /// Receive processing of each queue; empty if the kernel does not report it.
@@ -255,4 +251,143 @@ pub struct Interface {
     pub below: Option<String>,
     /// Received frames dropped since the interface was created.
     pub rx_dropped: Option<u64>,
+}
+
+/// Boot loader and service manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Boot {
+    /// Source of the kernel's arguments; `None` if unknown.
+    pub loader: Option<Loader>,
+    /// True if systemd is the service manager.
+    pub has_systemd: Option<bool>,
+    /// CPU affinity of systemd, which all its services inherit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub systemd_cores: Option<Vec<u16>>,
+}
+
+/// Boot loader, by how kernel arguments can be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loader {
+    /// GRUB with `update-grub` and a settings folder (`/etc/default/grub.d`), as in Debian and Ubuntu.
+    Grub,
+    /// Any other boot loader.
+    Other,
+}
+
+/// Network device; supplements its [`Interface`](super::Interface). A field is `None` if the driver lacks it or does
+/// not report it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Device {
+    /// Interface name.
+    pub interface: String,
+    /// Driver name as in ethtool: `igb`, `veth`.
+    pub driver: Option<String>,
+    /// Queues in use.
+    pub queues: Option<Queues>,
+    /// Maximum number of queues.
+    pub queues_max: Option<Queues>,
+    /// Ring sizes in frames.
+    pub rings: Option<RingSizes>,
+    /// Maximum ring sizes in frames.
+    pub rings_max: Option<RingSizes>,
+    /// Interrupt coalescing.
+    pub coalescing: Option<Coalescing>,
+    /// Offloads by kernel name; those missing do not exist.
+    pub features: BTreeMap<String, Feature>,
+    /// Distribution of received frames over queues.
+    pub receive_hash: Option<ReceiveHash>,
+    /// Flow rules; `None` if the device has none (no ntuple), or they cannot be read.
+    pub flow_rules: Option<FlowRules>,
+    /// Root queueing discipline.
+    pub root_qdisc: Option<RootQdisc>,
+    /// Interrupts of the device.
+    pub interrupts: Vec<Interrupt>,
+    /// Hardware time stamps, and the hardware clock.
+    pub timestamps: Option<Timestamps>,
+    /// Maximum time in nanoseconds that GRO holds received frames (`gro_flush_timeout`).
+    pub gro_flush_timeout_ns: Option<u64>,
+    /// Idle polls before interrupts are enabled again (`napi_defer_hard_irqs`).
+    pub deferred_interrupts: Option<u32>,
+    /// True if receive processing runs in NAPI threads.
+    pub threaded: Option<bool>,
+}
+
+/// An interrupt of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Interrupt {
+    /// Interrupt number.
+    pub number: u32,
+    /// Name that the driver gave it: `eth0-TxRx-1`.
+    pub name: String,
+    /// Queue that it serves, if the name contains it.
+    pub queue: Option<u32>,
+    /// CPU affinity, ascending.
+    pub cores: Vec<u16>,
+    /// True if the kernel manages its affinity, so that it cannot be moved.
+    pub is_managed: bool,
+    /// Name of its thread (`irq/24-eth0-TxRx-1`), and the thread's `SCHED_FIFO` priority.
+    pub thread: Option<(String, Option<u8>)>,
+}
+
+impl Interrupt {
+    /// Returns whether the interrupt serves transmission alone, judged by its name: `eth0-tx-1`, `virtio0-output.1`.
+    /// Interrupts of queue pairs (`eth0-TxRx-1`) and with other names serve reception too.
+    #[must_use]
+    pub fn only_transmits(&self) -> bool {
+        let name = self.name.split('@').next().unwrap_or_default();
+        let Some((name, number)) = name.rsplit_once(['-', '.']) else {
+            return false;
+        };
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let word = name.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
+        let is_of_sent = |word: &str| {
+            ["tx", "output"]
+                .iter()
+                .any(|it| word.eq_ignore_ascii_case(it))
+        };
+        is_number && word.is_some_and(is_of_sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_of_sent_frames_are_known_by_the_names_drivers_give() {
+        let only_transmits = |name: &str| {
+            let name = String::from(name);
+            let interrupt = Interrupt {
+                name,
+                ..Interrupt::default()
+            };
+            interrupt.only_transmits()
+        };
+        for name in [
+            "eth0-tx-1",
+            "eth0:tx-0",
+            "virtio0-output.1",
+            "hns3-0000:7d:00.0-Tx-3",
+        ] {
+            assert!(only_transmits(name), "{name}");
+        }
+        for name in [
+            "eth0-rx-1",
+            "eth0-TxRx-1",
+            "eth0-Tx-Rx-1",
+            "eth0-txrx-1",
+            "vmxnet-rxtx-0",
+            "virtio0-input.1",
+            "mlx5_comp12@pci:0000:03:00.0",
+            "tx",
+            "eth-tx-",
+            "",
+        ] {
+            assert!(!only_transmits(name), "{name}");
+        }
+    }
 }

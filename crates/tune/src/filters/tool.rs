@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::limits::{FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_RULES_BYTES};
+use crate::limits::{FILTER_TOOL_POLL_INTERVAL, FILTER_TOOL_TIMEOUT, MAX_RULES_BYTES};
 
 /// The time that tools are waited for; all that are run for one answer share it.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(super) struct Deadline<'a> {
     whole: Duration,
     begin: Instant,
     /// Returns true when the caller no longer wants the answer.
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> Deadline<'a> {
     pub(super) fn begin(is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
-            whole: FILTER_TOOL_PATIENCE,
+            whole: FILTER_TOOL_TIMEOUT,
             begin: Instant::now(),
             is_stopped,
         }
@@ -38,7 +38,7 @@ impl<'a> Patience<'a> {
 pub(super) fn answer(
     tool: &str,
     arguments: &[&str],
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<String, String> {
     let mut child = Command::new(tool)
         .args(arguments)
@@ -49,7 +49,7 @@ pub(super) fn answer(
         .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("there is no command `{tool}` here"),
+            std::io::ErrorKind::NotFound => format!("command `{tool}` is not installed"),
             _ => format!("{tool}: {error}"),
         })?;
     let (sender, receiver) = channel();
@@ -70,8 +70,8 @@ pub(super) fn answer(
         {
             break (status, read);
         }
-        let is_stopped = (patience.is_stopped)();
-        if is_stopped || patience.begin.elapsed() >= patience.whole {
+        let is_stopped = (deadline.is_stopped)();
+        if is_stopped || deadline.begin.elapsed() >= deadline.whole {
             if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
                 // It may have ended by itself meanwhile.
                 let _ = kill_process_group(group, Signal::KILL);
@@ -79,24 +79,24 @@ pub(super) fn answer(
             // The kernel may not let go of it at once.
             thread::spawn(move || child.wait());
             return Err(match is_stopped {
-                true => format!("{tool} was not waited for"),
+                true => format!("{tool} was stopped on request"),
                 false => format!(
                     "{tool} did not answer within {} s: another program may hold the rules, see what `{tool} {}` does",
-                    patience.whole.as_secs_f32(),
+                    deadline.whole.as_secs_f32(),
                     arguments.join(" ")
                 ),
             });
         }
-        thread::sleep(FILTER_TOOL_LOOK);
+        thread::sleep(FILTER_TOOL_POLL_INTERVAL);
     };
     if printed.len() as u64 > MAX_RULES_BYTES {
-        return Err(format!("{tool} says more than is read"));
+        return Err(format!("the output of {tool} is too long"));
     }
     if !status.success() {
         let text = String::from_utf8_lossy(&complaint);
         let line = text.lines().next().unwrap_or_default();
         let line: String = line.chars().filter(|it| !it.is_control()).collect();
-        return Err(format!("{tool} says: {line}"));
+        return Err(format!("{tool} failed: {line}"));
     }
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
@@ -117,17 +117,17 @@ fn up_to(bytes: u64, from: Option<impl Read>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn within(whole: Duration, is_stopped: &dyn Fn() -> bool) -> Patience<'_> {
+    fn within(whole: Duration, is_stopped: &dyn Fn() -> bool) -> Deadline<'_> {
         let begin = Instant::now();
-        Patience {
+        Deadline {
             whole,
             begin,
             is_stopped,
         }
     }
 
-    fn shell(script: &str, patience: Duration) -> Result<String, String> {
-        answer("sh", &["-c", script], within(patience, &|| false))
+    fn shell(script: &str, deadline: Duration) -> Result<String, String> {
+        answer("sh", &["-c", script], within(deadline, &|| false))
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -138,17 +138,17 @@ mod tests {
         assert!(all.ends_with("39999\n40000\n"), "{} bytes", all.len());
         let bytes = MAX_RULES_BYTES + 1;
         let too_much = shell(&format!("yes | head -c {bytes}"), PATIENCE);
-        assert_eq!(too_much, Err("sh says more than is read".into()));
+        assert_eq!(too_much, Err("the output of sh is too long".into()));
     }
 
     #[test]
     fn a_tool_that_refuses_is_quoted() {
         let refused = shell("echo 'not permitted' >&2; exit 1", PATIENCE);
-        assert_eq!(refused, Err("sh says: not permitted".into()));
+        assert_eq!(refused, Err("sh failed: not permitted".into()));
         let absent = answer("no-such-tool", &[], within(PATIENCE, &|| false));
         assert_eq!(
             absent,
-            Err("there is no command `no-such-tool` here".into())
+            Err("command `no-such-tool` is not installed".into())
         );
     }
 
@@ -170,7 +170,7 @@ mod tests {
             let until = Instant::now() + PATIENCE;
             while is_running(started) {
                 assert!(Instant::now() < until, "{script}: it was left behind");
-                thread::sleep(FILTER_TOOL_LOOK);
+                thread::sleep(FILTER_TOOL_POLL_INTERVAL);
             }
         }
         let _ = std::fs::remove_file(&file);
@@ -187,18 +187,18 @@ mod tests {
         let begin = Instant::now();
         let is_stopped = || begin.elapsed() > Duration::from_millis(200);
         for script in ["sleep 1000", "sleep 1000 &"] {
-            let patience = within(PATIENCE, &is_stopped);
-            let stopped = answer("sh", &["-c", script], patience);
-            assert_eq!(stopped, Err("sh was not waited for".into()));
+            let deadline = within(PATIENCE, &is_stopped);
+            let stopped = answer("sh", &["-c", script], deadline);
+            assert_eq!(stopped, Err("sh was stopped on request".into()));
         }
         assert!(begin.elapsed() < PATIENCE / 4, "{:?}", begin.elapsed());
     }
 
     #[test]
     fn tools_share_the_time_there_is() {
-        let patience = within(Duration::from_secs(2), &|| false);
+        let deadline = within(Duration::from_secs(2), &|| false);
         let begin = Instant::now();
-        let ask = || answer("sh", &["-c", "sleep 1000"], patience).expect_err("it sleeps");
+        let ask = || answer("sh", &["-c", "sleep 1000"], deadline).expect_err("it sleeps");
         for _ in 0..20 {
             assert!(ask().contains("did not answer"));
         }

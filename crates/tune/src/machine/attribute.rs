@@ -25,26 +25,26 @@ const FILE_SYSTEMS: [u32; 6] = [
 pub(super) fn read(path: &str) -> Result<String, SettingError> {
     check(path)?;
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(of_system)?;
+    let file = File::open(path).map_err(from_io)?;
     check_kernels(&file)?;
     file.take(MAX_ATTRIBUTE_BYTES)
         .read_to_end(&mut bytes)
-        .map_err(of_system)?;
+        .map_err(from_io)?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
-    Ok(chosen(text).unwrap_or(text).to_owned())
+    Ok(selected_choice(text).unwrap_or(text).to_owned())
 }
 
 /// Writes an attribute in one system call: the kernel parses each call as a whole value.
 pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     check(path)?;
     // Neither created nor truncated: a missing file means that the kernel lacks the setting.
-    let mut file = File::options().write(true).open(path).map_err(of_system)?;
+    let mut file = File::options().write(true).open(path).map_err(from_io)?;
     check_kernels(&file)?;
     file.write_all(format!("{text}\n").as_bytes())
         .map_err(|error| match is_of_interrupt(path) {
             true => of_interrupt(&error),
-            false => of_system(error),
+            false => from_io(error),
         })
 }
 
@@ -60,11 +60,11 @@ fn of_interrupt(error: &std::io::Error) -> SettingError {
         Some(Errno::IO | Errno::PERM | Errno::INVAL | Errno::NOSPC) => {
             SettingError::Immovable(error.to_string())
         }
-        _ => SettingError::of_system(error, None),
+        _ => SettingError::from_io(error, None),
     }
 }
 
-fn chosen(text: &str) -> Option<&str> {
+fn selected_choice(text: &str) -> Option<&str> {
     let is_list = text.split_whitespace().count() > 1;
     let mut words = text.split_whitespace();
     words
@@ -83,7 +83,7 @@ fn check(path: &str) -> Result<(), SettingError> {
 
 /// Checks the opened file, since its path may be a link or lead to another mounted file system.
 fn check_kernels(file: &File) -> Result<(), SettingError> {
-    let system = fstatfs(file).map_err(|error| of_system(error.into()))?;
+    let system = fstatfs(file).map_err(|error| from_io(error.into()))?;
     // The kernel's 32-bit magic number is in a signed word.
     match FILE_SYSTEMS.contains(&(system.f_type as u32)) {
         true => Ok(()),
@@ -92,11 +92,11 @@ fn check_kernels(file: &File) -> Result<(), SettingError> {
 }
 
 fn not_kernels() -> SettingError {
-    SettingError::Refused(String::from("it is no file of the kernel in /sys or /proc"))
+    SettingError::Refused(String::from("it is not a kernel file in /sys or /proc"))
 }
 
-fn of_system(error: std::io::Error) -> SettingError {
-    SettingError::of_system(&error, None)
+fn from_io(error: std::io::Error) -> SettingError {
+    SettingError::from_io(&error, None)
 }
 
 #[cfg(test)]
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn of_a_choice_the_chosen_word_is_read() {
-        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
-        assert_eq!(chosen("[only]"), None);
-        assert_eq!(chosen("1024"), None);
+        assert_eq!(selected_choice("always [madvise] never"), Some("madvise"));
+        assert_eq!(selected_choice("[only]"), None);
+        assert_eq!(selected_choice("1024"), None);
     }
 
     #[test]

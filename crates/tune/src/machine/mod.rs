@@ -3,13 +3,12 @@
 //! Only sockets are kept between calls, so each read returns the current value. All settings are of the calling
 //! thread's network namespace; `/sys/class/net` shows the namespace it was mounted in.
 
+mod atomic_file;
 mod attribute;
-mod beside;
-mod document;
+mod side_effects;
 mod thread;
 
-use isolane_hostnet::ethtool::Ethtool;
-use isolane_hostnet::ethtool::{ntuple, rss};
+use isolane_hostnet::ethtool::{Ethtool, ntuple, rss};
 use isolane_hostnet::qdisc::Queueing;
 
 use crate::setting::{Machine, Setting, SettingError, Value};
@@ -45,7 +44,7 @@ impl ThisMachine {
     fn queueing(&mut self) -> Result<&mut Queueing, SettingError> {
         if self.queueing.is_none() {
             let opened = Queueing::open();
-            self.queueing = Some(opened.map_err(|error| SettingError::of_system(&error, None))?);
+            self.queueing = Some(opened.map_err(|error| SettingError::from_io(&error, None))?);
         }
         self.queueing.as_mut().ok_or(SettingError::Unsupported)
     }
@@ -56,11 +55,11 @@ impl Machine for ThisMachine {
         let lacking = SettingError::Unsupported;
         Ok(match setting {
             Setting::Attribute { path } => Value::Text(attribute::read(path)?),
-            Setting::Document { path } => match document::read(path)? {
+            Setting::Document { path } => match atomic_file::read(path)? {
                 Some(text) => Value::Text(text),
                 None => Value::Absent,
             },
-            Setting::Folder { path } => match document::is_folder(path)? {
+            Setting::Folder { path } => match atomic_file::is_folder(path)? {
                 true => Value::Present,
                 false => Value::Absent,
             },
@@ -107,13 +106,13 @@ impl Machine for ThisMachine {
     fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError> {
         match (setting, value) {
             (Setting::Attribute { path }, Value::Text(text)) => attribute::write(path, text),
-            (Setting::Document { path }, Value::Text(text)) => document::write(path, text),
+            (Setting::Document { path }, Value::Text(text)) => atomic_file::write(path, text),
             (Setting::Document { path }, Value::Document(document)) => {
-                document::write(path, &document.text())
+                atomic_file::write(path, &document.text())
             }
-            (Setting::Document { path }, Value::Absent) => document::remove(path),
-            (Setting::Folder { path }, Value::Present) => document::make_folder(path),
-            (Setting::Folder { path }, Value::Absent) => document::remove_folder(path),
+            (Setting::Document { path }, Value::Absent) => atomic_file::remove(path),
+            (Setting::Folder { path }, Value::Present) => atomic_file::make_folder(path),
+            (Setting::Folder { path }, Value::Absent) => atomic_file::remove_folder(path),
             (Setting::Channels { interface }, Value::Queues(queues)) => {
                 Ok(self.ethtool()?.set_queues(interface, *queues)?)
             }
@@ -152,13 +151,13 @@ impl Machine for ThisMachine {
         }
     }
 
-    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
-        beside::beside(setting)
+    fn side_effects(&mut self, setting: &Setting) -> Vec<Setting> {
+        side_effects::side_effects(setting)
     }
 }
 
 fn of_driver(error: std::io::Error) -> SettingError {
-    SettingError::of_system(&error, None)
+    SettingError::from_io(&error, None)
 }
 
 /// Reads the flow rule at a location of the device.
@@ -167,7 +166,7 @@ fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
     match rules.rules.get(&location) {
         Some(rule) => Ok(Value::Rule(*rule)),
         None if rules.others.contains(&location) => Err(SettingError::System(String::from(
-            "a rule of another form stands there, which somebody else has set",
+            "another program has set a rule there that isolane cannot represent",
         ))),
         None => Ok(Value::Absent),
     }

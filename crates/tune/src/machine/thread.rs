@@ -18,7 +18,7 @@ pub(crate) struct KernelThreads(Vec<(i32, String)>);
 
 impl KernelThreads {
     /// Lists the kernel threads; in a container, none are visible.
-    pub(crate) fn look() -> Self {
+    pub(crate) fn list() -> Self {
         let Ok(processes) = fs::read_dir("/proc") else {
             return Self(Vec::new());
         };
@@ -39,7 +39,7 @@ impl KernelThreads {
     }
 
     /// Thread whose name starts with `start`; `None` if several do, since any of them may be the right one.
-    pub(crate) fn beginning(&self, start: &str) -> Option<(i32, &str)> {
+    pub(crate) fn with_prefix(&self, start: &str) -> Option<(i32, &str)> {
         let mut threads = self.0.iter().filter(|(_, name)| name.starts_with(start));
         let (process, name) = threads.next()?;
         threads
@@ -54,7 +54,7 @@ impl KernelThreads {
         match threads.count() {
             0 => Ok(*process),
             others => Err(SettingError::System(format!(
-                "{} threads of the kernel are called so: which one is meant cannot be told",
+                "{} kernel threads have this name, so none is chosen",
                 others + 1
             ))),
         }
@@ -74,13 +74,13 @@ pub(super) fn read(name: &str) -> Result<ThreadClass, SettingError> {
 
 /// Scheduling of a thread, if it is of a class that this program can restore.
 pub(crate) fn class(process: i32) -> Result<ThreadClass, SettingError> {
-    let scheduling = Scheduling::of(process).map_err(of_system)?;
+    let scheduling = Scheduling::of(process).map_err(from_io)?;
     let fifo = match scheduling.policy {
         Policy::Ordinary => None,
         Policy::Fifo(priority) => Some(priority),
         other => {
             return Err(SettingError::System(format!(
-                "it is scheduled as {other:?}, which is not ours to change"
+                "its scheduling class is {other:?}, which isolane does not change"
             )));
         }
     };
@@ -100,17 +100,17 @@ pub(super) fn write(name: &str, class: &ThreadClass) -> Result<(), SettingError>
         policy: class.fifo.map_or(Policy::Ordinary, Policy::Fifo),
         cores: Some(cores).filter(|cores| !cores.is_empty()),
     };
-    scheduling.apply(find(name)?).map_err(of_system)
+    scheduling.apply(find(name)?).map_err(from_io)
 }
 
 fn find(name: &str) -> Result<i32, SettingError> {
-    let of_instance = match napi_instance(name) {
-        Some((interface, instance)) => of_instance(interface, instance)?,
+    let napi_thread = match napi_instance(name) {
+        Some((interface, instance)) => napi_thread(interface, instance)?,
         None => None,
     };
-    match of_instance {
+    match napi_thread {
         Some(process) => Ok(process),
-        None => KernelThreads::look().named(name),
+        None => KernelThreads::list().named(name),
     }
 }
 
@@ -126,8 +126,8 @@ pub(crate) fn napi_instance(thread: &str) -> Option<(&str, u32)> {
 ///
 /// Threads of all network namespaces are visible, so a thread of the same name may belong to another namespace's
 /// interface.
-fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingError> {
-    let index = index_of(interface).map_err(of_system)?;
+fn napi_thread(interface: &str, instance: u32) -> Result<Option<i32>, SettingError> {
+    let index = index_of(interface).map_err(from_io)?;
     let queues = napi::state(index).unwrap_or_default();
     if queues.is_empty() {
         return Ok(None);
@@ -139,8 +139,8 @@ fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingErr
     Ok(Some(thread.process_id))
 }
 
-fn of_system(error: std::io::Error) -> SettingError {
-    SettingError::of_system(&error, None)
+fn from_io(error: std::io::Error) -> SettingError {
+    SettingError::from_io(&error, None)
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
             threads.named("napi"),
             Err(SettingError::System(_))
         ));
-        assert_eq!(threads.beginning("irq/25-"), Some((3, "irq/25-eth1")));
-        assert_eq!(threads.beginning("irq/24-"), None);
+        assert_eq!(threads.with_prefix("irq/25-"), Some((3, "irq/25-eth1")));
+        assert_eq!(threads.with_prefix("irq/24-"), None);
     }
 }

@@ -14,7 +14,7 @@ pub struct DescribedFlow {
     /// Addresses and ports.
     pub tuple: Tuple,
     /// Direction from this host's point of view.
-    pub way: Way,
+    pub way: Direction,
     /// Host at the other end.
     pub peer: String,
     /// VLAN in which the peer's lanes send.
@@ -27,12 +27,13 @@ pub struct DescribedFlow {
 
 /// Direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Direction {
     /// Received by this host.
-    In,
+    #[serde(rename = "in")]
+    Receive,
     /// Sent by this host.
-    Out,
+    #[serde(rename = "out")]
+    Transmit,
 }
 
 /// Flows of a host, without duplicates, in the order of the description.
@@ -97,7 +98,11 @@ fn add(
     flows.push(DescribedFlow {
         level: level.get(),
         tuple,
-        way: if is_received { Way::In } else { Way::Out },
+        way: if is_received {
+            Direction::Receive
+        } else {
+            Direction::Transmit
+        },
         peer: peer.clone(),
         peer_vlan: system.host(peer).and_then(|peer| lane_options(peer).vlan),
         queue: receiver.map_or(0, |receiver| {
@@ -162,16 +167,16 @@ mod tests {
         assert_eq!(
             left,
             [
-                (7, Way::Out, (7007, 7023), 1),
-                (5, Way::Out, (7005, 7021), 1),
-                (5, Way::In, (7021, 7005), 0),
+                (7, Direction::Transmit, (7007, 7023), 1),
+                (5, Direction::Transmit, (7005, 7021), 1),
+                (5, Direction::Receive, (7021, 7005), 0),
             ],
             "best effort has no answer; within a host there is no device"
         );
         let vlan = |host: &str| of_host(&system, host)[0].peer_vlan;
         assert_eq!((vlan("left"), vlan("right")), (Some(5), None));
         let right = of_host(&system, "right");
-        assert_eq!(right[0].way, Way::In);
+        assert_eq!(right[0].way, Direction::Receive);
         assert_eq!(right[0].peer, "left");
         assert_eq!(right[0].tuple.source.to_string(), "10.0.0.1");
     }

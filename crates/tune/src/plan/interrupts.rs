@@ -1,29 +1,36 @@
-//! CPU affinity of the device's interrupts, and of receive packet steering.
+//! CPU affinity of interrupts, and receive packet steering (RPS). Interrupts of devices that carry no topics (disks, USB,
+//! graphics, other interfaces) are kept off the executor's core as far as the kernel allows.
 
-use crate::facts::Interrupt;
+use super::builder::{PlanBuilder, Rationale};
+use super::host::IRQBALANCE;
+use super::input::{PlanInput, TopicInterface, vlan_parent};
+use super::isolation::keeps_managed_interrupts_off;
+use super::rules;
+use super::steering::require_current_steering;
+use crate::facts::{Facts, Interrupt};
 use crate::lists::{cores_of_mask, list, mask_like};
-
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
-use super::services::IRQBALANCE;
-use super::{reliance, rules};
+use crate::needs::Needs;
 
 const COSTS: &str = "the other cores take its receive work";
 /// Reason that some interrupts are not moved.
 pub(super) const PLACED: &str = "the kernel has placed these interrupts, and lets nobody move them";
 
-pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Draft) {
-    if !asked.tuning.interrupts.value {
+pub(super) fn plan_topic_interface<'a>(
+    input: &PlanInput<'a>,
+    target: &TopicInterface<'a>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    if !input.tuning.interrupts.value {
         return;
     }
-    let Some(core) = asked.core() else {
+    let Some(core) = input.core() else {
         return;
     };
-    let others = asked.other_cores();
-    let name = carrier.name();
-    let id = carrier.id("interrupts");
+    let others = input.other_cores();
+    let name = target.name();
+    let id = target.id("interrupts");
     if others.is_empty() {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!(
                 "the executor shares its core with the interrupts of {name}: there is no other core"
@@ -32,9 +39,9 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
         );
         return;
     }
-    handing_on(asked, carrier, core, draft);
-    if carrier.is_remade {
-        draft.refuse(
+    plan_rps(input, target, core, builder);
+    if target.is_remade {
+        builder.not_planned(
             id,
             format!(
                 "{name} gets another number of queues, and with them interrupts that have no numbers yet"
@@ -43,23 +50,23 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
         );
         return;
     }
-    if carrier.device.interrupts.is_empty() {
-        draft.refuse(
+    if target.device.interrupts.is_empty() {
+        builder.not_planned(
             id,
             format!("{name} has no interrupts that can be seen: where it receives is where its frames come from"),
-            match carrier.interface.kind.as_deref() {
+            match target.interface.kind.as_deref() {
                 Some("veth") => "on veth: receive threads, or rps_cpus, decide about the core",
                 _ => "probe as root, with sysfs mounted for this network namespace",
             },
         );
         return;
     }
-    let is_alone = carrier.verified(asked).is_ok() && !draft.changes_steering(name);
+    let is_alone = target.verified(input).is_ok() && !builder.changes_steering(name);
     let move_of = |interrupt: &'a Interrupt| {
-        let is_pinned = is_alone && carrier.is_on_critical_way(asked, interrupt);
+        let is_pinned = is_alone && target.is_on_critical_path(input, interrupt);
         let cores = match is_pinned {
             true => vec![core],
-            false => kept(interrupt, core, &others),
+            false => remaining_cores(interrupt, core, &others),
         };
         (cores != interrupt.cores).then_some(Move {
             interrupt,
@@ -67,20 +74,23 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
             is_pinned,
         })
     };
-    let moves = carrier.device.interrupts.iter().filter_map(move_of);
+    let moves = target.device.interrupts.iter().filter_map(move_of);
     let (fixed, moves): (Vec<Move<'_>>, Vec<Move<'_>>) =
         moves.partition(|it| it.interrupt.is_managed);
-    if asked.runs(IRQBALANCE) {
-        leave_to_irqbalance(carrier, core, &moves, draft);
+    if input.facts.runs(IRQBALANCE) {
+        leave_to_irqbalance(target, core, &moves, builder);
     } else {
         for it in &moves {
-            place(asked, carrier, core, it, draft);
+            place(input, target, core, it, builder);
         }
     }
     if !fixed.is_empty() {
-        draft.refuse(
-            carrier.id("interrupts-managed"),
-            format!("{PLACED}: {}", named(fixed.iter().map(|it| it.interrupt))),
+        builder.not_planned(
+            target.id("interrupts-managed"),
+            format!(
+                "{PLACED}: {}",
+                list_interrupts(fixed.iter().map(|it| it.interrupt))
+            ),
             format!(
                 "boot with isolcpus=managed_irq,domain,{core}: then it keeps them off core {core}"
             ),
@@ -95,7 +105,13 @@ struct Move<'a> {
     is_pinned: bool,
 }
 
-fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, draft: &mut Draft) {
+fn place(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    core: u16,
+    it: &Move<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
     let Interrupt { number, name, .. } = it.interrupt;
     let (why, costs) = match it.is_pinned {
         true => (
@@ -116,34 +132,34 @@ fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, dra
             },
         ),
     };
-    let first = draft.steps.len();
-    draft.attribute(
-        asked.facts,
-        carrier.id(&format!(
+    let first = builder.steps.len();
+    builder.attribute(
+        target.id(&format!(
             "interrupt-{}",
-            called(&carrier.device.interrupts, it.interrupt)
+            step_subject(&target.device.interrupts, it.interrupt)
         )),
         &format!("/proc/irq/{number}/smp_affinity_list"),
         list(&it.cores),
-        Said::of(&asked.critical_topics(None), why, costs),
+        Rationale::of(&input.critical_topics(None), why, costs),
     );
     if it.is_pinned {
-        reliance::rely(carrier, draft);
-        if !rules::lead_all(asked, carrier) {
-            draft.hold_for_this_boot(first);
+        require_current_steering(target, builder);
+        if !rules::rules_steer_all(input, target) {
+            builder.limit_to_this_boot(first);
         }
     }
 }
 
 /// Formats interrupts as numbers with names.
-pub(crate) fn named<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> String {
-    let named = interrupts.map(|Interrupt { number, name, .. }| format!("{number} ({name})"));
-    named.collect::<Vec<_>>().join(", ")
+pub(crate) fn list_interrupts<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> String {
+    let list_interrupts =
+        interrupts.map(|Interrupt { number, name, .. }| format!("{number} ({name})"));
+    list_interrupts.collect::<Vec<_>>().join(", ")
 }
 
 /// Name of an interrupt in the id of a step: its own name, because numbers change with each boot; its number if the
 /// name is not unique.
-pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
+pub(super) fn step_subject(all: &[Interrupt], interrupt: &Interrupt) -> String {
     let of_that_name = all
         .iter()
         .filter(|other| other.name == interrupt.name)
@@ -156,7 +172,12 @@ pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
 
 /// Refuses, because irqbalance moves any interrupt again within ten seconds, and moves interrupts away from cores it is
 /// banned from.
-fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], draft: &mut Draft) {
+fn leave_to_irqbalance(
+    target: &TopicInterface<'_>,
+    core: u16,
+    moves: &[Move<'_>],
+    builder: &mut PlanBuilder<'_>,
+) {
     if moves.is_empty() {
         return;
     }
@@ -174,58 +195,182 @@ fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], dra
              systemctl restart irqbalance, and echo {core} > /proc/irq/{number}/smp_affinity_list"
         ),
     };
-    draft.refuse(
-        carrier.id("interrupts"),
+    builder.not_planned(
+        target.id("interrupts"),
         format!(
             "irqbalance runs, and moves interrupts within ten seconds, whoever has placed them: {} of {} are left \
              to it",
             numbers(&mut moves.iter()).join(", "),
-            carrier.name()
+            target.name()
         ),
         format!("systemctl mask --now irqbalance, and plan again; {other_way}"),
     );
 }
 
 /// Affinity of the interrupt without the executor's core; all other cores if none is left.
-pub(super) fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
+pub(super) fn remaining_cores(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
     if interrupt.cores.is_empty() {
         return others.to_vec();
     }
-    let kept = interrupt.cores.iter().copied();
-    let kept: Vec<u16> = kept
+    let remaining_cores = interrupt.cores.iter().copied();
+    let remaining_cores: Vec<u16> = remaining_cores
         .filter(|it| *it != core && others.contains(it))
         .collect();
-    if kept.is_empty() {
+    if remaining_cores.is_empty() {
         others.to_vec()
     } else {
-        kept
+        remaining_cores
     }
 }
 
 /// Removes the executor's core from receive packet steering (RPS).
-fn handing_on(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, draft: &mut Draft) {
-    for queue in 0..carrier.receive_queues {
+fn plan_rps(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    core: u16,
+    builder: &mut PlanBuilder<'_>,
+) {
+    for queue in 0..target.receive_queues {
         let path = format!(
             "/sys/class/net/{}/queues/rx-{queue}/rps_cpus",
-            carrier.name()
+            target.name()
         );
-        let Some(mask) = asked.facts.attribute(&path) else {
+        let Some(mask) = input.facts.attribute(&path) else {
             continue;
         };
         let Some(cores) = cores_of_mask(&mask).filter(|cores| cores.contains(&core)) else {
             continue;
         };
         let rest: Vec<u16> = cores.into_iter().filter(|it| *it != core).collect();
-        draft.attribute(
-            asked.facts,
-            carrier.id(&format!("receive-cores-{queue}")),
+        builder.attribute(
+            target.id(&format!("receive-cores-{queue}")),
             &path,
             mask_like(&mask, &rest),
-            Said::of(
-                &asked.critical_topics(None),
+            Rationale::of(
+                &input.critical_topics(None),
                 format!("receive work of queue {queue} is handed to core {core}, where the executor runs"),
                 COSTS,
             ),
         );
     }
+}
+
+pub(super) fn plan_other_devices(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
+    let Some(core) = input.core().filter(|_| input.tuning.other_interrupts.value) else {
+        return;
+    };
+    let others = input.other_cores();
+    if others.is_empty() {
+        return;
+    }
+    let there = interrupts_that_may_reach(input.facts, input.needs, core, &others);
+    let (fixed, movable): (Vec<&Interrupt>, Vec<&Interrupt>) =
+        there.into_iter().partition(|it| it.is_managed);
+    match input.facts.runs(IRQBALANCE) {
+        true => leave_others_to_irqbalance(core, &movable, builder),
+        false => {
+            for interrupt in movable {
+                move_away(input, core, &others, interrupt, builder);
+            }
+        }
+    }
+    report_managed(input, core, &fixed, builder);
+}
+
+/// Interrupts of other devices that may arrive at the executor's core: those bound to it, and those bound to none of
+/// `others`. The kernel sends an interrupt to any core if all of its own are offline.
+pub(crate) fn interrupts_that_may_reach<'a>(
+    facts: &'a Facts,
+    needs: &Needs,
+    core: u16,
+    others: &[u16],
+) -> Vec<&'a Interrupt> {
+    let name = needs.interface.as_deref();
+    let mut interfaces = facts.interfaces.iter();
+    let target = interfaces
+        .find(|known| Some(known.name.as_str()) == name)
+        .and_then(|known| facts.device(&vlan_parent(&facts.interfaces, known).name));
+    let own = target.map_or(&[][..], |device| &device.interrupts);
+    let is_own = |it: &Interrupt| own.iter().any(|own| own.number == it.number);
+    let comes = |it: &Interrupt| {
+        let is_elsewhere = it.cores.iter().any(|core| others.contains(core));
+        it.cores.contains(&core) || !(it.cores.is_empty() || is_elsewhere)
+    };
+    let all = facts.interrupts.iter();
+    all.filter(|it| comes(it) && !is_own(it)).collect()
+}
+
+fn move_away(
+    input: &PlanInput<'_>,
+    core: u16,
+    others: &[u16],
+    interrupt: &Interrupt,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let Interrupt { number, name, .. } = interrupt;
+    let step_subject = step_subject(&input.facts.interrupts, interrupt);
+    builder.attribute(
+        format!("cores.interrupt-{step_subject}.{core}"),
+        &format!("/proc/irq/{number}/smp_affinity_list"),
+        list(&remaining_cores(interrupt, core, others)),
+        Rationale::of_all(
+            format!(
+                "{name} may come to core {core}, whenever its device has something to tell: some microseconds each \
+                 time"
+            ),
+            "the other cores take it; where the kernel refuses it, it stays as it is, and apply says so",
+        ),
+    );
+}
+
+fn leave_others_to_irqbalance(core: u16, movable: &[&Interrupt], builder: &mut PlanBuilder<'_>) {
+    if movable.is_empty() {
+        return;
+    }
+    builder.not_planned(
+        "cores.interrupts",
+        format!(
+            "irqbalance runs, and moves interrupts of other devices within ten seconds, whoever has placed them: {} \
+             are left to it",
+            list_interrupts(movable.iter().copied())
+        ),
+        format!(
+            "have it leave core {core} alone: IRQBALANCE_BANNED_CPULIST={core}; or systemctl mask --now irqbalance, and \
+             plan again"
+        ),
+    );
+}
+
+/// Reports interrupts that the kernel manages: a disk queue per core, a timer.
+fn report_managed(
+    input: &PlanInput<'_>,
+    core: u16,
+    fixed: &[&Interrupt],
+    builder: &mut PlanBuilder<'_>,
+) {
+    let line = input.facts.kernel.command_line.as_deref();
+    let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
+    // The kernel then prefers an interrupt's other cores; an interrupt without others serves a queue of this core
+    // alone.
+    let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));
+    let there: Vec<&Interrupt> = there.copied().collect();
+    if there.is_empty() {
+        return;
+    }
+    let remedy = match keeps_off {
+        true => format!("have nothing on core {core} read or write files"),
+        false => format!(
+            "have nothing on core {core} read or write files; and boot with isolcpus=managed_irq,domain,{core}: those \
+             that may go elsewhere do"
+        ),
+    };
+    builder.not_planned(
+        "cores.interrupts-managed",
+        format!(
+            "{PLACED}: {}; that of a disk's queue for one \
+             core comes only for what programs on that core read and write",
+            list_interrupts(there.iter().copied())
+        ),
+        remedy,
+    );
 }

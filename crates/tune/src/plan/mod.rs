@@ -7,58 +7,41 @@
 //! queues resets the RSS table, interrupts and queueing), so `apply` compares all of them with the machine before the
 //! first change.
 
-mod after;
-mod arguments;
-mod below;
-mod boot;
-mod carrier;
-mod cores;
-mod draft;
-mod following;
-mod form;
+mod builder;
+mod device;
+mod host;
+mod input;
 mod interrupts;
-mod kernel;
-mod leftover;
-mod make;
-mod memory;
-mod moderation;
+pub(crate) mod isolation;
 mod napi;
-mod offloads;
-mod other_interrupts;
-mod placement;
-mod producible;
 mod queues;
-mod reliance;
-mod rings;
+mod replan;
 mod rules;
-mod scheduler;
-mod services;
 pub(crate) mod shell;
-pub(crate) mod slices;
-mod sockets;
 mod steering;
 mod text;
 mod transmit;
+mod validation;
 
-pub use below::of_vlan;
-pub(crate) use draft::steers;
-pub(crate) use form::of_form;
-pub use form::{FormError, PlanError};
-pub(crate) use interrupts::named;
-pub use leftover::replan;
-pub use make::plan;
-pub(crate) use moderation::{is_mode as is_moderation_mode, shortened as shortened_moderation};
-pub use napi::{
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use self::builder::plan;
+pub(crate) use self::builder::steered_interface;
+pub(crate) use self::device::{
+    is_mode as is_moderation_mode, planned_coalescing as shortened_moderation,
+};
+pub use self::input::{FlowQueue, FlowQueues, KnownQueue, vlan_parent};
+pub(crate) use self::interrupts::{interrupts_that_may_reach, list_interrupts};
+pub use self::napi::{
     APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, TRANSMIT_QUEUE_PRIORITY,
 };
-pub(crate) use other_interrupts::may_come;
-pub use placement::{Place, PlacedFlow, Placement};
-pub(crate) use producible::AgreedCores;
-pub(crate) use queues::enough;
-pub(crate) use rules::RULES_WITHOUT_PORTS;
-
-use serde::{Deserialize, Serialize};
-
+pub(crate) use self::queues::enough;
+pub use self::replan::replan;
+pub(crate) use self::rules::RULES_WITHOUT_PORTS;
+pub(crate) use self::validation::CoreAssignment;
+use crate::limits::{MAX_ERROR_TEXT, MAX_SHOWN_TEXT};
 use crate::setting::{Setting, Value};
 
 /// Current format version of plans.
@@ -82,17 +65,17 @@ pub struct Plan {
     /// Changes in order; undone in reverse.
     pub steps: Vec<Step>,
     /// Requested or useful changes that this plan does not make.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<NotPlanned>,
     /// Settings that must already hold, since otherwise some steps do harm: priorities of receive threads were planned
     /// because critical flows were measured on their queue under this steering. If one does not hold, the plan must not
     /// be applied.
     #[serde(default)]
-    pub relies_on: Vec<Reliance>,
+    pub relies_on: Vec<Precondition>,
 }
 
 impl Plan {
     /// Boot id of the plan, if it differs from `boot_id` and the plan depends on its boot, through receive-queue
-    /// measurements. At boot the reliances are checked instead: rules steer as before.
+    /// measurements. At boot the preconditions are checked instead: rules steer as before.
     pub(crate) fn of_other_boot(&self, boot_id: &str, is_boot: bool) -> Option<&str> {
         let rests = self.steps.iter().any(|step| step.when == When::ThisBoot)
             || (!self.relies_on.is_empty() && !is_boot);
@@ -106,7 +89,7 @@ impl Plan {
 /// Setting that a plan relies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reliance {
+pub struct Precondition {
     /// Setting.
     pub setting: Setting,
     /// Required value.
@@ -161,29 +144,32 @@ pub struct Step {
 
 impl Step {
     /// Id prefix of steps about an interface that carries topics.
-    const OF_CARRIER: &str = "interface.";
+    const INTERFACE_PREFIX: &str = "interface.";
 
     /// Id prefix of steps that move other devices' interrupts away.
-    pub(crate) const OF_OTHER_DEVICE: &str = "cores.interrupt-";
+    pub(crate) const OTHER_DEVICE_PREFIX: &str = "cores.interrupt-";
 
     /// Returns whether the step concerns an interface that carries topics.
-    pub(crate) fn is_of_carrier(&self) -> bool {
-        self.id.starts_with(Self::OF_CARRIER)
+    pub(crate) fn is_of_topic_interface(&self) -> bool {
+        self.id.starts_with(Self::INTERFACE_PREFIX)
     }
 
     /// Returns whether the step concerns an interrupt of a device that carries no topics. Such devices come and go, the
     /// kernel may refuse to move the interrupt, and the other steps help without it.
     pub(crate) fn is_of_other_device(&self) -> bool {
-        let id = self.id.strip_prefix(Self::PUTS_BACK).unwrap_or(&self.id);
-        id.starts_with(Self::OF_OTHER_DEVICE)
+        let id = self
+            .id
+            .strip_prefix(Self::RESTORE_PREFIX)
+            .unwrap_or(&self.id);
+        id.starts_with(Self::OTHER_DEVICE_PREFIX)
     }
 
     /// Id prefix of steps that restore settings of earlier plans.
-    pub(crate) const PUTS_BACK: &str = "restore.";
+    pub(crate) const RESTORE_PREFIX: &str = "restore.";
 
     /// Returns whether the step restores a setting of an earlier plan.
-    pub(crate) fn puts_back(&self) -> bool {
-        self.id.starts_with(Self::PUTS_BACK)
+    pub(crate) fn is_restoring(&self) -> bool {
+        self.id.starts_with(Self::RESTORE_PREFIX)
     }
 }
 
@@ -203,11 +189,107 @@ pub enum When {
 /// Change that a plan does not make, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Refusal {
+pub struct NotPlanned {
     /// Subject, in the form of a [`Step::id`].
     pub id: String,
     /// Reason.
     pub why: String,
     /// Remedy; empty if there is none.
     pub remedy: String,
+}
+
+/// Mismatch of the format version.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} has the format {found}, and this isolane reads {known}")]
+pub struct SchemaError {
+    /// Plan or file, as text.
+    pub what: String,
+    /// Format version found.
+    pub found: String,
+    /// Format version that this program reads.
+    pub known: &'static str,
+}
+
+/// Reason that a text is not a plan.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// Other format version.
+    #[error(transparent)]
+    Form(SchemaError),
+    /// Syntax error, or unknown fields.
+    // The error may quote the text, which may be long.
+    #[error("{}", .0.to_string().chars().take(MAX_ERROR_TEXT).collect::<String>())]
+    Text(serde_json::Error),
+}
+
+/// Fields common to all format versions.
+#[derive(Deserialize)]
+struct AnySchema {
+    schema: String,
+}
+
+impl Plan {
+    /// Fails for another format version.
+    pub(crate) fn check_schema(&self) -> Result<(), SchemaError> {
+        check(&self.schema, "the plan", SCHEMA)
+    }
+}
+
+/// Parses a value that names its format version, after checking the version.
+pub(crate) fn parse_versioned<T: DeserializeOwned>(
+    text: &str,
+    what: &str,
+    known: &'static str,
+) -> Result<T, PlanError> {
+    let any: AnySchema = serde_json::from_str(text).map_err(PlanError::Text)?;
+    check(&any.schema, what, known).map_err(PlanError::Form)?;
+    serde_json::from_str(text).map_err(PlanError::Text)
+}
+
+fn check(form: &str, what: &str, known: &'static str) -> Result<(), SchemaError> {
+    match form == known {
+        true => Ok(()),
+        false => Err(SchemaError {
+            what: what.to_owned(),
+            found: form.chars().take(MAX_SHOWN_TEXT).collect(),
+            known,
+        }),
+    }
+}
+
+impl Plan {
+    /// Merges this plan with an earlier one that was applied. Where both change the same setting, this plan's value
+    /// counts. A precondition of this plan that the earlier plan sets becomes a step.
+    ///
+    /// Steps keep their order, because a plan may rely on settings of earlier steps.
+    #[must_use]
+    pub fn merge(mut self, earlier: &Self) -> Self {
+        let mut steps = earlier.steps.clone();
+        for step in self.steps {
+            match steps.iter_mut().find(|known| known.setting == step.setting) {
+                Some(known) => {
+                    // The original value, from before the first plan, is the one to restore.
+                    let from = known.from.clone();
+                    *known = step;
+                    known.undo = shell::undo(&known.setting, &from);
+                    known.from = from;
+                }
+                None => steps.push(step),
+            }
+        }
+        steps.retain(|step| step.from != step.to);
+        let is_set = |precondition: &Precondition| {
+            let mut steps = steps.iter();
+            steps.any(|step| step.setting == precondition.setting && step.to == precondition.value)
+        };
+        let mut relies_on = earlier.relies_on.clone();
+        relies_on.retain(|known| !self.relies_on.iter().any(|it| it.setting == known.setting));
+        relies_on.append(&mut self.relies_on);
+        relies_on.retain(|precondition| !is_set(precondition));
+        Self {
+            steps,
+            relies_on,
+            ..self
+        }
+    }
 }

@@ -9,9 +9,10 @@ use isolane_hostnet::napi::{Policy, QueueState};
 
 use crate::setting::{Setting, ThreadClass, Value};
 
-use super::carrier::{Asked, Carrier, Unverified};
-use super::draft::{Draft, Said};
-use super::{reliance, rules};
+use super::builder::{PlanBuilder, Rationale};
+use super::input::{PlanInput, TopicInterface, Unverified};
+use super::rules;
+use super::steering::require_current_steering;
 
 /// `SCHED_FIFO` priority of the critical queue's receive thread.
 pub const CRITICAL_QUEUE_PRIORITY: u8 = 75;
@@ -23,39 +24,41 @@ pub const BULK_QUEUE_PRIORITY: u8 = 60;
 /// Nothing waits for them, but at the ordinary class they would starve until the transmit ring is full.
 pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
-pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    polling(asked, carrier, draft);
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    polling(input, target, builder);
     // Without a critical queue, already reported, threads have nothing to separate.
-    if asked.tuning.receive_threads.value && carrier.critical_queue.is_some() {
-        threads(asked, carrier, draft);
+    if input.tuning.receive_threads.value && target.critical_queue.is_some() {
+        threads(input, target, builder);
     }
 }
 
-fn polling(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    if !asked.tuning.polling_off.value {
+fn polling(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    if !input.tuning.polling_off.value {
         return;
     }
-    let topics = asked.critical_topics(None);
-    let name = carrier.name();
+    let topics = input.critical_topics(None);
+    let name = target.name();
     let folder = format!("/sys/class/net/{name}");
-    let wait = carrier.device.gro_flush_timeout_ns.unwrap_or(0);
-    draft.attribute(
-        asked.facts,
-        carrier.id("deferred-interrupts"),
+    let wait = target.device.gro_flush_timeout_ns.unwrap_or(0);
+    builder.attribute(
+        target.id("deferred-interrupts"),
         &format!("{folder}/napi_defer_hard_irqs"),
         "0",
-        Said::of(
+        Rationale::of(
             &topics,
             format!("interrupts are put off while the kernel polls, every {wait} ns: a frame waits for the next poll"),
             "an interrupt for each frame that comes alone",
         ),
     );
-    draft.attribute(
-        asked.facts,
-        carrier.id("flush-timeout"),
+    builder.attribute(
+        target.id("flush-timeout"),
         &format!("{folder}/gro_flush_timeout"),
         "0",
-        Said::of(
+        Rationale::of(
             &topics,
             format!("frames that could be merged with later ones are held for up to {wait} ns"),
             "fewer frames of bulk streams are merged",
@@ -63,16 +66,12 @@ fn polling(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     );
 }
 
-fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let name = carrier.name();
-    let id = carrier.id("receive-threads");
-    let receive = asked
-        .facts
-        .lanes
-        .iter()
-        .find(|lanes| lanes.ground.interface == name);
+fn threads(input: &PlanInput<'_>, target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let name = target.name();
+    let id = target.id("receive-threads");
+    let receive = input.facts.lanes_of(name);
     let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.receive_work);
-    let of_interrupts: Vec<Thread> = carrier
+    let of_interrupts: Vec<Thread> = target
         .device
         .interrupts
         .iter()
@@ -83,7 +82,7 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
                 queue: interrupt.queue?,
                 work: match (
                     interrupt.only_transmits(),
-                    carrier.is_on_critical_way(asked, interrupt),
+                    target.is_on_critical_path(input, interrupt),
                 ) {
                     (false, true) => Work::Critical,
                     (true, true) => Work::CriticalSending,
@@ -98,19 +97,19 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
             })
         })
         .collect();
-    let is_threaded = carrier.device.threaded == Some(true);
+    let is_threaded = target.device.threaded == Some(true);
     // With threaded interrupts, their threads do the receive processing: NAPI threads are not needed.
     let needs_switch = of_interrupts.is_empty() && !is_threaded;
-    if of_interrupts.is_empty() && carrier.device.threaded.is_none() {
-        draft.refuse(
+    if of_interrupts.is_empty() && target.device.threaded.is_none() {
+        builder.not_planned(
             id,
             format!("{name} has no threads of receive work, and can have none"),
             "",
         );
         return;
     }
-    if let Err(Unverified { why, remedy }) = carrier.verified(asked) {
-        draft.refuse(
+    if let Err(Unverified { why, remedy }) = target.verified(input) {
+        builder.not_planned(
             id,
             format!(
                 "{why}; raising one queue's thread and demoting the others' where a request or reply comes to a \
@@ -120,8 +119,8 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
         );
         return;
     }
-    if draft.changes_steering(name) {
-        draft.refuse(
+    if builder.changes_steering(name) {
+        builder.not_planned(
             id,
             format!(
                 "this plan changes what comes to which queue of {name}: what was measured before does not hold any \
@@ -132,19 +131,19 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
         return;
     }
     let threads = match of_interrupts.is_empty() || is_threaded {
-        true => of_napi(asked, carrier, work),
+        true => napi_threads(input, target, work),
         false => of_interrupts,
     };
     let serves_critical = |thread: &Thread| thread.work == Work::Critical;
     if !threads.iter().any(serves_critical) {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!("which thread serves the critical queue of {name} cannot be seen"),
             "probe as root, with a kernel that tells (Linux 6.8 and later)",
         );
         return;
     }
-    draft.refuse(
+    builder.not_planned(
         "applications.priority",
         format!(
             "these priorities assume that programs with critical topics run at SCHED_FIFO {APPLICATION_PRIORITY}, and \
@@ -156,15 +155,14 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
              LimitRTPRIO={APPLICATION_PRIORITY}"
         ),
     );
-    let before = draft.steps.len();
+    let before = builder.steps.len();
     if needs_switch {
-        draft.attribute(
-            asked.facts,
-            carrier.id("threaded"),
+        builder.attribute(
+            target.id("threaded"),
             &format!("/sys/class/net/{name}/threaded"),
             "1",
-            Said::of(
-                &asked.critical_topics(None),
+            Rationale::of(
+                &input.critical_topics(None),
                 "receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has \
                  priorities",
                 "a wake-up for each frame that comes alone: 38 -> 53 us of a host's median",
@@ -172,13 +170,13 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
         );
     }
     for thread in threads {
-        priority(asked, carrier, thread, draft);
+        priority(input, target, thread, builder);
     }
-    if draft.steps.len() > before {
-        reliance::rely(carrier, draft);
+    if builder.steps.len() > before {
+        require_current_steering(target, builder);
     }
-    if !rules::lead_all(asked, carrier) {
-        draft.hold_for_this_boot(before);
+    if !rules::rules_steer_all(input, target) {
+        builder.limit_to_this_boot(before);
     }
 }
 
@@ -205,9 +203,13 @@ struct Thread {
 }
 
 /// NAPI threads of a device. Their names follow from the NAPI instances, which exist before the threads.
-fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec<Thread> {
+fn napi_threads(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    work: &[QueueState],
+) -> Vec<Thread> {
     let thread = |state: &QueueState| {
-        let is_critical = Some(state.queue) == carrier.critical_queue;
+        let is_critical = Some(state.queue) == target.critical_queue;
         let known = state.thread.as_ref();
         let from = known.map(|thread| ThreadClass {
             fifo: match thread.policy {
@@ -221,16 +223,16 @@ fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec
                 .collect(),
         });
         Thread {
-            name: format!("napi/{}-{}", carrier.name(), state.instance),
+            name: format!("napi/{}-{}", target.name(), state.instance),
             queue: state.queue,
             work: match is_critical {
                 true => Work::Critical,
                 false => Work::Bulk,
             },
             from,
-            cores: match (is_critical, asked.core()) {
+            cores: match (is_critical, input.core()) {
                 (true, Some(core)) => vec![core],
-                (false, Some(_)) => asked.other_cores(),
+                (false, Some(_)) => input.other_cores(),
                 (_, None) => Vec::new(),
             },
         }
@@ -238,11 +240,16 @@ fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec
     // If the kernel does not map instances to queues, they are counted in order. Transmit-only instances come last, and
     // are excluded here.
     let receive = work.iter();
-    let receive = receive.filter(|state| state.queue < carrier.receive_queues);
+    let receive = receive.filter(|state| state.queue < target.receive_queues);
     receive.map(thread).collect()
 }
 
-fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mut Draft) {
+fn priority(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    thread: Thread,
+    builder: &mut PlanBuilder<'_>,
+) {
     let (priority, mut why, costs) = match thread.work {
         Work::CriticalSending => (
             CRITICAL_QUEUE_PRIORITY,
@@ -302,9 +309,9 @@ fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mu
         Work::Critical | Work::Bulk => "thread",
         Work::CriticalSending | Work::Sent => "transmit-thread",
     };
-    let id = carrier.id(&format!("{subject}-{}", thread.queue));
+    let id = target.id(&format!("{subject}-{}", thread.queue));
     let setting = Setting::Thread { name: thread.name };
     let values = (from, Value::Thread(to));
-    let said = Said::of(&asked.critical_topics(None), why, costs);
-    draft.change(id, setting, values, said);
+    let rationale = Rationale::of(&input.critical_topics(None), why, costs);
+    builder.change(id, setting, values, rationale);
 }

@@ -3,16 +3,16 @@
 use crate::facts::{Device, Interface, Queues};
 use crate::setting::{Setting, Value};
 
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::input::{PlanInput, TopicInterface};
 
-/// Plans the number of queues, and returns the carrier as it will be then.
+/// Plans the number of queues, and returns the interface as it will be then.
 pub(super) fn plan<'a>(
-    asked: &Asked<'a>,
+    input: &PlanInput<'a>,
     interface: &'a Interface,
     device: &'a Device,
-    draft: &mut Draft,
-) -> Carrier<'a> {
+    builder: &mut PlanBuilder<'_>,
+) -> TopicInterface<'a> {
     let name = &interface.name;
     let made = Queues {
         rx: interface.rx_queues.unwrap_or(1),
@@ -20,8 +20,8 @@ pub(super) fn plan<'a>(
         combined: 0,
     };
     let has = device.queues.unwrap_or(made);
-    let lane = lane_queue(asked);
-    let to = match asked.tuning.queues.value {
+    let lane = lane_queue(input);
+    let to = match input.tuning.queues.value {
         true => enough(
             has,
             device.queues_max.unwrap_or(has),
@@ -29,7 +29,7 @@ pub(super) fn plan<'a>(
         ),
         false => has,
     };
-    let mut carrier = Carrier {
+    let mut target = TopicInterface {
         interface,
         device,
         receive_queues: to.rx + to.combined,
@@ -37,40 +37,39 @@ pub(super) fn plan<'a>(
         is_remade: to != has,
         critical_queue: None,
     };
-    carrier.critical_queue = critical_queue(asked, &carrier, lane, draft);
-    let setting = Setting::Channels {
-        interface: name.clone(),
-    };
-    let gain = match carrier.critical_queue {
+    target.critical_queue = critical_queue(input, &target, lane, builder);
+    let interface = name.clone();
+    let setting = Setting::Channels { interface };
+    let gain = match target.critical_queue {
         Some(_) => "one is for critical topics alone",
         None => "it waits behind those of its own queue only",
     };
-    let said = Said::of(
-        &asked.critical_topics(None),
+    let rationale = Rationale::of(
+        &input.critical_topics(None),
         format!(
             "with one queue a critical frame waits behind every bulk frame before it; with {} {gain}",
-            carrier.receive_queues
+            target.receive_queues
         ),
         "the link is down for a moment; each queue takes an interrupt and the memory of its rings; \
          table, queueing and interrupts of the device begin anew",
     );
-    let id = carrier.id("queues");
-    draft.change(
+    let id = target.id("queues");
+    builder.change(
         id.as_str(),
         setting,
         (Value::Queues(has), Value::Queues(to)),
-        said,
+        rationale,
     );
-    carrier
+    target
 }
 
 /// Queue of the critical level's lane; `None` if no level is critical.
-fn lane_queue(asked: &Asked<'_>) -> Option<u32> {
-    let highest = asked
+fn lane_queue(input: &PlanInput<'_>) -> Option<u32> {
+    let highest = input
         .needs
         .highest_level
-        .filter(|_| asked.critical_level().is_some())?;
-    asked.needs.lane_queues.get(usize::from(highest)).copied()
+        .filter(|_| input.critical_level().is_some())?;
+    input.needs.lane_queues.get(usize::from(highest)).copied()
 }
 
 /// Queue counts raised to `needed` as far as the device allows; never lowered.
@@ -88,23 +87,23 @@ pub(crate) fn enough(has: Queues, most: Queues, needed: u32) -> Queues {
 }
 
 fn critical_queue(
-    asked: &Asked<'_>,
-    carrier: &Carrier<'_>,
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
     lane: Option<u32>,
-    draft: &mut Draft,
+    builder: &mut PlanBuilder<'_>,
 ) -> Option<u32> {
-    let name = carrier.name();
-    let queues = carrier.receive_queues;
-    let id = carrier.id("critical-queue");
+    let name = target.name();
+    let queues = target.receive_queues;
+    let id = target.id("critical-queue");
     let lane = lane?;
     if queues < 2 {
-        let why = match carrier.device.queues_max {
+        let why = match target.device.queues_max {
             Some(most) if most.rx + most.combined > 1 => {
                 "it has one receive queue, and the profile leaves it"
             }
             _ => "it has one receive queue, and can have no second one",
         };
-        draft.refuse(
+        builder.not_planned(
             id,
             format!("{name} gives critical topics no queue of their own: {why}"),
             "keep bulk traffic on another interface, or use one with several queues (igb, igc and better); until \
@@ -113,62 +112,62 @@ fn critical_queue(
         return None;
     }
     if lane >= queues {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!("the description puts lanes on queue {lane}; {name} has {queues} at most"),
             format!(
                 "in [host.NAME.xdp]: queues = {{ {} = {} }}",
-                highest(asked),
+                highest(input),
                 queues - 1
             ),
         );
         return None;
     }
-    if !asked.needs.names_queues {
-        draft.refuse(
+    if !input.needs.names_queues {
+        builder.not_planned(
             id,
             format!(
                 "the description names no queue, and queue 0, where all lanes are then, is also where {name} puts \
                  what it does not hash (ARP, PTP, IP fragments): none is kept for critical topics"
             ),
-            format!("name a queue, in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(asked), queues - 1),
+            format!("name a queue, in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(input), queues - 1),
         );
         return None;
     }
     if lane == 0 {
-        draft.refuse(
-            carrier.id("queue-zero"),
+        builder.not_planned(
+            target.id("queue-zero"),
             format!(
                 "critical topics are described on queue 0, where {name} also puts what it does not hash (ARP, PTP, IP \
                  fragments): they share it"
             ),
-            format!("in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(asked), queues - 1),
+            format!("in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(input), queues - 1),
         );
     }
-    shared(asked, lane, &id, draft);
-    elsewhere(asked, carrier, lane, draft);
+    shared(input, lane, &id, builder);
+    report_other_lane_queues(input, target, lane, builder);
     Some(lane)
 }
 
-fn highest(asked: &Asked<'_>) -> u8 {
-    asked.needs.highest_level.unwrap_or_default()
+fn highest(input: &PlanInput<'_>) -> u8 {
+    input.needs.highest_level.unwrap_or_default()
 }
 
 /// Reports non-critical levels whose lanes are on the critical queue.
-fn shared(asked: &Asked<'_>, queue: u32, id: &str, draft: &mut Draft) {
-    let critical = asked.critical_level().unwrap_or_default();
-    let mut sharing: Vec<String> = asked
+fn shared(input: &PlanInput<'_>, queue: u32, id: &str, builder: &mut PlanBuilder<'_>) {
+    let critical = input.critical_level().unwrap_or_default();
+    let mut sharing: Vec<String> = input
         .needs
         .topics
         .iter()
         .filter(|topic| topic.level < critical)
-        .filter(|topic| asked.needs.lane_queues.get(usize::from(topic.level)) == Some(&queue))
+        .filter(|topic| input.needs.lane_queues.get(usize::from(topic.level)) == Some(&queue))
         .map(|topic| topic.level.to_string())
         .collect();
     sharing.sort();
     sharing.dedup();
     if !sharing.is_empty() {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!(
                 "lanes of level {} are described on queue {queue} too, which is kept for critical topics: \
@@ -181,12 +180,17 @@ fn shared(asked: &Asked<'_>, queue: u32, id: &str, draft: &mut Draft) {
 }
 
 /// Reports critical levels whose lanes are not on the critical queue, where their datagrams arrive.
-fn elsewhere(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32, draft: &mut Draft) {
-    let Some(critical) = asked.critical_level() else {
+fn report_other_lane_queues(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    queue: u32,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let Some(critical) = input.critical_level() else {
         return;
     };
-    let lane_of = |level: u8| asked.needs.lane_queues.get(usize::from(level)).copied();
-    let mut apart: Vec<u8> = asked
+    let lane_of = |level: u8| input.needs.lane_queues.get(usize::from(level)).copied();
+    let mut apart: Vec<u8> = input
         .needs
         .topics_from(critical)
         .filter(|topic| topic.is_received && lane_of(topic.level) != Some(queue))
@@ -202,8 +206,8 @@ fn elsewhere(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32, draft: &mut D
         .iter()
         .map(|level| format!("{level} = {queue}"))
         .collect();
-    draft.refuse(
-        carrier.id("lanes"),
+    builder.not_planned(
+        target.id("lanes"),
         format!(
             "level {} is critical too, and its lane is described on another queue: its datagrams come to queue \
              {queue}, and to it by the kernel's sockets",

@@ -10,11 +10,11 @@ use std::net::Ipv4Addr;
 use isolane_model::Steering;
 
 use crate::facts::{Device, FlowRule, FlowRules};
-use crate::needs::Way;
+use crate::needs::Direction;
 use crate::setting::{Setting, Value};
 
-use super::carrier::{Asked, Carrier, Unverified};
-use super::draft::{Draft, RULES, Said};
+use super::builder::{PlanBuilder, RULES, Rationale};
+use super::input::{PlanInput, TopicInterface, Unverified};
 
 /// Drivers whose rules match the Ethernet header only (addresses, EtherType, VLAN priority), and reject UDP ports:
 /// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
@@ -27,20 +27,21 @@ pub(super) fn of(device: &Device) -> Option<&FlowRules> {
 }
 
 /// Rules of a device that can match VLAN priorities only, provided all critical frames have a VLAN tag.
-pub(super) fn by_priority<'a>(asked: &Asked<'_>, device: &'a Device) -> Option<&'a FlowRules> {
+pub(super) fn by_priority<'a>(input: &PlanInput<'_>, device: &'a Device) -> Option<&'a FlowRules> {
     let rules = device.flow_rules.as_ref();
-    let is_meant = asked.needs.vlan.is_some() && !sees_ports(device) && untagged(asked).is_empty();
+    let is_meant =
+        input.needs.vlan.is_some() && !sees_ports(device) && untagged_hosts(input).is_empty();
     rules.filter(|rules| is_meant && rules.capacity > 0)
 }
 
 /// Hosts that send critical frames to this host outside its VLAN: untagged frames have no VLAN priority.
-pub(super) fn untagged<'a>(asked: &Asked<'a>) -> Vec<&'a str> {
+pub(super) fn untagged_hosts<'a>(input: &PlanInput<'a>) -> Vec<&'a str> {
     let mut hosts: Vec<&str> = Vec::new();
-    let level = asked.critical_level();
-    let critical = asked.needs.flows.iter();
+    let level = input.critical_level();
+    let critical = input.needs.flows.iter();
     let critical = critical.filter(|flow| level.is_some_and(|level| flow.level >= level));
-    for flow in critical.filter(|flow| flow.way == Way::In) {
-        if flow.peer_vlan != asked.needs.vlan && !hosts.contains(&flow.peer.as_str()) {
+    for flow in critical.filter(|flow| flow.way == Direction::Receive) {
+        if flow.peer_vlan != input.needs.vlan && !hosts.contains(&flow.peer.as_str()) {
             hosts.push(&flow.peer);
         }
     }
@@ -53,13 +54,16 @@ pub(super) fn sees_ports(device: &Device) -> bool {
 }
 
 /// Rules that steer critical datagrams to their queue, with the topics of each.
-fn wanted(asked: &Asked<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
+fn wanted(input: &PlanInput<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
     let mut wanted: Vec<(FlowRule, Vec<String>)> = Vec::new();
-    let is_told_apart = asked.needs.vlan.is_some() && untagged(asked).is_empty();
+    let is_told_apart = input.needs.vlan.is_some() && untagged_hosts(input).is_empty();
     if !sees_ports(device) && !is_told_apart {
         return wanted;
     }
-    for flow in asked.critical_flows().filter(|flow| flow.way == Way::In) {
+    for flow in input
+        .critical_flows()
+        .filter(|flow| flow.way == Direction::Receive)
+    {
         let rule = match sees_ports(device) {
             true => FlowRule::Port {
                 destination: Some(flow.tuple.destination),
@@ -82,17 +86,17 @@ fn wanted(asked: &Asked<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<
 /// Returns whether rules alone steer all critical datagrams to their queue. Rules persist over a boot; a hash key does
 /// not, nor do other programs' settings. Rules by VLAN priority do not count: measurements use untagged datagrams,
 /// which the hash steers.
-pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
-    let (Some(queue), Some(has)) = (carrier.critical_queue, of(carrier.device)) else {
+pub(super) fn rules_steer_all(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> bool {
+    let (Some(queue), Some(has)) = (target.critical_queue, of(target.device)) else {
         return false;
     };
     if !matches!(
-        asked.tuning.steering.value,
+        input.tuning.steering.value,
         Steering::Auto | Steering::Rules
     ) {
         return false;
     }
-    let wanted = wanted(asked, carrier.device, queue);
+    let wanted = wanted(input, target.device, queue);
     let is_there = |rule: &FlowRule| has.rules.values().any(|known| known == rule);
     !wanted.is_empty()
         && wanted
@@ -101,17 +105,21 @@ pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
 }
 
 /// Rule that steers, or may steer, other frames to the critical queue.
-pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> Option<Unverified> {
-    let name = carrier.name();
-    let has = carrier.device.flow_rules.as_ref()?;
-    let wanted = wanted(asked, carrier.device, queue);
+pub(super) fn foreign_rule(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    queue: u32,
+) -> Option<Unverified> {
+    let name = target.name();
+    let has = target.device.flow_rules.as_ref()?;
+    let wanted = wanted(input, target.device, queue);
     let is_wanted = |rule: &FlowRule| wanted.iter().any(|(known, _)| known == rule);
     let mut to_queue = has.rules.iter().filter(|(_, rule)| rule.queue() == queue);
     if let Some((place, rule)) = to_queue.find(|(_, rule)| !is_wanted(rule)) {
         return Some(Unverified {
             why: format!(
                 "rule {place} of {name} brings {} to queue {queue}, which is for critical datagrams alone",
-                of_what(rule)
+                matched_frames(rule)
             ),
             remedy: format!(
                 "if it is not needed: ethtool -N {name} delete {place}, and plan again"
@@ -130,7 +138,7 @@ pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> 
     })
 }
 
-fn of_what(rule: &FlowRule) -> String {
+fn matched_frames(rule: &FlowRule) -> String {
     match rule {
         FlowRule::Port {
             destination,
@@ -150,11 +158,11 @@ fn of_what(rule: &FlowRule) -> String {
 /// Location and rule that steers the same datagrams to another queue.
 fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a FlowRule)> {
     let mut rules = has.rules.iter().map(|(place, rule)| (*place, rule));
-    rules.find(|(_, rule)| is_about_same(rule, wanted) && rule.queue() != wanted.queue())
+    rules.find(|(_, rule)| covers_match(rule, wanted) && rule.queue() != wanted.queue())
 }
 
 /// Returns whether a rule matches every frame that `wanted` matches.
-fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
+fn covers_match(rule: &FlowRule, wanted: &FlowRule) -> bool {
     match (rule, wanted) {
         (
             FlowRule::Port {
@@ -181,41 +189,41 @@ fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
 
 /// Plans a rule for each port or priority of critical datagrams, and removes stale rules to the same queue.
 pub(super) fn plan(
-    asked: &Asked<'_>,
-    carrier: &Carrier<'_>,
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),
-    draft: &mut Draft,
+    builder: &mut PlanBuilder<'_>,
 ) {
-    let name = carrier.name();
-    if let Some(feature) = carrier.device.features.get(RULES)
+    let name = target.name();
+    if let Some(feature) = target.device.features.get(RULES)
         && !feature.is_on
     {
         let setting = Setting::Feature {
             interface: name.to_owned(),
             feature: String::from(RULES),
         };
-        let said = Said::of_all("without it the device ignores steering rules", "none");
+        let rationale = Rationale::of_all("without it the device ignores steering rules", "none");
         let values = (Value::Switch(false), Value::Switch(true));
-        draft.change(carrier.id("rules-on"), setting, values, said);
+        builder.change(target.id("rules-on"), setting, values, rationale);
     }
-    let wanted = wanted(asked, carrier.device, queue);
-    stale(asked, carrier, (queue, has), &wanted, draft);
+    let wanted = wanted(input, target.device, queue);
+    stale(input, target, (queue, has), &wanted, builder);
     let is_free = |place: &u32| !has.rules.contains_key(place) && !has.others.contains(place);
     let mut free = (0..has.capacity).filter(is_free);
     for (rule, mut topics) in wanted {
         topics.dedup();
-        let id = carrier.id(&match &rule {
+        let id = target.id(&match &rule {
             FlowRule::Port {
                 destination_port, ..
             } => format!("rule-{destination_port}"),
             FlowRule::Priority { vlan_priority, .. } => format!("rule-priority-{vlan_priority}"),
         });
         if let Some((place, other)) = contradicting(has, &rule) {
-            draft.refuse(
+            builder.not_planned(
                 id,
                 format!(
                     "rule {place} of {name} brings {} to queue {}: which of two rules counts is the device's choice",
-                    of_what(other),
+                    matched_frames(other),
                     other.queue()
                 ),
                 format!("if it is not needed: ethtool -N {name} delete {place}, and plan again"),
@@ -226,7 +234,7 @@ pub(super) fn plan(
             continue;
         }
         let Some(location) = free.next() else {
-            draft.refuse(
+            builder.not_planned(
                 id,
                 format!(
                     "{name} has room for {} rules, and they are taken: {} cannot be steered",
@@ -246,34 +254,34 @@ pub(super) fn plan(
                 destination_port, ..
             } => (format!("datagrams to UDP port {destination_port}"), "none"),
             FlowRule::Priority { .. } => (
-                of_what(&rule),
+                matched_frames(&rule),
                 "what else has this priority, in whatever VLAN, comes there too: have switches and hosts give it \
                  to critical frames only; and what is sent by sockets, not by lanes, has no tag, and does not come there",
             ),
         };
-        let said = Said::of(
+        let rationale = Rationale::of(
             &topics,
             format!(
                 "{what} come to queue {queue}, which they share with nothing that is not critical"
             ),
             costs,
         );
-        draft.change(id, setting, (Value::Absent, Value::Rule(rule)), said);
+        builder.change(id, setting, (Value::Absent, Value::Rule(rule)), rationale);
     }
 }
 
 /// Plans to remove rules to the critical queue whose ports carry no critical datagrams (any more). Rules for addresses
 /// of other hosts are not isolane's.
 fn stale(
-    asked: &Asked<'_>,
-    carrier: &Carrier<'_>,
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
     (queue, has): (u32, &FlowRules),
     wanted: &[(FlowRule, Vec<String>)],
-    draft: &mut Draft,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let is_own = |address: &Ipv4Addr| {
-        let mut described = asked.needs.participants.iter();
-        let mut addresses = carrier.interface.addresses.iter();
+        let mut described = input.needs.participants.iter();
+        let mut addresses = target.interface.addresses.iter();
         described.any(|it| it.address == *address) || addresses.any(|(it, _)| it == address)
     };
     for (place, rule) in &has.rules {
@@ -285,23 +293,23 @@ fn stale(
             continue;
         }
         let setting = Setting::FlowRule {
-            interface: carrier.name().to_owned(),
+            interface: target.name().to_owned(),
             location: *place,
         };
-        let said = Said::of(
-            &asked.critical_topics(Some(Way::In)),
+        let rationale = Rationale::of(
+            &input.critical_topics(Some(Direction::Receive)),
             format!(
                 "it brings {} to queue {queue}, and no critical topic comes there",
-                of_what(rule)
+                matched_frames(rule)
             ),
             "who set it for another reason than these topics loses it",
         );
         let values = (Value::Rule(*rule), Value::Absent);
-        draft.change(
-            carrier.id(&format!("rule-at-{place}")),
+        builder.change(
+            target.id(&format!("rule-at-{place}")),
             setting,
             values,
-            said,
+            rationale,
         );
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::facts::{Coalescing, FlowRule, Queues, RootQdisc, TrafficClasses};
 use crate::lists::list;
+use crate::setting::display::on_off;
 use crate::setting::{Setting, ThreadClass, Value};
 use crate::steer::shared;
 
@@ -60,7 +61,7 @@ pub(crate) fn line(setting: &Setting, value: &Value) -> Option<String> {
             Value::Rule(rule),
         ) => flow_rule(interface, *location, rule),
         (Setting::RootQdisc { interface }, Value::Qdisc(qdisc)) => root(interface, qdisc)?,
-        (Setting::Thread { name }, Value::Thread(class)) => thread(&exactly(name), class),
+        (Setting::Thread { name }, Value::Thread(class)) => thread(&exact_pattern(name), class),
         (Setting::Thread { .. }, Value::Absent) => String::from(": it ends by itself"),
         _ => return None,
     })
@@ -81,10 +82,6 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
 pub(crate) fn channels(interface: &str, queues: Queues) -> String {
     let mut line = format!("ethtool -L {}", quoted(interface));
     for (name, count) in [
@@ -101,23 +98,11 @@ pub(crate) fn channels(interface: &str, queues: Queues) -> String {
 
 fn moderation(interface: &str, coalescing: &Coalescing) -> String {
     let mut line = format!("ethtool -C {}", quoted(interface));
-    for (name, on) in [
-        ("adaptive-rx", coalescing.adaptive_rx),
-        ("adaptive-tx", coalescing.adaptive_tx),
-    ] {
-        if let Some(on) = on {
-            let _ = write!(line, " {name} {}", on_off(on));
-        }
+    for (name, on) in coalescing.adaptive() {
+        let _ = on.map(|on| write!(line, " {name} {}", on_off(on)));
     }
-    for (name, number) in [
-        ("rx-usecs", coalescing.rx_usecs),
-        ("rx-frames", coalescing.rx_frames),
-        ("tx-usecs", coalescing.tx_usecs),
-        ("tx-frames", coalescing.tx_frames),
-    ] {
-        if let Some(number) = number {
-            let _ = write!(line, " {name} {number}");
-        }
+    for (name, count) in coalescing.counts() {
+        let _ = count.map(|count| write!(line, " {name} {count}"));
     }
     line
 }
@@ -202,11 +187,11 @@ fn mqprio(interface: &str, classes: &TrafficClasses) -> String {
 
 /// Command that schedules the thread whose name matches the whole pattern.
 pub(crate) fn thread(pattern: &str, class: &ThreadClass) -> String {
-    scheduled(&format!("$(pgrep -x -o {})", quoted(pattern)), class)
+    scheduling_command(&format!("$(pgrep -x -o {})", quoted(pattern)), class)
 }
 
 /// Command that schedules the thread whose id `number` expands to.
-pub(crate) fn scheduled(number: &str, class: &ThreadClass) -> String {
+pub(crate) fn scheduling_command(number: &str, class: &ThreadClass) -> String {
     let mut line = match class.fifo {
         Some(priority) => format!("chrt -f -p {priority} \"{number}\""),
         None => format!("chrt -o -p 0 \"{number}\""),
@@ -218,7 +203,7 @@ pub(crate) fn scheduled(number: &str, class: &ThreadClass) -> String {
 }
 
 /// Pattern that matches exactly `name`.
-pub(crate) fn exactly(name: &str) -> String {
+pub(crate) fn exact_pattern(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
     for letter in name.chars() {
         if !letter.is_ascii_alphanumeric() && !"/-_:".contains(letter) {
@@ -278,7 +263,7 @@ mod tests {
             cores: vec![2, 3],
         };
         assert_eq!(
-            thread(&exactly("irq/24-eth0.5"), &class),
+            thread(&exact_pattern("irq/24-eth0.5"), &class),
             "chrt -f -p 75 \"$(pgrep -x -o 'irq/24-eth0\\.5')\" && taskset -pc 2-3 \
              \"$(pgrep -x -o 'irq/24-eth0\\.5')\""
         );

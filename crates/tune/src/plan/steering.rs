@@ -3,15 +3,14 @@
 
 use isolane_model::{Participant, Steering};
 
+use super::builder::{PlanBuilder, RULES, Rationale};
+use super::input::{PlanInput, TopicInterface, topics_without_flow};
+use super::rules;
 use crate::facts::ReceiveHash;
 use crate::limits::MAX_TABLE_ENTRIES;
-use crate::needs::{DescribedFlow, Way};
+use crate::needs::{DescribedFlow, Direction};
 use crate::setting::{Setting, Value};
-use crate::steer::{Hashing, Tuple, apart, reserve, shared};
-
-use super::carrier::{Asked, Carrier, unplaced};
-use super::draft::{Draft, Said};
-use super::rules;
+use crate::steer::{Tuple, apart, entry_of, reserve, shared};
 
 /// Remedy for a device with neither rules nor a table.
 const WITHOUT: &str = "steer where the frames come from, if that can be chosen (on veth a frame comes to the \
@@ -23,18 +22,26 @@ const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for 
 const BY_PRIORITY: &str =
     "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";
 
-pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let topics = asked.critical_topics(Some(Way::In));
-    let Some(queue) = carrier.critical_queue else {
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let topics = input.critical_topics(Some(Direction::Receive));
+    let Some(queue) = target.critical_queue else {
         return;
     };
-    if topics.is_empty() && !asked.critical_flows().any(|flow| flow.way == Way::In) {
+    if topics.is_empty()
+        && !input
+            .critical_flows()
+            .any(|flow| flow.way == Direction::Receive)
+    {
         return;
     }
-    let unknown = unplaced(asked);
+    let unknown = topics_without_flow(input);
     if !unknown.is_empty() {
-        draft.refuse(
-            carrier.id("steering-unknown"),
+        builder.not_planned(
+            target.id("steering-unknown"),
             format!(
                 "{} cannot be steered: ports that the kernel gives are not known before they are used",
                 unknown.join(", ")
@@ -42,56 +49,56 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
             "describe the participants of both ends, with their ports: [participant.NAME]",
         );
     }
-    let flows: Vec<&DescribedFlow> = asked
+    let flows: Vec<&DescribedFlow> = input
         .critical_flows()
-        .filter(|flow| flow.way == Way::In)
+        .filter(|flow| flow.way == Direction::Receive)
         .collect();
     if flows.is_empty() {
         return;
     }
-    let device = carrier.device;
+    let device = target.device;
     let driver = device.driver.as_deref().unwrap_or_default();
     let has_rules = rules::of(device);
     let hash = device
         .receive_hash
         .as_ref()
         .filter(|hash| !hash.table.is_empty());
-    match (asked.tuning.steering.value, has_rules, hash) {
+    match (input.tuning.steering.value, has_rules, hash) {
         (Steering::None, _, _) => {}
         (Steering::Auto | Steering::Rules, Some(has), _) => {
-            rules::plan(asked, carrier, (queue, has), draft);
+            rules::plan(input, target, (queue, has), builder);
             if let Some(hash) = hash {
-                table(carrier, queue, hash, &[], &topics, draft);
+                table(target, queue, hash, &[], &topics, builder);
             }
         }
         (Steering::Auto | Steering::Table, _, Some(hash)) => {
-            by_table(asked, carrier, (queue, hash), &flows, draft);
+            by_table(input, target, (queue, hash), &flows, builder);
         }
-        (Steering::Rules, None, _) => match rules::by_priority(asked, device) {
+        (Steering::Rules, None, _) => match rules::by_priority(input, device) {
             Some(has) => {
-                rules::plan(asked, carrier, (queue, has), draft);
+                rules::plan(input, target, (queue, has), builder);
                 if let Some(hash) = hash {
-                    table(carrier, queue, hash, &[], &topics, draft);
+                    table(target, queue, hash, &[], &topics, builder);
                 }
             }
-            None if rules::sees_ports(device) || device.flow_rules.is_none() => draft.refuse(
-                carrier.id("steering"),
-                format!("{} has no steering rules (ntuple)", carrier.name()),
+            None if rules::sees_ports(device) || device.flow_rules.is_none() => builder.not_planned(
+                target.id("steering"),
+                format!("{} has no steering rules (ntuple)", target.name()),
                 "steering = \"auto\" takes the receive table where there is one",
             ),
-            None if let (Some(vlan), [_, ..]) = (asked.needs.vlan, &*rules::untagged(asked)) => draft.refuse(
-                carrier.id("steering"),
+            None if let (Some(vlan), [_, ..]) = (input.needs.vlan, &*rules::untagged_hosts(input)) => builder.not_planned(
+                target.id("steering"),
                 format!(
                     "{} would send critical frames without a tag of VLAN {vlan}, and rules by VLAN priority do not see \
                      those",
-                    rules::untagged(asked).join(", ")
+                    rules::untagged_hosts(input).join(", ")
                 ),
                 format!(
                     "vlan = {vlan} in [host.NAME.xdp] of these, too; or steering = \"auto\", which takes the receive table"
                 ),
             ),
-            None => draft.refuse(
-                carrier.id("steering"),
+            None => builder.not_planned(
+                target.id("steering"),
                 format!(
                     "rules of {driver} look at the Ethernet header only: they tell no UDP ports apart"
                 ),
@@ -99,24 +106,24 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
                  steering = \"auto\", which takes the receive table",
             ),
         },
-        (Steering::Table, Some(_), None) => draft.refuse(
-            carrier.id("steering"),
-            format!("{} has no receive table to set", carrier.name()),
+        (Steering::Table, Some(_), None) => builder.not_planned(
+            target.id("steering"),
+            format!("{} has no receive table to set", target.name()),
             "steering = \"auto\" takes its rules (ntuple)",
         ),
-        (_, _, None) => draft.refuse(
-            carrier.id("steering"),
+        (_, _, None) => builder.not_planned(
+            target.id("steering"),
             match device.flow_rules {
                 Some(_) if !rules::sees_ports(device) => format!(
                     "{} has no receive table to set, and rules of {driver} tell no UDP ports apart",
-                    carrier.name()
+                    target.name()
                 ),
                 _ => format!(
                     "{} has neither steering rules nor a receive table to set",
-                    carrier.name()
+                    target.name()
                 ),
             },
-            match rules::by_priority(asked, device) {
+            match rules::by_priority(input, device) {
                 Some(_) => BY_PRIORITY,
                 None => WITHOUT,
             },
@@ -126,21 +133,21 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
 
 /// Plans a table in which the entries of critical flows map to the critical queue.
 fn by_table(
-    asked: &Asked<'_>,
-    carrier: &Carrier<'_>,
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
     (queue, hash): (u32, &ReceiveHash),
     flows: &[&DescribedFlow],
-    draft: &mut Draft,
+    builder: &mut PlanBuilder<'_>,
 ) {
-    let name = carrier.name();
-    let id = carrier.id("steering");
+    let name = target.name();
+    let id = target.id("steering");
     let size = hash.table.len();
     let is_toeplitz = hash
         .function
         .as_deref()
         .is_none_or(|name| name == "toeplitz");
     if !is_toeplitz || !size.is_power_of_two() || size > MAX_TABLE_ENTRIES {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!(
                 "what {name} hashes with ({}, {size} entries) is not one of which it is known where datagrams come \
@@ -152,48 +159,46 @@ fn by_table(
         return;
     }
     if hash.udp4_hashes_ports == Some(false) {
-        ports_in_hash(asked, carrier, draft);
+        ports_in_hash(input, target, builder);
     }
-    let known = hash.key.clone().map(Hashing::Key);
-    let entry = |tuple: Tuple| match &known {
-        Some(hashing) => hashing.entry_of(tuple, size),
-        None => asked.placement.entry_of(tuple),
+    let key = hash.key.as_deref();
+    let entry = |tuple: Tuple| match key {
+        Some(key) => entry_of(key, tuple, size),
+        None => input.placement.entry_of(tuple),
     };
     let Some(entries) = flows
         .iter()
         .map(|flow| entry(flow.tuple))
         .collect::<Option<Vec<u32>>>()
     else {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!(
                 "the key of {name}'s receive hash cannot be read: which entries critical datagrams pick has to be \
                  learnt from where they land"
             ),
-            match rules::by_priority(asked, carrier.device) {
+            match rules::by_priority(input, target.device) {
                 Some(_) => format!("{LEARN}; or {BY_PRIORITY}"),
                 None => String::from(LEARN),
             },
         );
         return;
     };
-    let critical = asked.critical_level().unwrap_or_default();
-    let others = asked.needs.flows.iter();
-    let strangers: Vec<&DescribedFlow> = others
-        .filter(|flow| flow.way == Way::In && flow.level < critical)
+    let critical = input.critical_level().unwrap_or_default();
+    let others = input.needs.flows.iter();
+    let foreign_flows: Vec<&DescribedFlow> = others
+        .filter(|flow| flow.way == Direction::Receive && flow.level < critical)
         .filter(|flow| entry(flow.tuple).is_some_and(|entry| entries.contains(&entry)))
         .collect();
-    if let Some(stranger) = strangers.first() {
-        let other = known
-            .as_ref()
-            .and_then(|it| other_port(asked, it, size, stranger));
-        draft.refuse(
-            carrier.id("steering-shared"),
+    if let Some(foreign_rule) = foreign_flows.first() {
+        let other = key.and_then(|key| other_port(input, key, size, foreign_rule));
+        builder.not_planned(
+            target.id("steering-shared"),
             format!(
                 "{} (level {}) picks the same entry of {name}'s receive table as a critical flow, and comes to \
                  the critical queue too",
-                stranger.topics.join(", "),
-                stranger.level
+                foreign_rule.topics.join(", "),
+                foreign_rule.level
             ),
             match other {
                 Some(port) => format!(
@@ -206,30 +211,37 @@ fn by_table(
     let mut topics: Vec<String> = flows.iter().flat_map(|flow| flow.topics.clone()).collect();
     topics.sort();
     topics.dedup();
-    table(carrier, queue, hash, &entries, &topics, draft);
+    table(target, queue, hash, &entries, &topics, builder);
 }
 
-fn ports_in_hash(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let setting = Setting::UdpHash {
-        interface: carrier.name().to_owned(),
-    };
-    let said = Said::of(
-        &asked.critical_topics(Some(Way::In)),
+fn ports_in_hash(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let interface = target.name().to_owned();
+    let rationale = Rationale::of(
+        &input.critical_topics(Some(Direction::Receive)),
         "the device looks at addresses only: all levels between two hosts come to the same queue",
         "IP fragments, which have no ports, may overtake the whole datagrams of the same flow",
     );
     let values = (Value::Switch(false), Value::Switch(true));
-    draft.change(carrier.id("udp-hash"), setting, values, said);
+    builder.change(
+        target.id("udp-hash"),
+        Setting::UdpHash { interface },
+        values,
+        rationale,
+    );
 }
 
 /// First port for the flow's receiver with which no other described flow shares an entry with a critical one.
 fn other_port(
-    asked: &Asked<'_>,
-    hashing: &Hashing,
+    input: &PlanInput<'_>,
+    key: &[u8],
     entries: usize,
     flow: &DescribedFlow,
 ) -> Option<u16> {
-    let needs = asked.needs;
+    let needs = input.needs;
     let own = needs.participants.iter().find(|own| {
         own.address == flow.tuple.destination && own.ports.contains(&flow.tuple.destination_port)
     })?;
@@ -242,8 +254,8 @@ fn other_port(
     let suggested = isolane_model::limits::SUGGESTED_PORTS;
     let last = suggested.end - Participant::PORTS;
     let candidates = (suggested.start..=last).filter(|first| !is_taken(*first));
-    let critical = asked.critical_level()?;
-    apart(hashing, entries, candidates, |first| {
+    let critical = input.critical_level()?;
+    apart(key, entries, candidates, |first| {
         let moved = |flow: &DescribedFlow| {
             let mut tuple = flow.tuple;
             if tuple.destination == own.address && own.ports.contains(&tuple.destination_port) {
@@ -254,7 +266,9 @@ fn other_port(
         let of = |is_critical: bool| {
             let flows = needs.flows.iter();
             flows
-                .filter(|flow| flow.way == Way::In && (flow.level >= critical) == is_critical)
+                .filter(|flow| {
+                    flow.way == Direction::Receive && (flow.level >= critical) == is_critical
+                })
                 .map(moved)
                 .collect()
         };
@@ -264,16 +278,16 @@ fn other_port(
 
 /// Plans the table in which only `entries` map to the critical queue.
 fn table(
-    carrier: &Carrier<'_>,
+    target: &TopicInterface<'_>,
     queue: u32,
     hash: &ReceiveHash,
     entries: &[u32],
     topics: &[String],
-    draft: &mut Draft,
+    builder: &mut PlanBuilder<'_>,
 ) {
-    let count = carrier.receive_queues;
+    let count = target.receive_queues;
     // Table after a change of the number of queues, as drivers fill it.
-    let before = match carrier.is_remade {
+    let before = match target.is_remade {
         true => (0..hash.table.len() as u64)
             .map(|entry| (entry % u64::from(count.max(1))) as u32)
             .collect(),
@@ -284,7 +298,7 @@ fn table(
     };
     let to = match entries {
         // Only rules steer to the critical queue, so the table can be one that ethtool can set too.
-        [] if to != before || carrier.is_remade => {
+        [] if to != before || target.is_remade => {
             let others: Vec<u32> = (0..count).filter(|other| *other != queue).collect();
             shared(to.len(), &others)
         }
@@ -313,16 +327,52 @@ fn table(
             ),
         ),
     };
-    let setting = Setting::RssTable {
-        interface: carrier.name().to_owned(),
-    };
+    let interface = target.name().to_owned();
     let values = (Value::Table(hash.table.clone()), Value::Table(to));
-    let id = carrier.id("receive-table");
-    let said = Said::of(topics, why, costs);
-    let first = draft.steps.len();
-    draft.change(id, setting, values, said);
+    let id = target.id("receive-table");
+    let rationale = Rationale::of(topics, why, costs);
+    let first = builder.steps.len();
+    builder.change(id, Setting::RssTable { interface }, values, rationale);
     if !entries.is_empty() {
         // The entries depend on the hash key, which the kernel randomises at each boot.
-        draft.hold_for_this_boot(first);
+        builder.limit_to_this_boot(first);
+    }
+}
+
+/// Adds the device's current steering to the plan's preconditions. Some steps do harm under another steering than the
+/// one in which the receive queues of critical flows were measured.
+pub(super) fn require_current_steering(target: &TopicInterface<'_>, builder: &mut PlanBuilder<'_>) {
+    let device = target.device;
+    let interface = || target.name().to_owned();
+    if let Some(queues) = device.queues {
+        let interface = interface();
+        builder.require(Setting::Channels { interface }, Value::Queues(queues));
+    }
+    let hash = device.receive_hash.as_ref();
+    if let Some(hash) = hash.filter(|hash| !hash.table.is_empty()) {
+        if let Some(on) = hash.udp4_hashes_ports {
+            let interface = interface();
+            builder.require(Setting::UdpHash { interface }, Value::Switch(on));
+        }
+        let (interface, table) = (interface(), hash.table.clone());
+        builder.require(Setting::RssTable { interface }, Value::Table(table));
+    }
+    let rules = device.flow_rules.as_ref();
+    let Some(rules) = rules.filter(|rules| !rules.rules.is_empty()) else {
+        return;
+    };
+    if device.features.contains_key(RULES) {
+        let (interface, feature) = (interface(), String::from(RULES));
+        builder.require(Setting::Feature { interface, feature }, Value::Switch(true));
+    }
+    for (location, rule) in &rules.rules {
+        let (interface, location) = (interface(), *location);
+        builder.require(
+            Setting::FlowRule {
+                interface,
+                location,
+            },
+            Value::Rule(*rule),
+        );
     }
 }

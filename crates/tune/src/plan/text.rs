@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Plan, Reliance, Step, When};
+use super::{Plan, Precondition, Step, When};
 
 impl Plan {
     /// Formats the plan: each step with reason and cost, and the refusals.
@@ -10,7 +10,7 @@ impl Plan {
         let mut text = String::new();
         let _ = self.head(&mut text);
         let mut number = 1;
-        for alike in self.steps.chunk_by(are_alike) {
+        for alike in self.steps.chunk_by(are_similar) {
             let _ = match alike {
                 [step] => describe(&mut text, step, number),
                 steps => describe_all(&mut text, steps, number),
@@ -78,12 +78,12 @@ impl Plan {
             return Ok(());
         }
         writeln!(text, "\nRelies on, as it was when it was measured:")?;
-        for Reliance { setting, value } in &self.relies_on {
+        for Precondition { setting, value } in &self.relies_on {
             writeln!(
                 text,
                 "  {}: {}",
                 line(&setting.to_string()),
-                line(&value.on_a_line())
+                line(&value.one_line())
             )?;
         }
         Ok(())
@@ -105,8 +105,8 @@ impl Plan {
 }
 
 /// Returns whether two steps move other devices' interrupts in the same way.
-fn are_alike(one: &Step, other: &Step) -> bool {
-    let of = |step: &Step| step.is_of_other_device() && !step.puts_back();
+fn are_similar(one: &Step, other: &Step) -> bool {
+    let of = |step: &Step| step.is_of_other_device() && !step.is_restoring();
     let values = |step: &Step| (step.from.clone(), step.to.clone(), step.when);
     of(one) && of(other) && values(one) == values(other)
 }
@@ -147,8 +147,8 @@ fn about(text: &mut String, step: &Step) -> fmt::Result {
     writeln!(
         text,
         "     {} -> {}",
-        line(&step.from.on_a_line()),
-        line(&step.to.on_a_line())
+        line(&step.from.one_line()),
+        line(&step.to.one_line())
     )?;
     writeln!(text, "     why:   {}", line(&step.why))?;
     if !step.topics.is_empty() {

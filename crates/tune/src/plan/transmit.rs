@@ -6,11 +6,11 @@ use isolane_model::Transmit;
 
 use crate::facts::{RootQdisc, TrafficClasses};
 use crate::limits::PFIFO_FRAMES;
-use crate::needs::Way;
+use crate::needs::Direction;
 use crate::setting::{Setting, Value};
 
-use super::carrier::{Asked, Carrier};
-use super::draft::{Draft, Said};
+use super::builder::{PlanBuilder, Rationale};
+use super::input::{PlanInput, TopicInterface};
 
 /// Kernel priorities used for levels: SO_PRIORITY 0 to 7.
 const LEVELS: u8 = 8;
@@ -19,20 +19,20 @@ const CONTROL: u8 = 7;
 /// Kernel priority of datagrams with low-delay TOS (TC_PRIO_INTERACTIVE).
 const INTERACTIVE: u8 = 6;
 
-pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
-    let id = carrier.id("transmit");
-    let name = carrier.name();
-    let wanted = asked.tuning.transmit.value;
-    if let Some((why, remedy)) = unfit(wanted, name) {
-        draft.refuse(id, why, remedy);
-        return;
-    }
-    let topics = asked.critical_topics(Some(Way::Out));
+pub(super) fn plan(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let id = target.id("transmit");
+    let name = target.name();
+    let wanted = input.tuning.transmit.value;
+    let topics = input.critical_topics(Some(Direction::Transmit));
     if wanted == Transmit::Keep || topics.is_empty() {
         return;
     }
-    let Some(has) = &carrier.device.root_qdisc else {
-        draft.refuse(
+    let Some(has) = &target.device.root_qdisc else {
+        builder.not_planned(
             id,
             format!("how frames wait for {name} cannot be seen"),
             format!("look: tc qdisc show dev {name}"),
@@ -46,19 +46,19 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
         _ => None,
     };
     if let Some(other) = foreign {
-        draft.refuse(
+        builder.not_planned(
             id,
             format!("somebody has set up {other} on {name}: it is left alone"),
             format!("if it is not needed: tc qdisc del dev {name} root, and plan again"),
         );
         return;
     }
-    let (to, said) = match wanted {
+    let (to, rationale) = match wanted {
         Transmit::Pfifo => (
             RootQdisc::Pfifo {
                 frames: PFIFO_FRAMES,
             },
-            Said::of(
+            Rationale::of(
                 &topics,
                 format!(
                     "at most {PFIFO_FRAMES} frames wait, in the order they came; none is dropped by its age"
@@ -67,14 +67,14 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
             ),
         ),
         _ => {
-            if carrier.critical_queue.is_none() && carrier.transmit_queues > 1 {
+            if target.critical_queue.is_none() && target.transmit_queues > 1 {
                 let why = format!(
                     "critical topics have no queue of {name} of their own to be sent from, as said above"
                 );
-                return draft.refuse(id, why, "");
+                return builder.not_planned(id, why, "");
             }
-            let Some(classes) = strict(asked, carrier).or_else(|| classes(asked, carrier)) else {
-                draft.refuse(
+            let Some(classes) = strict(input, target).or_else(|| classes(input, target)) else {
+                builder.not_planned(
                     id,
                     format!(
                         "{name} has one transmit queue: in it critical frames wait behind all others, whatever \
@@ -91,76 +91,42 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
                 if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
                     && (known.offloaded || !classes.offloaded));
             if is_there {
-                strictness(asked, carrier, has, draft);
+                report_queue_order(input, target, has, builder);
                 return;
             }
-            let said = of_classes(asked, carrier, &classes, &topics);
-            (RootQdisc::Mqprio(classes), said)
+            let rationale = class_rationale(input, target, &classes, &topics);
+            (RootQdisc::Mqprio(classes), rationale)
         }
     };
-    strictness(asked, carrier, &to, draft);
-    let setting = Setting::RootQdisc {
-        interface: name.to_owned(),
-    };
-    draft.change(
+    report_queue_order(input, target, &to, builder);
+    let interface = name.to_owned();
+    let setting = Setting::RootQdisc { interface };
+    builder.change(
         id,
         setting,
         (Value::Qdisc(has.clone()), Value::Qdisc(to)),
-        said,
+        rationale,
     );
-}
-
-/// Reason that a queueing discipline of the profile is not set up here, and the remedy.
-fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
-    Some(match wanted {
-        Transmit::Mqprio | Transmit::Pfifo | Transmit::Keep => return None,
-        Transmit::Taprio => (
-            String::from(
-                "taprio opens gates by a schedule that all of the network agrees on; the description has periods, \
-                 and no schedule",
-            ),
-            format!(
-                "compute one for the network, and set it: tc qdisc replace dev {name} parent root taprio ... \
-                 flags 2, with PTP running"
-            ),
-        ),
-        Transmit::Etf => (
-            String::from(
-                "etf drops every frame without a launch time (SO_TXTIME), and topics have none",
-            ),
-            String::from("transmit = \"mqprio\""),
-        ),
-        Transmit::Cbs => (
-            String::from(
-                "cbs holds a class back to a share of the line: for a stream that is reserved all along the way \
-                 (IEEE 802.1Qav), not for the most urgent one, which would wait for credit",
-            ),
-            format!(
-                "for a stream of audio or video below the critical class: tc qdisc replace dev {name} parent \
-                 CLASS cbs idleslope KBIT ... offload 1"
-            ),
-        ),
-    })
 }
 
 /// Kernel priorities of the critical levels, up to the host's highest level: kernel frames with a higher priority
 /// (IGMP, LACP) are not critical.
-fn critical_priorities(asked: &Asked<'_>) -> Option<RangeInclusive<u8>> {
-    let highest = asked.needs.highest_level?.min(LEVELS - 1);
-    Some(asked.critical_level()?..=highest)
+fn critical_priorities(input: &PlanInput<'_>) -> Option<RangeInclusive<u8>> {
+    let highest = input.needs.highest_level?.min(LEVELS - 1);
+    Some(input.critical_level()?..=highest)
 }
 
 /// Two classes: critical levels on the critical queue, the rest on the larger range of other queues.
-fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
-    let critical = u16::try_from(carrier.critical_queue?).ok()?;
-    let queues = u16::try_from(carrier.transmit_queues).ok()?;
+fn classes(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> Option<TrafficClasses> {
+    let critical = u16::try_from(target.critical_queue?).ok()?;
+    let queues = u16::try_from(target.transmit_queues).ok()?;
     if critical >= queues || queues < 2 {
         return None;
     }
     let (before, after) = ((critical, 0), (queues - critical - 1, critical + 1));
     let bulk = if after.0 >= before.0 { after } else { before };
     let mut class_of_priority = [0; 16];
-    for priority in critical_priorities(asked)? {
+    for priority in critical_priorities(input)? {
         class_of_priority[usize::from(priority)] = 1;
     }
     Some(TrafficClasses {
@@ -175,14 +141,14 @@ fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
 ///
 /// `igc_tsn_enable_mqprio` accepts as many classes as queues, one queue each, in ascending order. stmmac with `hw 1`
 /// (Linux 6.13) does not determine the order; its device tree does (`snps,tx-sched-sp`).
-fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
-    if !can_be_strict(asked, carrier) {
+fn strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> Option<TrafficClasses> {
+    if !can_be_strict(input, target) {
         return None;
     }
-    let queues = u16::try_from(carrier.transmit_queues).ok()?;
-    let critical = critical_priorities(asked)?;
+    let queues = u16::try_from(target.transmit_queues).ok()?;
+    let critical = critical_priorities(input)?;
     let last = queues.checked_sub(1).filter(|last| *last > 0)?;
-    if carrier.critical_queue != Some(u32::from(last)) {
+    if target.critical_queue != Some(u32::from(last)) {
         return None;
     }
     let mut class_of_priority = [0; 16];
@@ -205,21 +171,21 @@ fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
 }
 
 /// Returns whether the driver can make its device serve queues strictly by class, from this kernel version on.
-fn can_be_strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
+fn can_be_strict(input: &PlanInput<'_>, target: &TopicInterface<'_>) -> bool {
     const SINCE: (u32, u32) = (6, 12);
-    let mut numbers = asked.facts.kernel.release.split(['.', '-']);
+    let mut numbers = input.facts.kernel.release.split(['.', '-']);
     let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
     let release = number().zip(number());
-    carrier.device.driver.as_deref() == Some("igc") && release >= Some(SINCE)
+    target.device.driver.as_deref() == Some("igc") && release >= Some(SINCE)
 }
 
-fn of_classes(
-    asked: &Asked<'_>,
-    carrier: &Carrier<'_>,
+fn class_rationale(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
     classes: &TrafficClasses,
     topics: &[String],
-) -> Said {
-    let queue = carrier.critical_queue.unwrap_or_default();
+) -> Rationale {
+    let queue = target.critical_queue.unwrap_or_default();
     let order = match classes.offloaded {
         true => {
             "the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits \
@@ -232,7 +198,7 @@ fn of_classes(
     };
     // The kernel itself uses these priorities: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE by TOS.
     let has =
-        |priority| critical_priorities(asked).is_some_and(|critical| critical.contains(&priority));
+        |priority| critical_priorities(input).is_some_and(|critical| critical.contains(&priority));
     let mut shares = String::new();
     if has(CONTROL) {
         shares.push_str(
@@ -251,10 +217,10 @@ fn of_classes(
         false => format!(
             "other traffic has {} of {} transmit queues; {FAIR}",
             classes.queues.first().map_or(0, |(count, _)| *count),
-            carrier.transmit_queues
+            target.transmit_queues
         ),
     };
-    Said::of(
+    Rationale::of(
         topics,
         format!("critical frames have transmit queue {queue}: {order}{shares}"),
         others,
@@ -264,26 +230,31 @@ fn of_classes(
 const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
 
 /// Reports that the order of queues at the wire is the device's choice, unless classes are offloaded.
-fn strictness(asked: &Asked<'_>, carrier: &Carrier<'_>, qdisc: &RootQdisc, draft: &mut Draft) {
+fn report_queue_order(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    qdisc: &RootQdisc,
+    builder: &mut PlanBuilder<'_>,
+) {
     let RootQdisc::Mqprio(classes) = qdisc else {
         return;
     };
-    if classes.offloaded || carrier.interface.kind.is_some() {
+    if classes.offloaded || target.interface.kind.is_some() {
         return;
     }
-    draft.refuse(
-        carrier.id("transmit-strict"),
+    builder.not_planned(
+        target.id("transmit-strict"),
         format!(
             "the device takes its transmit queues in turn: a critical frame may wait for one frame of each \
              other queue ({} of 1,518 B at most)",
-            carrier.transmit_queues.saturating_sub(1)
+            target.transmit_queues.saturating_sub(1)
         ),
-        match can_be_strict(asked, carrier) {
+        match can_be_strict(input, target) {
             true => format!(
                 "the driver has the device serve them strictly, where the critical queue is the last one: queues = {{ \
                  {} = {} }} in [host.NAME.xdp]",
-                asked.needs.highest_level.unwrap_or_default(),
-                carrier.transmit_queues.saturating_sub(1)
+                input.needs.highest_level.unwrap_or_default(),
+                target.transmit_queues.saturating_sub(1)
             ),
             false => String::from(
                 "bounds have to count them; an igc (Linux 6.12) serves them strictly, an stmmac where its device tree \

@@ -1,18 +1,12 @@
 //! Reading of this machine. It changes nothing, and unreadable values are `None`.
 
-mod device;
+mod devices;
 pub(crate) mod files;
-mod interrupts;
-mod lanes;
 mod links;
-mod network;
-mod places;
-mod rights;
 mod system;
 
-pub(crate) use device::queue_folders;
+pub(crate) use self::devices::{device_interrupts, interrupt_names, queue_folders};
 pub(crate) use files::number_list;
-pub(crate) use interrupts::{device_interrupts, interrupt_names};
 pub use links::interfaces;
 
 use self::files::text;
@@ -32,17 +26,17 @@ pub fn probe() -> Facts {
         machine_id: text("/etc/machine-id").filter(|id| !id.is_empty()),
         boot_id: text("/proc/sys/kernel/random/boot_id"),
         kernel: system::kernel(&name),
-        rights: rights::rights(),
+        rights: system::rights(),
         scheduling: system::scheduling(),
         memory: system::memory(),
-        network: network::network(),
-        devices: device::devices(&interfaces),
-        lanes: lanes::lanes(&interfaces),
-        interrupts: interrupts::all_interrupts(),
+        network: system::network(),
+        devices: devices::devices(&interfaces),
+        lanes: links::lanes(&interfaces),
+        interrupts: devices::all_interrupts(),
         programs: system::programs(),
-        boot: places::boot(),
-        attributes: places::attributes(&cores.online, &interfaces),
-        documents: places::documents(),
+        boot: system::boot(),
+        attributes: system::attributes(&cores.online, &interfaces),
+        documents: system::documents(),
         cores,
         interfaces,
     }

@@ -1,12 +1,20 @@
-//! Reading of kernel, cores, scheduler, memory and programs.
+//! Reading of the kernel, cores, scheduler, memory, rights, network stack, boot configuration and small files.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::process::{Resource, getrlimit};
 use rustix::system::Uname;
 
-use super::files::{entries, number_list, text, value};
-use crate::facts::{Cores, IdleState, Kernel, Memory, Scheduling};
+use super::files::{entries, number_list, ranges, text, value, whole};
+use crate::facts::{
+    Boot, Cores, Firewall, IdleState, Interface, Kernel, Loader, Memory, Network, Permission,
+    Rights, Scheduling,
+};
+use crate::limits::MAX_RECORDED_CORES;
+use crate::plan::isolation::unit_core_files;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -130,4 +138,247 @@ pub(super) fn programs() -> Vec<String> {
     found.sort();
     found.dedup();
     found
+}
+
+/// Capability numbers (linux/capability.h).
+const NET_ADMIN: u32 = 12;
+const NET_RAW: u32 = 13;
+const IPC_LOCK: u32 = 14;
+const SYS_NICE: u32 = 23;
+
+pub(super) fn rights() -> Rights {
+    let effective = text("/proc/self/status").and_then(|status| effective(&status));
+    let has = |capability: u32| effective.map(|set| set & (1 << capability) != 0);
+    let limit = |resource| Some(getrlimit(resource).current.unwrap_or(u64::MAX));
+    Rights {
+        net_admin: has(NET_ADMIN),
+        net_raw: has(NET_RAW),
+        sys_nice: has(SYS_NICE),
+        ipc_lock: has(IPC_LOCK),
+        realtime_priority_limit: limit(Resource::Rtprio),
+        locked_memory_limit_bytes: limit(Resource::Memlock),
+        af_xdp: af_xdp(),
+    }
+}
+
+/// Effective capability set in `/proc/self/status`.
+fn effective(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+/// Tests for AF_XDP by opening and closing a socket, without binding it.
+fn af_xdp() -> Permission {
+    match socket(AddressFamily::XDP, SocketType::RAW, None) {
+        Ok(_) => Permission::Granted,
+        Err(Errno::PERM | Errno::ACCESS) => Permission::Refused,
+        Err(Errno::AFNOSUPPORT) => Permission::Absent,
+        Err(_) => Permission::Unknown,
+    }
+}
+
+pub(super) fn network() -> Network {
+    let core = |name: &str| value(format!("/proc/sys/net/core/{name}"));
+    let ipv4 = |name: &str| text(format!("/proc/sys/net/ipv4/{name}"));
+    let local_ports = ipv4("ip_local_port_range").and_then(|text| {
+        let mut ports = text.split_whitespace().map(str::parse);
+        Some((ports.next()?.ok()?, ports.next()?.ok()?))
+    });
+    Network {
+        rmem_default_bytes: core("rmem_default"),
+        rmem_max_bytes: core("rmem_max"),
+        netdev_max_backlog: core("netdev_max_backlog"),
+        busy_read_us: core("busy_read"),
+        local_ports,
+        reserved_ports: ipv4("ip_local_reserved_ports")
+            .map(|text| ranges(&text))
+            .unwrap_or_default(),
+        udp_ports: udp_ports(),
+        udp_receive_buffer_errors: text("/proc/thread-self/net/snmp")
+            .and_then(|text| udp_counter(&text, "RcvbufErrors")),
+        firewall: firewall(),
+    }
+}
+
+fn udp_ports() -> Option<Vec<u16>> {
+    let mut ports = local_udp_ports(&text("/proc/thread-self/net/udp")?);
+    if let Some(text) = text("/proc/thread-self/net/udp6") {
+        ports.extend(local_udp_ports(&text));
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    Some(ports)
+}
+
+/// Local ports in `/proc/net/udp`: a header, then lines of number, address:port, ...
+fn local_udp_ports(text: &str) -> Vec<u16> {
+    let port = |line: &str| {
+        let (_, port) = line.split_whitespace().nth(1)?.rsplit_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    };
+    text.lines().skip(1).filter_map(port).collect()
+}
+
+/// UDP counter in `/proc/net/snmp`: a line of names, then one of numbers.
+fn udp_counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let position = lines
+        .next()?
+        .split_whitespace()
+        .position(|known| known == name)?;
+    lines.next()?.split_whitespace().nth(position)?.parse().ok()
+}
+
+fn firewall() -> Firewall {
+    let modules = text("/proc/modules");
+    let in_use = |modules: String| {
+        // Fields: name, size, use count, users.
+        let users = modules.lines().find_map(|line| {
+            let mut words = line.split_whitespace();
+            (words.next()? == "nf_tables").then_some(())?;
+            words.nth(1)?.parse::<u32>().ok()
+        });
+        users.is_some_and(|users| users > 0)
+    };
+    let tables = text("/proc/thread-self/net/ip_tables_names").unwrap_or_default();
+    Firewall {
+        nf_tables_in_use: modules.map(in_use),
+        ip_tables: tables.lines().map(String::from).collect(),
+    }
+}
+
+const ATTRIBUTES: [&str; 6] = [
+    "/sys/devices/virtual/workqueue/cpumask",
+    "/proc/irq/default_smp_affinity",
+    "/proc/sys/kernel/watchdog_cpumask",
+    "/proc/sys/vm/stat_interval",
+    // Controllers of cgroup v2, and cpuset of cgroup v1.
+    "/sys/fs/cgroup/cgroup.controllers",
+    "/sys/fs/cgroup/cpuset/cpuset.cpus",
+];
+/// Files of each core, in addition to its idle states.
+const OF_CORES: [&str; 2] = ["online", "topology/thread_siblings_list"];
+const IDLE_STATES: u32 = 10;
+/// Every document that a plan writes.
+const DOCUMENTS: [&str; 9] = [
+    "/etc/default/grub.d/90-isolane.cfg",
+    "/etc/security/limits.d/90-isolane.conf",
+    "/etc/systemd/system.conf.d/50-isolane.conf",
+    "/etc/systemd/system/init.scope.d/50-isolane.conf",
+    "/etc/systemd/system/irqbalance.service.d/50-isolane.conf",
+    "/etc/systemd/system/isolane.slice",
+    "/etc/systemd/system/machine.slice.d/50-isolane.conf",
+    "/etc/systemd/system/system.slice.d/50-isolane.conf",
+    "/etc/systemd/system/user.slice.d/50-isolane.conf",
+];
+
+pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<String, String> {
+    let mut paths: Vec<String> = ATTRIBUTES.map(String::from).to_vec();
+    paths.extend(unit_core_files());
+    for core in cores.iter().take(MAX_RECORDED_CORES) {
+        let folder = format!("{CPUS}/cpu{core}");
+        paths.extend(OF_CORES.map(|name| format!("{folder}/{name}")));
+        for state in 0..IDLE_STATES {
+            paths.push(format!("{folder}/cpuidle/state{state}/latency"));
+            paths.push(format!("{folder}/cpuidle/state{state}/disable"));
+        }
+    }
+    for interface in interfaces.iter().filter(|it| !it.is_loopback) {
+        for queue in 0..interface.rx_queues.unwrap_or(0) {
+            let path = format!(
+                "/sys/class/net/{}/queues/rx-{queue}/rps_cpus",
+                interface.name
+            );
+            // Folders exist only for queues in use.
+            if !Path::new(&path).exists() {
+                break;
+            }
+            paths.push(path);
+        }
+    }
+    let known = paths
+        .into_iter()
+        .filter_map(|path| Some((text(&path)?, path)));
+    known.map(|(text, path)| (path, text)).collect()
+}
+
+/// Texts of the existing documents, with line ends.
+pub(super) fn documents() -> BTreeMap<String, String> {
+    let there = DOCUMENTS
+        .iter()
+        .filter_map(|path| Some((String::from(*path), whole(path)?)));
+    there.collect()
+}
+
+pub(super) fn boot() -> Boot {
+    let has_grub = Path::new("/usr/sbin/update-grub").exists();
+    let knows_loader = has_grub || Path::new("/boot").is_dir();
+    let has_systemd = Path::new("/run/systemd/system").is_dir();
+    Boot {
+        loader: knows_loader.then_some(if has_grub {
+            Loader::Grub
+        } else {
+            Loader::Other
+        }),
+        has_systemd: Some(has_systemd),
+        systemd_cores: text("/proc/1/status")
+            .filter(|_| has_systemd)
+            .and_then(|status| cores_in(&status)),
+    }
+}
+
+/// CPU affinity in a process's `/proc/PID/status`.
+fn cores_in(status: &str) -> Option<Vec<u16>> {
+    let mut lines = status.lines();
+    let cores = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(number_list(cores.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effective_capabilities_are_a_line_of_the_status() {
+        let status = "Name:\tx\nCapEff:\t0000000000003000\nSeccomp:\t0\n";
+        assert_eq!(effective(status), Some(1 << NET_ADMIN | 1 << NET_RAW));
+        assert_eq!(effective("Name:\tx\n"), None);
+    }
+}
+
+#[cfg(test)]
+mod network_tests {
+    use super::*;
+
+    #[test]
+    fn local_ports_are_read_from_the_kernels_table() {
+        let table = "  sl  local_address rem_address   st\n \
+                     10: 00000000:1CE8 00000000:0000 07\n 11: 0100007F:1CF2 00000000:0000 07\n";
+        assert_eq!(local_udp_ports(table), [7400, 7410]);
+        assert!(local_udp_ports("").is_empty());
+    }
+
+    #[test]
+    fn a_counter_is_found_by_its_name() {
+        let table = "Ip: A\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\n\
+                     Udp: 5 6 7 8 9\n";
+        assert_eq!(udp_counter(table, "RcvbufErrors"), Some(9));
+        assert_eq!(udp_counter(table, "Other"), None);
+        assert_eq!(udp_counter("", "RcvbufErrors"), None);
+    }
+}
+
+#[cfg(test)]
+mod places_tests {
+    use super::*;
+
+    #[test]
+    fn the_cores_of_a_process_stand_in_its_status() {
+        let status =
+            "Name:\tsystemd\nCpus_allowed:\tb\nCpus_allowed_list:\t0-1,3\nMems_allowed:\t1\n";
+        assert_eq!(cores_in(status), Some(vec![0, 1, 3]));
+        assert_eq!(cores_in("Name:\tsystemd\n"), None);
+    }
 }

@@ -72,6 +72,33 @@ pub(super) fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
     tuple.bits() << (hash_bit + 1)
 }
 
+/// Entry that a datagram selects in a table of `entries` entries; `None` for a short key, or a length that is not a
+/// power of two.
+pub fn entry_of(key: &[u8], datagram: Tuple, entries: usize) -> Option<u32> {
+    u32::try_from(entry(hash(key, datagram)?, entries)?).ok()
+}
+
+/// First of `candidates` with which no other flow shares an entry with a critical one. `flows` returns critical and
+/// other flows of a candidate.
+pub fn apart(
+    key: &[u8],
+    entries: usize,
+    mut candidates: impl Iterator<Item = u16>,
+    flows: impl Fn(u16) -> (Vec<Tuple>, Vec<Tuple>),
+) -> Option<u16> {
+    candidates.find(|port| {
+        let (critical, others) = flows(*port);
+        let of = |flows: &[Tuple]| -> Option<Vec<u32>> {
+            let entries = flows.iter().map(|flow| entry_of(key, *flow, entries));
+            entries.collect()
+        };
+        match (of(&critical), of(&others)) {
+            (Some(critical), Some(others)) => !critical.iter().any(|it| others.contains(it)),
+            _ => false,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +189,48 @@ mod tests {
         assert_eq!(entry(0x1ff, 128), Some(127));
         assert_eq!(entry(7, 0), None);
         assert_eq!(entry(7, 3), None);
+    }
+}
+
+#[cfg(test)]
+mod ports_tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const KEY: [u8; 16] = [
+        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
+        0xb0,
+    ];
+
+    fn flow(peer: u8, port: u16) -> Tuple {
+        Tuple {
+            source: Ipv4Addr::new(10, 0, 0, peer),
+            destination: Ipv4Addr::new(10, 0, 0, 1),
+            source_port: 7_007,
+            destination_port: port,
+        }
+    }
+
+    #[test]
+    fn which_entries_two_peers_are_apart_no_port_changes() {
+        // The hash is linear: the difference of two peers' flows does not depend on the port. So with several peers
+        // only the table helps.
+        let apart = |port| {
+            let of = |peer| entry_of(&KEY, flow(peer, port), 128).expect("an entry");
+            of(2) ^ of(3)
+        };
+        assert!((7_000..7_400).all(|port| apart(port) == apart(7_000)));
+    }
+
+    #[test]
+    fn a_port_is_found_that_keeps_critical_flows_apart_from_others() {
+        // Of two entries each flow gets one, so about every second port works.
+        let flows = |port| (vec![flow(2, port)], vec![flow(3, 9_000)]);
+        let port = apart(&KEY, 2, 7_000..7_400, flows).expect("a port");
+        let entry = |tuple| entry_of(&KEY, tuple, 2);
+        assert_ne!(entry(flow(2, port)), entry(flow(3, 9_000)));
+        let same = |_| (vec![flow(2, 1)], vec![flow(2, 1)]);
+        assert_eq!(apart(&KEY, 128, 7_000..7_400, same), None);
     }
 }

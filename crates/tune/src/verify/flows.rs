@@ -5,20 +5,20 @@ use std::net::Ipv4Addr;
 use isolane_model::Steering;
 use serde::Serialize;
 
-use super::landings::{Landing, Landings, Pair};
-use crate::needs::{DescribedFlow, Needs, Way};
+use super::receive_queues::{Pair, QueueCounts, ReceiveQueueReport};
+use crate::needs::{DescribedFlow, Direction, Needs};
 use crate::plan::RULES_WITHOUT_PORTS;
 use crate::steer::Tuple;
 
 /// Measured receive queues of one described flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FlowLanding {
+pub struct FlowReport {
     /// Level of the flow.
     pub level: u8,
     /// Topics of the flow.
     pub topics: Vec<String>,
     /// Direction of the flow.
-    pub way: Way,
+    pub way: Direction,
     /// Addresses and ports of the flow.
     pub tuple: Tuple,
     /// Critical queue of the receiver: critical flows must arrive there, others must not. `None` if the description
@@ -29,12 +29,12 @@ pub struct FlowLanding {
     /// True if the receiver may steer by VLAN priority. Probe datagrams are untagged, so their queue says nothing then.
     pub may_go_by_priority: bool,
     /// Queues on which its datagrams arrived.
-    pub landing: Landing,
+    pub landing: QueueCounts,
     /// Questions without an answer.
     pub lost: u32,
 }
 
-impl FlowLanding {
+impl FlowReport {
     /// Returns whether the flow arrived as expected; `None` if no queue is expected, or if probes cannot tell.
     pub fn is_as_expected(&self) -> Option<bool> {
         if self.may_go_by_priority {
@@ -42,7 +42,7 @@ impl FlowLanding {
         }
         let queue = self.critical_queue?;
         Some(match self.is_critical {
-            true => self.lost == 0 && self.landing.only() == Some(queue),
+            true => self.lost == 0 && self.landing.single_queue() == Some(queue),
             false => {
                 self.landing.untold == 0
                     && !self.landing.by_queue.is_empty()
@@ -62,7 +62,7 @@ pub fn may_go_by_priority(
 ) -> bool {
     let sees_ports = driver.is_some_and(|driver| !RULES_WITHOUT_PORTS.contains(&driver));
     let is_tagged = needs.vlan.is_some() && flow.peer_vlan == needs.vlan;
-    steering == Steering::Rules && is_tagged && !(flow.way == Way::In && sees_ports)
+    steering == Steering::Rules && is_tagged && !(flow.way == Direction::Receive && sees_ports)
 }
 
 /// Pairs of own and peer's port of all flows with a peer.
@@ -75,28 +75,28 @@ pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
 
 /// Described flows with a peer and their receive queues; flows that were not probed are omitted. `critical`: lowest
 /// critical level; `by_priority`: see [`may_go_by_priority`].
-pub fn flow_landings(
+pub fn flow_reports(
     needs: &Needs,
     critical: u8,
     peer: Ipv4Addr,
-    landings: &Landings,
+    landings: &ReceiveQueueReport,
     by_priority: &dyn Fn(&DescribedFlow) -> bool,
-) -> Vec<FlowLanding> {
+) -> Vec<FlowReport> {
     let is_critical = |flow: &DescribedFlow| flow.level >= critical;
-    let queue_of = |way: Way| {
+    let queue_of = |way: Direction| {
         let mut flows = with(needs, peer).filter(|flow| flow.way == way && is_critical(flow));
         let queue = flows.next().map(|flow| flow.queue)?;
         needs.names_queues.then_some(queue)
     };
-    let queues = [Way::In, Way::Out].map(queue_of);
+    let queues = [Direction::Receive, Direction::Transmit].map(queue_of);
     let landed = with(needs, peer).filter_map(|flow| {
         let is_meant = |pair: &&Pair| (pair.port, pair.peer_port) == pair_of(flow);
         let pair = landings.pairs.iter().find(is_meant)?;
         let (landing, critical_queue) = match flow.way {
-            Way::In => (&pair.back, queues[0]),
-            Way::Out => (&pair.there, queues[1]),
+            Direction::Receive => (&pair.back, queues[0]),
+            Direction::Transmit => (&pair.there, queues[1]),
         };
-        Some(FlowLanding {
+        Some(FlowReport {
             level: flow.level,
             topics: flow.topics.clone(),
             way: flow.way,
@@ -113,16 +113,16 @@ pub fn flow_landings(
 
 fn with(needs: &Needs, peer: Ipv4Addr) -> impl Iterator<Item = &DescribedFlow> {
     needs.flows.iter().filter(move |flow| match flow.way {
-        Way::In => flow.tuple.source == peer,
-        Way::Out => flow.tuple.destination == peer,
+        Direction::Receive => flow.tuple.source == peer,
+        Direction::Transmit => flow.tuple.destination == peer,
     })
 }
 
 /// Own port and the peer's.
 fn pair_of(flow: &DescribedFlow) -> (u16, u16) {
     match flow.way {
-        Way::In => (flow.tuple.destination_port, flow.tuple.source_port),
-        Way::Out => (flow.tuple.source_port, flow.tuple.destination_port),
+        Direction::Receive => (flow.tuple.destination_port, flow.tuple.source_port),
+        Direction::Transmit => (flow.tuple.source_port, flow.tuple.destination_port),
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-    fn flow(level: u8, way: Way) -> DescribedFlow {
+    fn flow(level: u8, way: Direction) -> DescribedFlow {
         let out = Tuple {
             source: OWN,
             destination: PEER,
@@ -142,7 +142,11 @@ mod tests {
         };
         DescribedFlow {
             level,
-            tuple: if way == Way::Out { out } else { out.reply() },
+            tuple: if way == Direction::Transmit {
+                out
+            } else {
+                out.reply()
+            },
             way,
             peer: String::from("right"),
             peer_vlan: None,
@@ -153,14 +157,18 @@ mod tests {
 
     fn needs() -> Needs {
         Needs {
-            flows: vec![flow(7, Way::Out), flow(7, Way::In), flow(0, Way::In)],
+            flows: vec![
+                flow(7, Direction::Transmit),
+                flow(7, Direction::Receive),
+                flow(0, Direction::Receive),
+            ],
             names_queues: true,
             ..Needs::default()
         }
     }
 
-    fn landing(queue: u32) -> Landing {
-        Landing {
+    fn landing(queue: u32) -> QueueCounts {
+        QueueCounts {
             by_queue: [(queue, 20)].into(),
             untold: 0,
         }
@@ -177,14 +185,14 @@ mod tests {
     }
 
     fn verdicts(needs: &Needs, pairs: Vec<Pair>) -> Vec<Option<bool>> {
-        let landings = Landings {
+        let landings = ReceiveQueueReport {
             pairs,
-            ..Landings::default()
+            ..ReceiveQueueReport::default()
         };
-        let landed = flow_landings(needs, 7, PEER, &landings, &|flow| {
+        let landed = flow_reports(needs, 7, PEER, &landings, &|flow| {
             may_go_by_priority(needs, flow, Steering::Rules, Some("igc"))
         });
-        landed.iter().map(FlowLanding::is_as_expected).collect()
+        landed.iter().map(FlowReport::is_as_expected).collect()
     }
 
     #[test]
@@ -222,7 +230,7 @@ mod tests {
         let by = |flow: &DescribedFlow, steering, driver| {
             may_go_by_priority(&tagged, flow, steering, Some(driver))
         };
-        let ways = [Way::Out, Way::In].map(|way| flow(7, way));
+        let ways = [Direction::Transmit, Direction::Receive].map(|way| flow(7, way));
         let ways = ways.map(|flow| DescribedFlow {
             peer_vlan: Some(5),
             ..flow

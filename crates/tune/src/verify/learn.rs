@@ -4,28 +4,30 @@
 //! Tables are set like plans ([`apply`]): the original values are in the journal before the first change, and are
 //! restored at the end, also after an error. If the process is killed, a rollback restores them.
 
-mod asker;
-mod error;
-
-use std::net::Ipv4Addr;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
-use isolane_hostnet::rx_queue_probe::ReceiveQueues;
+use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
 use isolane_wire::level::Level;
+use thiserror::Error;
 
-use self::asker::Asker;
-pub use self::error::LearnError;
-use crate::apply::{ApplyError, Here, Occasion, State, apply_locked, rollback_locked, status};
+use super::receive_queues::{Answered, ProbeError, raise_descriptor_limit, send_probe};
+use crate::apply::{
+    ApplyError, Here, Occasion, State, Unrestored, apply_locked, rollback_locked, status,
+};
+use crate::limits::MAX_PROBE_ATTEMPTS;
 use crate::plan::{Plan, SCHEMA, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
-use crate::steer::{Learner, Tuple, rounds};
+use crate::steer::{Contradiction, Learner, Tuple, probed_ports, rounds};
 
 /// Profile name of the temporary plans. If the journal's last plan has it, learning was interrupted.
 const LEARNING: &str = "learning";
 
 /// Parameters of learning.
 #[derive(Clone, Debug)]
-pub struct Lesson {
+pub struct LearnParameters {
     /// Device whose hash is learnt.
     pub interface: String,
     /// Address of the device.
@@ -47,11 +49,11 @@ pub struct Lesson {
 pub fn learn(
     machine: &mut dyn Machine,
     (here, folder): (&Here, &Path),
-    lesson: &Lesson,
+    lesson: &LearnParameters,
     is_stopped: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Learner, LearnError> {
-    let mut asker = Asker::new(lesson)?;
+    let mut asker = ProbeClient::new(lesson)?;
     // The lock keeps other processes from applying or rolling back between rounds.
     let state = State::make(folder).map_err(ApplyError::from)?;
     let _lock = state.lock().map_err(ApplyError::from)?;
@@ -66,7 +68,7 @@ pub fn learn(
         progress,
     );
     // Also after an error.
-    put_back(machine, (here, &state), &found, earlier.as_deref())?;
+    restore_tables(machine, (here, &state), &found, earlier.as_deref())?;
     learnt
 }
 
@@ -115,7 +117,7 @@ fn all_rounds(
         _ => None,
     });
     let entries = entries.unwrap_or_default();
-    let unfit = || LearnError::Unfit { queues, entries };
+    let unfit = || LearnError::Unsuitable { queues, entries };
     let all: Vec<u32> = (0..queues).collect();
     let rounds = rounds(entries, &all, &[pair]);
     let mut learner = Learner::new(entries)
@@ -172,7 +174,7 @@ fn plan(here: &Here, standing: &[(Setting, Value)], to: impl Fn(&Setting) -> Val
 }
 
 /// Restores the original values: by a rollback, or by a plan on top of an earlier one in the journal.
-fn put_back(
+fn restore_tables(
     machine: &mut dyn Machine,
     (here, state): (&Here, &State),
     found: &[(Setting, Value)],
@@ -183,7 +185,7 @@ fn put_back(
         let left = done.restored.map_or_else(Vec::new, |done| done.left);
         return match left.is_empty() {
             true => Ok(()),
-            false => Err(LearnError::Left(left)),
+            false => Err(LearnError::Unrestored(left)),
         };
     };
     let standing: Result<Vec<(Setting, Value)>, SettingError> = found
@@ -202,6 +204,96 @@ fn put_back(
     // Not interruptible: a stop waits for it.
     apply_locked(machine, here, &back, state, Occasion::Learning, &|| false)?;
     Ok(())
+}
+
+pub(super) struct ProbeClient<'a> {
+    lesson: &'a LearnParameters,
+    sockets: BTreeMap<u16, ProbeSocket>,
+    number: u32,
+}
+
+impl<'a> ProbeClient<'a> {
+    /// Opens all sockets first, so that a failure precedes the first table change.
+    pub(super) fn new(lesson: &'a LearnParameters) -> Result<Self, LearnError> {
+        let [_, ports] = probed_ports();
+        raise_descriptor_limit(ports.len(), lesson.queues);
+        let mut sockets = BTreeMap::new();
+        for port in ports {
+            let address = SocketAddrV4::new(lesson.address, port);
+            let socket = ProbeSocket::bind(address, lesson.level, lesson.queues)
+                .map_err(|error| LearnError::Probe(ProbeError::Port(port, error)))?;
+            sockets.insert(port, socket);
+        }
+        Ok(Self {
+            lesson,
+            sockets,
+            number: 0,
+        })
+    }
+
+    /// Receive queue of an answer whose addresses and ports are those of `datagram`.
+    pub(super) fn landing(&mut self, datagram: Tuple) -> Result<u32, LearnError> {
+        // Rounds contain no other ports.
+        let Some(socket) = self.sockets.get(&datagram.destination_port) else {
+            return Err(LearnError::Probe(ProbeError::Silent));
+        };
+        let peer = SocketAddrV4::new(datagram.source, datagram.source_port);
+        for _ in 0..MAX_PROBE_ATTEMPTS {
+            self.number += 1;
+            let answer = send_probe(socket, (self.lesson.run, self.number), peer);
+            let answer = answer.map_err(|error| LearnError::Probe(ProbeError::System(error)))?;
+            match answer {
+                Some(Answered {
+                    back: Some(queue), ..
+                }) => return Ok(queue),
+                Some(_) => {
+                    let why = "the kernel does not report the receive queue of datagrams";
+                    return Err(LearnError::Probe(ProbeError::System(io::Error::other(why))));
+                }
+                None => {}
+            }
+        }
+        Err(LearnError::Probe(ProbeError::Silent))
+    }
+}
+
+/// Reason that learning failed. Except for [`LearnError::Unrestored`], the device is as before.
+#[derive(Debug, Error)]
+pub enum LearnError {
+    /// The device has no settable table.
+    #[error("its RSS table: {0}")]
+    Table(SettingError),
+    /// Learning needs at least two queues, and a table whose length is a power of two.
+    #[error(
+        "it has {queues} receive queues and an RSS table of {entries} entries; learning needs two queues, and a power of \
+         two of entries"
+    )]
+    Unsuitable {
+        /// Number of receive queues.
+        queues: u32,
+        /// Number of table entries.
+        entries: usize,
+    },
+    /// A table could not be set or restored.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// Settings that could not be restored.
+    #[error("{} settings were not restored", .0.len())]
+    Unrestored(Vec<Unrestored>),
+    /// The peer could not be asked.
+    #[error(transparent)]
+    Probe(ProbeError),
+    /// Observations contradict the Toeplitz hash.
+    #[error(transparent)]
+    Contradiction(Contradiction),
+    /// An earlier plan or learning was killed before its end.
+    #[error(
+        "an earlier `isolane tune` was killed before its end, and its settings are still in force"
+    )]
+    Unfinished,
+    /// Stopped on request.
+    #[error("it was stopped on request")]
+    Stopped,
 }
 
 #[cfg(test)]

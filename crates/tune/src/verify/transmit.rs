@@ -6,10 +6,9 @@
 //! queues do not count towards it.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use isolane_hostnet::qdisc::Queueing;
 use isolane_hostnet::rx_queue_probe::{ProbeSocket, ReceiveQueues};
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::message::MESSAGE_BYTES;
 use crate::facts::{RootQdisc, TrafficClasses};
-use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_PATIENCE};
+use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_TIMEOUT};
 use crate::setting::SettingError;
 
 /// Port of the discard service (RFC 863).
@@ -27,7 +26,7 @@ const DISCARD: u16 = 9;
 /// Transmit queues of one level's datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Departure {
+pub struct TransmitReport {
     /// Level of the datagrams.
     pub level: u8,
     /// Number of datagrams sent.
@@ -38,7 +37,7 @@ pub struct Departure {
     pub expected: Vec<u32>,
 }
 
-impl Departure {
+impl TransmitReport {
     /// Returns whether the queues of its class sent at least as many.
     pub fn is_as_expected(&self) -> bool {
         let of_class = self
@@ -54,12 +53,12 @@ impl Departure {
 ///
 /// # Errors
 /// The interface is gone, a level's priority is refused, or the kernel does not report the counters.
-pub fn departures(
+pub fn transmit_reports(
     interface: &str,
     from: Ipv4Addr,
     to: Ipv4Addr,
     count: u32,
-) -> Result<Option<Vec<Departure>>, SettingError> {
+) -> Result<Option<Vec<TransmitReport>>, SettingError> {
     let failed = |error: io::Error| SettingError::System(error.to_string());
     let queues = ReceiveQueues::of(interface).ok_or(SettingError::Gone)?;
     let mut queueing = Queueing::open().map_err(failed)?;
@@ -78,9 +77,9 @@ pub fn departures(
             let _ = port.send(&[0; MESSAGE_BYTES], SocketAddrV4::new(to, DISCARD));
         }
         let expected = expected(root.as_ref(), level);
-        let end = Instant::now() + TRANSMIT_PATIENCE;
+        let end = Instant::now() + TRANSMIT_TIMEOUT;
         let departure = loop {
-            let departure = Departure {
+            let departure = TransmitReport {
                 level: level.get(),
                 sent,
                 by_queue: more(&before, &queueing.sent(interface)?),
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn others_may_send_meanwhile_and_stand_for_none_of_ours() {
-        let departure = |by_queue: &[(u32, u64)]| Departure {
+        let departure = |by_queue: &[(u32, u64)]| TransmitReport {
             level: 7,
             sent: 10,
             by_queue: by_queue.iter().copied().collect(),

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use isolane_model::{ProfileName, Source, Sourced, System, Tuning};
-use isolane_tune::steer::{Hashing, Tuple};
+use isolane_tune::steer::{Tuple, entry_of};
 use isolane_tune::{
-    Facts, Needs, Place, PlacedFlow, Placement, Plan, Setting, Step, Value, Way, plan,
+    Direction, Facts, FlowQueue, FlowQueues, KnownQueue, Needs, Plan, Setting, Step, Value, plan,
 };
 
 /// The machines that plans are made for, with the queue that a description of each puts level 7 on.
@@ -131,35 +131,37 @@ pub(crate) fn profile(name: ProfileName) -> Tuning {
 
 /// Every described flow measured where it is meant to be, at both ends; and its entry as learnt, where a device
 /// does not tell its key.
-pub(crate) fn verified(needs: &Needs) -> Placement {
+pub(crate) fn verified(needs: &Needs) -> FlowQueues {
     let mut placement = learnt(needs);
     for flow in &needs.flows {
-        placement.flows.push(PlacedFlow {
+        placement.flows.push(FlowQueue {
             tuple: flow.tuple,
-            place: Place::Measured { queue: flow.queue },
+            place: KnownQueue::Measured { queue: flow.queue },
         });
     }
     placement
 }
 
 /// The entries of a device with a key of its own, as a learner tells them.
-pub(crate) fn learnt(needs: &Needs) -> Placement {
+pub(crate) fn learnt(needs: &Needs) -> FlowQueues {
     let key: Vec<u8> = (0..40)
         .map(|byte: u8| byte.wrapping_mul(73) ^ 0x35)
         .collect();
-    let hashing = Hashing::Key(key);
-    let entry = |tuple: Tuple| hashing.entry_of(tuple, 128).expect("an entry");
-    let flows = needs.flows.iter().filter(|flow| flow.way == Way::In);
-    Placement {
+    let entry = |tuple: Tuple| entry_of(&key, tuple, 128).expect("an entry");
+    let flows = needs
+        .flows
+        .iter()
+        .filter(|flow| flow.way == Direction::Receive);
+    FlowQueues {
         flows: flows
-            .map(|flow| PlacedFlow {
+            .map(|flow| FlowQueue {
                 tuple: flow.tuple,
-                place: Place::Computed {
+                place: KnownQueue::Computed {
                     entry: entry(flow.tuple),
                 },
             })
             .collect(),
-        ..Placement::default()
+        ..FlowQueues::default()
     }
 }
 
@@ -234,9 +236,9 @@ pub(crate) fn refused(facts: &Facts, step: &Step) -> Option<&'static str> {
 }
 
 /// The machine once a plan was carried out.
-pub(crate) fn carry_out(facts: &mut Facts, plan: &Plan) {
+pub(crate) fn simulate(facts: &mut Facts, plan: &Plan) {
     for step in &plan.steps {
-        facts.carry_out(&step.setting, &step.to);
+        facts.simulate(&step.setting, &step.to);
     }
 }
 
@@ -254,6 +256,6 @@ pub(crate) fn steering(name: &str) -> (Facts, Needs, Plan) {
         &profile(ProfileName::Latency),
         &learnt(&needs),
     );
-    carry_out(&mut facts, &first);
+    simulate(&mut facts, &first);
     (facts, needs, first)
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 use isolane_model::{open_regular, read_opened};
 use isolane_tune::apply::{
-    Applied, ApplyError, BootError, BootPart, Links, Numbers, Obstacle, PlanFile, SavedPlan, apply,
+    Applied, ApplyError, BootError, BootNumbers, BootPart, FailedStep, Links, PlanFile, SavedPlan,
+    apply,
 };
 use isolane_tune::{Plan, PlanError, ThisMachine, here, interfaces};
 use rustix::process::geteuid;
@@ -102,7 +103,7 @@ fn in_two_parts(
     };
     carry_out(&saved.first_part(), "the saved plan was not applied")?;
     let names = saved.interfaces();
-    let (plan, lost) = saved.second_part(&Numbers::look(names.iter().map(String::as_str)));
+    let (plan, lost) = saved.second_part(&BootNumbers::read(names.iter().map(String::as_str)));
     left_out(&lost);
     carry_out(
         &plan,
@@ -111,8 +112,8 @@ fn in_two_parts(
 }
 
 /// Reports omitted steps, which were not possible at boot or which the kernel refuses.
-fn left_out(obstacles: &[Obstacle]) {
-    for Obstacle {
+fn left_out(obstacles: &[FailedStep]) {
+    for FailedStep {
         id, setting, why, ..
     } in obstacles
     {
@@ -173,11 +174,11 @@ fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Fa
         return Ok(plan);
     }
     let part = BootPart::of_this_program(folder).map_err(not_kept)?;
-    for doubt in part.doubts() {
+    for doubt in part.warnings() {
         tell(format!("note: {doubt}"));
     }
     let names = interfaces().unwrap_or_default();
-    let numbers = Numbers::look(names.iter().map(|interface| interface.name.as_str()));
+    let numbers = BootNumbers::read(names.iter().map(|interface| interface.name.as_str()));
     part.added_to(&plan, numbers, machine).map_err(not_kept)
 }
 

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use isolane_model::visible_line;
-use isolane_tune::apply::{ApplyError, Hindrance, Left, StateError, Unclosed, Undone};
+use isolane_tune::apply::{
+    ApplyError, JournalNotClosed, StateError, StepError, Undone, Unrestored,
+};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -41,7 +43,7 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
                 // Writing to a string cannot fail.
                 let _ = write!(why, "\n           {}: {}: ", obstacle.id, obstacle.setting);
                 let _ = match &obstacle.why {
-                    Hindrance::Stale { found } => {
+                    StepError::Stale { found } => {
                         write!(why, "planned from {}, found {found}", obstacle.planned)
                     }
                     other => write!(why, "{other}"),
@@ -90,15 +92,18 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
 
 fn undone_half_way(what: &str, undone: &Undone) -> Failure {
     let code = match undone.why {
-        Hindrance::Stopped => ExitCode::Interrupted,
+        StepError::Stopped => ExitCode::Interrupted,
         _ => ExitCode::MachineForbids,
     };
     let mut why = match &undone.step {
         Some((id, setting)) => format!("{id}: {setting}: {}", undone.why),
         None => undone.why.to_string(),
     };
-    if let Some(unclosed) = &undone.unclosed {
-        why.push_str(&format!("\n           {}", unclosed_text(unclosed)));
+    if let Some(journal_not_closed) = &undone.journal_not_closed {
+        why.push_str(&format!(
+            "\n           {}",
+            unclosed_text(journal_not_closed)
+        ));
         return Failure::new(
             code,
             format!("{what}: all was undone, but the journal still lists it"),
@@ -125,13 +130,17 @@ pub(super) const OF_ANOTHER_VERSION: &str =
 pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
                                    it would set back what others change meanwhile";
 
-pub(super) fn unclosed_text(unclosed: &Unclosed) -> String {
-    format!("{}: {}", unclosed.path.display(), unclosed.why)
+pub(super) fn unclosed_text(journal_not_closed: &JournalNotClosed) -> String {
+    format!(
+        "{}: {}",
+        journal_not_closed.path.display(),
+        journal_not_closed.why
+    )
 }
 
 /// Lines on settings that were not restored.
-pub(super) fn left(left: &[Left]) -> String {
-    let line = |left: &Left| {
+pub(super) fn left(left: &[Unrestored]) -> String {
+    let line = |left: &Unrestored| {
         format!(
             "\n           {} is not again {}: {}",
             left.what, left.found, left.why

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use isolane_tune::apply::{Links, STATE_FOLDER, damaged_journals};
-use isolane_tune::limits::LINK_PATIENCE;
-use isolane_tune::verify::{PlaceError, ReceiveQueues};
-use isolane_tune::{Interface, interfaces, of_vlan};
+use isolane_tune::limits::LINK_TIMEOUT;
+use isolane_tune::verify::{ProbeError, ReceiveQueues};
+use isolane_tune::{Interface, interfaces, vlan_parent};
 
 use self::apply::Apply;
 use self::failure::failure;
@@ -170,7 +170,7 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
             names.join(", ")
         ))
     })?;
-    Ok((known.clone(), of_vlan(&all, known).clone()))
+    Ok((known.clone(), vlan_parent(&all, known).clone()))
 }
 
 /// Checks that a named state folder exists, because a misspelt name would look like "no plan applied".
@@ -232,22 +232,22 @@ fn taken(port: u16, error: &io::Error) -> Failure {
 }
 
 /// Failure to get answers from a peer. `remedy` names the command to run there.
-fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
+fn unanswered(peer: Ipv4Addr, error: ProbeError, remedy: &str) -> Failure {
     match error {
-        PlaceError::Port(port, error) => taken(port, &error),
-        PlaceError::Silent => Failure::new(
+        ProbeError::Port(port, error) => taken(port, &error),
+        ProbeError::Silent => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{peer} does not answer"),
             "no question was answered at any of the ports",
         )
         .with_remedy(remedy),
-        PlaceError::Restarted => Failure::new(
+        ProbeError::Restarted => Failure::new(
             ExitCode::AnswerIsNo,
             format!("{peer} was rebooted during the measurement"),
             "its device has another RSS hash key since: answers before and after do not fit together",
         )
         .with_remedy("measure again"),
-        PlaceError::System(error) => Failure::new(
+        ProbeError::System(error) => Failure::new(
             ExitCode::MachineForbids,
             "the measurement ended early",
             error.to_string(),
@@ -272,7 +272,7 @@ fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
             for interface in down {
                 tell(format!(
                     "note: the link of {interface} went down, and is not back after {} s: look at its other end",
-                    LINK_PATIENCE.as_secs()
+                    LINK_TIMEOUT.as_secs()
                 ));
             }
         }

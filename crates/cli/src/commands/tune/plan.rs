@@ -8,9 +8,9 @@ use std::{fs, io};
 
 use clap::Args;
 use isolane_model::{ProfileName, Source, Sourced, Tuning, Word, read_regular_text};
-use isolane_tune::apply::{Standing, status};
+use isolane_tune::apply::{SettingStatus, status};
 use isolane_tune::{
-    Exported, ExportedFile, Facts, Format, Placement, Plan, ThisMachine, here, probe, replan,
+    Exported, ExportedFile, Facts, FlowQueues, Format, Plan, ThisMachine, here, probe, replan,
 };
 use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
@@ -108,7 +108,7 @@ impl PlanChanges {
     }
 
     /// Settings of earlier plans, which the plan restores where they are no longer needed.
-    fn standing(&self) -> Vec<Standing> {
+    fn standing(&self) -> Vec<SettingStatus> {
         // The journal of a machine with recorded facts is not available here.
         if self.from.facts.is_some() {
             return Vec::new();
@@ -170,17 +170,17 @@ impl PlanSource {
         &self,
         settings: &Settings,
         tuning: &Tuning,
-        standing: &[Standing],
+        standing: &[SettingStatus],
     ) -> Result<Plan, Failure> {
         let facts: Facts = match &self.facts {
             Some(path) => recorded(path, "facts", "isolane doctor --facts --json FILE")?,
             None => probe(),
         };
-        let mut placement = Placement::default();
+        let mut placement = FlowQueues::default();
         for path in &self.placement {
             let form = "isolane tune learn --json FILE, isolane tune ports --json FILE";
-            let more: Placement = recorded(path, "placements", form)?;
-            if more.is_of_another_boot(facts.boot_id.as_deref()) {
+            let more: FlowQueues = recorded(path, "placements", form)?;
+            if more.is_of_other_boot(facts.boot_id.as_deref()) {
                 return Err(outdated(path));
             }
             placement.flows.extend(more.flows);

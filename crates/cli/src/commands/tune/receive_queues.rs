@@ -12,10 +12,10 @@ use isolane_model::limits::SUGGESTED_PORTS;
 use isolane_model::{Source, Sourced};
 use isolane_tune::steer::probed_ports;
 use isolane_tune::verify::{
-    Answerer, BootMark, Landing, Landings, LearnError, Lesson, Pair, Question, each_with_each,
-    learn, place,
+    BootMark, LearnError, LearnParameters, Pair, ProbeParameters, ProbeServer, QueueCounts,
+    ReceiveQueueReport, all_port_pairs, learn, measure_receive_queues,
 };
-use isolane_tune::{DescribedFlow, Needs, Place, PlacedFlow, ThisMachine, Way, here};
+use isolane_tune::{DescribedFlow, Direction, FlowQueue, KnownQueue, Needs, ThisMachine, here};
 use isolane_wire::level::Level;
 use serde::Serialize;
 
@@ -136,7 +136,7 @@ struct PortsReport<'a> {
     /// Pairs with the requested queues.
     fitting: Vec<(u16, u16)>,
     /// Flows of all pairs that lost nothing and arrived on one queue, for `tune plan --placement`.
-    flows: Vec<PlacedFlow>,
+    flows: Vec<FlowQueue>,
 }
 
 impl Ports {
@@ -147,20 +147,22 @@ impl Ports {
         settings.begin()?;
         let interface = only_interface(&settings)?;
         let (address, queues) = place_of(interface)?;
-        let question = Question {
+        let question = ProbeParameters {
             address,
             peer: self.peer,
-            pairs: each_with_each(&own, &others),
+            pairs: all_port_pairs(&own, &others),
             level: self.level,
             times: self.times,
             // The standard library's hashers start with a random key.
             run: RandomState::new().hash_one(std::process::id()),
         };
         let until = Until::new(None)?;
-        let landings = place(&question, queues, |_| !until.interrupted()).map_err(|error| {
-            let remedy = "run `isolane tune answer -i NAME` there, with the same --level and ports";
-            unanswered(self.peer, error, remedy)
-        })?;
+        let landings = measure_receive_queues(&question, queues, |_| !until.interrupted())
+            .map_err(|error| {
+                let remedy =
+                    "run `isolane tune answer -i NAME` there, with the same --level and ports";
+                unanswered(self.peer, error, remedy)
+            })?;
         let pairs = landings.pairs.iter();
         let fitting: Vec<&Pair> = pairs.filter(|pair| self.fits(pair)).collect();
         let report = PortsReport {
@@ -195,14 +197,14 @@ impl Ports {
 
     /// Returns whether all datagrams of a pair arrived on one known queue per direction, and on the requested one.
     fn fits(&self, pair: &Pair) -> bool {
-        let is = |landing: &Landing, wanted: Option<u32>| {
-            let only = landing.only();
+        let is = |landing: &QueueCounts, wanted: Option<u32>| {
+            let only = landing.single_queue();
             only.is_some() && (wanted.is_none() || only == wanted)
         };
         pair.lost == 0 && is(&pair.there, self.peer_queue) && is(&pair.back, self.queue)
     }
 
-    fn text(&self, landings: &Landings, fitting: &[&Pair]) -> String {
+    fn text(&self, landings: &ReceiveQueueReport, fitting: &[&Pair]) -> String {
         // Writing to a string cannot fail.
         let mut text = String::from("  port  peer's  lands there on  answers land on  lost\n");
         for pair in &landings.pairs {
@@ -245,8 +247,8 @@ impl Ports {
 }
 
 /// Queue as text: `1`, or `0:2 1:1` with several.
-pub(super) fn landed(landing: &Landing) -> String {
-    if let Some(only) = landing.only() {
+pub(super) fn landed(landing: &QueueCounts) -> String {
+    if let Some(only) = landing.single_queue() {
         return only.to_string();
     }
     let mut parts: Vec<String> = landing
@@ -270,7 +272,7 @@ struct LearnReport<'a> {
     interface: &'a str,
     peer: Ipv4Addr,
     boot_id: &'a str,
-    flows: Vec<PlacedFlow>,
+    flows: Vec<FlowQueue>,
 }
 
 impl Learn {
@@ -290,7 +292,7 @@ impl Learn {
         let domain = system.domain().value.get();
         let needs = needs::of(Some(system), domain, host, &here.machine.hostname)?;
         let flows = flows_from(&needs, self.peer)?;
-        let lesson = Lesson {
+        let lesson = LearnParameters {
             // The table belongs to the device.
             interface: served_by(interface)?.1.name,
             address,
@@ -311,8 +313,8 @@ impl Learn {
         .map_err(|error| failed(interface, self.peer, error))?;
         let placed = flows.iter().filter_map(|flow| {
             let entry = learner.entry_of(flow.tuple)?;
-            let place = Place::Computed { entry };
-            Some(PlacedFlow {
+            let place = KnownQueue::Computed { entry };
+            Some(FlowQueue {
                 tuple: flow.tuple,
                 place,
             })
@@ -334,7 +336,7 @@ impl Learn {
 fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Failure> {
     let flows = needs.flows.iter();
     let flows: Vec<&DescribedFlow> = flows
-        .filter(|flow| flow.way == Way::In && flow.tuple.source == peer)
+        .filter(|flow| flow.way == Direction::Receive && flow.tuple.source == peer)
         .collect();
     if !flows.is_empty() {
         return Ok(flows);
@@ -357,14 +359,14 @@ fn flows_from(needs: &Needs, peer: Ipv4Addr) -> Result<Vec<&DescribedFlow>, Fail
     ))
 }
 
-fn text(flows: &[&DescribedFlow], placed: &[PlacedFlow]) -> String {
+fn text(flows: &[&DescribedFlow], placed: &[FlowQueue]) -> String {
     // Writing to a string cannot fail.
     let mut text =
         String::from("level  from                  to                    entry  topics\n");
     for flow in flows {
         let tuple = flow.tuple;
         let entry = placed.iter().find_map(|known| match known.place {
-            Place::Computed { entry } if known.tuple == tuple => Some(entry.to_string()),
+            KnownQueue::Computed { entry } if known.tuple == tuple => Some(entry.to_string()),
             _ => None,
         });
         let _ = writeln!(
@@ -390,10 +392,10 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
     let remedy = "run `isolane tune answer -i NAME --learn` there, with the same --level";
     match error {
         LearnError::Apply(error) => failure(&what, &error),
-        LearnError::Place(error) => unanswered(peer, error, remedy),
-        LearnError::Left(settings) => Failure::new(
+        LearnError::Probe(error) => unanswered(peer, error, remedy),
+        LearnError::Unrestored(settings) => Failure::new(
             ExitCode::MachineForbids,
-            format!("{what}, and not all could be put back"),
+            format!("{what}, and not all settings could be restored"),
             left(&settings).trim_start(),
         )
         .with_remedy("isolane tune rollback tries it again; its journal is kept"),
@@ -402,9 +404,9 @@ fn failed(interface: &str, peer: Ipv4Addr, error: LearnError) -> Failure {
                 .with_remedy("isolane tune rollback; then plan, apply and learn again")
         }
         LearnError::Stopped => {
-            Failure::new(ExitCode::Interrupted, what, "it was asked to stop; all was put back")
+            Failure::new(ExitCode::Interrupted, what, "it was stopped on request; all settings were restored")
         }
-        error @ (LearnError::Table(_) | LearnError::Unfit { .. }) => {
+        error @ (LearnError::Table(_) | LearnError::Unsuitable { .. }) => {
             Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
                 "choose ports that land where they should instead: isolane tune ports",
             )
@@ -423,7 +425,7 @@ impl Answer {
         settings.set("ports", listed(&ports.value), &ports.source);
         settings.begin()?;
         let (address, queues) = place_of(only_interface(&settings)?)?;
-        let answerer = Answerer::open(queues, address, &ports.value, self.level)
+        let answerer = ProbeServer::open(queues, address, &ports.value, self.level)
             .map_err(|(port, error)| taken(port, &error))?;
         let until = Until::new(Some(self.seconds))?;
         tell(format!(

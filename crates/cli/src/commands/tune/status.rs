@@ -2,7 +2,7 @@
 //! end.
 
 use clap::Args;
-use isolane_tune::apply::{Links, Standing, Status, rollback as roll_back};
+use isolane_tune::apply::{Links, SettingStatus, Status, rollback as roll_back};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ fn text(status: Option<&Status>) -> String {
         text.push_str(&line(setting));
     }
     let undone = status.settings.iter().filter(|setting| !setting.stands);
-    let (undone, ended): (Vec<&Standing>, Vec<&Standing>) =
+    let (undone, ended): (Vec<&SettingStatus>, Vec<&SettingStatus>) =
         undone.partition(|setting| setting.is_of_this_boot);
     let ended = match ended.len() {
         0 => String::new(),
@@ -83,8 +83,8 @@ fn text(status: Option<&Status>) -> String {
     text
 }
 
-fn line(standing: &Standing) -> String {
-    let Standing {
+fn line(standing: &SettingStatus) -> String {
+    let SettingStatus {
         id,
         setting,
         before,
@@ -141,21 +141,21 @@ pub(super) fn rollback(state: &StateArguments) -> Result<ExitCode, Failure> {
         )
         .with_remedy("remove what is in the way, and call it again"));
     }
-    let unclosed = done.unclosed.as_ref().map(unclosed_text);
-    match (done.broken, unclosed) {
+    let journal_not_closed = done.journal_not_closed.as_ref().map(unclosed_text);
+    match (done.broken, journal_not_closed) {
         (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
-        (None, Some(unclosed)) => Err(Failure::new(
+        (None, Some(journal_not_closed)) => Err(Failure::new(
             ExitCode::MachineForbids,
             "all was restored, but the journal could not be removed",
-            unclosed,
+            journal_not_closed,
         )
         .with_remedy(CLOSE_IT)),
-        (Some((error, kept)), unclosed) => Err(Failure::new(
+        (Some((error, kept)), journal_not_closed) => Err(Failure::new(
             ExitCode::AnswerIsNo,
             "all that could be read from the journal was restored, but it is damaged",
-            match unclosed {
+            match journal_not_closed {
                 None => error.to_string(),
-                Some(unclosed) => format!("{error}, and could not be set aside: {unclosed}"),
+                Some(journal_not_closed) => format!("{error}, and could not be set aside: {journal_not_closed}"),
             },
         )
         .with_remedy(format!(

@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use clap::Args;
 use isolane_model::{System, format_duration};
-use isolane_tune::apply::{Standing, Status, status};
+use isolane_tune::apply::{SettingStatus, Status, status};
 use isolane_tune::verify::{
-    CoreUse, Departure, FlowLanding, PlaceError, Question, WakeUp, WokenUp, departures,
-    flow_landings, may_go_by_priority, pairs_with, place, wake_up,
+    CoreActivity, FlowReport, LatencyReport, LatencyTest, ProbeError, ProbeParameters,
+    TransmitReport, flow_reports, may_go_by_priority, measure_receive_queues, measure_wake_up,
+    pairs_with, transmit_reports,
 };
-use isolane_tune::{APPLICATION_PRIORITY, DescribedFlow, Needs, ThisMachine, Value, Way, here};
+use isolane_tune::{
+    APPLICATION_PRIORITY, DescribedFlow, Direction, Needs, ThisMachine, Value, here,
+};
 use isolane_wire::level::Level;
 use serde::Serialize;
 
@@ -82,11 +85,11 @@ struct Report {
     schema: &'static str,
     /// Applied plan; `None` if there is none.
     applied: Option<Status>,
-    wake_ups: Vec<WokenUp>,
+    wake_ups: Vec<LatencyReport>,
     /// Transmit queue counts; `None` if not requested, or if the device's qdisc does not count per queue.
-    departures: Option<Vec<Departure>>,
+    departures: Option<Vec<TransmitReport>>,
     /// Receive queues of flows; `None` if not requested, or without a described flow with the peer.
-    landings: Option<Vec<FlowLanding>>,
+    landings: Option<Vec<FlowReport>>,
     /// True when anything was checked: a setting, a wake-up by `--at-most`, a queue.
     judged: bool,
     /// Failed checks, as sentences.
@@ -117,10 +120,11 @@ impl Verify {
             && !until.interrupted()
         {
             let (address, _) = place_of(interface)?;
-            report.departures = departures(device, address, peer, DATAGRAMS).map_err(|error| {
-                let what = format!("cannot count the datagrams by transmit queue of {device}");
-                Failure::new(ExitCode::MachineForbids, what, error.to_string())
-            })?;
+            report.departures =
+                transmit_reports(device, address, peer, DATAGRAMS).map_err(|error| {
+                    let what = format!("cannot count the datagrams by transmit queue of {device}");
+                    Failure::new(ExitCode::MachineForbids, what, error.to_string())
+                })?;
         }
         let mut failed = self.failed(&report);
         if let (Some(peer), Some(interface)) = (self.peer, &interface)
@@ -170,11 +174,11 @@ impl Verify {
         }
     }
 
-    fn wake_ups(&self, cores: &[u16], until: &Until) -> Result<Vec<WokenUp>, Failure> {
+    fn wake_ups(&self, cores: &[u16], until: &Until) -> Result<Vec<LatencyReport>, Failure> {
         let mut found = Vec::new();
         for core in cores {
             let periods = self.seconds.as_micros() / PERIOD.as_micros();
-            let what = WakeUp {
+            let what = LatencyTest {
                 core: *core,
                 priority: self.priority,
                 period: PERIOD,
@@ -184,7 +188,7 @@ impl Verify {
                 "measuring wake-ups on core {core} for {}",
                 format_duration(self.seconds)
             ));
-            let woken = wake_up(what, until.flag()).map_err(|error| {
+            let woken = measure_wake_up(what, until.flag()).map_err(|error| {
                 let what = format!("wake-ups on core {core} cannot be measured");
                 Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
                     "run it as root (CAP_SYS_NICE), with an existing core; see isolane doctor",
@@ -219,7 +223,7 @@ impl Verify {
             }));
         }
         if let Some(at_most) = self.at_most {
-            let late = |woken: &&WokenUp| u128::from(woken.max_ns) > at_most.as_nanos();
+            let late = |woken: &&LatencyReport| u128::from(woken.max_ns) > at_most.as_nanos();
             failed.extend(report.wake_ups.iter().filter(late).map(|woken| {
                 format!(
                     "a wake-up on core {} came {} late, {} at most are allowed",
@@ -348,7 +352,7 @@ fn landings(
     system: Option<&System>,
     needs: &Needs,
     (peer, interface): (Ipv4Addr, &str),
-) -> Result<Result<Option<Vec<FlowLanding>>, String>, Failure> {
+) -> Result<Result<Option<Vec<FlowReport>>, String>, Failure> {
     let tuning = system.map(|system| system.tuning().clone());
     let tuning = tuning.unwrap_or_default();
     let critical = needs.critical_level(&tuning);
@@ -357,7 +361,7 @@ fn landings(
         return Ok(Ok(None));
     };
     let (address, queues) = place_of(interface)?;
-    let question = Question {
+    let question = ProbeParameters {
         address,
         peer,
         pairs,
@@ -370,12 +374,12 @@ fn landings(
     let by_priority = |flow: &DescribedFlow| {
         may_go_by_priority(needs, flow, tuning.steering.value, driver.as_deref())
     };
-    match place(&question, queues, |_| true) {
+    match measure_receive_queues(&question, queues, |_| true) {
         Ok(landings) => {
-            let landed = flow_landings(needs, critical, peer, &landings, &by_priority);
+            let landed = flow_reports(needs, critical, peer, &landings, &by_priority);
             Ok(Ok(Some(landed)))
         }
-        Err(PlaceError::Silent) => Ok(Err(format!(
+        Err(ProbeError::Silent) => Ok(Err(format!(
             "{peer} does not answer: run `isolane tune answer -i NAME --config FILE` there, with no participant running"
         ))),
         Err(error) => Err(unanswered(peer, error, "")),
@@ -383,7 +387,7 @@ fn landings(
 }
 
 /// Sentence on a flow that arrived on a wrong queue.
-fn misplaced(flow: &FlowLanding) -> Option<String> {
+fn misplaced(flow: &FlowReport) -> Option<String> {
     (flow.is_as_expected() == Some(false)).then(|| {
         let queue = flow.critical_queue.unwrap_or_default();
         let belongs = match flow.is_critical {
@@ -409,7 +413,7 @@ pub(super) fn applied(state: &StateArguments) -> Result<Option<Status>, Failure>
 const NAMED: usize = 5;
 
 /// Other work on the core: longest-running threads, most frequent interrupts.
-fn used(text: &mut String, used: &CoreUse) {
+fn used(text: &mut String, used: &CoreActivity) {
     let threads: Vec<String> = used
         .threads
         .iter()
@@ -452,7 +456,7 @@ fn listed(queues: &[u32]) -> String {
 }
 
 /// Queue counts as text: `queue 0: 3, queue 1: 100`.
-fn by_queue(departure: &Departure) -> String {
+fn by_queue(departure: &TransmitReport) -> String {
     let queues: Vec<String> = departure
         .by_queue
         .iter()
@@ -462,10 +466,10 @@ fn by_queue(departure: &Departure) -> String {
 }
 
 /// Flow as text: `Brake (level 7, in from 10.0.0.2:7007)`.
-fn named(flow: &FlowLanding) -> String {
+fn named(flow: &FlowReport) -> String {
     let way = match flow.way {
-        Way::In => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),
-        Way::Out => format!(
+        Direction::Receive => format!("in from {}:{}", flow.tuple.source, flow.tuple.source_port),
+        Direction::Transmit => format!(
             "out to {}:{}",
             flow.tuple.destination, flow.tuple.destination_port
         ),
@@ -499,7 +503,7 @@ fn news(before: Option<&Status>, now: Option<&Status>) -> Vec<String> {
         (None, Some(now)) => return vec![format!("a plan of profile {} was applied", now.profile)],
     };
     let changed = now.settings.iter().filter_map(|setting| {
-        let same = |known: &&Standing| known.setting == setting.setting;
+        let same = |known: &&SettingStatus| known.setting == setting.setting;
         let before = before.settings.iter().find(same)?;
         if before.now == setting.now {
             return None;

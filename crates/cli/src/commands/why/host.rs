@@ -33,7 +33,7 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
 fn dropping(facts: &Facts) -> Vec<Reason> {
     let domain = facts.here.domain;
     let mut reasons = Vec::new();
-    for (direction, words) in [(Direction::In, "to"), (Direction::Out, "from")] {
+    for (direction, words) in [(Direction::Receive, "to"), (Direction::Transmit, "from")] {
         let mut perhaps = None;
         for port in ports(facts, direction) {
             let (verdict, rule) = match facts.filters.verdict(direction, port) {
@@ -84,8 +84,8 @@ fn ports(facts: &Facts, direction: Direction) -> Vec<u16> {
     let is_here = |address: &[u8; 4]| facts.networks.iter().any(|net| net.address == *address);
     for reader in facts.here.of_topic(&facts.topic, EndpointKind::Reader) {
         let is_meant = match direction {
-            Direction::In => facts.here.addresses(reader).iter().any(is_here),
-            Direction::Out => true,
+            Direction::Receive => facts.here.addresses(reader).iter().any(is_here),
+            Direction::Transmit => true,
         };
         let all = reader.data.unicast.iter().chain(&reader.data.multicast);
         let own = all.filter(|_| is_meant);

@@ -85,7 +85,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
         copy_to(machine.program());
         assert_refused(
             &mut machine.tune(&["apply", &plan]),
-            "it is in a file system in memory",
+            "its file system is in memory",
             install,
         );
         let done = Command::new("umount").arg("/usr/local/bin").status();
@@ -95,7 +95,7 @@ fn what_will_not_be_there_at_a_boot_is_refused_and_nothing_is_changed() {
         copy_to(quoted);
         assert_refused(
             &mut machine.tune_by(quoted, &["apply", &plan]),
-            "its name has quotes or backslashes",
+            "its name contains quotes or backslashes",
             install,
         );
         // Removed while it runs: built anew, or installed anew.
@@ -138,7 +138,7 @@ fn a_program_in_a_folder_of_builds_is_taken_with_a_word_of_warning() {
         fs::write("/usr/local/target/CACHEDIR.TAG", tag).expect("ours");
         place.write_plan(&place.plan());
         let said = applied(&machine);
-        let warning = "note: /usr/local/target/debug/isolane is needed at each boot, and lies in /usr/local/target,";
+        let warning = "note: /usr/local/target/debug/isolane is needed at each boot, and is in /usr/local/target,";
         assert!(said.starts_with(warning), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
         rolled_back(&machine);

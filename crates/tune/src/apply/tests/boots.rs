@@ -1,8 +1,8 @@
-//! Tests of plans over boots: reliances, skipped steps, status.
+//! Tests of plans over boots: preconditions, skipped steps, status.
 
 use super::model::{Fault, Model, here, plan, setting, value};
 use super::*;
-use crate::plan::{Reliance, When};
+use crate::plan::{Precondition, When};
 
 fn second() -> Here {
     Here {
@@ -17,7 +17,7 @@ fn after_a_boot_files_are_restored_and_what_was_set_since() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     // The kernel restarts; one setting has another default than before.
     let boot = |machine: &mut Model| {
         machine.set(0, 3);
@@ -31,7 +31,7 @@ fn after_a_boot_files_are_restored_and_what_was_set_since() {
     // The same with the boot part, which sets the kernel settings again.
     let folder = Folder::new();
     let mut machine = Model::new();
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     boot(&mut machine);
     let again = apply(&mut machine, &second, &steps, &folder.0, true, &|| false);
     assert_eq!(again.expect("at boot").changed, ["step.0", "step.1"]);
@@ -60,10 +60,10 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
         );
         let error = refused.expect_err("another key may be in use");
         assert!(matches!(error, ApplyError::OtherBoot { .. }), "{error}");
-        assert!(error.to_string().contains("before the last boot"));
+        assert!(error.to_string().contains("from a previous boot"));
     }
     let mut relying = of_first.clone();
-    relying.relies_on.push(Reliance {
+    relying.relies_on.push(Precondition {
         setting: setting(9),
         value: machine.values[&setting(9)].clone(),
     });
@@ -79,7 +79,7 @@ fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
     });
     at_boot.expect("what it relies on stands");
     undo_in(&mut machine, &second(), &folder);
-    // In the boot of the plan, without reliances, and with unknown boot ids.
+    // In the boot of the plan, without preconditions, and with unknown boot ids.
     let mut unknown = of_landings.clone();
     unknown.boot_id = None;
     for (plan, here) in [
@@ -103,7 +103,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
     let mut machine = Model::new();
     let mut steps = plan(&machine, &[(0, 1), (1, 1)]);
     steps.steps[0].id = String::from("interface.interrupt-eth0-rx-1.eth0");
-    steps.relies_on.push(Reliance {
+    steps.relies_on.push(Precondition {
         setting: setting(9),
         value: value(9, 1),
     });
@@ -115,10 +115,7 @@ fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_i
         .iter()
         .map(|it| it.why.to_string())
         .collect();
-    assert_eq!(
-        told,
-        ["it rests on rx-gro of eth0 being off, and that is on"]
-    );
+    assert_eq!(told, ["it requires rx-gro of eth0 to be off, and it is on"]);
     undo_in(&mut machine, &second(), &folder);
     // Outside a boot the plan is refused, because the user can replan.
     let refused = apply(&mut machine, &here(), &steps, &folder.0, false, &|| false);
@@ -136,8 +133,8 @@ fn at_boot_what_cannot_be_read_is_left_out_and_told() {
     let other = Value::Qdisc(crate::facts::RootQdisc::Other { name });
     machine.values.insert(setting(8), other);
     let before = machine.clone();
-    let refused = carry_out(&mut machine, &steps, &folder);
-    assert!(matches!(refused, Err(ApplyError::Refused(obstacles)) if obstacles.len() == 2));
+    let refused = execute(&mut machine, &steps, &folder);
+    assert!(matches!(refused, Err(ApplyError::Refused(failed_steps)) if failed_steps.len() == 2));
     let applied = apply(&mut machine, &here(), &steps, &folder.0, true, &|| false);
     let applied = applied.expect("the rest");
     assert_eq!(applied.changed, ["step.0", "step.3"]);
@@ -165,7 +162,7 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     // The kernel restarts with another default, and the boot part sets one of the two again.
     machine.set(0, 3);
     machine.set(1, 0);
@@ -192,7 +189,7 @@ fn what_ended_with_a_boot_is_told_until_somebody_plans_again() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1)]);
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     machine.set(0, 0);
     machine.set(1, 0);
     let told = |machine: &mut Model| -> Vec<(Setting, bool)> {
@@ -230,7 +227,7 @@ fn what_stands_after_a_boot_is_looked_after_though_a_plan_does_not_mention_it() 
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1)]);
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     // The kernel's default of one setting equals the applied value.
     machine.set(0, 0);
     let mut since = plan(&machine, &[(0, 1)]);
@@ -255,7 +252,7 @@ fn a_number_of_an_earlier_boot_is_not_looked_at() {
     machine
         .values
         .insert(pin.clone(), steps.steps[0].from.clone());
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     // The number belongs to another device, whose value happens to be the planned one.
     let told = status(&mut machine, &second(), &folder.0).expect("a journal");
     let told = told.expect("a plan is applied").settings;

@@ -1,4 +1,4 @@
-//! Tests of how plans end: with and without a writable journal, and with and without their reliances.
+//! Tests of how plans end: with and without a writable journal, and with and without their preconditions.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let steps = plan(&machine, &[(0, 1), (1, 1)]);
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     let path = folder.0.join("tune.journal");
     let said = fs::read_to_string(&path).expect("it is kept");
     let unsaid = said.trim_end().rfind('\n').expect("several lines") + 1;
@@ -22,7 +22,7 @@ fn a_plan_killed_before_it_could_say_so_is_complete_once_it_is_called_again() {
         (told.is_complete, told.is_of_this_boot, told.settings.len())
     };
     assert_eq!(told(&mut machine, &here()), (false, true, 2));
-    carry_out(&mut machine, &steps, &folder).expect("nothing is left to do");
+    execute(&mut machine, &steps, &folder).expect("nothing is left to do");
     assert_eq!(told(&mut machine, &here()), (true, true, 2));
     // All settings persist over a boot.
     assert_eq!(told(&mut machine, &at_boot(2)), (true, false, 2));
@@ -59,8 +59,8 @@ impl Machine for Meddling<'_> {
         self.machine.write(setting, value)
     }
 
-    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
-        self.machine.beside(setting)
+    fn side_effects(&mut self, setting: &Setting) -> Vec<Setting> {
+        self.machine.side_effects(setting)
     }
 }
 
@@ -91,9 +91,12 @@ fn what_cannot_be_recorded_is_undone() {
         let Err(ApplyError::Undone(undone)) = done else {
             panic!("{done:?}")
         };
-        assert!(matches!(undone.why, Hindrance::Unrecorded(_)), "{undone:?}");
+        assert!(
+            matches!(undone.why, StepError::JournalNotWritten(_)),
+            "{undone:?}"
+        );
         assert_eq!((undone.step, undone.left.len()), (None, 0));
-        assert_eq!(undone.unclosed.is_none(), is_closed);
+        assert_eq!(undone.journal_not_closed.is_none(), is_closed);
         assert_eq!(machine.values, before);
     }
 }
@@ -105,7 +108,7 @@ fn a_rollback_that_cannot_take_its_journal_away_says_so() {
     let mut machine = Model::new();
     let before = machine.values.clone();
     let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
-    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    execute(&mut machine, &steps, &folder).expect("it can be carried out");
     let replace = || {
         fs::remove_file(&journal).expect("ours");
         fs::create_dir(&journal).expect("ours");
@@ -113,7 +116,10 @@ fn a_rollback_that_cannot_take_its_journal_away_says_so() {
     let done = rollback(&mut meddling(&mut machine, &replace), &here(), &folder.0);
     let done = done.expect("all is restored");
     assert!(done.restored.expect("a journal").left.is_empty());
-    assert_eq!(done.unclosed.expect("it is still there").path, journal);
+    assert_eq!(
+        done.journal_not_closed.expect("it is still there").path,
+        journal
+    );
     assert_eq!(machine.values, before);
 }
 
@@ -124,15 +130,15 @@ fn what_a_plan_relies_on_must_still_stand_at_its_end() {
     let before = machine.values.clone();
     // A new number of queues resets the table that the plan relies on.
     let mut steps = plan(&machine, &[(0, 1), (6, 2)]);
-    steps.relies_on = vec![Reliance {
+    steps.relies_on = vec![Precondition {
         setting: setting(7),
         value: machine.values[&setting(7)].clone(),
     }];
-    match carry_out(&mut machine, &steps, &folder) {
+    match execute(&mut machine, &steps, &folder) {
         Err(ApplyError::Undone(undone)) => {
             let step = undone.step.expect("a place");
             assert_eq!(step, (String::from("relied-on"), setting(7)));
-            assert!(matches!(undone.why, Hindrance::Overturned { .. }));
+            assert!(matches!(undone.why, StepError::ChangedMeanwhile { .. }));
         }
         other => panic!("{other:?}"),
     }
@@ -156,9 +162,9 @@ fn what_a_plan_sets_may_be_relied_on_in_other_words() {
         ..steps.steps[0].clone()
     };
     steps.steps = vec![step];
-    steps.relies_on = vec![Reliance {
+    steps.relies_on = vec![Precondition {
         setting,
         value: cores("0,1"),
     }];
-    carry_out(&mut machine, &steps, &folder).expect("it sets what it relies on");
+    execute(&mut machine, &steps, &folder).expect("it sets what it relies on");
 }

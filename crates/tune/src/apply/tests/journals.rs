@@ -81,12 +81,14 @@ fn after_a_thousand_boots_the_journal_is_short_and_restores_what_was_found_first
 fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
     let folder = Folder::new();
     let state = State::make(&folder.0).expect("a temporary folder");
-    let found = |number: usize| Entry::Found {
-        boot_id: String::from("first"),
-        id: number.to_string(),
-        setting: setting(4),
-        value: Value::Text("a".repeat(1 << 20)),
-        to: None,
+    let found = |number: usize| {
+        Entry::Found(Found {
+            boot_id: String::from("first"),
+            id: number.to_string(),
+            setting: setting(4),
+            value: Value::Text("a".repeat(1 << 20)),
+            to: None,
+        })
     };
     let begin = Entry::begin(&here(), "test", Vec::new());
     let mut journal = Journal::begin(&state, None, "first", [begin]).expect("there is room");
@@ -113,11 +115,11 @@ fn what_a_plan_found_that_was_undone_is_forgotten() {
     let folder = Folder::new();
     let mut machine = Model::new();
     let first = plan(&machine, &[(0, 1)]);
-    carry_out(&mut machine, &first, &folder).expect("it can be carried out");
+    execute(&mut machine, &first, &folder).expect("it can be carried out");
     machine.set(1, 2);
     let second = plan(&machine, &[(1, 1), (2, 1)]);
     machine.faults.push((2, Fault::Fails));
-    carry_out(&mut machine, &second, &folder).expect_err("its second step fails");
+    execute(&mut machine, &second, &folder).expect_err("its second step fails");
     let told = status(&mut machine, &here(), &folder.0).expect("a journal");
     let told = told.expect("the first plan is applied");
     assert_eq!((told.settings.len(), told.is_complete), (1, true));
@@ -133,7 +135,7 @@ fn a_journal_of_another_version_is_left_alone() {
         let folder = Folder::new();
         let mut machine = Model::new();
         let steps = plan(&machine, &[(0, 1)]);
-        carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+        execute(&mut machine, &steps, &folder).expect("it can be carried out");
         let path = folder.0.join("tune.journal");
         let known = fs::read_to_string(&path).expect("it is kept");
         // First line as another version writes it.
@@ -143,7 +145,7 @@ fn a_journal_of_another_version_is_left_alone() {
         let rest = known.split_once('\n').expect("several lines").1;
         fs::write(&path, format!("{line}{rest}")).expect("ours");
         let refused = [
-            carry_out(&mut machine, &steps, &folder).map(drop),
+            execute(&mut machine, &steps, &folder).map(drop),
             status(&mut machine, &here(), &folder.0).map(drop),
         ];
         let undone = rollback(&mut machine, &here(), &folder.0);
@@ -165,7 +167,7 @@ fn a_plan_of_another_version_changes_nothing() {
     let before = machine.values.clone();
     let mut steps = plan(&machine, &[(0, 1)]);
     steps.schema = String::from("isolane/plan/9");
-    let refused = carry_out(&mut machine, &steps, &folder);
+    let refused = execute(&mut machine, &steps, &folder);
     assert!(matches!(refused, Err(ApplyError::Form(_))), "{refused:?}");
     assert_eq!(machine.values, before);
 }
@@ -198,7 +200,7 @@ fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option
         told.push((applied.boot_id == boot_id).to_string());
         told
     });
-    (contents.originals_since(boot_id), applied)
+    (contents.originals(boot_id), applied)
 }
 
 /// Plan in a journal: boots since the previous plan, whether it ran at boot, settings found and set (or not), and
@@ -224,13 +226,13 @@ fn entries(told: &[Told]) -> Vec<Entry> {
         entries.push(begin);
         for (place, (number, which, is_set)) in found.iter().enumerate() {
             let to = model::value(*number, *which);
-            entries.push(Entry::Found {
+            entries.push(Entry::Found(Found {
                 boot_id: boot.to_string(),
                 id: format!("step.{place}"),
                 setting: setting(*number),
                 value: model::value(*number, (*which + boot) % 4),
                 to: is_set.then_some(to),
-            });
+            }));
         }
         entries.extend(match end {
             0 => Some(Entry::Applied),
@@ -277,12 +279,12 @@ proptest! {
             let plan = plan(&machine, steps);
             machine.operations = 0;
             machine.faults = is_failing.then_some((1, Fault::Fails)).into_iter().collect();
-            if let Ok(applied) = carry_out(&mut machine, &plan, &folder) {
+            if let Ok(applied) = execute(&mut machine, &plan, &folder) {
                 let is_changed = |step: &&Step| applied.changed.contains(&step.id);
                 for step in plan.steps.iter().filter(is_changed) {
                     let mut model = machine.clone();
                     model.values.clone_from(&before);
-                    for setting in model.beside(&step.setting).into_iter().chain([step.setting.clone()]) {
+                    for setting in model.side_effects(&step.setting).into_iter().chain([step.setting.clone()]) {
                         let value = before[&setting].clone();
                         originals.entry(setting).or_insert(value);
                     }
@@ -303,5 +305,5 @@ proptest! {
 fn an_empty_journal_tells_nothing() {
     let contents = parse(b"");
     assert_eq!(contents.outcome(), None);
-    assert!(contents.originals_since("first").is_empty());
+    assert!(contents.originals("first").is_empty());
 }

@@ -16,10 +16,10 @@ use proptest::prelude::*;
 use self::model::{Fault, Model, here, plan};
 use super::*;
 use crate::apply::rollback;
-use crate::plan::Reliance;
+use crate::plan::Precondition;
 use crate::test_folder::Folder;
 
-fn carry_out(machine: &mut Model, plan: &Plan, folder: &Folder) -> Result<Applied, ApplyError> {
+fn execute(machine: &mut Model, plan: &Plan, folder: &Folder) -> Result<Applied, ApplyError> {
     apply(machine, &here(), plan, &folder.0, false, &|| false)
 }
 
@@ -37,10 +37,10 @@ fn a_plan_is_carried_out_once_and_undone_once() {
     let mut machine = Model::new();
     let before = machine.values.clone();
     let plan = plan(&machine, &[(0, 1), (4, 1), (6, 2), (7, 1), (8, 1)]);
-    let applied = carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
+    let applied = execute(&mut machine, &plan, &folder).expect("it can be carried out");
     assert_eq!(applied.changed.len(), 5);
     assert!(machine.stands(&plan));
-    let applied = carry_out(&mut machine, &plan, &folder).expect("again");
+    let applied = execute(&mut machine, &plan, &folder).expect("again");
     assert_eq!((applied.changed.len(), applied.already.len()), (0, 5));
     let restored = undo(&mut machine, &folder).restored.expect("a journal");
     assert!(restored.left.is_empty(), "{restored:?}");
@@ -55,14 +55,14 @@ fn what_was_found_first_is_restored_however_many_plans_came_after() {
     let before = machine.values.clone();
     for value in [1, 2, 3] {
         let plan = plan(&machine, &[(0, value), (6, value)]);
-        carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
+        execute(&mut machine, &plan, &folder).expect("it can be carried out");
     }
     // A failing plan leaves the settings of the plan before it.
     let third = machine.values.clone();
     let plan = plan(&machine, &[(0, 1), (1, 1)]);
     machine.faults.push((1, Fault::Fails));
     machine.operations = 0;
-    carry_out(&mut machine, &plan, &folder).expect_err("its second step fails");
+    execute(&mut machine, &plan, &folder).expect_err("its second step fails");
     assert_eq!(machine.values, third);
     undo(&mut machine, &folder);
     assert_eq!(machine.values, before);
@@ -75,7 +75,7 @@ fn an_interrupt_that_nobody_can_move_is_left_out_and_the_rest_is_carried_out() {
     let before = machine.values.clone();
     let steps = plan(&machine, &[(0, 1), (1, 1), (2, 1)]);
     machine.faults.push((1, Fault::Immovable));
-    let applied = carry_out(&mut machine, &steps, &folder).expect("the rest");
+    let applied = execute(&mut machine, &steps, &folder).expect("the rest");
     assert_eq!(applied.changed, ["step.0", "step.2"]);
     let left_out: Vec<&str> = applied.left_out.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(left_out, ["step.1"]);
@@ -100,7 +100,7 @@ fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_stops_nobody() {
         let mut steps = plan(&machine, &[(0, 1), (1, 1), (2, 1)]);
         steps.steps[1].id = String::from("cores.interrupt-xhci_hcd.3");
         machine.faults.push((operation, fault));
-        let applied = carry_out(&mut machine, &steps, &folder).expect("the rest");
+        let applied = execute(&mut machine, &steps, &folder).expect("the rest");
         assert_eq!(applied.changed, ["step.0", "step.2"], "{fault:?}");
         assert_eq!(applied.left_out.len(), 1, "{fault:?}");
         let status = status(&mut machine, &here(), &folder.0).expect("a journal");
@@ -115,7 +115,7 @@ fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_stops_nobody() {
     let mut steps = plan(&machine, &[(0, 1), (1, 1)]);
     steps.steps[1].id = String::from("cores.interrupt-xhci_hcd.3");
     machine.values.remove(&model::setting(1));
-    let applied = carry_out(&mut machine, &steps, &folder).expect("the rest");
+    let applied = execute(&mut machine, &steps, &folder).expect("the rest");
     assert_eq!(applied.changed, ["step.0"]);
     assert_eq!(applied.left_out.len(), 1);
 }
@@ -127,10 +127,10 @@ fn a_stale_plan_and_one_of_another_machine_change_nothing() {
     let mut stale = plan(&machine, &[(0, 1), (1, 1)]);
     machine.set(1, 3);
     let before = machine.values.clone();
-    match carry_out(&mut machine, &stale, &folder) {
-        Err(ApplyError::Refused(obstacles)) => {
-            assert_eq!(obstacles.len(), 1);
-            assert_eq!(obstacles[0].id, "step.1");
+    match execute(&mut machine, &stale, &folder) {
+        Err(ApplyError::Refused(failed_steps)) => {
+            assert_eq!(failed_steps.len(), 1);
+            assert_eq!(failed_steps[0].id, "step.1");
         }
         other => panic!("{other:?}"),
     }
@@ -141,7 +141,7 @@ fn a_stale_plan_and_one_of_another_machine_change_nothing() {
     assert_eq!(machine.values, before);
 
     stale.machine.machine_id = Some(String::from("another"));
-    let foreign = carry_out(&mut machine, &stale, &folder);
+    let foreign = execute(&mut machine, &stale, &folder);
     assert!(matches!(foreign, Err(ApplyError::Foreign { .. })));
     assert_eq!(machine.values, before);
     assert!(!journal_exists(&folder));
@@ -153,16 +153,16 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
     let mut machine = Model::new();
     let before = machine.values.clone();
     let mut plan = plan(&machine, &[(0, 1), (7, 1)]);
-    let relied_on = |machine: &Model, number: usize| Reliance {
+    let relied_on = |machine: &Model, number: usize| Precondition {
         setting: model::setting(number),
         value: machine.values[&model::setting(number)].clone(),
     };
     plan.relies_on = vec![relied_on(&machine, 9)];
     machine.set(9, 1);
-    match carry_out(&mut machine, &plan, &folder) {
-        Err(ApplyError::Refused(obstacles)) => {
+    match execute(&mut machine, &plan, &folder) {
+        Err(ApplyError::Refused(failed_steps)) => {
             assert_eq!(
-                (obstacles.len(), obstacles[0].id.as_str()),
+                (failed_steps.len(), failed_steps[0].id.as_str()),
                 (1, "relied-on")
             );
         }
@@ -170,12 +170,12 @@ fn what_a_plan_relies_on_must_stand_or_be_set_by_it() {
     }
     machine.set(9, 0);
     assert_eq!(machine.values, before);
-    // A reliance that the plan itself sets need not hold before.
-    plan.relies_on.push(Reliance {
+    // A precondition that the plan itself sets need not hold before.
+    plan.relies_on.push(Precondition {
         setting: model::setting(7),
         value: plan.steps[1].to.clone(),
     });
-    carry_out(&mut machine, &plan, &folder).expect("all it relies on stands, or will");
+    execute(&mut machine, &plan, &folder).expect("all it relies on stands, or will");
 }
 
 #[test]
@@ -185,10 +185,10 @@ fn a_driver_that_accepts_and_ignores_is_named_and_all_is_undone() {
     let before = machine.values.clone();
     let plan = plan(&machine, &[(0, 1), (1, 2), (2, 1)]);
     machine.faults.push((1, Fault::Ignores));
-    match carry_out(&mut machine, &plan, &folder) {
+    match execute(&mut machine, &plan, &folder) {
         Err(ApplyError::Undone(undone)) => {
             assert_eq!(undone.step.expect("at a step").0, "step.1");
-            let ignored = Hindrance::Unreadable(SettingError::Ignored {
+            let ignored = StepError::Unreadable(SettingError::Ignored {
                 found: Box::new(Value::Text(String::from("0"))),
             });
             assert_eq!(undone.why, ignored);
@@ -209,7 +209,7 @@ fn what_could_not_be_put_back_is_not_replaced() {
     machine.values.insert(model::setting(8), other);
     let before = machine.values.clone();
     let plan = plan(&machine, &[(0, 1), (8, 1)]);
-    let refused = carry_out(&mut machine, &plan, &folder);
+    let refused = execute(&mut machine, &plan, &folder);
     assert!(
         matches!(refused, Err(ApplyError::Refused(_))),
         "{refused:?}"
@@ -241,7 +241,7 @@ fn a_signal_between_steps_undoes_all() {
         let is_stopped = || asked.fetch_add(1, Ordering::Relaxed) >= looks;
         let stopped = apply(&mut machine, &here(), &plan, &folder.0, false, &is_stopped);
         match stopped {
-            Err(ApplyError::Undone(undone)) => assert_eq!(undone.why, Hindrance::Stopped),
+            Err(ApplyError::Undone(undone)) => assert_eq!(undone.why, StepError::Stopped),
             other => panic!("{other:?}"),
         }
         assert_eq!(machine.values, before, "stopped after {looks} steps");
@@ -255,12 +255,12 @@ fn two_at_once_are_refused() {
     let held = state.lock().expect("nobody else has it");
     let mut machine = Model::new();
     let plan = plan(&machine, &[(0, 1)]);
-    match carry_out(&mut machine, &plan, &folder) {
+    match execute(&mut machine, &plan, &folder) {
         Err(ApplyError::State(error)) => assert!(error.is_busy()),
         other => panic!("{other:?}"),
     }
     drop(held);
-    carry_out(&mut machine, &plan, &folder).expect("it is free");
+    execute(&mut machine, &plan, &folder).expect("it is free");
 }
 
 /// A user who can write to the parent folder renames the checked folder, and creates another in its place.
@@ -278,7 +278,14 @@ fn the_folder_that_was_looked_at_is_used_whatever_takes_its_place() {
     let mut machine = Model::new();
     let plan = plan(&machine, &[(0, 1)]);
     let locked = |machine: &mut Model| {
-        apply_locked(machine, &here(), &plan, &state, Occasion::Asked, &|| false)
+        apply_locked(
+            machine,
+            &here(),
+            &plan,
+            &state,
+            Occasion::PlanInput,
+            &|| false,
+        )
     };
     locked(&mut machine).expect("it can be carried out");
     let names = |folder: &Path| {
@@ -309,7 +316,7 @@ fn status_tells_what_others_have_undone_since() {
     let now = |machine: &mut Model| status(machine, &here(), &folder.0).expect("a journal or none");
     assert_eq!(now(&mut machine), None);
     let plan = plan(&machine, &[(0, 1), (1, 2)]);
-    carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
+    execute(&mut machine, &plan, &folder).expect("it can be carried out");
     let told = now(&mut machine).expect("a plan is applied");
     assert!(told.is_complete && told.is_of_this_boot);
     assert!(told.settings.iter().all(|setting| setting.stands));
@@ -351,7 +358,7 @@ proptest! {
         let before = machine.clone();
         let plan = plan(&machine, &steps);
         machine.faults = faults;
-        match carry_out(&mut machine, &plan, &folder) {
+        match execute(&mut machine, &plan, &folder) {
             Ok(_) => {
                 prop_assert!(machine.has_vanished || machine.stands(&plan));
                 undo(&mut machine, &folder);
@@ -378,7 +385,7 @@ proptest! {
         let plan = plan(&machine, &steps);
         // The process is dead: nothing more reaches the machine.
         machine.dead_from = Some(killed_at);
-        let _ = carry_out(&mut machine, &plan, &folder);
+        let _ = execute(&mut machine, &plan, &folder);
         // The rollback is killed too, and repeated.
         machine.operations = 0;
         machine.dead_from = Some(rolled_back_until);

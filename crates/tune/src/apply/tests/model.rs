@@ -229,7 +229,7 @@ impl Machine for Model {
         Ok(())
     }
 
-    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
+    fn side_effects(&mut self, setting: &Setting) -> Vec<Setting> {
         match setting {
             Setting::Channels { .. } => vec![setting_of(7), setting_of(8)],
             Setting::Document { .. } if self.values[&folder()] == Value::Absent => vec![folder()],

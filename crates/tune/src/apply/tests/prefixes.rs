@@ -19,7 +19,7 @@ fn recorded() -> (Vec<u8>, Model, Vec<Model>) {
         let folder = Folder::new();
         let mut machine = before.clone();
         machine.dead_from = Some(operations);
-        let ended = carry_out(&mut machine, &plan, &folder).is_ok();
+        let ended = execute(&mut machine, &plan, &folder).is_ok();
         machine.dead_from = None;
         states.push(machine);
         if ended {
@@ -32,9 +32,7 @@ fn recorded() -> (Vec<u8>, Model, Vec<Model>) {
 
 /// Settings that a journal can restore. A folder is excluded while an unlisted document is in it.
 fn readable(bytes: &[u8]) -> Vec<Setting> {
-    let originals = journal::parse(bytes)
-        .originals_since(&here().boot_id)
-        .into_iter();
+    let originals = journal::parse(bytes).originals(&here().boot_id).into_iter();
     originals
         .map(|(setting, _)| setting)
         .filter(|setting| !matches!(setting, Setting::Folder { .. }))
@@ -106,7 +104,7 @@ fn a_journal_of_two_plans_that_lost_the_second_says_so() {
     let mut machine = Model::new();
     for steps in [[(0, 1), (4, 1)], [(1, 1), (2, 1)]] {
         let plan = plan(&machine, &steps);
-        carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
+        execute(&mut machine, &plan, &folder).expect("it can be carried out");
     }
     let bytes = fs::read(folder.0.join("tune.journal")).expect("it is kept");
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
@@ -174,13 +172,13 @@ fn a_journal_whose_end_was_cut_off_is_added_to_and_one_that_lost_more_is_not() {
     let mut machine = before.clone();
     let plan = plan(&machine, &[(1, 1)]);
     let folder = with_journal(&bytes[..bytes.len() / 2]);
-    let refused = carry_out(&mut machine, &plan, &folder);
+    let refused = execute(&mut machine, &plan, &folder);
     assert!(
         matches!(refused, Err(ApplyError::Journal(_))),
         "{refused:?}"
     );
     let folder = with_journal(&bytes[..bytes.len() - 2]);
-    carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
+    execute(&mut machine, &plan, &folder).expect("it can be carried out");
     let bytes = fs::read(folder.0.join("tune.journal")).expect("it is kept");
     assert!(journal::parse(&bytes).check().is_ok());
     undo(&mut machine, &folder);

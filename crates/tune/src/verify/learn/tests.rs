@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::super::landings::PlaceError;
 use super::*;
 use crate::apply::{apply, rollback};
 use crate::plan::Identity;
 use crate::steer::{entry, hash};
 use crate::test_folder::Folder;
+use crate::verify::receive_queues::ProbeError;
 
 const KEY: [u8; 16] = *b"sixteen byte key";
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -102,7 +102,7 @@ fn taught(
         &|| false,
         &mut |_, _| {},
     );
-    put_back(device, place, &found, earlier.as_deref()).expect("it can be put back");
+    restore_tables(device, place, &found, earlier.as_deref()).expect("it can be put back");
     learnt
 }
 
@@ -145,9 +145,9 @@ fn a_plan_that_was_applied_before_still_stands() {
     let applied = apply(&mut device, &here(), &earlier, &folder.0, false, &|| false);
     applied.expect("it can be applied");
     let applied = device.settings();
-    let silent = |_| Err(LearnError::Place(PlaceError::Silent));
+    let silent = |_| Err(LearnError::Probe(ProbeError::Silent));
     let error = taught(&mut device, &folder, 2, silent).expect_err("nobody answers");
-    assert!(matches!(error, LearnError::Place(PlaceError::Silent)));
+    assert!(matches!(error, LearnError::Probe(ProbeError::Silent)));
     assert_eq!(device.settings(), applied);
     let standing = status(&mut device, &here(), &folder.0).expect("a journal");
     assert_eq!(
@@ -191,7 +191,7 @@ fn what_cannot_be_of_a_hash_is_told_and_nothing_is_left() {
     assert!(
         matches!(
             error,
-            LearnError::Unfit {
+            LearnError::Unsuitable {
                 queues: 1,
                 entries: 128
             }

@@ -67,15 +67,15 @@ fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
     };
     let before = Device::new().settings();
     let (folder, device) = prepared();
-    let (calls, has_ended) = killed(&device, &folder, 0);
+    let (calls, ended_by_reboot) = killed(&device, &folder, 0);
     // Seven tables, each with two settings that are read, set and read back; and 45 questions.
-    assert!(has_ended && calls > 7 * 4 + 45, "{calls}");
+    assert!(ended_by_reboot && calls > 7 * 4 + 45, "{calls}");
     let mut has_differed = 0;
     for at in 1..=calls {
         let (folder, mut device) = prepared();
         let standing = device.settings();
-        let (_, has_ended) = killed(&device, &folder, at);
-        assert!(!has_ended, "call {at}");
+        let (_, ended_by_reboot) = killed(&device, &folder, at);
+        assert!(!ended_by_reboot, "call {at}");
         let left = device.settings();
         if left != standing {
             has_differed += 1;

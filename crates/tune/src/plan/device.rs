@@ -1,0 +1,326 @@
+//! Ring sizes, offloads and interrupt coalescing of the device.
+
+use super::builder::{PlanBuilder, Rationale};
+use super::input::{PlanInput, TopicInterface};
+use crate::facts::{Coalescing, Device, RingSizes};
+use crate::limits::MIN_TRANSMIT_RING_FRAMES;
+use crate::setting::{Setting, Value};
+
+pub(super) fn plan_rings(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let (Some(has), Some(most)) = (target.device.rings, target.device.rings_max) else {
+        return;
+    };
+    let tuning = input.tuning;
+    let least = tuning.receive_ring_frames.value.unwrap_or(0);
+    let longest = tuning.transmit_ring_frames.value.unwrap_or(u32::MAX);
+    let to = RingSizes {
+        rx: has.rx.max(least.min(most.rx)),
+        tx: has.tx.min(longest.max(MIN_TRANSMIT_RING_FRAMES)),
+    };
+    let mut why: Vec<String> = Vec::new();
+    let mut costs: Vec<&str> = Vec::new();
+    if to.rx != has.rx {
+        why.push(format!(
+            "{} frames is what comes in {} us at 1 Gbit/s (shortest frames): a core that is kept longer loses \
+             the rest",
+            has.rx,
+            u64::from(has.rx) * SHORTEST_FRAME_NS / 1000
+        ));
+        costs.push("2 KiB of memory a frame and queue");
+    }
+    if to.tx != has.tx {
+        why.push(format!(
+            "{} frames of 1,500 B wait {} us at 1 Gbit/s, and none that is in the ring is overtaken there",
+            has.tx,
+            u64::from(has.tx) * LONGEST_FRAME_NS / 1000
+        ));
+        costs.push("less is on the way when the core that sends is late: throughput on slow cores");
+    }
+    costs.push("the link is down for a moment");
+    let interface = target.name().to_owned();
+    let setting = Setting::Rings { interface };
+    builder.change(
+        target.id("rings"),
+        setting,
+        (Value::Rings(has), Value::Rings(to)),
+        Rationale::of(
+            &input.critical_topics(None),
+            why.join("; "),
+            costs.join("; "),
+        ),
+    );
+}
+
+/// Time of a minimum-size frame at 1 Gbit/s: 64 B, plus 20 B of preamble and gap.
+const SHORTEST_FRAME_NS: u64 = 672;
+/// Time of a maximum-size frame: 1,518 B, plus the same 20 B.
+const LONGEST_FRAME_NS: u64 = 12_304;
+
+/// Offload by kernel name, reason to disable it, and cost of that.
+struct Offload(&'static str, &'static str, &'static str);
+
+/// Offloads that hide frames from an XDP program, and so from lanes.
+const HIDES: [Offload; 2] = [
+    Offload(
+        "rx-lro",
+        "frames that the device merges are no frames any more: no lane can be attached",
+        "TCP streams take more of the processor's time",
+    ),
+    Offload(
+        "rx-gro-hw",
+        "frames that the device merges are no frames any more: no lane can be attached",
+        "TCP streams take more of the processor's time",
+    ),
+];
+const TAGS: Offload = Offload(
+    "rx-vlan-hw-parse",
+    "the device takes the VLAN tag off, and the lanes' classifier, which looks for it, finds none",
+    "the kernel takes the tags off itself: some nanoseconds a frame",
+);
+const MERGES: [Offload; 1] = [Offload(
+    "rx-gro",
+    "receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its \
+     poll",
+    "TCP streams take more of the processor's time",
+)];
+const CUTS: [Offload; 4] = [
+    Offload(
+        "tx-tcp-segmentation",
+        "64 KiB of a bulk stream go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that \
+         shares the queue",
+        "TCP streams take more of the processor's time",
+    ),
+    Offload(
+        "tx-tcp6-segmentation",
+        "the same over IPv6",
+        "TCP streams take more of the processor's time",
+    ),
+    Offload(
+        "tx-generic-segmentation",
+        "64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between",
+        "TCP streams take more of the processor's time",
+    ),
+    Offload(
+        "tx-udp-segmentation",
+        "64 KiB of a bulk stream go to the wire at once, in front of a critical frame that shares the queue",
+        "UDP streams that are sent in large pieces take more of the processor's time",
+    ),
+];
+
+/// Kernel names of all offloads that planning may disable.
+pub(super) fn disabled_offloads() -> impl Iterator<Item = &'static str> {
+    let all = HIDES.iter().chain([&TAGS]).chain(&MERGES).chain(&CUTS);
+    all.map(|Offload(feature, ..)| *feature)
+}
+
+pub(super) fn plan_offloads(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let tuning = input.tuning;
+    let mut wanted: Vec<&Offload> = Vec::new();
+    if tuning.xdp_offloads_off.value {
+        wanted.extend(&HIDES);
+        if input.needs.vlan.is_some() {
+            wanted.push(&TAGS);
+        }
+    }
+    if tuning.merging_off.value {
+        wanted.extend(&MERGES);
+    }
+    if tuning.segmentation_off.value {
+        wanted.extend(&CUTS);
+    }
+    for Offload(feature, why, costs) in wanted {
+        let Some(has) = target.device.features.get(*feature).filter(|has| has.is_on) else {
+            continue;
+        };
+        let id = target.id(&format!("offload-{feature}"));
+        if !has.is_changeable {
+            builder.not_planned(
+                id,
+                format!("{feature} is on, and the driver keeps it so: {why}"),
+                "",
+            );
+            continue;
+        }
+        let setting = Setting::Feature {
+            interface: target.name().to_owned(),
+            feature: String::from(*feature),
+        };
+        let rationale = Rationale::of(&input.critical_topics(None), *why, *costs);
+        builder.change(
+            id,
+            setting,
+            (Value::Switch(true), Value::Switch(false)),
+            rationale,
+        );
+    }
+}
+
+/// Interpretation of small times by a driver. Some numbers are modes, in which the driver varies the time between 10
+/// and 250 microseconds with the load (Intel's README of each: InterruptThrottleRate); others are refused.
+struct SmallTimes {
+    drivers: &'static [&'static str],
+    modes: &'static [u32],
+    /// Smallest number other than 0 that is a time.
+    least_us: u32,
+}
+
+/// Constants of `e1000_set_coalesce`, `igb_set_coalesce`, `igc_ethtool_set_coalesce` and `ixgbe_set_coalesce` in Linux
+/// 6.12.
+const SMALL_TIMES: [SmallTimes; 3] = [
+    SmallTimes {
+        drivers: &["e1000", "e1000e"],
+        modes: &[1, 3, 4],
+        least_us: 10,
+    },
+    SmallTimes {
+        drivers: &["igb", "igc"],
+        modes: &[1, 3],
+        least_us: 10,
+    },
+    SmallTimes {
+        drivers: &["ixgbe"],
+        modes: &[1],
+        least_us: 2,
+    },
+];
+
+/// Drivers whose receive and transmit queues may share an interrupt. `rx-usecs` then applies to both, and a change of
+/// `tx-usecs` is refused ("Queue Pair mode enabled").
+const WITH_PAIRS: [&str; 2] = ["igb", "igc"];
+
+/// Drivers that accept 0 as receive time, but keep the old one (`__stmmac_set_coalesce`).
+const IGNORE_ZERO: [&str; 1] = ["st_gmac"];
+
+fn small_time_rules(driver: &str) -> Option<&'static SmallTimes> {
+    SMALL_TIMES
+        .iter()
+        .find(|known| known.drivers.contains(&driver))
+}
+
+/// Returns whether a number is a mode of the driver, not a time.
+pub(crate) fn is_mode(driver: &str, microseconds: u32) -> bool {
+    small_time_rules(driver).is_some_and(|known| known.modes.contains(&microseconds))
+}
+
+/// Longest time up to `most_us` that the driver accepts as a time.
+fn time_up_to(driver: &str, most_us: u32) -> u32 {
+    match small_time_rules(driver) {
+        Some(known) if most_us < known.least_us => 0,
+        _ => most_us,
+    }
+}
+
+/// Settable part of a device's coalescing: without transmission if queues are paired.
+fn settable(device: &Device, has: Coalescing) -> Coalescing {
+    let driver = device.driver.as_deref().unwrap_or_default();
+    // Separate interrupts have names such as `eth0-tx-1`.
+    let mut interrupts = device.interrupts.iter();
+    let is_apart = interrupts.any(|interrupt| interrupt.name.contains("-tx-"));
+    if WITH_PAIRS.contains(&driver) && !is_apart {
+        return Coalescing {
+            tx_usecs: None,
+            ..has
+        };
+    }
+    has
+}
+
+/// Current and planned coalescing of a device, so that interrupts are delayed by at most `most_us`. `None` if the
+/// device does not report its coalescing.
+pub(crate) fn planned_coalescing(
+    device: &Device,
+    most_us: u32,
+) -> Option<(Coalescing, Coalescing)> {
+    let has = settable(device, device.coalescing?);
+    let driver = device.driver.as_deref().unwrap_or_default();
+    let most_us = time_up_to(driver, most_us);
+    let shorter = |has_us: u32| match is_mode(driver, has_us) {
+        true => most_us,
+        false => has_us.min(most_us),
+    };
+    let at_once = |frames: u32| if most_us == 0 { frames.min(1) } else { frames };
+    let keeps = most_us == 0 && IGNORE_ZERO.contains(&driver);
+    let to = Coalescing {
+        rx_usecs: if keeps {
+            has.rx_usecs
+        } else {
+            has.rx_usecs.map(shorter)
+        },
+        tx_usecs: has.tx_usecs.map(shorter),
+        rx_frames: has.rx_frames.map(at_once),
+        adaptive_rx: has.adaptive_rx.map(|_| false),
+        adaptive_tx: has.adaptive_tx.map(|_| false),
+        ..has
+    };
+    Some((has, to))
+}
+
+pub(super) fn plan_coalescing(
+    input: &PlanInput<'_>,
+    target: &TopicInterface<'_>,
+    builder: &mut PlanBuilder<'_>,
+) {
+    let Some(most_us) = input.tuning.moderation_us.value else {
+        return;
+    };
+    let Some((has, to)) = planned_coalescing(target.device, most_us) else {
+        builder.not_planned(
+            target.id("moderation"),
+            format!(
+                "{} does not say when it interrupts: its moderation, if it has one, stays",
+                target.name()
+            ),
+            "",
+        );
+        return;
+    };
+    let driver = target.device.driver.as_deref().unwrap_or_default();
+    let least_us = time_up_to(driver, most_us);
+    if least_us == 0 && IGNORE_ZERO.contains(&driver) && has.rx_usecs.is_some_and(|it| it > 0) {
+        builder.not_planned(
+            target.id("moderation-receive"),
+            format!(
+                "{driver} accepts an interrupt at once, and keeps the {} us it has",
+                has.rx_usecs.unwrap_or_default()
+            ),
+            "moderation_us = 40 is about its least; bounds have to count it",
+        );
+    }
+    let mut why = match (has.rx_usecs, has.adaptive_rx) {
+        (Some(mode), _) if is_mode(driver, mode) => String::from(
+            "the driver puts interrupts off by 10 to 250 us, as it finds the load: each frame waits for it",
+        ),
+        (_, Some(true)) => String::from(
+            "the driver puts interrupts off as it finds the load: how long a frame waits is its secret",
+        ),
+        (Some(has_us), _) => {
+            format!("a frame waits up to {has_us} us for its interrupt, in each direction")
+        }
+        _ => String::from("frames wait for others before they are told of"),
+    };
+    if least_us < most_us {
+        why.push_str(&format!(
+            "; {driver} takes no time of {most_us} us (it refuses it, or takes it for a mode): {least_us}"
+        ));
+    }
+    let costs = match least_us {
+        0 => "an interrupt for each frame that comes alone: a flood takes more of its core's time",
+        _ => "more interrupts under load",
+    };
+    let interface = target.name().to_owned();
+    let setting = Setting::Coalescing { interface };
+    builder.change(
+        target.id("moderation"),
+        setting,
+        (Value::Coalescing(has), Value::Coalescing(to)),
+        Rationale::of(&input.critical_topics(None), why, costs),
+    );
+}

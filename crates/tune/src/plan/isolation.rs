@@ -1,0 +1,384 @@
+//! Isolation of the executor's core from other programs, by kernel arguments or by systemd. Both deny the core to all
+//! other programs, so the profile `balanced` uses neither.
+//!
+//! The kernel takes one list per argument (isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity). So the current command line
+//! is checked first: a sufficient argument needs no step, and a contradicting one must be edited by the user.
+//!
+//! systemd restricts its units to the other cores, and isolane's programs get a slice. With cgroup v2, no process can
+//! leave its slice's cores. With cgroup v1, or without cpusets, there is only the CPU affinity inherited from systemd,
+//! which a process may change.
+
+use isolane_model::Isolation;
+
+use super::builder::{PlanBuilder, Rationale};
+use super::input::PlanInput;
+use crate::facts::{Facts, Loader};
+use crate::lists::list;
+use crate::probe::files::number_list;
+use crate::setting::{BEFORE_ARGUMENTS, CoreList, Document, Unit};
+
+pub(super) fn plan_isolation(input: &PlanInput<'_>, builder: &mut PlanBuilder<'_>) {
+    let Some(core) = input.core() else {
+        return;
+    };
+    let others = input.other_cores();
+    if input.tuning.isolation.value == Isolation::None {
+        return;
+    }
+    if others.is_empty() {
+        builder.not_planned(
+            "boot.isolation",
+            "there is one core: the executor shares it with everything else",
+            "use a machine with two cores or more",
+        );
+        return;
+    }
+    match input.tuning.isolation.value {
+        Isolation::Boot => plan_kernel_arguments(input, core, &others, builder),
+        _ => plan_systemd_slices(input, core, &others, builder),
+    }
+}
+
+const INTERRUPTS: &str = "irqaffinity=";
+
+pub(super) fn plan_kernel_arguments(
+    input: &PlanInput<'_>,
+    core: u16,
+    others: &[u16],
+    builder: &mut PlanBuilder<'_>,
+) {
+    let line = input
+        .facts
+        .kernel
+        .command_line
+        .as_deref()
+        .unwrap_or_default();
+    if is_in_effect(input, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
+        // In effect, however it was installed.
+        return;
+    }
+    let installed = input
+        .facts
+        .documents
+        .get(Document::ARGUMENTS)
+        .map_or("", |text| text.trim_end());
+    let own: Vec<&str> = installed
+        .strip_prefix(BEFORE_ARGUMENTS)
+        .map_or("", |rest| rest.trim_end_matches('"'))
+        .split_whitespace()
+        .collect();
+    // Arguments other than isolane's, which the step replaces.
+    let foreign: Vec<&str> = line
+        .split_whitespace()
+        .filter(|word| !own.contains(word))
+        .collect();
+    let given = |name: &str| foreign.iter().find(|word| word.starts_with(name));
+    let contradicting = CoreList::ALL.into_iter().find_map(|it| {
+        let word = given(it.name())?;
+        (!covers(word, it.name(), core)).then_some((it.name(), *word))
+    });
+    if let Some((name, word)) = contradicting {
+        return report_contradicting_argument(input, core, (name, word), builder);
+    }
+    let lists = CoreList::ALL.into_iter();
+    let document = Document::KernelArguments {
+        core,
+        lists: lists.filter(|it| given(it.name()).is_none()).collect(),
+        interrupts: match given(INTERRUPTS) {
+            None => others.to_vec(),
+            Some(_) => Vec::new(),
+        },
+    };
+    let wanted = document.kernel_arguments();
+    if installed == document.text().trim_end() {
+        builder.not_planned(
+            "boot.arguments-waiting",
+            "the kernel's arguments are installed, and not in effect yet",
+            "update-grub, and boot",
+        );
+        return;
+    }
+    if input.facts.boot.loader != Some(Loader::Grub) {
+        builder.not_planned(
+            "boot.arguments",
+            "what gives the kernel its arguments here is not known to take them from a file of ours \
+             (/etc/default/grub.d)",
+            format!("add to them: {wanted}"),
+        );
+        return;
+    }
+    builder.document(
+        "boot.arguments",
+        document,
+        Rationale::of_all(
+            format!(
+                "on core {core} other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 \
+                 us, up to 1,000 times a second; these arguments keep them off"
+            ),
+            format!(
+                "nothing is put on core {core} by itself, so it is idle unless isolane runs there; takes update-grub \
+                 and a boot, and again after it is undone"
+            ),
+        ),
+    );
+}
+
+/// Returns whether the kernel reports the core as isolated and tickless; the tick is not required of kernels without
+/// NO_HZ_FULL.
+fn is_in_effect(input: &PlanInput<'_>, core: u16) -> bool {
+    let cores = &input.facts.cores;
+    let has =
+        |cores: &Option<Vec<u16>>| cores.as_deref().is_some_and(|cores| cores.contains(&core));
+    has(&cores.isolated) && (cores.nohz_full.is_none() || has(&cores.nohz_full))
+}
+
+/// Returns whether isolcpus keeps managed interrupts off the core, as far as they have other cores.
+pub(super) fn keeps_managed_interrupts_off(line: &str, core: u16) -> bool {
+    let words = line.split_whitespace();
+    let mut given = words.filter_map(|word| word.strip_prefix("isolcpus="));
+    given.any(|value| {
+        let is_for_them = value.split(',').any(|part| part == "managed_irq");
+        is_for_them && cores_of(value).contains(&core)
+    })
+}
+
+/// Returns whether an argument of the command line lists the core.
+fn covers(line: &str, name: &str, core: u16) -> bool {
+    let mut words = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(name));
+    words.any(|value| value == "all" || cores_of(value).contains(&core))
+}
+
+/// Cores of a list that may start with flags (`managed_irq,domain,2-3`).
+fn cores_of(value: &str) -> Vec<u16> {
+    let parts = value.split(',');
+    let numbers = parts.filter(|part| part.starts_with(|first: char| first.is_ascii_digit()));
+    number_list(&numbers.collect::<Vec<_>>().join(","))
+}
+
+/// Refuses because the user's list leaves the core out.
+fn report_contradicting_argument(
+    input: &PlanInput<'_>,
+    core: u16,
+    (name, word): (&str, &str),
+    builder: &mut PlanBuilder<'_>,
+) {
+    let place = match input.facts.boot.loader {
+        Some(Loader::Grub) => {
+            "in /etc/default/grub (GRUB_CMDLINE_LINUX or GRUB_CMDLINE_LINUX_DEFAULT), then update-grub, and boot"
+        }
+        _ => "where the kernel's arguments are kept, and boot",
+    };
+    builder.not_planned(
+        "boot.arguments",
+        format!(
+            "the kernel was started with {word}, which leaves core {core} out; it takes one list: a second {name} \
+             beside it would not add to it"
+        ),
+        format!("put {word},{core} in its place {place}; or give the executor one of those cores: core = N in [host.NAME]"),
+    );
+}
+
+/// File that lists the controllers of a pure cgroup v2 hierarchy.
+const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.controllers";
+/// File that exists only with cgroup v1.
+const FIRST_VERSION: &str = "/sys/fs/cgroup/cpuset/cpuset.cpus";
+/// Mount point of cgroup v2, with the groups that systemd creates.
+const GROUPS: &str = "/sys/fs/cgroup";
+pub(super) fn plan_systemd_slices(
+    input: &PlanInput<'_>,
+    core: u16,
+    others: &[u16],
+    builder: &mut PlanBuilder<'_>,
+) {
+    let isolated = input.facts.cores.isolated.as_deref().unwrap_or_default();
+    if isolated.contains(&core) {
+        return;
+    }
+    if input.facts.boot.has_systemd != Some(true) {
+        builder.not_planned(
+            "boot.cpusets",
+            "systemd does not run here, or it cannot be seen: nobody to keep programs on the other cores",
+            format!("isolation = \"boot\" in [tune]; or a cpuset of one's own for everything but core {core}"),
+        );
+        return;
+    }
+    match has_cpusets(input) {
+        true => cpusets(input, core, others, builder),
+        false => affinity(input, core, others, builder),
+    }
+}
+
+fn cpusets(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder<'_>) {
+    let costs = format!(
+        "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
+         isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
+    );
+    // A drop-in has no effect until its slice exists.
+    for of in Unit::ALL {
+        let unit = of.name();
+        let id = format!("boot.cpuset.{unit}");
+        if let Some(cores) = cores_set_by_others(input, of) {
+            if cores.contains(&core) {
+                builder.not_planned(
+                    id,
+                    format!(
+                        "somebody has bound {unit} to cores {}, core {core} among them: lists of several files are added \
+                         to each other, and what his is for is not known here",
+                        list(&cores)
+                    ),
+                    format!(
+                        "leave core {core} out there (AllowedCPUs= in what systemctl cat {unit} shows, \
+                         or systemctl set-property {unit} AllowedCPUs=LIST), and plan again"
+                    ),
+                );
+            }
+            continue;
+        }
+        builder.document(
+            id,
+            Document::UnitCores {
+                unit: of,
+                cores: others.to_vec(),
+            },
+            Rationale::of_all(
+                format!(
+                    "programs of {unit} run on core {core} too: milliseconds whenever one has work"
+                ),
+                costs.as_str(),
+            ),
+        );
+    }
+    builder.not_planned(
+        "boot.cpuset.guests",
+        format!(
+            "Kubernetes (kubepods.slice) has a slice that it makes anew, and Docker with its own driver of control groups \
+             has none: they are not kept off core {core} by this"
+        ),
+        format!(
+            "where they run: reservedSystemCPUs={core} of the kubelet; docker run --cpuset-cpus={}",
+            list(others)
+        ),
+    );
+    builder.document(
+        "boot.cpuset.isolane.slice",
+        Document::CriticalSlice { core },
+        Rationale::of_all(
+            format!("what may run on core {core}: systemd-run --slice=isolane.slice PROGRAM, or Slice=isolane.slice"),
+            "none",
+        ),
+    );
+}
+
+fn unit_cores_file(unit: Unit) -> String {
+    format!("{GROUPS}/{}/cpuset.cpus", unit.name())
+}
+
+/// Cores to which another program has restricted a unit. `None` if isolane's document exists: planning never adds it to
+/// a restriction by others.
+fn cores_set_by_others(input: &PlanInput<'_>, unit: Unit) -> Option<Vec<u16>> {
+    if input.facts.documents.contains_key(&unit.path()) {
+        return None;
+    }
+    let cores = number_list(&input.facts.attribute(&unit_cores_file(unit))?);
+    (!cores.is_empty()).then_some(cores)
+}
+
+/// Files with the units' cores, for probing.
+pub(crate) fn unit_core_files() -> impl Iterator<Item = String> {
+    Unit::ALL.into_iter().map(unit_cores_file)
+}
+
+/// Removes from the facts the effect of a document of isolane's that was removed.
+pub(super) fn forget_document(facts: &mut Facts, document: &str) {
+    for unit in Unit::ALL {
+        if document == unit.path() {
+            facts.attributes.remove(&unit_cores_file(unit));
+        }
+    }
+    if document == Document::MANAGER {
+        facts.boot.systemd_cores = None;
+    }
+}
+
+/// Cores to which another program has restricted systemd, if it excludes an ordinary core.
+fn manager_cores_set_by_others(input: &PlanInput<'_>) -> Option<Vec<u16>> {
+    let facts = input.facts;
+    if facts.documents.contains_key(Document::MANAGER) {
+        return None;
+    }
+    let cores = facts.boot.systemd_cores.as_ref()?;
+    let isolated = facts.cores.isolated.as_deref().unwrap_or_default();
+    let mut ordinary = facts.cores.online.iter();
+    let is_bound = ordinary.any(|core| !isolated.contains(core) && !cores.contains(core));
+    is_bound.then(|| cores.clone())
+}
+
+/// Plans the CPU affinity of systemd, which its services inherit unless they set their own.
+fn affinity(input: &PlanInput<'_>, core: u16, others: &[u16], builder: &mut PlanBuilder<'_>) {
+    if let Some(cores) = manager_cores_set_by_others(input) {
+        if cores.contains(&core) {
+            builder.not_planned(
+                "boot.affinity",
+                format!(
+                    "somebody keeps systemd to cores {}, core {core} among them: what that is for is not known here",
+                    list(&cores)
+                ),
+                format!(
+                    "leave core {core} out there (CPUAffinity= in what systemd-analyze cat-config systemd/system.conf \
+                     shows), and plan again behind systemctl daemon-reexec, or a boot"
+                ),
+            );
+        }
+        return;
+    }
+    builder.document(
+        "boot.affinity",
+        Document::ManagerCores {
+            cores: others.to_vec(),
+        },
+        Rationale::of_all(
+            format!("programs run on core {core} too: milliseconds whenever one has work"),
+            format!(
+                "programs have one core less; they are kept off core {core} by what they inherit, not by a bound: control \
+                 groups are of the first version here, or without cpusets, so that virtual machines, containers and \
+                 whoever chooses his cores come there all the same; critical programs choose it so as well (taskset \
+                 -c {core} PROGRAM, or CPUAffinity={core} of their service); takes systemctl daemon-reexec for what \
+                 is started then, or a boot"
+            ),
+        ),
+    );
+}
+
+/// Returns whether systemd can restrict slices to cores, as far as the facts show.
+fn has_cpusets(input: &PlanInput<'_>) -> bool {
+    let line = input
+        .facts
+        .kernel
+        .command_line
+        .as_deref()
+        .unwrap_or_default();
+    let is_first_version = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("systemd.unified_cgroup_hierarchy="))
+        .any(|value| matches!(value, "0" | "no" | "false"));
+    let has_first = is_first_version || input.facts.attribute(FIRST_VERSION).is_some();
+    let controllers = input.facts.attribute(CONTROLLERS);
+    let is_there = |known: String| known.split_whitespace().any(|name| name == "cpuset");
+    !has_first && controllers.is_none_or(is_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_found_behind_words_and_in_ranges() {
+        let line = "quiet isolcpus=managed_irq,domain,2-3,7 nohz_full=all";
+        assert!(covers(line, "isolcpus=", 3) && covers(line, "isolcpus=", 7));
+        assert!(!covers(line, "isolcpus=", 4));
+        assert!(covers(line, "nohz_full=", 4));
+        assert!(!covers(line, "rcu_nocbs=", 3));
+    }
+}
