@@ -166,16 +166,16 @@ impl LocalParticipant {
     /// best-effort writer, whose readers cannot distinguish filtered samples from lost ones.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
         // Readers detect an incomplete set by its numbers, so samples of sets go to all.
-        let writer = self.writers.get_mut(id.0);
+        let writer = self.writers.table.get_mut(id.0);
         let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };
         writer.compile = Some(compile);
         for at in 0.. {
-            let writer = self.writers.get(id.0);
+            let writer = self.writers.table.get(id.0);
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
-            let Some(guid) = self.reader_proxies.get(index).map(|proxy| proxy.guid) else {
+            let Some(guid) = self.writers.proxies.get(index).map(|proxy| proxy.guid) else {
                 continue;
             };
             let text = self.announced_filter(guid);
@@ -185,15 +185,20 @@ impl LocalParticipant {
 
     /// Returns the filter announced by a reader of a peer or of this participant.
     fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<FilterText> {
-        if let Some(&index) = self.endpoint_by_guid.get(&reader) {
-            return self.endpoints.get(index)?.filter(&self.announcements);
+        if let Some(&index) = self.discovery.by_guid.get(&reader) {
+            return self
+                .discovery
+                .endpoints
+                .get(index)?
+                .filter(&self.discovery.announcements);
         }
         self.filter_of_own(reader).cloned()
     }
 
     /// Returns the filter announced by a reader of this participant.
     pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
-        let mut own = (0..self.readers.end()).filter_map(|index| self.readers.get(index));
+        let mut own =
+            (0..self.readers.table.end()).filter_map(|index| self.readers.table.get(index));
         own.find(|own| own.guid == reader)?.filter_text()
     }
 
@@ -208,7 +213,11 @@ impl LocalParticipant {
         id: ReaderId,
         filter: Option<ContentFilter>,
     ) -> Result<(), SetQosError> {
-        let reader = self.readers.get_mut(id.0).filter(|it| it.level.is_some());
+        let reader = self
+            .readers
+            .table
+            .get_mut(id.0)
+            .filter(|it| it.level.is_some());
         let reader = reader.ok_or(SetQosError::Gone)?;
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let former = core::mem::replace(&mut reader.content_filter, filter);
@@ -218,15 +227,15 @@ impl LocalParticipant {
         }
         let announced = self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive);
         if announced.is_err() {
-            if let Some(reader) = self.readers.get_mut(id.0) {
+            if let Some(reader) = self.readers.table.get_mut(id.0) {
                 reader.content_filter = former;
             }
             return Err(SetQosError::AnnouncementFull);
         }
         self.withhold_from(id.0);
         let text = self.filter_of_own(data.guid).cloned();
-        for writer in 0..self.writers.end() {
-            if let Some(&index) = self.proxy_of_reader.get(&(writer, data.guid)) {
+        for writer in 0..self.writers.table.end() {
+            if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, data.guid)) {
                 self.set_proxy_filter(index, text.as_ref());
             }
         }

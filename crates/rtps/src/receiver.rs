@@ -135,14 +135,14 @@ impl LocalParticipant {
                 Ok(header) if header_extension_is_valid(bytes) => {
                     message.prefix = header.prefix;
                     message.offset = HEADER_BYTES;
-                    self.counters.messages += 1;
+                    self.shared.counters.messages += 1;
                     if self.is_unknown_prefix(header.prefix) {
                         message.offset = bytes.len();
                         return None;
                     }
                 }
                 _ => {
-                    self.counters.malformed_messages += 1;
+                    self.shared.counters.malformed_messages += 1;
                     return None;
                 }
             }
@@ -202,7 +202,7 @@ impl LocalParticipant {
     #[cold]
     #[inline(never)]
     pub(crate) fn note_malformed(&mut self) {
-        self.counters.malformed_submessages += 1;
+        self.shared.counters.malformed_submessages += 1;
     }
 
     /// Receives a DATA. Out of line: inlined, it would leave the submessage loop no registers.
@@ -214,7 +214,7 @@ impl LocalParticipant {
         found: Undecoded<'_>,
     ) -> Option<Delivery> {
         match Data::parse(found.flags, found.body, found.body_offset) {
-            Ok(_) if message.for_others => self.counters.for_others += 1,
+            Ok(_) if message.for_others => self.shared.counters.for_others += 1,
             Ok(data) => return self.receive_data(now, message, data),
             Err(_) => self.note_malformed(),
         }
@@ -243,7 +243,7 @@ impl LocalParticipant {
             }
             // Checked before the rest of its message.
             Submessage::HeaderExtension(_) => {}
-            _ if message.for_others => self.counters.for_others += 1,
+            _ if message.for_others => self.shared.counters.for_others += 1,
             Submessage::Heartbeat(heartbeat) => self.receive_heartbeat(now, message, &heartbeat),
             Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
             Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
@@ -251,7 +251,7 @@ impl LocalParticipant {
                 self.receive_heartbeat_frag(now, message, &heartbeat);
             }
             Submessage::NackFrag(nack) => self.receive_nack_frag(now, message, &nack),
-            _ => self.counters.skipped_submessages += 1,
+            _ => self.shared.counters.skipped_submessages += 1,
         }
     }
 
@@ -268,7 +268,7 @@ impl LocalParticipant {
         if data.writer.is_builtin() {
             match data.writer {
                 EntityId::SPDP_WRITER if data.non_standard => {
-                    self.counters.malformed_announcements += 1;
+                    self.shared.counters.malformed_announcements += 1;
                     return None;
                 }
                 EntityId::SPDP_WRITER => {
@@ -288,17 +288,17 @@ impl LocalParticipant {
         // creates a reader.
         let further = core::mem::take(&mut message.further);
         let resumes = further > 0;
-        let mut next = self.proxies_of_writer.recall(&writer);
+        let mut next = self.readers.by_writer.recall(&writer);
         if next.is_none() {
             next = self.lookup_described(now, message, &writer);
         }
         if next.is_none() {
-            self.counters.unmatched_data += u64::from(!resumes);
+            self.shared.counters.unmatched_data += u64::from(!resumes);
             return None;
         }
         while let Some(index) = next {
-            let mut proxy = self.writer_proxies.get_mut(index)?;
-            let mut reader = self.readers.get_mut(proxy.reader)?;
+            let mut proxy = self.readers.proxies.get_mut(index)?;
+            let mut reader = self.readers.table.get_mut(proxy.reader)?;
             next = proxy.next_of_writer;
             let is_served = resumes && proxy.is_done_with(data.sequence);
             if is_served || !reader.is_addressed(data.reader) {
@@ -311,8 +311,8 @@ impl LocalParticipant {
                     Settled::Taken => {}
                     Settled::Confirmed => has_confirmed = true,
                 }
-                proxy = self.writer_proxies.get_mut(index)?;
-                reader = self.readers.get_mut(proxy.reader)?;
+                proxy = self.readers.proxies.get_mut(index)?;
+                reader = self.readers.table.get_mut(proxy.reader)?;
             }
             let Some(has_lost) = is_due(proxy, reader, data.sequence, now) else {
                 continue;
@@ -343,8 +343,10 @@ impl LocalParticipant {
             };
             let is_watched = proxy.clock.is_watched;
             if is_watched {
-                let wall_ns = received.as_nanos().wrapping_add(self.config.wall_offset_ns);
-                let expired = &mut self.counters.expired_on_arrival;
+                let wall_ns = received
+                    .as_nanos()
+                    .wrapping_add(self.shared.config.wall_offset_ns);
+                let expired = &mut self.shared.counters.expired_on_arrival;
                 match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
                     Check::Take(at) => expires = at,
                     Check::Done => {
@@ -376,7 +378,7 @@ impl LocalParticipant {
                 self.count_checked(index);
             }
             if next.is_some() {
-                message.further = further.checked_sub(1).unwrap_or(self.readers.end());
+                message.further = further.checked_sub(1).unwrap_or(self.readers.table.end());
             }
             let start = data.payload_offset;
             return Some(Delivery {
@@ -401,7 +403,7 @@ impl LocalParticipant {
         let is_met =
             self.uses_descriptions() && self.match_static_peer(now, message.prefix, message.source);
         match is_met {
-            true => self.proxies_of_writer.recall(writer),
+            true => self.readers.by_writer.recall(writer),
             false => None,
         }
     }
@@ -413,8 +415,8 @@ impl LocalParticipant {
         meant: EntityId,
     ) -> Option<(u16, Option<u16>)> {
         while let Some(index) = at {
-            let proxy = self.writer_proxies.get(index)?;
-            if self.readers.get(proxy.reader)?.is_addressed(meant) {
+            let proxy = self.readers.proxies.get(index)?;
+            if self.readers.table.get(proxy.reader)?.is_addressed(meant) {
                 return Some((index, proxy.next_of_writer));
             }
             at = proxy.next_of_writer;
@@ -430,11 +432,11 @@ impl LocalParticipant {
         sequence: SequenceNumber,
         unfit: Unfit,
     ) {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(proxy_index) else {
             return;
         };
         let reader_index = proxy.reader;
-        let Some(reader) = self.readers.get_mut(reader_index) else {
+        let Some(reader) = self.readers.table.get_mut(reader_index) else {
             return;
         };
         // An out-of-order sample is requested again, and counted when it is next in order.
@@ -445,15 +447,15 @@ impl LocalParticipant {
             match unfit {
                 Unfit::Rejected(reason) => {
                     reader.count_rejected(proxy.guid, reason);
-                    self.counters.count_rejected(reason);
+                    self.shared.counters.count_rejected(reason);
                     reader.status |= ReaderStatus::SAMPLE_REJECTED;
                 }
                 Unfit::TooLarge(bytes) => {
                     reader.ledger.too_large += 1;
                     reader.too_large_bytes = bytes;
                     reader.status |= ReaderStatus::SAMPLE_LOST;
-                    self.counters.samples_too_large += 1;
-                    self.last_too_large = Some(reader_index);
+                    self.shared.counters.samples_too_large += 1;
+                    self.readers.last_too_large = Some(reader_index);
                 }
             }
             if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {

@@ -378,10 +378,10 @@ impl LocalParticipant {
         buffer: &mut [u8],
         is_between: bool,
     ) -> Option<Work> {
-        let filed = self.work_queue.take(priority)?;
+        let filed = self.shared.work_queue.take(priority)?;
         let Filed { kind, subject } = filed;
         let is_limited = priority == Priority::DISCOVERY && self.is_limited(filed);
-        self.latest = now;
+        self.shared.latest = now;
         let work = match kind {
             WorkKind::Announce => self.announce(subject, buffer),
             WorkKind::Discovery => self.take_in_announcement(now),
@@ -420,21 +420,32 @@ impl LocalParticipant {
     /// level 0 shares its priorities with discovery.
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
-        let Filed { kind, subject } = self.work_queue.peek(priority)?;
-        let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
+        let Filed { kind, subject } = self.shared.work_queue.peek(priority)?;
+        let of_writer = |writer| {
+            self.writers
+                .table
+                .get(writer)
+                .and_then(|writer| writer.level)
+        };
         Some(match kind {
             WorkKind::Announce | WorkKind::Discovery => None,
             WorkKind::Data
             | WorkKind::Fragment
             | WorkKind::Heartbeat
             | WorkKind::WriterTimedQos => of_writer(subject),
-            WorkKind::ReaderTimedQos => self.readers.get(subject).and_then(|reader| reader.level),
-            WorkKind::AckNack => self
-                .writer_proxies
+            WorkKind::ReaderTimedQos => self
+                .readers
+                .table
                 .get(subject)
-                .and_then(|proxy| self.readers.get(proxy.reader)?.level),
+                .and_then(|reader| reader.level),
+            WorkKind::AckNack => self
+                .readers
+                .proxies
+                .get(subject)
+                .and_then(|proxy| self.readers.table.get(proxy.reader)?.level),
             WorkKind::Repair | WorkKind::History => self
-                .reader_proxies
+                .writers
+                .proxies
                 .get(subject)
                 .and_then(|proxy| of_writer(proxy.writer)),
         })
@@ -444,11 +455,11 @@ impl LocalParticipant {
     /// is nothing to do.
     #[must_use]
     pub fn next_bytes(&self, priority: Priority) -> usize {
-        let Some(Filed { kind, subject }) = self.work_queue.peek(priority) else {
+        let Some(Filed { kind, subject }) = self.shared.work_queue.peek(priority) else {
             return 0;
         };
         let of_slots = |writer| {
-            let writer = self.writers.get(writer)?;
+            let writer = self.writers.table.get(writer)?;
             let max_bytes = writer.history.as_ref()?.max_bytes();
             // One sample or fragment, preceded by an INFO_DST and a GAP that a first transmission does not have.
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
@@ -461,6 +472,7 @@ impl LocalParticipant {
             WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
             WorkKind::Data => {
                 self.writers
+                    .table
                     .get(subject)
                     .map_or(0, |writer| match writer.next_part_bytes() {
                         None => writer.next_bytes().max(writer.waiting_bytes()),
@@ -468,7 +480,8 @@ impl LocalParticipant {
                     })
             }
             WorkKind::Repair | WorkKind::History => self
-                .reader_proxies
+                .writers
+                .proxies
                 .get(subject)
                 .and_then(|proxy| of_slots(proxy.writer))
                 .unwrap_or(0),
@@ -487,7 +500,7 @@ impl LocalParticipant {
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {
-            self.counters.buffer_too_small += 1;
+            self.shared.counters.buffer_too_small += 1;
             0
         })
     }

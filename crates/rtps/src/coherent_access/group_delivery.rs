@@ -77,20 +77,22 @@ impl LocalParticipant {
     }
 
     pub(super) fn is_accessed(&self, circle: &CoherentGroup) -> bool {
-        let subscriber = circle.subscriber.and_then(|it| self.subscribers.get(it));
+        let subscriber = circle
+            .subscriber
+            .and_then(|it| self.readers.subscribers.get(it));
         subscriber.is_some_and(|subscriber| subscriber.is_accessed)
     }
 
     /// Makes available what can be for all writers of a reader, each ring once.
     pub(crate) fn present_all_of(&mut self, reader: u16) {
-        self.looks += 1;
+        self.readers.looks += 1;
         self.present_rest_of(reader);
     }
 
     /// Continues the current pass for the rings of a reader that it has not visited.
     pub(super) fn present_rest_of(&mut self, reader: u16) {
         for nth in 0.. {
-            let found = self.readers.get(reader);
+            let found = self.readers.table.get(reader);
             let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
                 return;
             };
@@ -102,7 +104,7 @@ impl LocalParticipant {
 
     /// Returns the number of a peer's next sample, if it has arrived and waits.
     fn next_number(&self, index: u16) -> Option<SequenceNumber> {
-        let proxy = self.writer_proxies.get(index)?;
+        let proxy = self.readers.proxies.get(index)?;
         let cache = self.cache_of(proxy.reader)?;
         let is_next = cache.first_waiting(index) == Some(proxy.expected);
         let place = cache.first_waiting_place(index).filter(|_| is_next);
@@ -111,7 +113,7 @@ impl LocalParticipant {
 
     /// Returns the number up to which a peer has nothing that is unprocessed.
     pub(super) fn known(&self, index: u16) -> SequenceNumber {
-        let proxy = self.writer_proxies.get(index);
+        let proxy = self.readers.proxies.get(index);
         let horizon = proxy.map_or(SequenceNumber(0), |proxy| proxy.progress.horizon);
         let next = self.next_number(index);
         next.map_or(horizon, |next| horizon.max(SequenceNumber(next.get() - 1)))
@@ -126,7 +128,7 @@ impl LocalParticipant {
         };
         for peer in self.peers(circle) {
             survey.known = survey.known.min(self.known(peer));
-            let Some(proxy) = self.writer_proxies.get(peer) else {
+            let Some(proxy) = self.readers.proxies.get(peer) else {
                 continue;
             };
             if proxy.progress.is_undescribed() {
@@ -174,20 +176,20 @@ impl LocalParticipant {
 
     /// Makes the next sample of a peer available; returns false if there is no room.
     fn show_next(&mut self, index: u16, number: SequenceNumber) -> bool {
-        let Some(proxy) = self.writer_proxies.get(index) else {
+        let Some(proxy) = self.readers.proxies.get(index) else {
             return false;
         };
         let (before, reader) = (proxy.expected, proxy.reader);
         self.permit(reader, number);
         self.advance_alone(index, SequenceNumber(0));
         self.permit(reader, SequenceNumber(0));
-        let after = self.writer_proxies.get(index).map(|proxy| proxy.expected);
+        let after = self.readers.proxies.get(index).map(|proxy| proxy.expected);
         after.is_some_and(|after| after > before)
     }
 
     fn permit(&mut self, reader: u16, number: SequenceNumber) {
-        self.shown += 1;
-        let (shown, reader) = (self.shown, self.readers.get_mut(reader));
+        self.readers.shown += 1;
+        let (shown, reader) = (self.readers.shown, self.readers.table.get_mut(reader));
         if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
             cache.permit(number, shown);
         }
@@ -217,7 +219,7 @@ impl LocalParticipant {
 
     pub(super) fn is_whole_everywhere(&self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
         self.peers(circle).all(|peer| {
-            let proxy = self.writer_proxies.get(peer);
+            let proxy = self.readers.proxies.get(peer);
             let ended = proxy.and_then(|proxy| proxy.progress.ended);
             ended.is_some_and(|ended| ended.set == set && ended.is_whole)
         })
@@ -225,7 +227,7 @@ impl LocalParticipant {
 
     /// Returns whether a reader has room for a set; without it, the reader continues when the user has taken samples.
     fn makes_room_for(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> bool {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return true;
         };
         let cache = reader.cache.as_mut();
@@ -237,10 +239,10 @@ impl LocalParticipant {
     }
 
     pub(super) fn show_set(&mut self, circle: &CoherentGroup, set: SequenceNumber) {
-        self.shown += 1;
+        self.readers.shown += 1;
         self.for_each_reader(circle, |protocol, reader| {
             if protocol.show_set_at(reader, circle.publisher, set) > 0 {
-                if let Some(reader) = protocol.readers.get_mut(reader) {
+                if let Some(reader) = protocol.readers.table.get_mut(reader) {
                     reader.status |= ReaderStatus::DATA_AVAILABLE;
                 }
                 protocol.note_reader(reader);
@@ -256,8 +258,12 @@ impl LocalParticipant {
 
     /// Releases the samples of a set at one reader, as far as its policies allow; returns their number.
     fn show_set_at(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> usize {
-        let (shown, latest, proxies) = (self.shown, self.latest, &self.writer_proxies);
-        let Some(reader) = self.readers.get_mut(index) else {
+        let (shown, latest, proxies) = (
+            self.readers.shown,
+            self.shared.latest,
+            &self.readers.proxies,
+        );
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return 0;
         };
         let (Some(cache), clock, ledger) =
@@ -291,14 +297,14 @@ impl LocalParticipant {
 
     /// Prepares the repeated request of a sample displaced by one that is next in order.
     fn forget_displaced(&mut self, index: u16) {
-        let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
-        let Some(reader) = reader.and_then(|reader| self.readers.get_mut(reader)) else {
+        let reader = self.readers.proxies.get(index).map(|proxy| proxy.reader);
+        let Some(reader) = reader.and_then(|reader| self.readers.table.get_mut(reader)) else {
             return;
         };
         let displaced = reader.cache.as_mut().and_then(Cache::take_displaced);
         if let Some((proxy, sequence)) = displaced {
             reader.ledger.deferred += 1;
-            if let Some(proxy) = self.writer_proxies.get_mut(proxy) {
+            if let Some(proxy) = self.readers.proxies.get_mut(proxy) {
                 proxy.unmark(sequence);
             }
         }

@@ -76,7 +76,7 @@ impl LocalParticipant {
         number: SequenceNumber,
         asks_now: bool,
     ) {
-        let now = self.latest;
+        let now = self.shared.latest;
         let mut keeper = circle.first;
         let mut due: Option<Instant> = None;
         let mut at = Some(circle.first);
@@ -84,7 +84,7 @@ impl LocalParticipant {
             at = self.peer_after(circle, peer);
             keeper = keeper.min(peer);
             let known = self.known(peer);
-            let Some(proxy) = self.writer_proxies.get_mut(peer) else {
+            let Some(proxy) = self.readers.proxies.get_mut(peer) else {
                 continue;
             };
             if known.next() >= number {
@@ -98,7 +98,7 @@ impl LocalParticipant {
                 self.schedule_acknack(peer);
             }
         }
-        let keeper = self.writer_proxies.get(keeper).map(|proxy| proxy.reader);
+        let keeper = self.readers.proxies.get(keeper).map(|proxy| proxy.reader);
         if let (Some(due), Some(keeper)) = (due, keeper) {
             self.look_at(keeper, due);
         }
@@ -106,17 +106,17 @@ impl LocalParticipant {
 
     /// Schedules the next check of a reader's waiting samples.
     pub(super) fn look_at(&mut self, index: u16, due: Instant) {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         reader.ask_at = Some(reader.ask_at.map_or(due, |at| at.min(due)));
-        let timer = TimerOwner::reader_clock(index, &self.config.limits);
-        self.timers.bring_forward(timer, due);
+        let timer = TimerOwner::reader_clock(index, &self.shared.config.limits);
+        self.shared.timers.bring_forward(timer, due);
     }
 
     /// Repeats the requests of a reader that still waits.
     pub(crate) fn ask_writers_again(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+        let reader = self.readers.table.get_mut(index);
         let is_due = |reader: &mut Reader| reader.ask_at.take_if(|at| *at <= now).is_some();
         if reader.is_some_and(is_due) {
             self.present_all_of(index);

@@ -46,12 +46,16 @@ impl LocalParticipant {
         if !cache.has_set_room() && cache.is_still_refused() {
             let largest = cache.largest_set();
             if self.waits_for_user(index) {
-                if let Some(reader) = self.readers.get_mut(index) {
+                if let Some(reader) = self.readers.table.get_mut(index) {
                     reader.refuse(Refused::Full);
                 }
                 return;
             }
-            let cache = self.readers.get_mut(index).and_then(|it| it.cache.as_mut());
+            let cache = self
+                .readers
+                .table
+                .get_mut(index)
+                .and_then(|it| it.cache.as_mut());
             let until = cache.and_then(|cache| cache.refused_until(now, SET_PATIENCE));
             if let Some(until) = until.filter(|&until| now < until) {
                 self.look_at(index, until);
@@ -61,7 +65,7 @@ impl LocalParticipant {
                 self.discard_set(proxy, set);
             }
         }
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         if let Some(cache) = &mut reader.cache {
@@ -74,9 +78,9 @@ impl LocalParticipant {
     /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
     /// user may be that of another reader in the ring.
     fn waits_for_user(&mut self, index: u16) -> bool {
-        self.looks += 1;
+        self.readers.looks += 1;
         for nth in 0.. {
-            let found = self.readers.get(index);
+            let found = self.readers.table.get(index);
             let Some(&proxy) = found.and_then(|reader| reader.proxies.get(nth)) else {
                 break;
             };
@@ -97,7 +101,7 @@ impl LocalParticipant {
     fn has_room_everywhere(&mut self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
         let mut has_room = true;
         self.for_each_reader(circle, |protocol, reader| {
-            let reader = protocol.readers.get_mut(reader);
+            let reader = protocol.readers.table.get_mut(reader);
             let cache = reader.and_then(|reader| reader.cache.as_mut());
             has_room &= cache.is_none_or(|cache| cache.has_room_for_set(circle.publisher, set));
         });
@@ -119,7 +123,7 @@ impl LocalParticipant {
         sets: RangeInclusive<SequenceNumber>,
     ) {
         self.for_each_reader(circle, |protocol, index| {
-            if let Some(reader) = protocol.readers.get_mut(index)
+            if let Some(reader) = protocol.readers.table.get_mut(index)
                 && let Some(cache) = &mut reader.cache
             {
                 reader.ledger.incomplete += cache.drop_sets(circle.publisher, &sets);
@@ -132,7 +136,7 @@ impl LocalParticipant {
     /// another proxy of the ring, which may proceed now.
     pub(crate) fn part_sets(&mut self, index: u16) -> Option<u16> {
         let circle = self.circle_of(index)?;
-        let progress = self.writer_proxies.get(index)?.progress;
+        let progress = self.readers.proxies.get(index)?.progress;
         if let Some(ended) = progress.ended
             && self.is_whole_everywhere(&circle, ended.set)
             && !self.has_lost_a_writer(&circle, &ended)
@@ -159,9 +163,9 @@ impl LocalParticipant {
 
     /// Drops the held samples of one writer.
     fn drop_part(&mut self, index: u16) {
-        let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
+        let reader = self.readers.proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader else { return };
-        if let Some(reader) = self.readers.get_mut(reader)
+        if let Some(reader) = self.readers.table.get_mut(reader)
             && let Some(cache) = &mut reader.cache
         {
             reader.ledger.incomplete += cache.drop_sets_of(index);
@@ -172,12 +176,12 @@ impl LocalParticipant {
     /// Removes a reader from its rings, so that other readers proceed without it.
     pub(crate) fn leave_circles(&mut self, reader: u16) {
         for nth in 0.. {
-            let found = self.readers.get(reader);
+            let found = self.readers.table.get(reader);
             let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
                 return;
             };
             self.drop_part(index);
-            if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            if let Some(proxy) = self.readers.proxies.get_mut(index) {
                 (proxy.progress.open, proxy.progress.ended) = (None, None);
             }
             if let Some(other) = self.leave_circle(index) {
@@ -190,10 +194,10 @@ impl LocalParticipant {
     #[cold]
     pub(super) fn leave_group(&mut self, index: u16) -> Option<CoherentGroup> {
         let other = self.part_sets(index);
-        let proxy = self.writer_proxies.get_mut(index)?;
+        let proxy = self.readers.proxies.get_mut(index)?;
         let before = SequenceNumber(proxy.expected.get() - 1);
         proxy.progress.number_alone(proxy.guid.entity, before);
-        self.counters.groups_unnumbered += 1;
+        self.shared.counters.groups_unnumbered += 1;
         self.advance_alone(index, SequenceNumber(0));
         let alone = self.circle_of(index)?;
         while let Step::Made = self.present_next(&alone) {}
@@ -202,7 +206,7 @@ impl LocalParticipant {
 
     /// Processes the group progress in a HEARTBEAT of a writer whose samples have all arrived.
     pub(crate) fn hear_group(&mut self, index: u16, current: Option<SequenceNumber>) {
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return;
         };
         match current {

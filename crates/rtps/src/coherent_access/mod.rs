@@ -135,14 +135,14 @@ impl LocalParticipant {
         let publisher = Publisher {
             entity,
             presentation,
-            writers: Vec::with_capacity(usize::from(self.config.limits.local_endpoints)),
+            writers: Vec::with_capacity(usize::from(self.shared.config.limits.local_endpoints)),
             digest: group_digest([].into_iter()),
             nested: 0,
             sequence: SequenceNumber(0),
             set: None,
             is_incomplete: false,
         };
-        let inserted = self.publishers.insert(publisher);
+        let inserted = self.writers.publishers.insert(publisher);
         let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;
         Ok(PublisherId(index))
     }
@@ -159,26 +159,26 @@ impl LocalParticipant {
         let subscriber = Subscriber {
             entity,
             presentation,
-            readers: Vec::with_capacity(usize::from(self.config.limits.local_endpoints)),
+            readers: Vec::with_capacity(usize::from(self.shared.config.limits.local_endpoints)),
             is_accessed: false,
         };
-        let inserted = self.subscribers.insert(subscriber);
+        let inserted = self.readers.subscribers.insert(subscriber);
         let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;
         Ok(SubscriberId(index))
     }
 
     /// Deletes an empty group of writers; returns false if it has writers or does not exist.
     pub fn delete_publisher(&mut self, id: PublisherId) -> bool {
-        let found = self.publishers.get(id.0);
+        let found = self.writers.publishers.get(id.0);
         let is_empty = found.is_some_and(|publisher| publisher.writers.is_empty());
-        is_empty && self.publishers.remove(id.0).is_some()
+        is_empty && self.writers.publishers.remove(id.0).is_some()
     }
 
     /// Deletes an empty group of readers; returns false if it has readers or does not exist.
     pub fn delete_subscriber(&mut self, id: SubscriberId) -> bool {
-        let found = self.subscribers.get(id.0);
+        let found = self.readers.subscribers.get(id.0);
         let is_empty = found.is_some_and(|subscriber| subscriber.readers.is_empty());
-        is_empty && self.subscribers.remove(id.0).is_some()
+        is_empty && self.readers.subscribers.remove(id.0).is_some()
     }
 
     /// Creates a writer in a group, with the group's PRESENTATION.
@@ -191,7 +191,11 @@ impl LocalParticipant {
         id: PublisherId,
         config: &EndpointConfig<'_>,
     ) -> Result<WriterId, CreateError> {
-        let publisher = self.publishers.get(id.0).ok_or(CreateError::NoSuchGroup)?;
+        let publisher = self
+            .writers
+            .publishers
+            .get(id.0)
+            .ok_or(CreateError::NoSuchGroup)?;
         let (mut config, group) = (config.clone(), publisher.entity);
         config.qos.presentation = publisher.presentation;
         let writer = self.create_writer_with(now, &config, Some((id.0, group)))?;
@@ -210,12 +214,16 @@ impl LocalParticipant {
         config: &EndpointConfig<'_>,
         filter: Option<ContentFilter>,
     ) -> Result<ReaderId, CreateError> {
-        let subscriber = self.subscribers.get(id.0).ok_or(CreateError::NoSuchGroup)?;
+        let subscriber = self
+            .readers
+            .subscribers
+            .get(id.0)
+            .ok_or(CreateError::NoSuchGroup)?;
         let (mut config, group) = (config.clone(), subscriber.entity);
         config.qos.presentation = subscriber.presentation;
         let group = Some((id.0, group));
         let reader = self.create_reader_with(now, &config, DeliveryMode::Cache, filter, group)?;
-        if let Some(subscriber) = self.subscribers.get_mut(id.0) {
+        if let Some(subscriber) = self.readers.subscribers.get_mut(id.0) {
             subscriber.readers.push(reader.0);
         }
         Ok(reader)
@@ -224,21 +232,21 @@ impl LocalParticipant {
     /// Returns the `nth` writer of a group.
     #[must_use]
     pub fn writer_in(&self, id: PublisherId, nth: usize) -> Option<WriterId> {
-        let writer = self.publishers.get(id.0)?.writers.get(nth)?;
+        let writer = self.writers.publishers.get(id.0)?.writers.get(nth)?;
         Some(WriterId(*writer))
     }
 
     /// Returns the `nth` reader of a group.
     #[must_use]
     pub fn reader_in(&self, id: SubscriberId, nth: usize) -> Option<ReaderId> {
-        let reader = self.subscribers.get(id.0)?.readers.get(nth)?;
+        let reader = self.readers.subscribers.get(id.0)?.readers.get(nth)?;
         Some(ReaderId(*reader))
     }
 
     /// Removes a reader from its group.
     pub(crate) fn leave_subscriber(&mut self, reader: u16) {
-        let group = self.readers.get(reader).and_then(|it| it.subscriber);
-        if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {
+        let group = self.readers.table.get(reader).and_then(|it| it.subscriber);
+        if let Some(subscriber) = group.and_then(|group| self.readers.subscribers.get_mut(group)) {
             subscriber.readers.retain(|&other| other != reader);
         }
     }
@@ -249,7 +257,7 @@ impl LocalParticipant {
     /// access, the one that a publisher wrote first.
     #[must_use]
     pub fn next_in_order(&self, id: SubscriberId) -> Option<ReaderId> {
-        let readers = self.subscribers.get(id.0)?.readers.iter();
+        let readers = self.readers.subscribers.get(id.0)?.readers.iter();
         let first = |&reader: &u16| Some((self.cache_of(reader)?.first_shown()?, reader));
         let (_, reader) = readers.filter_map(first).min()?;
         Some(ReaderId(reader))
@@ -260,19 +268,19 @@ impl LocalParticipant {
     ///
     /// Returns false if the group does not exist, or access has begun.
     pub fn begin_access(&mut self, id: SubscriberId) -> bool {
-        let subscriber = self.subscribers.get_mut(id.0);
+        let subscriber = self.readers.subscribers.get_mut(id.0);
         subscriber.is_some_and(|it| !core::mem::replace(&mut it.is_accessed, true))
     }
 
     /// Ends access to a group (§2.2.2.5.2.9); returns false if it had not begun.
     pub fn end_access(&mut self, id: SubscriberId) -> bool {
-        let subscriber = self.subscribers.get_mut(id.0);
+        let subscriber = self.readers.subscribers.get_mut(id.0);
         let was_accessed =
             subscriber.is_some_and(|it| core::mem::replace(&mut it.is_accessed, false));
         if was_accessed {
-            self.looks += 1;
+            self.readers.looks += 1;
             for nth in 0.. {
-                let found = self.subscribers.get(id.0);
+                let found = self.readers.subscribers.get(id.0);
                 let Some(&reader) = found.and_then(|it| it.readers.get(nth)) else {
                     break;
                 };

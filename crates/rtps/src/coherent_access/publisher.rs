@@ -95,19 +95,19 @@ impl LocalParticipant {
     /// Marks a new change of a writer.
     #[inline(never)]
     pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
             return;
         };
         let publisher = writer.publisher;
-        let publisher = publisher.and_then(|publisher| self.publishers.get_mut(publisher));
+        let publisher = publisher.and_then(|publisher| self.writers.publishers.get_mut(publisher));
         history.set_mark(sequence, presents.mark(sequence, publisher));
     }
 
     pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
-        if let Some(publisher) = self.publishers.get_mut(group) {
+        if let Some(publisher) = self.writers.publishers.get_mut(group) {
             publisher.writers.push(writer);
         }
         self.refresh_digest(group);
@@ -115,13 +115,17 @@ impl LocalParticipant {
 
     /// Removes a writer from its group. An open set with a part of it becomes incomplete.
     pub(crate) fn leave_publisher(&mut self, index: u16) {
-        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+        let presents = self
+            .writers
+            .table
+            .get(index)
+            .and_then(|it| it.presents.as_ref());
         // With TOPIC scope the set of each writer is independent.
         let has_part =
             presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
-        let group = self.writers.get(index).and_then(|it| it.publisher);
+        let group = self.writers.table.get(index).and_then(|it| it.publisher);
         let Some(group) = group else { return };
-        if let Some(publisher) = self.publishers.get_mut(group) {
+        if let Some(publisher) = self.writers.publishers.get_mut(group) {
             publisher.writers.retain(|&other| other != index);
             publisher.is_incomplete |= has_part;
         }
@@ -129,10 +133,10 @@ impl LocalParticipant {
     }
 
     fn refresh_digest(&mut self, group: u16) {
-        let Some(publisher) = self.publishers.get_mut(group) else {
+        let Some(publisher) = self.writers.publishers.get_mut(group) else {
             return;
         };
-        let writers = &self.writers;
+        let writers = &self.writers.table;
         let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
         publisher.writers.sort_unstable_by_key(entity);
         let entities = publisher
@@ -150,7 +154,11 @@ impl LocalParticipant {
     /// # Errors
     /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].
     pub fn begin_coherent_changes(&mut self, id: PublisherId) -> Result<(), CoherentError> {
-        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        let publisher = self
+            .writers
+            .publishers
+            .get_mut(id.0)
+            .ok_or(CoherentError::Gone)?;
         publisher.nested = publisher
             .nested
             .checked_add(1)
@@ -167,7 +175,11 @@ impl LocalParticipant {
         id: PublisherId,
         timestamp: Timestamp,
     ) -> Result<(), CoherentError> {
-        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        let publisher = self
+            .writers
+            .publishers
+            .get_mut(id.0)
+            .ok_or(CoherentError::Gone)?;
         if publisher.nested != 1 {
             publisher.nested = publisher
                 .nested
@@ -189,7 +201,7 @@ impl LocalParticipant {
             coherent_set: Some(SequenceNumber::UNKNOWN),
             ..SetMark::default()
         };
-        if let Some(publisher) = self.publishers.get_mut(id.0) {
+        if let Some(publisher) = self.writers.publishers.get_mut(id.0) {
             (publisher.nested, publisher.is_incomplete) = (0, false);
             if publisher.set.take().is_some() {
                 mark.group_sequence = Some(publisher.next());
@@ -209,12 +221,16 @@ impl LocalParticipant {
     }
 
     fn writer_of_group(&self, group: u16, at: usize) -> Option<u16> {
-        self.publishers.get(group)?.writers.get(at).copied()
+        self.writers.publishers.get(group)?.writers.get(at).copied()
     }
 
     /// Returns whether a writer must send the end of the set; with GROUP access all writers must.
     fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
-        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+        let presents = self
+            .writers
+            .table
+            .get(index)
+            .and_then(|it| it.presents.as_ref());
         presents.is_some_and(|presents| match presents.access {
             Access {
                 is_coherent: true,
@@ -226,7 +242,7 @@ impl LocalParticipant {
     }
 
     fn has_room_for_end(&self, index: u16) -> bool {
-        let Some(writer) = self.writers.get(index) else {
+        let Some(writer) = self.writers.table.get(index) else {
             return true;
         };
         let Some(history) = &writer.history else {
@@ -239,7 +255,12 @@ impl LocalParticipant {
     /// Writes the end of a set. If the set is incomplete, the number before the end is skipped, so that readers detect
     /// the gap.
     fn write_end(&mut self, index: u16, mark: SetMark, is_incomplete: bool, timestamp: Timestamp) {
-        let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
+        let Some(writer) = self
+            .writers
+            .table
+            .get_mut(index)
+            .filter(|it| it.is_enabled())
+        else {
             return;
         };
         let below = writer.set_ends_may_go_below();
@@ -277,12 +298,14 @@ impl LocalParticipant {
     /// Returns the group part of a HEARTBEAT: the group sequence number up to which this writer has sent all its
     /// samples (RTPS 2.5 §8.3.8.6).
     pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
-        let writer = self.writers.get(index)?;
+        let writer = self.writers.table.get(index)?;
         let presents = writer.presents.as_ref()?;
         if !presents.access.is_group {
             return None;
         }
-        let publisher = writer.publisher.and_then(|it| self.publishers.get(it));
+        let publisher = writer
+            .publisher
+            .and_then(|it| self.writers.publishers.get(it));
         let (written, writers) = match publisher {
             Some(publisher) => (publisher.sequence, publisher.digest),
             None => (writer.last, group_digest([writer.guid.entity].into_iter())),

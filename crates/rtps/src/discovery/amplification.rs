@@ -96,12 +96,16 @@ impl LocalParticipant {
         let Some(address) = source.ipv4() else {
             return false;
         };
-        let networks = &self.config.networks;
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+        let networks = &self.shared.config.networks;
+        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
             // The prefix is that of this participant.
             return networks.is_empty() || is_of_this_host(networks, address);
         };
-        let participant = self.participants.get(index).filter(|peer| peer.is_proven());
+        let participant = self
+            .discovery
+            .participants
+            .get(index)
+            .filter(|peer| peer.is_proven());
         participant.is_some_and(|participant| {
             let validated = &participant.validated;
             announces(&participant.data, address)
@@ -111,8 +115,8 @@ impl LocalParticipant {
     }
 
     fn participant(&self, prefix: GuidPrefix) -> Option<&RemoteParticipant> {
-        let &index = self.participant_by_prefix.get(&prefix)?;
-        self.participants.get(index)
+        let &index = self.discovery.by_prefix.get(&prefix)?;
+        self.discovery.participants.get(index)
     }
 
     /// Selects the address used among several of a participant, a validated one if there is any.
@@ -122,15 +126,15 @@ impl LocalParticipant {
         locators: &LocatorList,
     ) -> Option<Locator> {
         let is_validated = |locator: &Locator| participant.validated.covers(locator);
-        choose(locators, &self.config.networks, is_validated)
+        choose(locators, &self.shared.config.networks, is_validated)
     }
 
     /// Credits a participant with [`AMPLIFICATION_FACTOR`] times the bytes received from it that call for an answer.
     pub(crate) fn credit(&mut self, prefix: GuidPrefix, bytes: usize) {
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
             return;
         };
-        if let Some(participant) = self.participants.get_mut(index) {
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             let earned = (bytes as u32).saturating_mul(AMPLIFICATION_FACTOR);
             let credit_bytes = participant.credit_bytes.saturating_add(earned);
             participant.credit_bytes = credit_bytes.min(UNVALIDATED_BYTES_PER_S);
@@ -145,8 +149,9 @@ impl LocalParticipant {
         to: Option<&Locator>,
         bytes: usize,
     ) -> usize {
-        let found = self.participant_by_prefix.get(&prefix);
-        let Some(participant) = found.and_then(|&index| self.participants.get_mut(index)) else {
+        let found = self.discovery.by_prefix.get(&prefix);
+        let Some(participant) = found.and_then(|&index| self.discovery.participants.get_mut(index))
+        else {
             // The prefix is that of this participant.
             return bytes;
         };
@@ -154,11 +159,11 @@ impl LocalParticipant {
             return bytes;
         }
         let Some(left) = participant.credit_bytes.checked_sub(bytes as u32) else {
-            self.counters.answers_withheld += 1;
+            self.shared.counters.answers_withheld += 1;
             return 0;
         };
-        if !self.unvalidated.take(self.latest, bytes) {
-            self.counters.unvalidated_limited += 1;
+        if !self.discovery.unvalidated.take(self.shared.latest, bytes) {
+            self.shared.counters.unvalidated_limited += 1;
             return 0;
         }
         participant.credit_bytes = left;
@@ -168,7 +173,7 @@ impl LocalParticipant {
     /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
     /// validated and the credit is used up.
     pub(crate) fn debit_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
-        let proxy = self.reader_proxies.get(index)?;
+        let proxy = self.writers.proxies.get(index)?;
         if proxy.is_reachable {
             return work;
         }
@@ -176,7 +181,7 @@ impl LocalParticipant {
         let mut work = work?;
         let bytes = self.debit(prefix, to.as_ref(), work.bytes);
         if bytes < work.bytes
-            && let Some(proxy) = self.reader_proxies.get_mut(index)
+            && let Some(proxy) = self.writers.proxies.get_mut(index)
         {
             proxy.forget_requests();
         }
@@ -208,14 +213,14 @@ impl LocalParticipant {
     /// updated one a step.
     #[cold]
     pub(crate) fn note_answer(&mut self, index: u16, source: Locator) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
         let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
         let was_reachable = proxy.is_reachable;
-        let networks = &self.config.networks;
-        if let Some(&place) = self.participant_by_prefix.get(&prefix)
-            && let Some(participant) = self.participants.get_mut(place)
+        let networks = &self.shared.config.networks;
+        if let Some(&place) = self.discovery.by_prefix.get(&prefix)
+            && let Some(participant) = self.discovery.participants.get_mut(place)
             && !participant.validated.covers(&source)
         {
             let data = &participant.data;
@@ -233,19 +238,24 @@ impl LocalParticipant {
                 _ => false,
             };
             if !is_entered {
-                self.counters.answers_elsewhere += u64::from(!was_reachable);
-                if let Some(proxy) = self.reader_proxies.get_mut(index).filter(|_| was_reachable) {
+                self.shared.counters.answers_elsewhere += u64::from(!was_reachable);
+                if let Some(proxy) = self
+                    .writers
+                    .proxies
+                    .get_mut(index)
+                    .filter(|_| was_reachable)
+                {
                     // The next ACKNACK from there costs one comparison only.
                     proxy.answered_from = source.ipv4();
                 }
                 return;
             }
             participant.follow_from = Some(0);
-            self.has_following = true;
+            self.discovery.has_following = true;
             self.schedule_discovery();
         }
         let is_reachable = self.is_validated(prefix, to);
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
         proxy.answered_from = source.ipv4();

@@ -69,28 +69,28 @@ impl LocalParticipant {
         if self.uses_descriptions() && !self.admits(now, prefix, message.source(), is_farewell) {
             return;
         }
-        let is_known = self.participant_by_prefix.contains_key(&prefix);
+        let is_known = self.discovery.by_prefix.contains_key(&prefix);
         let sender = Sender {
             prefix,
             source: message.source(),
             is_known,
         };
-        match self.inbox.put(sender, data.bytes, is_farewell) {
+        match self.discovery.inbox.put(sender, data.bytes, is_farewell) {
             Put::StoredAnnouncement => self.schedule_discovery(),
-            Put::Replaced => self.counters.announcements_replaced += 1,
-            Put::Refused => self.counters.announcements_dropped += 1,
+            Put::Replaced => self.shared.counters.announcements_replaced += 1,
+            Put::Refused => self.shared.counters.announcements_dropped += 1,
         }
     }
 
     pub(super) fn take_in_participant(&mut self, now: Instant) -> bool {
-        let Some((sender, payload, is_farewell)) = self.inbox.oldest() else {
+        let Some((sender, payload, is_farewell)) = self.discovery.inbox.oldest() else {
             return false;
         };
         let prefix = sender.prefix;
         let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
         // A participant announces itself only: the sender's prefix must be its own.
-        let domain = self.config.domain;
+        let domain = self.shared.config.domain;
         let is_addressed = |data: &ParticipantData| {
             data.guid.prefix == prefix && data.domain_id.is_none_or(|it| it == domain)
         };
@@ -101,17 +101,17 @@ impl LocalParticipant {
             // Processed by a later step, when the place is free.
             return true;
         }
-        self.inbox.remove_oldest();
+        self.discovery.inbox.remove_oldest();
         match parsed {
             None => {
-                if let Some(&index) = self.participant_by_prefix.get(&prefix) {
+                if let Some(&index) = self.discovery.by_prefix.get(&prefix) {
                     self.remove_participant(index);
                 }
             }
-            Some(Err(_)) => self.counters.malformed_announcements += 1,
+            Some(Err(_)) => self.shared.counters.malformed_announcements += 1,
             Some(Ok(data)) => {
                 if !is_addressed(&data) {
-                    self.counters.malformed_announcements += 1;
+                    self.shared.counters.malformed_announcements += 1;
                 } else if !self.is_ignored_participant(prefix) {
                     self.update_participant(now, data);
                     self.credit(prefix, bytes);
@@ -126,13 +126,14 @@ impl LocalParticipant {
     /// new participant's former start goes.
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
-        let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
+        let is_newcomer = !self.discovery.by_prefix.contains_key(&prefix)
             && self.is_undescribed(prefix)
-            && !self.ignored.has_participant(prefix);
+            && !self.discovery.ignored.has_participant(prefix);
         if !is_newcomer || self.has_participant_place() {
             return false;
         }
         let unproven = self
+            .discovery
             .participants
             .iter()
             .filter(|(_, peer)| !peer.is_proven() && !peer.is_leaving());
@@ -144,7 +145,7 @@ impl LocalParticipant {
         let Some(index) = displaced else {
             return false;
         };
-        self.counters.participants_displaced += 1;
+        self.shared.counters.participants_displaced += 1;
         self.remove_participant(index);
         true
     }
@@ -165,15 +166,15 @@ impl LocalParticipant {
         if data.vendor != VENDOR_ID || !addresses.iter().any(is_from) {
             return None;
         }
-        let index = self.participants.find(|peer| {
+        let index = self.discovery.participants.find(|peer| {
             let is_same = peer.data.metatraffic_unicast == *addresses;
             is_same && peer.data.vendor == VENDOR_ID && peer.is_silent(now) && !peer.is_leaving()
         })?;
-        if !self.is_undescribed(self.participants.get(index)?.data.guid.prefix) {
+        if !self.is_undescribed(self.discovery.participants.get(index)?.data.guid.prefix) {
             return None;
         }
         self.note_life_of_endpoints(index);
-        let is_silent = self.participants.get(index)?.is_silent(now);
+        let is_silent = self.discovery.participants.get(index)?.is_silent(now);
         is_silent.then_some(index)
     }
 
@@ -182,11 +183,11 @@ impl LocalParticipant {
         let prefix = guid.prefix;
         let lease = data.lease.min(MAX_LEASE);
         let octets_cut = u64::from(data.user_data.is_cut());
-        self.counters.leases_shortened += u64::from(lease < data.lease);
+        self.shared.counters.leases_shortened += u64::from(lease < data.lease);
         let (mut is_first_word, mut is_assumed_alive) = (false, false);
-        let index = match self.participant_by_prefix.get(&prefix) {
+        let index = match self.discovery.by_prefix.get(&prefix) {
             Some(&index) => {
-                if let Some(known) = self.participants.get_mut(index) {
+                if let Some(known) = self.discovery.participants.get_mut(index) {
                     is_first_word = core::mem::take(&mut known.awaits_announcement);
                     is_assumed_alive = known.is_assumed_alive;
                     let moved = !is_reached_alike(&known.data, &data);
@@ -196,10 +197,10 @@ impl LocalParticipant {
                     known.missed = None;
                     if moved {
                         known.follow_from = Some(0);
-                        self.has_following = true;
+                        self.discovery.has_following = true;
                     }
                     if is_changed {
-                        self.counters.octets_cut += octets_cut;
+                        self.shared.counters.octets_cut += octets_cut;
                         self.note_event(DiscoveryEvent::Participant(
                             guid,
                             DiscoveryChange::Changed,
@@ -219,12 +220,12 @@ impl LocalParticipant {
                     // The description enters it in a later step.
                     return;
                 }
-                self.counters.octets_cut += octets_cut;
+                self.shared.counters.octets_cut += octets_cut;
                 let found = RemoteParticipant::new(data, now);
                 let has_place = self.has_participant_place();
-                let inserted = has_place.then(|| self.participants.insert(found));
+                let inserted = has_place.then(|| self.discovery.participants.insert(found));
                 let Some(Ok(index)) = inserted else {
-                    self.counters.participants_refused += 1;
+                    self.shared.counters.participants_refused += 1;
                     return;
                 };
                 self.enter_participant(prefix, index);
@@ -234,16 +235,19 @@ impl LocalParticipant {
             }
         };
         if !is_assumed_alive {
-            self.timers
-                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
+            self.shared.timers.arm(
+                TimerOwner::lease(index, &self.shared.config.limits),
+                now + lease,
+            );
         }
     }
 
     /// Registers a participant that has a place in the table.
     pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
-        self.participant_by_prefix.insert(prefix, index);
-        self.timers
-            .reserve(TimerOwner::lease(index, &self.config.limits));
+        self.discovery.by_prefix.insert(prefix, index);
+        self.shared
+            .timers
+            .reserve(TimerOwner::lease(index, &self.shared.config.limits));
         self.make_room_to_file();
     }
 
@@ -265,8 +269,8 @@ impl LocalParticipant {
     /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
     /// announcement period apart, since the peer may do the same.
     fn answer_again(&mut self, now: Instant, index: u16) {
-        let period = self.config.timing.announce_initial_period;
-        let Some(participant) = self.participants.get_mut(index) else {
+        let period = self.shared.config.timing.announce_initial_period;
+        let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
         let is_due = !participant.is_proven()
@@ -288,7 +292,7 @@ impl LocalParticipant {
     pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
         self.ask_for_refused(index);
         self.request_revoked(index);
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let first_unasked = if participant.is_proven() {
@@ -296,8 +300,8 @@ impl LocalParticipant {
         } else {
             BUILTIN_ENDPOINTS
         };
-        for index in 0..self.writer_proxies.end() {
-            let waits = self.writer_proxies.get(index).is_some_and(|proxy| {
+        for index in 0..self.readers.proxies.end() {
+            let waits = self.readers.proxies.get(index).is_some_and(|proxy| {
                 proxy.guid.prefix == prefix
                     && proxy.reader < first_unasked
                     && proxy.reliable
@@ -307,8 +311,8 @@ impl LocalParticipant {
                 self.schedule_acknack(index);
             }
         }
-        for index in 0..self.reader_proxies.end() {
-            let waits = self.reader_proxies.get(index).is_some_and(|proxy| {
+        for index in 0..self.writers.proxies.end() {
+            let waits = self.writers.proxies.get(index).is_some_and(|proxy| {
                 proxy.guid.prefix == prefix
                     && proxy.writer < first_unasked
                     && proxy.reliable
@@ -321,7 +325,7 @@ impl LocalParticipant {
     }
 
     fn follow_participant(&mut self, index: u16) {
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let data = &participant.data;
@@ -337,27 +341,27 @@ impl LocalParticipant {
     /// Updates the addresses of one endpoint of a participant that has moved or become reachable. Its built-in
     /// endpoints come first.
     pub(super) fn follow_endpoint(&mut self) -> bool {
-        if !self.has_following {
+        if !self.discovery.has_following {
             return false;
         }
         let follows = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.follow_from?));
-        let next = self.participants.iter().find_map(follows);
+        let next = self.discovery.participants.iter().find_map(follows);
         let Some((index, from)) = next else {
-            self.has_following = false;
+            self.discovery.has_following = false;
             return false;
         };
         if from == 0 {
             self.follow_participant(index);
         }
-        let found = (from..self.endpoints.end()).find_map(|at| {
-            let endpoint = self.endpoints.get(at)?;
+        let found = (from..self.discovery.endpoints.end()).find_map(|at| {
+            let endpoint = self.discovery.endpoints.get(at)?;
             let is_its = endpoint.participant == index;
             is_its.then(|| {
-                let data = endpoint.data(&self.announcements);
+                let data = endpoint.data(&self.discovery.announcements);
                 (at, data.guid, self.address_of(&data, index))
             })
         });
-        if let Some(participant) = self.participants.get_mut(index) {
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.follow_from = found.map(|(at, ..)| at + 1);
         }
         if let Some((_, guid, address)) = found {
@@ -371,7 +375,7 @@ impl LocalParticipant {
         if self.announces() != Announces::All {
             return;
         }
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
@@ -383,7 +387,9 @@ impl LocalParticipant {
         for (kind, sedp) in (0u16..).zip(&SEDP) {
             let guid = |entity| Guid { prefix, entity };
             let reader = guid(sedp.reader);
-            if has & sedp.detector != 0 && !self.proxy_of_reader.contains_key(&(kind, reader)) {
+            if has & sedp.detector != 0
+                && !self.writers.proxy_by_reader.contains_key(&(kind, reader))
+            {
                 let mut proxy = ReaderProxy::new(kind, reader, true);
                 proxy.is_reachable = is_reachable;
                 (proxy.unicast, proxy.multicast) = (unicast, multicast);
@@ -396,8 +402,8 @@ impl LocalParticipant {
                 refused.writers |= self.add_writer_proxy(proxy);
             }
         }
-        self.has_refused |= refused.is_any();
-        if let Some(participant) = self.participants.get_mut(index) {
+        self.discovery.has_refused |= refused.is_any();
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.refused = refused;
         }
     }

@@ -23,9 +23,9 @@ impl LocalParticipant {
         let endpoint = match kind {
             WorkKind::Data | WorkKind::Heartbeat => Some(subject),
             WorkKind::Repair | WorkKind::History => {
-                self.reader_proxies.get(subject).map(|proxy| proxy.writer)
+                self.writers.proxies.get(subject).map(|proxy| proxy.writer)
             }
-            WorkKind::AckNack => self.writer_proxies.get(subject).map(|proxy| proxy.reader),
+            WorkKind::AckNack => self.readers.proxies.get(subject).map(|proxy| proxy.reader),
             _ => None,
         };
         endpoint.is_some_and(|endpoint| endpoint <= SUBSCRIPTIONS)
@@ -39,10 +39,10 @@ impl LocalParticipant {
             Destinations::Subset(_, places) => places.count_ones() as usize,
             Destinations::Listed(listed) => listed.len(),
         };
-        if work.bytes > 0 && !self.discovery_rate.pay(now, work.bytes * copies) {
-            self.work_queue.hold_limited(true);
-            let at = self.discovery_rate.filled_again();
-            self.timers.arm(TimerOwner::DISCOVERY_RATE, at);
+        if work.bytes > 0 && !self.discovery.rate.pay(now, work.bytes * copies) {
+            self.shared.work_queue.hold_limited(true);
+            let at = self.discovery.rate.filled_again();
+            self.shared.timers.arm(TimerOwner::DISCOVERY_RATE, at);
         }
     }
 }

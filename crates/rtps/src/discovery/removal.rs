@@ -30,16 +30,16 @@ use crate::{
 impl LocalParticipant {
     /// Returns whether a remote endpoint is being removed.
     pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
-        let participant = self.participants.get(endpoint.participant);
-        self.leaving_endpoint == Some(index)
+        let participant = self.discovery.participants.get(endpoint.participant);
+        self.discovery.leaving_endpoint == Some(index)
             || participant.is_none_or(|participant| participant.leave_from.is_some())
     }
 
     /// Starts the removal of an endpoint that its participant has disposed.
     pub(super) fn remove_endpoint(&mut self, guid: Guid) {
-        if let Some(index) = self.endpoint_by_guid.remove(&guid) {
+        if let Some(index) = self.discovery.by_guid.remove(&guid) {
             self.mark_revoked(index);
-            self.leaving_endpoint = Some(index);
+            self.discovery.leaving_endpoint = Some(index);
             self.note_discovery();
             self.schedule_discovery();
         }
@@ -47,49 +47,52 @@ impl LocalParticipant {
 
     /// Starts the removal of a participant, after its farewell or the end of its lease.
     pub(super) fn remove_participant(&mut self, index: u16) {
-        let Some(participant) = self.participants.get_mut(index) else {
+        let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
         if participant.is_leaving() {
             return;
         }
         participant.leave_from = Some(0);
-        self.has_leaving = true;
+        self.discovery.has_leaving = true;
         participant.follow_from = None;
         let guid = participant.data.guid;
-        self.timers
-            .disarm(TimerOwner::lease(index, &self.config.limits));
-        self.work_queue.withdraw(&[WorkKind::Announce], index + 1);
+        self.shared
+            .timers
+            .disarm(TimerOwner::lease(index, &self.shared.config.limits));
+        self.shared
+            .work_queue
+            .withdraw(&[WorkKind::Announce], index + 1);
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
         self.schedule_discovery();
     }
 
     /// Removes one match or one record of an entity that is being removed.
     pub(super) fn remove_one(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.leaving_endpoint {
+        if let Some(index) = self.discovery.leaving_endpoint {
             self.remove_marked_endpoint(now, index);
             return true;
         }
-        if !self.has_leaving {
+        if !self.discovery.has_leaving {
             return false;
         }
         let leaves =
             |(index, peer): (u16, &RemoteParticipant)| peer.leave_from.map(|from| (index, from));
-        let Some((index, from)) = self.participants.iter().find_map(leaves) else {
-            self.has_leaving = false;
+        let Some((index, from)) = self.discovery.participants.iter().find_map(leaves) else {
+            self.discovery.has_leaving = false;
             return false;
         };
         let is_its = |&at: &u16| {
-            let endpoint = self.endpoints.get(at);
+            let endpoint = self.discovery.endpoints.get(at);
             endpoint.is_some_and(|endpoint| endpoint.participant == index)
         };
-        let next = (from..self.endpoints.end()).find(is_its);
-        if let Some(participant) = self.participants.get_mut(index) {
-            participant.leave_from = Some(next.unwrap_or(self.endpoints.end()));
+        let next = (from..self.discovery.endpoints.end()).find(is_its);
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
+            participant.leave_from = Some(next.unwrap_or(self.discovery.endpoints.end()));
         }
         match next {
             Some(endpoint) => {
-                self.leaving_endpoint = Some(endpoint);
+                self.discovery.leaving_endpoint = Some(endpoint);
                 self.remove_marked_endpoint(now, endpoint);
             }
             None => self.remove_marked_participant(now, index),
@@ -100,35 +103,39 @@ impl LocalParticipant {
     /// Records the reception state of the next reader to be unmatched from a writer, unless the whole participant is
     /// being removed.
     fn note_parted(&mut self, index: u16, guid: Guid) {
-        let endpoint = self.endpoints.get(index);
-        let participant = endpoint.and_then(|it| self.participants.get(it.participant));
+        let endpoint = self.discovery.endpoints.get(index);
+        let participant = endpoint.and_then(|it| self.discovery.participants.get(it.participant));
         if participant.is_none_or(RemoteParticipant::is_leaving) {
             return;
         }
-        let proxy = self.proxies_of_writer.get(&guid);
-        if let Some(proxy) = proxy.and_then(|proxy| self.writer_proxies.get(proxy))
-            && let Some(reader) = self.readers.get(proxy.reader)
+        let proxy = self.readers.by_writer.get(&guid);
+        if let Some(proxy) = proxy.and_then(|proxy| self.readers.proxies.get(proxy))
+            && let Some(reader) = self.readers.table.get(proxy.reader)
         {
-            self.parted.note(proxy, reader.guid);
+            self.readers.parted.note(proxy, reader.guid);
         }
     }
 
     fn remove_marked_endpoint(&mut self, now: Instant, index: u16) {
-        let guid = self.endpoints.get(index).map(|endpoint| endpoint.guid);
+        let guid = self
+            .discovery
+            .endpoints
+            .get(index)
+            .map(|endpoint| endpoint.guid);
         if let Some(guid) = guid {
             self.note_parted(index, guid);
         }
         if guid.is_some_and(|guid| self.unmatch_one(now, guid)) {
             return;
         }
-        self.leaving_endpoint = None;
+        self.discovery.leaving_endpoint = None;
         self.forget_endpoint(index);
     }
 
     /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
     /// endpoints are removed.
     fn remove_marked_participant(&mut self, now: Instant, index: u16) {
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
@@ -138,16 +145,16 @@ impl LocalParticipant {
                 return;
             }
         }
-        self.parted.forget(prefix);
-        self.participant_by_prefix.remove(&prefix);
-        self.participants.remove(index);
+        self.readers.parted.forget(prefix);
+        self.discovery.by_prefix.remove(&prefix);
+        self.discovery.participants.remove(index);
         self.note_static_gone(index);
         self.note_discovery();
     }
 
     /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
     pub(crate) fn lease_due(&mut self) {
-        self.leases_due = true;
+        self.discovery.leases_due = true;
         self.schedule_discovery();
     }
 
@@ -156,7 +163,7 @@ impl LocalParticipant {
     /// address is renewed by announcements alone. So is a statically described one, of which only the described address
     /// is trusted. Cost: one pass over all matches.
     pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
-        let participant = self.participants.get(index);
+        let participant = self.discovery.participants.get(index);
         let Some(participant) = participant.filter(|participant| participant.is_proven()) else {
             return;
         };
@@ -164,8 +171,8 @@ impl LocalParticipant {
         if !self.is_undescribed(prefix) {
             return;
         }
-        let writers = self.writer_proxies.iter().map(|(_, proxy)| proxy);
-        let readers = self.reader_proxies.iter().map(|(_, proxy)| proxy);
+        let writers = self.readers.proxies.iter().map(|(_, proxy)| proxy);
+        let readers = self.writers.proxies.iter().map(|(_, proxy)| proxy);
         let heard = writers
             .filter(|proxy| proxy.guid.prefix == prefix)
             .map(|proxy| proxy.last_heard());
@@ -173,7 +180,8 @@ impl LocalParticipant {
             .filter(|proxy| proxy.guid.prefix == prefix)
             .filter_map(|proxy| proxy.last_heard());
         let last = heard.chain(answered).max();
-        if let (Some(participant), Some(last)) = (self.participants.get_mut(index), last) {
+        if let (Some(participant), Some(last)) = (self.discovery.participants.get_mut(index), last)
+        {
             participant.heard = participant.heard.max(last);
         }
     }
@@ -181,28 +189,28 @@ impl LocalParticipant {
     /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). It is removed [`LEASE_GRACE`] after the
     /// expiry was found at this same priority, when all announcements received until then are processed.
     pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
-        if !self.leases_due {
+        if !self.discovery.leases_due {
             return false;
         }
-        for index in 0..self.participants.end() {
-            let Some(participant) = self.participants.get(index) else {
+        for index in 0..self.discovery.participants.end() {
+            let Some(participant) = self.discovery.participants.get(index) else {
                 continue;
             };
-            let is_heard = self.inbox.has(participant.data.guid.prefix);
+            let is_heard = self.discovery.inbox.has(participant.data.guid.prefix);
             let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
             let waited = participant.missed.map(|since| now.saturating_since(since));
             let waits = waited.is_some_and(|waited| waited < LEASE_GRACE);
             if stays || waits || now < participant.lease_ends() {
                 continue;
             }
-            let subject = TimerOwner::lease(index, &self.config.limits);
+            let subject = TimerOwner::lease(index, &self.shared.config.limits);
             if is_heard {
                 // The waiting announcement may turn out to be malformed.
-                self.timers.arm(subject, now + LEASE_GRACE);
+                self.shared.timers.arm(subject, now + LEASE_GRACE);
                 continue;
             }
             self.note_life_of_endpoints(index);
-            let Some(participant) = self.participants.get_mut(index) else {
+            let Some(participant) = self.discovery.participants.get_mut(index) else {
                 continue;
             };
             let lease_ends = participant.lease_ends();
@@ -212,7 +220,7 @@ impl LocalParticipant {
                     lease_ends
                 }
                 Some(waited) if waited <= 2 * LEASE_GRACE => {
-                    self.counters.leases_expired += 1;
+                    self.shared.counters.leases_expired += 1;
                     self.remove_participant(index);
                     return true;
                 }
@@ -221,10 +229,10 @@ impl LocalParticipant {
                     now + LEASE_GRACE
                 }
             };
-            self.timers.arm(subject, look);
+            self.shared.timers.arm(subject, look);
             return true;
         }
-        self.leases_due = false;
+        self.discovery.leases_due = false;
         false
     }
 }
@@ -271,8 +279,8 @@ impl RefusedEndpoints {
 impl LocalParticipant {
     /// Schedules a retry of refused matches after a match has ended.
     pub(crate) fn note_place(&mut self) {
-        if self.has_refused {
-            self.has_place = true;
+        if self.discovery.has_refused {
+            self.discovery.has_place = true;
             self.schedule_discovery();
         }
     }
@@ -280,23 +288,24 @@ impl LocalParticipant {
     /// Retries the refused matches of one entity if there may be room. An attempt creates a match or finds another
     /// reason for refusal.
     pub(super) fn join_refused(&mut self, now: Instant) -> bool {
-        if !self.has_place {
+        if !self.discovery.has_place {
             return false;
         }
-        let of_readers = |why: Refusal, has| why.is_over_in(&self.reader_proxies, has);
-        let of_writers = |why: Refusal, has| why.is_over_in(&self.writer_proxies, has);
+        let of_readers = |why: Refusal, has| why.is_over_in(&self.writers.proxies, has);
+        let of_writers = |why: Refusal, has| why.is_over_in(&self.readers.proxies, has);
         // Local matches and those of discovery belong to no share.
         let of_both =
             |why: RefusedMatches| of_readers(why.readers, 0) || of_writers(why.writers, 0);
         let participant = self
+            .discovery
             .participants
             .find(|peer| of_both(peer.refused) || of_both(peer.messages_refused));
         if let Some(index) = participant {
             self.connect_refused(now, index);
             return true;
         }
-        let endpoint = self.endpoints.find(|endpoint| {
-            let peer = self.participants.get(endpoint.participant);
+        let endpoint = self.discovery.endpoints.find(|endpoint| {
+            let peer = self.discovery.participants.get(endpoint.participant);
             let has = peer.map_or(0, |peer| usize::from(peer.matches));
             match endpoint.kind {
                 EndpointKind::Reader => of_readers(endpoint.refused, has),
@@ -307,20 +316,22 @@ impl LocalParticipant {
             self.match_remote_again(now, index);
             return true;
         }
-        if let Some(index) = self.writers.find(|writer| of_both(writer.refused)) {
+        if let Some(index) = self.writers.table.find(|writer| of_both(writer.refused)) {
             self.match_local_readers_again(now, index);
             return true;
         }
-        self.has_place = false;
+        self.discovery.has_place = false;
         let is_refused =
             |peer: &RemoteParticipant| peer.refused.is_any() || peer.messages_refused.is_any();
-        self.has_refused = self.participants.find(is_refused).is_some()
+        self.discovery.has_refused = self.discovery.participants.find(is_refused).is_some()
             || self
+                .discovery
                 .endpoints
                 .find(|endpoint| !endpoint.refused.is_empty())
                 .is_some()
             || self
                 .writers
+                .table
                 .find(|writer| writer.refused.is_any())
                 .is_some();
         false
@@ -328,7 +339,7 @@ impl LocalParticipant {
 
     fn connect_refused(&mut self, now: Instant, index: u16) {
         self.connect_sedp(now, index);
-        let Some(participant) = self.participants.get_mut(index) else {
+        let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
@@ -345,11 +356,11 @@ impl LocalParticipant {
     /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
     /// requested once more after the participant's own next announcement.
     pub(super) fn mark_revoked(&mut self, endpoint: u16) {
-        let Some(endpoint) = self.endpoints.get(endpoint) else {
+        let Some(endpoint) = self.discovery.endpoints.get(endpoint) else {
             return;
         };
         let nth = usize::from(endpoint.kind == EndpointKind::Reader);
-        let participant = self.participants.get_mut(endpoint.participant);
+        let participant = self.discovery.participants.get_mut(endpoint.participant);
         if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
             let revoked = &mut participant.revoked[nth];
             *revoked = Some(revoked.map_or(number, |lowest| lowest.min(number)));
@@ -358,7 +369,7 @@ impl LocalParticipant {
 
     /// Requests all announcements of a participant again, from the oldest one that was replaced or disposed.
     pub(super) fn request_revoked(&mut self, index: u16) {
-        let Some(participant) = self.participants.get_mut(index) else {
+        let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
@@ -382,11 +393,11 @@ impl LocalParticipant {
         let Some(index) = self.proxy_of_writer_at(Guid { prefix, entity }, reader) else {
             return;
         };
-        let reader = self.readers.get_mut(reader);
+        let reader = self.readers.table.get_mut(reader);
         if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
             cache.forget_waiting(index);
         }
-        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+        if let Some(proxy) = self.readers.proxies.get_mut(index) {
             forget(proxy);
         }
         self.schedule_acknack(index);
@@ -398,7 +409,7 @@ impl LocalParticipant {
     /// frees and takes a place could make all others repeat theirs.
     pub(super) fn ask_for_refused(&mut self, index: u16) {
         for (reader, sedp) in (0u16..).zip(&SEDP) {
-            let Some(participant) = self.participants.get(index) else {
+            let Some(participant) = self.discovery.participants.get(index) else {
                 return;
             };
             let prefix = participant.data.guid.prefix;
@@ -409,7 +420,7 @@ impl LocalParticipant {
             if !refused.is_over(fits, self.is_in_share(index)) {
                 continue;
             }
-            if let Some(participant) = self.participants.get_mut(index) {
+            if let Some(participant) = self.discovery.participants.get_mut(index) {
                 participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
             }
             // All of them were acknowledged, so the proxy must start from nothing.

@@ -37,6 +37,7 @@ impl LocalParticipant {
     ) -> bool {
         let Some(cache) = self
             .readers
+            .table
             .get(reader)
             .and_then(|reader| reader.cache.as_ref())
         else {
@@ -74,7 +75,7 @@ impl LocalParticipant {
                     self.remove_endpoint(guid);
                 }
             }
-            _ => self.counters.malformed_announcements += 1,
+            _ => self.shared.counters.malformed_announcements += 1,
         }
         true
     }
@@ -88,7 +89,7 @@ impl LocalParticipant {
         number: SequenceNumber,
     ) {
         let guid = data.guid;
-        let Some(&participant) = self.participant_by_prefix.get(&guid.prefix) else {
+        let Some(&participant) = self.discovery.by_prefix.get(&guid.prefix) else {
             return;
         };
         if self.is_ignored_endpoint(&data) {
@@ -98,12 +99,12 @@ impl LocalParticipant {
             self.compare_described(&data);
             return;
         }
-        if let Some(&known) = self.endpoint_by_guid.get(&guid) {
+        if let Some(&known) = self.discovery.by_guid.get(&guid) {
             self.change_endpoint(now, known, data, filter, number);
             return;
         }
         let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
-            self.counters.malformed_announcements += 1;
+            self.shared.counters.malformed_announcements += 1;
             return;
         };
         let fits = |is_highest| self.has_endpoint_room(is_highest, 1, written.pieces());
@@ -117,8 +118,8 @@ impl LocalParticipant {
             self.note_refused_endpoint(participant, kind, Refusal::FULL, true, written.pieces());
             return;
         };
-        self.counters.octets_cut += data.qos.octets_cut();
-        if let Some(endpoint) = self.endpoints.get_mut(index) {
+        self.shared.counters.octets_cut += data.qos.octets_cut();
+        if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
             endpoint.announced_by = Some(number);
         }
         self.match_remote(now, index);
@@ -135,16 +136,20 @@ impl LocalParticipant {
     ) -> bool {
         let missing = self.missing_static_endpoints();
         let kept_pieces = missing * PIECES_PER_ENDPOINT;
-        self.endpoints.free_for(is_highest) >= endpoints + missing
-            && self.announcements.free_for(is_highest) >= pieces + kept_pieces
+        self.discovery.endpoints.free_for(is_highest) >= endpoints + missing
+            && self.discovery.announcements.free_for(is_highest) >= pieces + kept_pieces
     }
 
     /// Returns whether a participant uses less than its share of endpoints and announcement pieces.
     pub(super) fn is_in_share(&self, participant: u16) -> bool {
-        let participant = self.participants.get(participant);
+        let participant = self.discovery.participants.get(participant);
         let has = participant.map_or(0, |participant| participant.pieces);
-        let free_pieces = self.announcements.free_for(true);
-        let free = self.endpoints.free().min(free_pieces / PIECES_PER_ENDPOINT);
+        let free_pieces = self.discovery.announcements.free_for(true);
+        let free = self
+            .discovery
+            .endpoints
+            .free()
+            .min(free_pieces / PIECES_PER_ENDPOINT);
         has < share_of(free) * PIECES_PER_ENDPOINT
     }
 
@@ -159,9 +164,9 @@ impl LocalParticipant {
         pieces: usize,
     ) {
         let is_share = why == Refusal::SHARE;
-        self.counters.shares_exceeded += u64::from(is_share);
-        self.counters.endpoints_refused += u64::from(!is_share);
-        if let Some(participant) = self.participants.get_mut(participant) {
+        self.shared.counters.shares_exceeded += u64::from(is_share);
+        self.shared.counters.endpoints_refused += u64::from(!is_share);
+        if let Some(participant) = self.discovery.participants.get_mut(participant) {
             let nth = usize::from(kind == EndpointKind::Reader);
             participant.refused_endpoints[nth].note(why, is_new, pieces);
         }
@@ -175,11 +180,11 @@ impl LocalParticipant {
         kind: EndpointKind,
         participant: u16,
     ) -> Result<u16, Full> {
-        if self.endpoints.is_full() {
+        if self.discovery.endpoints.is_full() {
             return Err(Full);
         }
         let guid = data.guid;
-        let index = self.endpoints.insert(EndpointRecord {
+        let index = self.discovery.endpoints.insert(EndpointRecord {
             guid,
             kind,
             participant,
@@ -188,10 +193,10 @@ impl LocalParticipant {
             is_described: false,
             topic: self.topic_hash(&data.topic_name),
             group: data.group,
-            kept: self.announcements.keep(written)?,
+            kept: self.discovery.announcements.keep(written)?,
         })?;
-        self.endpoint_by_guid.insert(guid, index);
-        if let Some(participant) = self.participants.get_mut(participant) {
+        self.discovery.by_guid.insert(guid, index);
+        if let Some(participant) = self.discovery.participants.get_mut(participant) {
             participant.pieces += counted(written.pieces());
         }
         self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
@@ -200,10 +205,10 @@ impl LocalParticipant {
 
     /// Removes a remote endpoint without matches from the table.
     pub(super) fn forget_endpoint(&mut self, index: u16) {
-        if let Some(endpoint) = self.endpoints.remove(index) {
-            self.announcements.release(&endpoint.kept);
-            self.endpoint_by_guid.remove(&endpoint.guid);
-            if let Some(participant) = self.participants.get_mut(endpoint.participant) {
+        if let Some(endpoint) = self.discovery.endpoints.remove(index) {
+            self.discovery.announcements.release(&endpoint.kept);
+            self.discovery.by_guid.remove(&endpoint.guid);
+            if let Some(participant) = self.discovery.participants.get_mut(endpoint.participant) {
                 participant.pieces -= counted(endpoint.kept.pieces());
             }
             let gone =
@@ -222,13 +227,13 @@ impl LocalParticipant {
         number: SequenceNumber,
     ) {
         let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
-            self.counters.malformed_announcements += 1;
+            self.shared.counters.malformed_announcements += 1;
             return;
         };
-        let Some(endpoint) = self.endpoints.get_mut(index) else {
+        let Some(endpoint) = self.discovery.endpoints.get_mut(index) else {
             return;
         };
-        if self.announcements.says(&endpoint.kept, &written) {
+        if self.discovery.announcements.says(&endpoint.kept, &written) {
             endpoint.announced_by = Some(number);
             return;
         }
@@ -245,22 +250,23 @@ impl LocalParticipant {
             }
         }
         self.mark_revoked(index);
-        let Some(endpoint) = self.endpoints.get_mut(index) else {
+        let Some(endpoint) = self.discovery.endpoints.get_mut(index) else {
             return;
         };
-        let former = endpoint.data(&self.announcements);
-        self.announcements.release(&endpoint.kept);
-        let Ok(kept) = self.announcements.keep(&written) else {
+        let former = endpoint.data(&self.discovery.announcements);
+        self.discovery.announcements.release(&endpoint.kept);
+        let Ok(kept) = self.discovery.announcements.keep(&written) else {
             debug_assert!(false, "there was room");
             return;
         };
         endpoint.announced_by = Some(number);
         endpoint.kept = kept;
-        (endpoint.topic, endpoint.group) = (self.reader_topics.hash(&data.topic_name), data.group);
-        self.counters.octets_cut += data.qos.octets_cut();
+        (endpoint.topic, endpoint.group) =
+            (self.readers.by_topic.hash(&data.topic_name), data.group);
+        self.shared.counters.octets_cut += data.qos.octets_cut();
         let changed = DiscoveryEvent::endpoint(endpoint.kind, data.guid, DiscoveryChange::Changed);
         self.note_event(changed);
-        if let Some(participant) = self.participants.get_mut(participant) {
+        if let Some(participant) = self.discovery.participants.get_mut(participant) {
             participant.pieces -= counted(before);
             participant.pieces += counted(after);
         }
@@ -268,7 +274,7 @@ impl LocalParticipant {
     }
 
     pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
-        self.reader_topics.hash(topic_name)
+        self.readers.by_topic.hash(topic_name)
     }
 
     /// Announces a local endpoint, or disposes it.
@@ -286,7 +292,7 @@ impl LocalParticipant {
         let id = WriterId(builtin);
         let timestamp = self.timestamp(now);
         if !self.has_room(id, key_hash)
-            && let Some(writer) = self.writers.get_mut(builtin)
+            && let Some(writer) = self.writers.table.get_mut(builtin)
         {
             // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
             // one that all peers have acknowledged goes first.
@@ -328,10 +334,10 @@ impl LocalParticipant {
         data: &EndpointData,
         participant: u16,
     ) -> (Option<Locator>, Option<Locator>) {
-        let participant = self.participants.get(participant);
+        let participant = self.discovery.participants.get(participant);
         let own = match participant {
             Some(participant) => self.choose_of(participant, &data.unicast),
-            None => choose_own(&data.unicast, &self.config.networks),
+            None => choose_own(&data.unicast, &self.shared.config.networks),
         };
         let default = participant.and_then(|it| self.choose_of(it, &it.data.default_unicast));
         let unicast = own.or(default);
@@ -387,14 +393,21 @@ mod tests {
         let writer = protocol.create_writer(now, &config).expect("there is room");
         let prefix = GuidPrefix([2; 12]);
         let peer = RemoteParticipant::new(ParticipantData::new(prefix), now);
-        let peer = protocol.participants.insert(peer).expect("there is room");
+        let peer = protocol
+            .discovery
+            .participants
+            .insert(peer)
+            .expect("there is room");
         let entity = EntityId::user(1, EntityKind::READER_NO_KEY);
         let mut data = EndpointData::new(Guid { prefix, entity });
         data.topic_name = "Other".try_into().expect("short");
         let written = SerializedAnnouncement::of(&data, None).expect("it fits");
         let entered = protocol.enter_endpoint(&data, &written, EndpointKind::Reader, peer);
         // The piece is missing: reading the announcement would fail a debug assertion.
-        let endpoint = protocol.endpoints.get_mut(entered.expect("there is room"));
+        let endpoint = protocol
+            .discovery
+            .endpoints
+            .get_mut(entered.expect("there is room"));
         endpoint.expect("it is there").kept = StoredAnnouncement::NONE;
         let mut qos = config.qos.clone();
         qos.user_data = Octets::of(b"changed").expect("short");

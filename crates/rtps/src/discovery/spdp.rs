@@ -50,15 +50,15 @@ impl LocalParticipant {
             guid: self.guid(EntityId::PARTICIPANT),
             version: VERSION,
             vendor: VENDOR_ID,
-            lease: self.config.timing.lease,
+            lease: self.shared.config.timing.lease,
             builtin_endpoints: self.builtin_endpoints(),
-            domain_id: Some(self.config.domain),
-            metatraffic_unicast: self.config.metatraffic_unicast.clone(),
-            metatraffic_multicast: self.config.metatraffic_multicast.clone(),
-            default_unicast: self.config.default_unicast.clone(),
+            domain_id: Some(self.shared.config.domain),
+            metatraffic_unicast: self.shared.config.metatraffic_unicast.clone(),
+            metatraffic_multicast: self.shared.config.metatraffic_multicast.clone(),
+            default_unicast: self.shared.config.default_unicast.clone(),
             default_multicast: Default::default(),
-            entity_name: self.config.name.clone(),
-            user_data: self.config.user_data.clone(),
+            entity_name: self.shared.config.name.clone(),
+            user_data: self.shared.config.user_data.clone(),
             static_digest: self.own_digest(),
         }
     }
@@ -86,12 +86,12 @@ impl LocalParticipant {
     /// They would overflow each other's inboxes in the same order every time. Therefore each participant waits once,
     /// after its initial announcements, for a part of the period derived from its GUID.
     pub(crate) fn announce_period(&mut self) -> Duration {
-        let timing = self.config.timing;
+        let timing = self.shared.config.timing;
         let (first, period) = (timing.announce_initial_period, timing.announce_period);
-        if self.announcements_sent < u32::from(timing.announce_initial_count) {
+        if self.discovery.announcements_sent < u32::from(timing.announce_initial_count) {
             return first;
         }
-        if core::mem::replace(&mut self.is_in_phase, true) || first >= period {
+        if core::mem::replace(&mut self.discovery.is_in_phase, true) || first >= period {
             return period;
         }
         let part = Fingerprint::NEW.with(&self.guid_prefix().0).part();
@@ -106,10 +106,14 @@ impl LocalParticipant {
             return;
         }
         let is_filed = match subject.checked_sub(1) {
-            None => core::mem::replace(&mut self.announce_filed, true),
-            Some(index) => self.participants.get_mut(index).is_none_or(|participant| {
-                core::mem::replace(&mut participant.announce_filed, true)
-            }),
+            None => core::mem::replace(&mut self.discovery.announce_filed, true),
+            Some(index) => self
+                .discovery
+                .participants
+                .get_mut(index)
+                .is_none_or(|participant| {
+                    core::mem::replace(&mut participant.announce_filed, true)
+                }),
         };
         if !is_filed {
             self.schedule(Priority::DISCOVERY, WorkKind::Announce, subject);
@@ -119,8 +123,8 @@ impl LocalParticipant {
     /// Files an announcement for all addresses, and for each participant that these do not reach.
     pub(crate) fn announce_now(&mut self) {
         self.schedule_announcement(0);
-        for index in 0..self.participants.end() {
-            let peer = self.participants.get(index);
+        for index in 0..self.discovery.participants.end() {
+            let peer = self.discovery.participants.get(index);
             if peer.is_some_and(|peer| !peer.is_leaving() && self.is_unlisted(peer)) {
                 self.schedule_announcement(index + 1);
             }
@@ -130,7 +134,7 @@ impl LocalParticipant {
     /// Returns whether announcements to the configured addresses do not reach a participant: it lists this participant,
     /// but is not listed here.
     fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
-        let listed = &self.config.announce_to;
+        let listed = &self.shared.config.announce_to;
         let is_reached = |locator: &Locator| listed.binary_search(locator).is_ok();
         !peer.data.metatraffic_unicast.iter().any(is_reached)
             && !peer.data.metatraffic_multicast.iter().any(is_reached)
@@ -140,15 +144,17 @@ impl LocalParticipant {
     /// still filed has waited for a whole period. For a validated participant it then gets the highest priority, as the
     /// periodic announcement does.
     pub(crate) fn schedule_announcements_to_unlisted(&mut self) {
-        for index in 0..self.participants.end() {
-            let peer = self.participants.get(index);
+        for index in 0..self.discovery.participants.end() {
+            let peer = self.discovery.participants.get(index);
             let Some(peer) = peer.filter(|peer| !peer.is_leaving() && self.is_unlisted(peer))
             else {
                 continue;
             };
             let is_starved = peer.announce_filed && peer.is_proven();
             if is_starved {
-                self.work_queue.withdraw(&[WorkKind::Announce], index + 1);
+                self.shared
+                    .work_queue
+                    .withdraw(&[WorkKind::Announce], index + 1);
                 self.schedule(Priority::HIGHEST, WorkKind::Announce, index + 1);
             } else {
                 self.schedule_announcement(index + 1);
@@ -161,13 +167,14 @@ impl LocalParticipant {
         let mut only = None;
         let to = match subject.checked_sub(1) {
             None => {
-                self.announce_filed = false;
-                self.announcements_sent = self.announcements_sent.saturating_add(1);
+                self.discovery.announce_filed = false;
+                self.discovery.announcements_sent =
+                    self.discovery.announcements_sent.saturating_add(1);
                 Destinations::Announce
             }
             Some(index) => {
-                self.participants.get_mut(index)?.announce_filed = false;
-                let participant = self.participants.get(index)?;
+                self.discovery.participants.get_mut(index)?.announce_filed = false;
+                let participant = self.discovery.participants.get(index)?;
                 let locators = &participant.data.metatraffic_unicast;
                 let locator = self.choose_of(participant, locators)?;
                 only = Some((participant.data.guid.prefix, locator));
@@ -214,7 +221,7 @@ impl LocalParticipant {
             .filter(|peer| self.is_unlisted(peer));
         let address =
             |peer: &RemoteParticipant| self.choose_of(peer, &peer.data.metatraffic_unicast);
-        let listed = self.config.announce_to.iter().copied();
+        let listed = self.shared.config.announce_to.iter().copied();
         listed.chain(unlisted.filter_map(address))
     }
 
@@ -225,7 +232,7 @@ impl LocalParticipant {
         status: Option<StatusInfo>,
         payload: &[u8],
     ) -> usize {
-        let header = self.header;
+        let header = self.shared.header;
         let guid = self.guid(EntityId::PARTICIPANT);
         let head = DataHead {
             reader: EntityId::UNKNOWN,
@@ -366,39 +373,39 @@ impl LocalParticipant {
     /// Replaces the networks of this host after a change of its addresses. Announces the new locators and selects each
     /// peer's address again.
     pub fn set_networks(&mut self, now: Instant, networks: Vec<Network>) {
-        if self.config.networks == networks {
+        if self.shared.config.networks == networks {
             return;
         }
-        let own = &mut self.config;
+        let own = &mut self.shared.config;
         for locators in [&mut own.metatraffic_unicast, &mut own.default_unicast] {
             *locators = moved(locators, &networks);
         }
         own.networks = networks;
-        for index in 0..self.participants.end() {
-            let participant = self.participants.get_mut(index);
+        for index in 0..self.discovery.participants.end() {
+            let participant = self.discovery.participants.get_mut(index);
             if let Some(participant) = participant.filter(|peer| !peer.is_leaving()) {
                 participant.follow_from = Some(0);
             }
         }
-        self.has_following = true;
-        self.move_from = Some(0);
+        self.discovery.has_following = true;
+        self.discovery.move_from = Some(0);
         self.schedule_discovery();
         if self.is_enabled() {
-            self.announcements_sent = 0;
+            self.discovery.announcements_sent = 0;
             self.announce_now();
             let period = self.announce_period();
-            self.timers.arm(TimerOwner::ANNOUNCE, now + period);
+            self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
         }
     }
 
     /// Announces the next user endpoint with its new locators. Returns `false` if none is left, or if the SEDP history
     /// is full; the step is then retried after the participant's next announcement.
     pub(super) fn move_own_endpoint(&mut self, now: Instant) -> bool {
-        let Some(from) = self.move_from else {
+        let Some(from) = self.discovery.move_from else {
             return false;
         };
-        let writers = u32::from(self.writers.end());
-        let end = writers + u32::from(self.readers.end());
+        let writers = u32::from(self.writers.table.end());
+        let end = writers + u32::from(self.readers.table.end());
         for place in from..end {
             let (kind, index) = match place.checked_sub(writers) {
                 None => (PUBLICATIONS, place as u16),
@@ -407,7 +414,7 @@ impl LocalParticipant {
             let Some((data, is_enabled)) = self.own_endpoint(kind, index) else {
                 continue;
             };
-            let unicast = moved(&data.unicast, &self.config.networks);
+            let unicast = moved(&data.unicast, &self.shared.config.networks);
             if unicast == data.unicast || self.is_described(data.guid.entity) {
                 continue;
             }
@@ -420,20 +427,20 @@ impl LocalParticipant {
                     .announce_endpoint(now, kind, &data, ChangeKind::Alive)
                     .is_err()
             {
-                self.move_from = Some(place);
+                self.discovery.move_from = Some(place);
                 return false;
             }
-            let unicast = choose_own(&data.unicast, &self.config.networks);
+            let unicast = choose_own(&data.unicast, &self.shared.config.networks);
             let address = (unicast, self.group_of(&data.multicast, unicast));
             self.follow(data.guid, address);
             match kind {
-                PUBLICATIONS => self.writers.get_mut(index).map(|it| it.data = data),
-                _ => self.readers.get_mut(index).map(|it| it.data = data),
+                PUBLICATIONS => self.writers.table.get_mut(index).map(|it| it.data = data),
+                _ => self.readers.table.get_mut(index).map(|it| it.data = data),
             };
-            self.move_from = Some(place + 1);
+            self.discovery.move_from = Some(place + 1);
             return true;
         }
-        self.move_from = None;
+        self.discovery.move_from = None;
         false
     }
 
@@ -441,11 +448,19 @@ impl LocalParticipant {
     fn own_endpoint(&self, kind: u16, index: u16) -> Option<(&EndpointData, bool)> {
         match kind {
             PUBLICATIONS => {
-                let writer = self.writers.get(index).filter(|it| it.level.is_some())?;
+                let writer = self
+                    .writers
+                    .table
+                    .get(index)
+                    .filter(|it| it.level.is_some())?;
                 Some((&writer.data, writer.is_enabled()))
             }
             _ => {
-                let reader = self.readers.get(index).filter(|it| it.level.is_some())?;
+                let reader = self
+                    .readers
+                    .table
+                    .get(index)
+                    .filter(|it| it.level.is_some())?;
                 Some((&reader.data, reader.is_enabled))
             }
         }

@@ -63,11 +63,15 @@ impl LocalParticipant {
         reader: &Counterpart<'_>,
     ) -> Refusal {
         let guid = reader.data.guid;
-        let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
+        let known = self
+            .writers
+            .proxy_by_reader
+            .get(&(writer_index, guid))
+            .copied();
         let (unicast, multicast) = reader.address;
         let to = unicast.or(multicast);
         let is_reachable = self.is_validated(guid.prefix, to);
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
@@ -78,7 +82,7 @@ impl LocalParticipant {
         if !self.may_match(entity, reader.is_described) {
             return Refusal::empty();
         }
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return Refusal::empty();
         };
         let found = compare(&writer.data, reader.data);
@@ -108,9 +112,9 @@ impl LocalParticipant {
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = reader.address;
         let answers_elsewhere = self.answers_elsewhere(guid.prefix, to);
-        self.counters.readers_unvalidated += u64::from(answers_elsewhere);
+        self.shared.counters.readers_unvalidated += u64::from(answers_elsewhere);
         let refused = self.add_reader_proxy(now, proxy, wants_history);
-        if let Some(&proxy) = self.proxy_of_reader.get(&(writer_index, guid))
+        if let Some(&proxy) = self.writers.proxy_by_reader.get(&(writer_index, guid))
             && reader.filter.is_some()
         {
             self.set_proxy_filter(proxy, reader.filter);
@@ -129,7 +133,7 @@ impl LocalParticipant {
         let guid = writer.data.guid;
         let known = self.proxy_of_writer_at(guid, reader_index);
         let is_foreign = !self.is_isolane(guid.prefix);
-        let Some(reader) = self.readers.get_mut(reader_index) else {
+        let Some(reader) = self.readers.table.get_mut(reader_index) else {
             return Refusal::empty();
         };
         if reader.level.is_none() || !reader.is_enabled {
@@ -139,7 +143,7 @@ impl LocalParticipant {
         if !self.may_match(entity, writer.is_described) {
             return Refusal::empty();
         }
-        let Some(reader) = self.readers.get_mut(reader_index) else {
+        let Some(reader) = self.readers.table.get_mut(reader_index) else {
             return Refusal::empty();
         };
         let found = compare(writer.data, &reader.data);
@@ -173,7 +177,7 @@ impl LocalParticipant {
         proxy.skips_history =
             reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);
-        self.parted.resume(&mut proxy, reader.guid);
+        self.readers.parted.resume(&mut proxy, reader.guid);
         let refused = self.add_writer_proxy(proxy);
         if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
             self.watch_writer(now, proxy, clock);
@@ -189,8 +193,8 @@ impl LocalParticipant {
 
     /// Returns whether a participant is this one or another of isolane.
     pub(crate) fn is_isolane(&self, prefix: GuidPrefix) -> bool {
-        let found = self.participant_by_prefix.get(&prefix);
-        let participant = found.and_then(|&index| self.participants.get(index));
+        let found = self.discovery.by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.discovery.participants.get(index));
         participant.map_or(prefix == self.guid_prefix(), |participant| {
             participant.data.vendor == VENDOR_ID
         })
@@ -212,7 +216,7 @@ impl LocalParticipant {
     }
 
     fn compare_remote(&mut self, now: Instant, index: u16, before: Before<'_>) {
-        let Some(endpoint) = self.endpoints.get(index) else {
+        let Some(endpoint) = self.discovery.endpoints.get(index) else {
             return;
         };
         let (data, filter, kind) = self.as_announced(endpoint);
@@ -222,32 +226,32 @@ impl LocalParticipant {
         match kind {
             // A new endpoint can only match its own topic.
             EndpointKind::Reader if is_new => {
-                let mut next = self.writer_topics.first(&data.topic_name);
+                let mut next = self.writers.by_topic.first(&data.topic_name);
                 while let Some(writer) = next {
-                    next = self.writer_topics.next(writer);
+                    next = self.writers.by_topic.next(writer);
                     refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer if is_new => {
-                let mut next = self.reader_topics.first(&data.topic_name);
+                let mut next = self.readers.by_topic.first(&data.topic_name);
                 while let Some(reader) = next {
-                    next = self.reader_topics.next(reader);
+                    next = self.readers.by_topic.next(reader);
                     refused |= self.match_reader(now, reader, &other);
                 }
             }
             EndpointKind::Reader => {
-                for writer in 0..self.writers.end() {
+                for writer in 0..self.writers.table.end() {
                     refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer => {
-                for reader in 0..self.readers.end() {
+                for reader in 0..self.readers.table.end() {
                     refused |= self.match_reader(now, reader, &other);
                 }
             }
         }
-        self.has_refused |= !refused.is_empty();
-        if let Some(endpoint) = self.endpoints.get_mut(index) {
+        self.discovery.has_refused |= !refused.is_empty();
+        if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
             endpoint.refused = refused;
         }
     }
@@ -255,8 +259,8 @@ impl LocalParticipant {
     /// Topic of a user endpoint that matches remote endpoints of this kind.
     fn topic_of(&self, kind: EndpointKind, own: u16) -> Option<&str> {
         let data = match kind {
-            EndpointKind::Reader => &self.writers.get(own)?.data,
-            EndpointKind::Writer => &self.readers.get(own)?.data,
+            EndpointKind::Reader => &self.writers.table.get(own)?.data,
+            EndpointKind::Writer => &self.readers.table.get(own)?.data,
         };
         Some(&data.topic_name)
     }
@@ -264,8 +268,8 @@ impl LocalParticipant {
     /// Compares a user endpoint with all remote endpoints of the given kind.
     fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
         let topic = self.topic_of(kind, own).map(|name| self.topic_hash(name));
-        for index in 0..self.endpoints.end() {
-            let Some(endpoint) = self.endpoints.get(index) else {
+        for index in 0..self.discovery.endpoints.end() {
+            let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
             // A local endpoint never changes its topic.
@@ -279,8 +283,8 @@ impl LocalParticipant {
                 EndpointKind::Reader => self.match_writer(now, own, &other),
                 EndpointKind::Writer => self.match_reader(now, own, &other),
             };
-            self.has_refused |= !refused.is_empty();
-            if let Some(endpoint) = self.endpoints.get_mut(index) {
+            self.discovery.has_refused |= !refused.is_empty();
+            if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
                 endpoint.refused |= refused;
             }
         }
@@ -303,7 +307,7 @@ impl LocalParticipant {
 
     fn compare_reader(&mut self, now: Instant, reader_index: u16, before: Before<'_>) {
         self.match_remotes(now, EndpointKind::Writer, reader_index, before);
-        for writer in 0..self.writers.end() {
+        for writer in 0..self.writers.table.end() {
             self.match_local(now, writer, reader_index, before);
         }
     }
@@ -315,10 +319,10 @@ impl LocalParticipant {
 
     /// Compares a user writer with the readers of this participant.
     fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.refused = RefusedMatches::default();
         }
-        for reader in 0..self.readers.end() {
+        for reader in 0..self.readers.table.end() {
             self.match_local(now, writer_index, reader, before);
         }
     }
@@ -332,8 +336,8 @@ impl LocalParticipant {
         before: Before<'_>,
     ) {
         let (Some(writer), Some(reader)) = (
-            self.writers.get(writer_index),
-            self.readers.get(reader_index),
+            self.writers.table.get(writer_index),
+            self.readers.table.get(reader_index),
         ) else {
             return;
         };
@@ -355,14 +359,14 @@ impl LocalParticipant {
         };
         let writers = self.match_reader(now, reader_index, &of_writer);
         let readers = self.match_writer(now, writer_index, &of_reader);
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.refused.note(readers, writers);
-            self.has_refused |= writer.refused.is_any();
+            self.discovery.has_refused |= writer.refused.is_any();
         }
     }
 
     fn as_local<'a>(&self, data: &'a EndpointData, before: Before<'a>) -> Counterpart<'a> {
-        let unicast = choose_own(&data.unicast, &self.config.networks);
+        let unicast = choose_own(&data.unicast, &self.shared.config.networks);
         Counterpart {
             data,
             address: (unicast, self.group_of(&data.multicast, unicast)),
@@ -377,8 +381,8 @@ impl LocalParticipant {
         &self,
         endpoint: &EndpointRecord,
     ) -> (EndpointData, Option<FilterText>, EndpointKind) {
-        let data = endpoint.data(&self.announcements);
-        let filter = endpoint.filter(&self.announcements);
+        let data = endpoint.data(&self.discovery.announcements);
+        let filter = endpoint.filter(&self.discovery.announcements);
         (data, filter, endpoint.kind)
     }
 
@@ -388,7 +392,7 @@ impl LocalParticipant {
         (data, filter): (&'a EndpointData, Option<&'a FilterText>),
         before: Before<'a>,
     ) -> Counterpart<'a> {
-        let endpoint = self.endpoints.get(index);
+        let endpoint = self.discovery.endpoints.get(index);
         let participant = endpoint.map_or(u16::MAX, |endpoint| endpoint.participant);
         Counterpart {
             data,

@@ -98,7 +98,7 @@ impl LocalParticipant {
         wants_history: bool,
     ) -> Refusal {
         let writer_index = proxy.writer;
-        let Some(writer) = self.writers.get(writer_index) else {
+        let Some(writer) = self.writers.table.get(writer_index) else {
             return Refusal::empty();
         };
         let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
@@ -116,18 +116,20 @@ impl LocalParticipant {
             proxy.history_end = writer.next_unsent;
         }
         let level = writer.level;
-        let refused = self.refusal_of(guid, level, &self.reader_proxies);
+        let refused = self.refusal_of(guid, level, &self.writers.proxies);
         self.count_refused(refused);
         if !refused.is_empty() {
             return refused;
         }
-        let Ok(index) = self.reader_proxies.insert(proxy) else {
+        let Ok(index) = self.writers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
         self.count_match(guid, level, 1);
         self.make_room_to_file();
-        self.proxy_of_reader.insert((writer_index, guid), index);
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+        self.writers
+            .proxy_by_reader
+            .insert((writer_index, guid), index);
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.proxies.push(index);
             writer.matched.join(guid);
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
@@ -146,8 +148,8 @@ impl LocalParticipant {
 
     /// Returns why a match with a peer's endpoint is refused.
     fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Slab<T>) -> Refusal {
-        let participant = self.participant_by_prefix.get(&peer.prefix);
-        let participant = participant.and_then(|&index| self.participants.get(index));
+        let participant = self.discovery.by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.discovery.participants.get(index));
         let participant = participant.filter(|_| level.is_some());
         let has = participant.map_or(0, |participant| usize::from(participant.matches));
         let fits = |is_highest| matches.free_for(is_highest) > 0;
@@ -157,14 +159,14 @@ impl LocalParticipant {
 
     fn count_refused(&mut self, why: Refusal) {
         let is_share = why == Refusal::SHARE;
-        self.counters.shares_exceeded += u64::from(is_share);
-        self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
+        self.shared.counters.shares_exceeded += u64::from(is_share);
+        self.shared.counters.matches_refused += u64::from(!is_share && !why.is_empty());
     }
 
     /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
     fn count_match(&mut self, peer: Guid, level: Option<Level>, change: i16) {
-        let participant = self.participant_by_prefix.get(&peer.prefix);
-        let participant = participant.and_then(|&index| self.participants.get_mut(index));
+        let participant = self.discovery.by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.discovery.participants.get_mut(index));
         if let Some(participant) = participant.filter(|_| level.is_some()) {
             participant.matches = participant.matches.saturating_add_signed(change);
         }
@@ -172,12 +174,12 @@ impl LocalParticipant {
 
     /// Marks a matched reader as known to receive from the writer.
     pub(crate) fn join_reader(&mut self, index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
         let was_joined = core::mem::replace(&mut proxy.is_joined, true);
         let writer_index = proxy.writer;
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.joined += u32::from(!was_joined);
             writer.status |= WriterStatus::READER_HEARD;
             self.note_writer(writer_index);
@@ -189,23 +191,24 @@ impl LocalParticipant {
         let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
         let level = self
             .readers
+            .table
             .get(reader_index)
             .and_then(|reader| reader.level);
-        let refused = self.refusal_of(guid, level, &self.writer_proxies);
+        let refused = self.refusal_of(guid, level, &self.readers.proxies);
         self.count_refused(refused);
         if !refused.is_empty() {
             return refused;
         }
-        let Ok(index) = self.writer_proxies.insert(proxy) else {
+        let Ok(index) = self.readers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
         self.count_match(guid, level, 1);
         self.make_room_to_file();
-        let next = self.proxies_of_writer.insert(guid, index);
-        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+        let next = self.readers.by_writer.insert(guid, index);
+        if let Some(proxy) = self.readers.proxies.get_mut(index) {
             proxy.next_of_writer = next;
         }
-        if let Some(reader) = self.readers.get_mut(reader_index) {
+        if let Some(reader) = self.readers.table.get_mut(reader_index) {
             reader.proxies.push(index);
             reader.matched.join(guid);
             reader.liveliness.join(guid);
@@ -222,12 +225,12 @@ impl LocalParticipant {
 
     /// Changes the address of a matched reader, or whether that is validated.
     pub(super) fn move_reader_proxy(&mut self, index: u16, address: Address) {
-        let Some(proxy) = self.reader_proxies.get(index) else {
+        let Some(proxy) = self.writers.proxies.get(index) else {
             return;
         };
         let (writer, was_ready) = (proxy.writer, proxy.is_ready());
         let is_reachable = self.is_validated(proxy.guid.prefix, address.0.or(address.1));
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
         let is_other =
@@ -252,23 +255,24 @@ impl LocalParticipant {
     }
 
     pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
-        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+        if let Some(proxy) = self.readers.proxies.get_mut(index) {
             proxy.reply_to = unicast.or(multicast);
         }
     }
 
     /// Changes the address of a remote endpoint in all its proxies.
     pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
-        let mut at = self.proxies_of_writer.get(&guid);
+        let mut at = self.readers.by_writer.get(&guid);
         while let Some(index) = at {
             self.move_writer_proxy(index, address);
             at = self
-                .writer_proxies
+                .readers
+                .proxies
                 .get(index)
                 .and_then(|proxy| proxy.next_of_writer);
         }
-        for writer in 0..self.writers.end() {
-            if let Some(&index) = self.proxy_of_reader.get(&(writer, guid)) {
+        for writer in 0..self.writers.table.end() {
+            if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, guid)) {
                 self.move_reader_proxy(index, address);
             }
         }
@@ -276,8 +280,8 @@ impl LocalParticipant {
 
     /// Replaces the GUID prefix of a participant's endpoints in all proxies.
     pub(crate) fn rename_proxies(&mut self, from: GuidPrefix, to: GuidPrefix) {
-        for index in 0..self.writer_proxies.end() {
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        for index in 0..self.readers.proxies.end() {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 continue;
             };
             if proxy.guid.prefix == from {
@@ -285,20 +289,23 @@ impl LocalParticipant {
                 proxy.guid.prefix = to;
                 let now = proxy.guid;
                 // The chain is indexed by its first proxy only.
-                if self.proxies_of_writer.get(&before) == Some(index) {
-                    self.proxies_of_writer.remove(&before);
-                    self.proxies_of_writer.insert(now, index);
+                if self.readers.by_writer.get(&before) == Some(index) {
+                    self.readers.by_writer.remove(&before);
+                    self.readers.by_writer.insert(now, index);
                 }
             }
         }
-        for index in 0..self.reader_proxies.end() {
-            let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        for index in 0..self.writers.proxies.end() {
+            let Some(proxy) = self.writers.proxies.get_mut(index) else {
                 continue;
             };
             if proxy.guid.prefix == from {
-                self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
+                self.writers
+                    .proxy_by_reader
+                    .remove(&(proxy.writer, proxy.guid));
                 proxy.guid.prefix = to;
-                self.proxy_of_reader
+                self.writers
+                    .proxy_by_reader
                     .insert((proxy.writer, proxy.guid), index);
             }
         }
@@ -306,11 +313,11 @@ impl LocalParticipant {
 
     /// Removes all matches of an endpoint.
     pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
-        while let Some(proxy) = self.proxies_of_writer.get(&guid) {
+        while let Some(proxy) = self.readers.by_writer.get(&guid) {
             self.remove_writer_proxy(now, proxy);
         }
-        for writer in 0..self.writers.end() {
-            if let Some(&proxy) = self.proxy_of_reader.get(&(writer, guid)) {
+        for writer in 0..self.writers.table.end() {
+            if let Some(&proxy) = self.writers.proxy_by_reader.get(&(writer, guid)) {
                 self.remove_reader_proxy(now, proxy);
             }
         }
@@ -318,13 +325,13 @@ impl LocalParticipant {
 
     /// Removes one match of an endpoint. Returns `false` if it has none.
     pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
-        if let Some(proxy) = self.proxies_of_writer.get(&guid) {
+        if let Some(proxy) = self.readers.by_writer.get(&guid) {
             self.note_deleted(guid);
             self.remove_writer_proxy(now, proxy);
             return true;
         }
-        let of_writer = |writer| self.proxy_of_reader.get(&(writer, guid)).copied();
-        let found = (0..self.writers.end()).find_map(of_writer);
+        let of_writer = |writer| self.writers.proxy_by_reader.get(&(writer, guid)).copied();
+        let found = (0..self.writers.table.end()).find_map(of_writer);
         if let Some(proxy) = found {
             self.remove_reader_proxy(now, proxy);
         }
@@ -346,7 +353,12 @@ impl LocalParticipant {
 
     /// Removes all reader proxies of a writer that is being deleted.
     pub(crate) fn remove_reader_proxies(&mut self, writer: u16) {
-        while let Some(&index) = self.writers.get(writer).and_then(|it| it.proxies.last()) {
+        while let Some(&index) = self
+            .writers
+            .table
+            .get(writer)
+            .and_then(|it| it.proxies.last())
+        {
             self.take_reader_proxy(index);
         }
         self.note_place();
@@ -354,13 +366,16 @@ impl LocalParticipant {
 
     /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
     fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
-        let proxy = self.reader_proxies.remove(index)?;
+        let proxy = self.writers.proxies.remove(index)?;
         if proxy.repair_filed || proxy.history_filed {
-            self.work_queue
+            self.shared
+                .work_queue
                 .withdraw(&[WorkKind::Repair, WorkKind::History], index);
         }
-        self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
-        if let Some(writer) = self.writers.get_mut(proxy.writer) {
+        self.writers
+            .proxy_by_reader
+            .remove(&(proxy.writer, proxy.guid));
+        if let Some(writer) = self.writers.table.get_mut(proxy.writer) {
             if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
                 writer.proxies.remove(place);
             }
@@ -368,24 +383,24 @@ impl LocalParticipant {
             writer.matched.part(proxy.guid);
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
-        let level = self.writers.get(proxy.writer).and_then(|it| it.level);
+        let level = self.writers.table.get(proxy.writer).and_then(|it| it.level);
         self.count_match(proxy.guid, level, -1);
         Some(proxy.writer)
     }
 
     pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
         let other = self.part_sets(index);
-        let Some(proxy) = self.writer_proxies.remove(index) else {
+        let Some(proxy) = self.readers.proxies.remove(index) else {
             return;
         };
         if proxy.acknack_filed {
-            self.work_queue.withdraw(&[WorkKind::AckNack], index);
+            self.shared.work_queue.withdraw(&[WorkKind::AckNack], index);
         }
         self.unlink(&proxy, index);
-        let level = self.readers.get(proxy.reader).and_then(|it| it.level);
+        let level = self.readers.table.get(proxy.reader).and_then(|it| it.level);
         self.count_match(proxy.guid, level, -1);
         self.note_place();
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
+        let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
             return;
         };
         reader.proxies.retain(|&other| other != index);
@@ -398,9 +413,9 @@ impl LocalParticipant {
         reader.forget_held(index);
         reader.release_owner(index);
         if let Some(cache) = &mut reader.cache {
-            cache.count_as_shown(self.shown);
+            cache.count_as_shown(self.readers.shown);
             cache.writer_gone(index, proxy.guid, now);
-            self.counters.instance_ends_unseen += cache.take_unseen();
+            self.shared.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }
@@ -418,19 +433,19 @@ impl LocalParticipant {
 
     /// Removes a proxy from the chain of its writer.
     fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
-        let first = self.proxies_of_writer.get(&proxy.guid);
+        let first = self.readers.by_writer.get(&proxy.guid);
         if first == Some(index) {
             match proxy.next_of_writer {
                 Some(next) => {
-                    self.proxies_of_writer.insert(proxy.guid, next);
+                    self.readers.by_writer.insert(proxy.guid, next);
                 }
-                None => self.proxies_of_writer.remove(&proxy.guid),
+                None => self.readers.by_writer.remove(&proxy.guid),
             }
             return;
         }
         let mut at = first;
         while let Some(here) = at {
-            let Some(before) = self.writer_proxies.get_mut(here) else {
+            let Some(before) = self.readers.proxies.get_mut(here) else {
                 return;
             };
             if before.next_of_writer == Some(index) {
@@ -442,9 +457,9 @@ impl LocalParticipant {
     }
 
     pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
-        let mut at = self.proxies_of_writer.get(&writer);
+        let mut at = self.readers.by_writer.get(&writer);
         while let Some(index) = at {
-            let proxy = self.writer_proxies.get(index)?;
+            let proxy = self.readers.proxies.get(index)?;
             if proxy.reader == reader {
                 return Some(index);
             }
@@ -457,7 +472,7 @@ impl LocalParticipant {
     /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
-        let writer = self.writers.get(writer.0);
+        let writer = self.writers.table.get(writer.0);
         writer.map_or(0, |writer| writer.joined as usize)
     }
 
@@ -465,8 +480,14 @@ impl LocalParticipant {
     /// they do.
     #[must_use]
     pub fn silent_readers(&self, writer: WriterId) -> usize {
-        let proxies = self.writers.get(writer.0).map_or(&[][..], |it| &it.proxies);
-        let proxies = proxies.iter().filter_map(|&at| self.reader_proxies.get(at));
+        let proxies = self
+            .writers
+            .table
+            .get(writer.0)
+            .map_or(&[][..], |it| &it.proxies);
+        let proxies = proxies
+            .iter()
+            .filter_map(|&at| self.writers.proxies.get(at));
         let is_silent = |proxy: &&ReaderProxy| proxy.reliable && proxy.is_silent();
         proxies.filter(is_silent).count()
     }

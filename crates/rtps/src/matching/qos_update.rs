@@ -132,7 +132,7 @@ impl LocalParticipant {
         id: WriterId,
         qos: &QosPolicies,
     ) -> Result<(), SetQosError> {
-        let of_user = self.writers.get(id.0).filter(|it| it.level.is_some());
+        let of_user = self.writers.table.get(id.0).filter(|it| it.level.is_some());
         let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
@@ -142,14 +142,14 @@ impl LocalParticipant {
         }
         if !self.is_writer_enabled(id) {
             // Not announced yet.
-            if let Some(writer) = self.writers.get_mut(id.0) {
+            if let Some(writer) = self.writers.table.get_mut(id.0) {
                 writer.data = data;
             }
             return Ok(());
         }
         self.announce_endpoint(now, PUBLICATIONS, &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id.0) {
             writer.data = data;
         }
         self.set_writer_clock(now, id.0);
@@ -168,7 +168,7 @@ impl LocalParticipant {
         id: ReaderId,
         qos: &QosPolicies,
     ) -> Result<(), SetQosError> {
-        let of_user = self.readers.get(id.0).filter(|it| it.level.is_some());
+        let of_user = self.readers.table.get(id.0).filter(|it| it.level.is_some());
         let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
@@ -177,14 +177,14 @@ impl LocalParticipant {
             return Err(SetQosError::Described);
         }
         if !self.is_reader_enabled(id) {
-            if let Some(reader) = self.readers.get_mut(id.0) {
+            if let Some(reader) = self.readers.table.get_mut(id.0) {
                 reader.data = data;
             }
             return Ok(());
         }
         self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
-        if let Some(reader) = self.readers.get_mut(id.0) {
+        if let Some(reader) = self.readers.table.get_mut(id.0) {
             reader.data = data;
         }
         self.set_reader_clock(now, id.0);

@@ -36,9 +36,9 @@ use crate::{
 impl LocalParticipant {
     /// Returns the number of matches for which an endpoint allocates memory when it is created.
     fn matches_at_start(&self) -> usize {
-        let is_fixed = self.config.limits.fixed_memory;
+        let is_fixed = self.shared.config.limits.fixed_memory;
         if is_fixed {
-            self.reader_proxies.room()
+            self.writers.proxies.room()
         } else {
             0
         }
@@ -69,12 +69,12 @@ impl LocalParticipant {
             highest_acknowledged: SequenceNumber(1),
             lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
             proxies: Vec::with_capacity(self.matches_at_start()),
-            head: SampleHead::new(&self.header, guid.entity),
+            head: SampleHead::new(&self.shared.header, guid.entity),
             destinations: Vec::with_capacity(self.matches_at_start()),
             data_filed: false,
             heartbeat_filed: false,
             heartbeat_count: 0,
-            heartbeat_period_ns: self.config.timing.heartbeat_period.as_nanos() as u64,
+            heartbeat_period_ns: self.shared.config.timing.heartbeat_period.as_nanos() as u64,
             since_demand: 0,
             refused: RefusedMatches::default(),
             wants_room: false,
@@ -153,7 +153,7 @@ impl LocalParticipant {
     /// # Errors
     /// Number of bytes that could not be allocated.
     pub(crate) fn create_builtin_endpoints(&mut self) -> Result<(), usize> {
-        let local = self.config.limits.local_endpoints;
+        let local = self.shared.config.limits.local_endpoints;
         // The dispose of a deleted endpoint stays for late joiners, in addition to the announcement of its successor.
         let announced = local.saturating_mul(2).saturating_add(1);
         let of_sedp = Builtin {
@@ -163,7 +163,7 @@ impl LocalParticipant {
                 samples: SEDP_CACHE_SLOTS as u16,
                 waiting: SEDP_CACHE_SLOTS as u16,
                 held: 0,
-                sizes: Sizes::fixed(DISCOVERY_SLOT_BYTES).taken_from(self.config.zeroed),
+                sizes: Sizes::fixed(DISCOVERY_SLOT_BYTES).taken_from(self.shared.config.zeroed),
             },
             // Not all peers send the key hash, but the announcement always holds the key.
             key_of: |payload, _| {
@@ -179,7 +179,7 @@ impl LocalParticipant {
                 samples: MESSAGE_CACHE_SLOTS + 1,
                 waiting: MESSAGE_CACHE_SLOTS,
                 held: 0,
-                sizes: Sizes::fixed(MESSAGE_SLOT_BYTES).taken_from(self.config.zeroed),
+                sizes: Sizes::fixed(MESSAGE_SLOT_BYTES).taken_from(self.shared.config.zeroed),
             },
             key_of: |payload, _| {
                 let key = payload.get(4..20).and_then(|key| key.try_into().ok());
@@ -222,14 +222,14 @@ impl LocalParticipant {
             qos: qos.clone(),
             ..EndpointData::new(guid)
         };
-        let seed = self.config.seed;
+        let seed = self.shared.config.seed;
         let guid = self.guid(writer);
         let bytes = builtin.written_bytes;
         let keep = Keep::Last { depth: 1 };
         let plan = HistoryPlan::new(
             keep,
             builtin.instances,
-            Sizes::fixed(bytes).taken_from(self.config.zeroed),
+            Sizes::fixed(bytes).taken_from(self.shared.config.zeroed),
         );
         let history = History::try_new(plan, seed)?;
         let writer = self.writer(guid, data(guid), None, Some(history), bytes);
@@ -245,8 +245,8 @@ impl LocalParticipant {
         }
         let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
         reader.key_of = Some(builtin.key_of);
-        reader.assemblies = Reassembly::for_payloads_of(bytes, self.config.zeroed)?;
-        let inserted = self.readers.insert(reader);
+        reader.assemblies = Reassembly::for_payloads_of(bytes, self.shared.config.zeroed)?;
+        let inserted = self.readers.table.insert(reader);
         assert_eq!(inserted, Ok(index), "the built-in readers come first");
         self.make_room_to_file();
         Ok(())

@@ -69,23 +69,23 @@ impl LocalParticipant {
     /// Returns whether this participant is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
-        self.config.is_enabled
+        self.shared.config.is_enabled
     }
 
     /// Sets whether endpoints are enabled at creation, or with the participant.
     pub fn set_autoenable(&mut self, autoenable: bool) {
-        self.config.autoenable = autoenable;
+        self.shared.config.autoenable = autoenable;
     }
 
     /// Returns whether a new endpoint is enabled at creation.
     pub(crate) fn enables_created(&self) -> bool {
-        self.config.is_enabled && self.config.autoenable
+        self.shared.config.is_enabled && self.shared.config.autoenable
     }
 
     pub(crate) fn begin_announcing(&mut self, now: Instant) {
         self.schedule_announcement(0);
-        let first = self.config.timing.announce_initial_period;
-        self.timers.arm(TimerOwner::ANNOUNCE, now + first);
+        let first = self.shared.config.timing.announce_initial_period;
+        self.shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
     }
 
     /// Enables this participant and, with autoenable, all its endpoints.
@@ -93,20 +93,28 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError::AnnouncementFull`]: some endpoint is not enabled, and may be later.
     pub fn enable(&mut self, now: Instant) -> Result<(), EnableError> {
-        if !core::mem::replace(&mut self.config.is_enabled, true) {
+        if !core::mem::replace(&mut self.shared.config.is_enabled, true) {
             self.begin_announcing(now);
         }
-        if !self.config.autoenable {
+        if !self.shared.config.autoenable {
             return Ok(());
         }
-        for index in 0..self.writers.end() {
-            let is_disabled = self.writers.get(index).is_some_and(|it| !it.is_enabled());
+        for index in 0..self.writers.table.end() {
+            let is_disabled = self
+                .writers
+                .table
+                .get(index)
+                .is_some_and(|it| !it.is_enabled());
             if is_disabled {
                 self.enable_writer(now, WriterId(index))?;
             }
         }
-        for index in 0..self.readers.end() {
-            let is_disabled = self.readers.get(index).is_some_and(|it| !it.is_enabled);
+        for index in 0..self.readers.table.end() {
+            let is_disabled = self
+                .readers
+                .table
+                .get(index)
+                .is_some_and(|it| !it.is_enabled);
             if is_disabled {
                 self.enable_reader(now, ReaderId(index))?;
             }
@@ -119,16 +127,16 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_writer(&mut self, now: Instant, id: WriterId) -> Result<(), EnableError> {
-        let writer = self.writers.get(id.0).ok_or(EnableError::Gone)?;
+        let writer = self.writers.table.get(id.0).ok_or(EnableError::Gone)?;
         if writer.is_enabled() {
             return Ok(());
         }
-        if !self.config.is_enabled {
+        if !self.shared.config.is_enabled {
             return Err(EnableError::ParticipantDisabled);
         }
         let data = writer.data.clone();
         self.publish(now, PUBLICATIONS, &data)?;
-        if let Some(writer) = self.writers.get_mut(id.0)
+        if let Some(writer) = self.writers.table.get_mut(id.0)
             && let Some(limit) = writer.limit_when_enabled.take()
         {
             writer.max_payload_bytes = limit;
@@ -142,16 +150,16 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_reader(&mut self, now: Instant, id: ReaderId) -> Result<(), EnableError> {
-        let reader = self.readers.get(id.0).ok_or(EnableError::Gone)?;
+        let reader = self.readers.table.get(id.0).ok_or(EnableError::Gone)?;
         if reader.is_enabled {
             return Ok(());
         }
-        if !self.config.is_enabled {
+        if !self.shared.config.is_enabled {
             return Err(EnableError::ParticipantDisabled);
         }
         let data = reader.data.clone();
         self.publish(now, SUBSCRIPTIONS, &data)?;
-        if let Some(reader) = self.readers.get_mut(id.0) {
+        if let Some(reader) = self.readers.table.get_mut(id.0) {
             reader.is_enabled = true;
         }
         self.begin_reader(now, id.0);
@@ -161,21 +169,21 @@ impl LocalParticipant {
     /// Returns whether a writer is enabled.
     #[must_use]
     pub fn is_writer_enabled(&self, id: WriterId) -> bool {
-        self.writers.get(id.0).is_some_and(Writer::is_enabled)
+        self.writers.table.get(id.0).is_some_and(Writer::is_enabled)
     }
 
     /// Returns whether a reader is enabled.
     #[must_use]
     pub fn is_reader_enabled(&self, id: ReaderId) -> bool {
-        self.readers.get(id.0).is_some_and(|it| it.is_enabled)
+        self.readers.table.get(id.0).is_some_and(|it| it.is_enabled)
     }
 
     /// Starts the clock of an enabled writer, and matches it.
     pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
         self.set_writer_clock(now, index);
         self.set_batch(index);
-        if let Some(writer) = self.writers.get(index) {
-            self.writer_topics.insert(&writer.data.topic_name, index);
+        if let Some(writer) = self.writers.table.get(index) {
+            self.writers.by_topic.insert(&writer.data.topic_name, index);
         }
         self.match_new_writer(now, index);
     }
@@ -183,8 +191,8 @@ impl LocalParticipant {
     /// Starts the clock of an enabled reader, and matches it.
     pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
         self.set_reader_clock(now, index);
-        if let Some(reader) = self.readers.get(index) {
-            self.reader_topics.insert(&reader.data.topic_name, index);
+        if let Some(reader) = self.readers.table.get(index) {
+            self.readers.by_topic.insert(&reader.data.topic_name, index);
         }
         self.match_new_reader(now, index);
     }

@@ -198,13 +198,13 @@ impl LocalParticipant {
     /// Returns the bytes of sample memory of all local endpoints.
     #[must_use]
     pub fn sample_bytes(&self) -> usize {
-        self.sample_bytes
+        self.shared.sample_bytes
     }
 
     /// Checks that the participant has this many bytes of sample memory left.
     fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
-        let limit = self.config.limits.sample_bytes;
-        let left = limit.saturating_sub(self.sample_bytes);
+        let limit = self.shared.config.limits.sample_bytes;
+        let left = limit.saturating_sub(self.shared.sample_bytes);
         match asked <= left {
             true => Ok(()),
             false => Err(CreateError::SampleMemory { asked, left, limit }),
@@ -235,8 +235,10 @@ impl LocalParticipant {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = with_service(&config.qos, keep(config)?);
-        if self.writers.is_full() {
-            return Err(CreateError::TableFull(self.config.limits.local_endpoints));
+        if self.writers.table.is_full() {
+            return Err(CreateError::TableFull(
+                self.shared.config.limits.local_endpoints,
+            ));
         }
         let described = match group {
             None => self.described_entity(RemoteKind::Writer, config)?,
@@ -259,12 +261,12 @@ impl LocalParticipant {
             None => Batch::of(&config.qos, config.max_datagram_bytes),
             Some(_) => None,
         };
-        let seed = self.config.seed;
+        let seed = self.shared.config.seed;
         let ends = match config.keyed {
             true => ends_beside(keeps, samples, config.slot_bytes()),
             false => 0,
         };
-        let zeroed = self.config.zeroed;
+        let zeroed = self.shared.config.zeroed;
         let plan = |keep, samples: u16| {
             // Two more: the pinned change, and the one being filled.
             let sizes = config.sizes(samples.saturating_add(2));
@@ -298,16 +300,16 @@ impl LocalParticipant {
         if !self.enables_created() {
             writer.disable();
             let index = self.insert_writer(writer)?;
-            self.sample_bytes += sample_bytes;
+            self.shared.sample_bytes += sample_bytes;
             return Ok(WriterId(index));
         }
         let data = writer.data.clone();
         let index = self.insert_writer(writer)?;
         self.publish(now, PUBLICATIONS, &data).inspect_err(|_| {
-            self.writer_by_entity.remove(&data.guid.entity);
-            self.writers.remove(index);
+            self.writers.by_entity.remove(&data.guid.entity);
+            self.writers.table.remove(index);
         })?;
-        self.sample_bytes += sample_bytes;
+        self.shared.sample_bytes += sample_bytes;
         self.begin_writer(now, index);
         Ok(WriterId(index))
     }
@@ -360,8 +362,10 @@ impl LocalParticipant {
         if delivery == DeliveryMode::View && reliable {
             return Err(CreateError::ViewNeedsBestEffort);
         }
-        if self.readers.is_full() {
-            return Err(CreateError::TableFull(self.config.limits.local_endpoints));
+        if self.readers.table.is_full() {
+            return Err(CreateError::TableFull(
+                self.shared.config.limits.local_endpoints,
+            ));
         }
         let described = match group {
             None => self.described_entity(RemoteKind::Reader, config)?,
@@ -403,17 +407,19 @@ impl LocalParticipant {
                     .with_kept_back(),
                 (Some(_), _) => Sizes::fixed(config.max_payload_bytes),
             }
-            .taken_from(self.config.zeroed),
+            .taken_from(self.shared.config.zeroed),
         };
         let is_cached = delivery == DeliveryMode::Cache;
         let of_cache = if is_cached { room.bytes() } else { 0 };
         let of_places = Reassembly::bytes_for(config.max_payload_bytes);
         let sample_bytes = of_cache.saturating_add(of_places);
         self.has_sample_bytes(sample_bytes)?;
-        let cache = is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.config.seed));
+        let cache =
+            is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.shared.config.seed));
         let mut cache = cache.transpose().map_err(no_memory)?;
-        let assemblies = Reassembly::for_payloads_of(config.max_payload_bytes, self.config.zeroed)
-            .map_err(no_memory)?;
+        let assemblies =
+            Reassembly::for_payloads_of(config.max_payload_bytes, self.shared.config.zeroed)
+                .map_err(no_memory)?;
         if let Some(cache) = &mut cache {
             cache.present(&config.qos.presentation);
         }
@@ -437,52 +443,56 @@ impl LocalParticipant {
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let index = self
             .readers
+            .table
             .insert(reader)
-            .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
-        self.work_queue.open(Priority::of_protocol(level));
+            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+        self.shared.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
             self.publish(now, SUBSCRIPTIONS, &data).inspect_err(|_| {
-                self.readers.remove(index);
+                self.readers.table.remove(index);
             })?;
             self.begin_reader(now, index);
         }
-        self.sample_bytes += sample_bytes;
+        self.shared.sample_bytes += sample_bytes;
         Ok(ReaderId(index))
     }
 
     /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
     /// not disposed.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
-        let Some(writer) = self.writers.get(id.0) else {
+        let Some(writer) = self.writers.table.get(id.0) else {
             return;
         };
         if writer.level.is_none() {
             return;
         }
         let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
-        self.sample_bytes -= writer.sample_bytes;
+        self.shared.sample_bytes -= writer.sample_bytes;
         self.leave_publisher(id.0);
         self.remove_reader_proxies(id.0);
         self.note_deleted(data.guid);
         self.unmatch(now, data.guid);
-        self.timers
-            .disarm(TimerOwner::heartbeat(id.0, &self.config.limits));
-        self.timers
-            .disarm(TimerOwner::writer_clock(id.0, &self.config.limits));
-        self.timers
-            .disarm(TimerOwner::batch(id.0, &self.config.limits));
+        self.shared
+            .timers
+            .disarm(TimerOwner::heartbeat(id.0, &self.shared.config.limits));
+        self.shared
+            .timers
+            .disarm(TimerOwner::writer_clock(id.0, &self.shared.config.limits));
+        self.shared
+            .timers
+            .disarm(TimerOwner::batch(id.0, &self.shared.config.limits));
         let kinds = [
             WorkKind::Data,
             WorkKind::Fragment,
             WorkKind::Heartbeat,
             WorkKind::WriterTimedQos,
         ];
-        self.work_queue.withdraw(&kinds, id.0);
+        self.shared.work_queue.withdraw(&kinds, id.0);
         self.forget_writer_notes(id.0);
-        self.writer_by_entity.remove(&data.guid.entity);
-        self.writer_topics.remove(&data.topic_name, id.0);
-        self.writers.remove(id.0);
+        self.writers.by_entity.remove(&data.guid.entity);
+        self.writers.by_topic.remove(&data.topic_name, id.0);
+        self.writers.table.remove(id.0);
         if was_enabled {
             self.retract(now, PUBLICATIONS, &data);
         }
@@ -490,18 +500,19 @@ impl LocalParticipant {
 
     /// Deletes a reader and announces that.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
-        let Some(reader) = self.readers.get(id.0) else {
+        let Some(reader) = self.readers.table.get(id.0) else {
             return;
         };
         if reader.level.is_none() {
             return;
         }
         let (data, was_enabled) = (reader.data.clone(), reader.is_enabled);
-        self.sample_bytes -= reader.sample_bytes;
+        self.shared.sample_bytes -= reader.sample_bytes;
         self.leave_circles(id.0);
-        for index in 0..self.writer_proxies.end() {
+        for index in 0..self.readers.proxies.end() {
             if self
-                .writer_proxies
+                .readers
+                .proxies
                 .get(index)
                 .is_some_and(|proxy| proxy.reader == id.0)
             {
@@ -509,13 +520,16 @@ impl LocalParticipant {
             }
         }
         self.unmatch(now, data.guid);
-        self.timers
-            .disarm(TimerOwner::reader_clock(id.0, &self.config.limits));
-        self.work_queue.withdraw(&[WorkKind::ReaderTimedQos], id.0);
+        self.shared
+            .timers
+            .disarm(TimerOwner::reader_clock(id.0, &self.shared.config.limits));
+        self.shared
+            .work_queue
+            .withdraw(&[WorkKind::ReaderTimedQos], id.0);
         self.forget_reader_notes(id.0);
         self.leave_subscriber(id.0);
-        self.reader_topics.remove(&data.topic_name, id.0);
-        self.readers.remove(id.0);
+        self.readers.by_topic.remove(&data.topic_name, id.0);
+        self.readers.table.remove(id.0);
         if was_enabled {
             self.retract(now, SUBSCRIPTIONS, &data);
         }
@@ -524,13 +538,13 @@ impl LocalParticipant {
     /// Returns the sample counts of a writer.
     #[must_use]
     pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
-        self.writers.get(id.0).map(Writer::ledger)
+        self.writers.table.get(id.0).map(Writer::ledger)
     }
 
     /// Returns the sample counts of a reader.
     #[must_use]
     pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
-        self.readers.get(id.0).map(Reader::ledger)
+        self.readers.table.get(id.0).map(Reader::ledger)
     }
 
     /// Announces an endpoint for the first time.
@@ -559,12 +573,13 @@ impl LocalParticipant {
         let entity = writer.guid.entity;
         let index = self
             .writers
+            .table
             .insert(writer)
-            .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
-        self.writer_by_entity.insert(entity, index);
-        if let Some(writer) = self.writers.get(index) {
-            self.work_queue.open(writer.data_priority());
-            self.work_queue.open(writer.protocol_priority());
+            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+        self.writers.by_entity.insert(entity, index);
+        if let Some(writer) = self.writers.table.get(index) {
+            self.shared.work_queue.open(writer.data_priority());
+            self.shared.work_queue.open(writer.protocol_priority());
         }
         self.make_room_to_file();
         Ok(index)

@@ -65,15 +65,15 @@ impl LocalParticipant {
         sequence: SequenceNumber,
     ) -> Settled {
         let is_own = self.is_own_address(message.prefix, message.source);
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return Settled::Refused;
         };
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
+        let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
             return Settled::Refused;
         };
         let is_far = proxy.is_far(sequence);
         let settled = proxy.settle(sequence, Origin { now, is_own }, &mut reader.ledger);
-        self.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
+        self.shared.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
         if settled == Settled::Confirmed {
             reader.status |= ReaderStatus::SAMPLE_LOST;
         }
@@ -273,10 +273,10 @@ impl LocalParticipant {
         data: &Data<'_>,
         mark: &SetMark,
     ) {
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return;
         };
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
+        let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
             return;
         };
         if reader.cache.as_ref().is_some_and(Cache::groups) {

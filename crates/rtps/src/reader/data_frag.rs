@@ -79,7 +79,7 @@ impl LocalParticipant {
     ) -> Option<Delivery> {
         let fragment = match DataFrag::parse(found.flags, found.body, found.body_offset) {
             Ok(_) if message.for_others => {
-                self.counters.for_others += 1;
+                self.shared.counters.for_others += 1;
                 return None;
             }
             Ok(fragment) if fragment.sequence <= LAST_SEQUENCE => fragment,
@@ -108,9 +108,9 @@ impl LocalParticipant {
         };
         let further = core::mem::take(&mut message.further);
         let resumes = further > 0;
-        let mut next = self.proxies_of_writer.recall(&writer);
+        let mut next = self.readers.by_writer.recall(&writer);
         if next.is_none() {
-            self.counters.unmatched_data += u64::from(!resumes);
+            self.shared.counters.unmatched_data += u64::from(!resumes);
             return None;
         }
         while let Some((index, after)) = self.addressed_proxy(next, fragment.reader) {
@@ -119,13 +119,13 @@ impl LocalParticipant {
                 Some(Put::Complete(at)) => at,
                 Some(Put::Incomplete) | None => continue,
                 Some(Put::Unused) => {
-                    self.counters.fragments_unused += u64::from(!resumes);
+                    self.shared.counters.fragments_unused += u64::from(!resumes);
                     continue;
                 }
             };
             if let Some(delivery) = self.finish_sample(now, message, index, at, fragment) {
                 if next.is_some() {
-                    message.further = further.checked_sub(1).unwrap_or(self.readers.end());
+                    message.further = further.checked_sub(1).unwrap_or(self.readers.table.end());
                 }
                 return Some(delivery);
             }
@@ -142,8 +142,8 @@ impl LocalParticipant {
         fragment: &DataFrag<'_>,
     ) -> Option<Put> {
         let sequence = fragment.sequence;
-        let mut proxy = self.writer_proxies.get_mut(index)?;
-        let mut reader = self.readers.get_mut(proxy.reader)?;
+        let mut proxy = self.readers.proxies.get_mut(index)?;
+        let mut reader = self.readers.table.get_mut(proxy.reader)?;
         if !is_wanted(proxy, reader, sequence) {
             return Some(Put::Unused);
         }
@@ -152,8 +152,8 @@ impl LocalParticipant {
                 if self.settle_position(now, message, index, sequence) == Settled::Refused {
                     return None;
                 }
-                proxy = self.writer_proxies.get_mut(index)?;
-                reader = self.readers.get_mut(proxy.reader)?;
+                proxy = self.readers.proxies.get_mut(index)?;
+                reader = self.readers.table.get_mut(proxy.reader)?;
             }
             if is_due(proxy, reader, sequence, now).is_some() {
                 self.refuse_for_good(index, sequence, unfit);
@@ -165,7 +165,7 @@ impl LocalParticipant {
         let at = match assemblies.find((index, sequence)) {
             Some(at) => {
                 let is_anew = assemblies.begin_anew(at, fragment, now);
-                self.counters.assemblies_dropped += u64::from(is_anew);
+                self.shared.counters.assemblies_dropped += u64::from(is_anew);
                 at
             }
             None if reader
@@ -179,7 +179,7 @@ impl LocalParticipant {
                 return None;
             }
             None => {
-                let proxies = &self.writer_proxies;
+                let proxies = &self.readers.proxies;
                 let is_done = |(index, sequence): (u16, SequenceNumber)| {
                     let proxy = proxies.get(index);
                     proxy.is_none_or(|proxy| proxy.is_done_with(sequence))
@@ -194,10 +194,10 @@ impl LocalParticipant {
                     participant,
                 );
                 let Some((at, gave_way)) = opened else {
-                    self.counters.assemblies_refused += 1;
+                    self.shared.counters.assemblies_refused += 1;
                     return None;
                 };
-                self.counters.assemblies_dropped += u64::from(gave_way);
+                self.shared.counters.assemblies_dropped += u64::from(gave_way);
                 at
             }
         };
@@ -210,7 +210,7 @@ impl LocalParticipant {
 
     /// Records new fragments as a sign of life, since a sample may take longer than the lease to complete.
     fn hear_by_fragment(&mut self, now: Instant, index: u16) {
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return;
         };
         proxy.heard = now;
@@ -233,8 +233,8 @@ impl LocalParticipant {
         at: usize,
         fragment: &DataFrag<'_>,
     ) -> Option<Delivery> {
-        let reader_index = self.writer_proxies.get(index)?.reader;
-        let reader = self.readers.get_mut(reader_index)?;
+        let reader_index = self.readers.proxies.get(index)?.reader;
+        let reader = self.readers.table.get_mut(reader_index)?;
         let entity = reader.guid.entity;
         let assembled = reader.assemblies.as_mut()?.take(at)?;
         let of_message = message.timestamp;
@@ -255,10 +255,10 @@ impl LocalParticipant {
         };
         let delivery = self.receive_data(now, message, data);
         (message.timestamp, message.further) = (of_message, 0);
-        let reader = self.readers.get_mut(reader_index)?;
+        let reader = self.readers.table.get_mut(reader_index)?;
         reader.assemblies.as_mut()?.give_back(assembled.memory);
         let requested_partially = reader.requested_partially;
-        let proxy = self.writer_proxies.get(index)?;
+        let proxy = self.readers.proxies.get(index)?;
         if requested_partially && proxy.may_ask_for_more() {
             // A place for another sample has become free.
             self.schedule_acknack(index);
@@ -285,14 +285,14 @@ impl LocalParticipant {
             entity: heartbeat.writer,
         };
         let suppression = self.timing().nack_suppression;
-        let mut next = self.proxies_of_writer.recall(&writer);
+        let mut next = self.readers.by_writer.recall(&writer);
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 return;
             };
-            let Some(reader) = self.readers.get_mut(proxy.reader) else {
+            let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
                 return;
             };
             let sequence = heartbeat.sequence;
@@ -324,9 +324,9 @@ impl LocalParticipant {
 
     /// Frees assemblies of finished samples at a proxy's reader.
     pub(crate) fn release_assemblies(&mut self, index: u16) {
-        let proxies = &self.writer_proxies;
+        let proxies = &self.readers.proxies;
         let reader = proxies.get(index).map(|proxy| proxy.reader);
-        let reader = reader.and_then(|reader| self.readers.get_mut(reader));
+        let reader = reader.and_then(|reader| self.readers.table.get_mut(reader));
         if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
             assemblies.release(|(index, sequence)| {
                 let proxy = proxies.get(index);
@@ -341,7 +341,7 @@ impl LocalParticipant {
         let bytes = match delivery.is_assembled {
             false => datagram,
             true => {
-                let reader = self.readers.get(delivery.reader.0);
+                let reader = self.readers.table.get(delivery.reader.0);
                 let assemblies = reader.and_then(|reader| reader.assemblies.as_ref());
                 assemblies.map_or(&[][..], Reassembly::bytes)
             }
@@ -353,7 +353,7 @@ impl LocalParticipant {
     /// the range of the payload. The memory must be [returned](Self::give_back) before more is received.
     #[must_use]
     pub fn lend(&mut self, delivery: &Delivery) -> Option<Vec<u8>> {
-        let reader = self.readers.get_mut(delivery.reader.0)?;
+        let reader = self.readers.table.get_mut(delivery.reader.0)?;
         let assemblies = reader.assemblies.as_mut();
         assemblies
             .filter(|_| delivery.is_assembled)
@@ -362,7 +362,7 @@ impl LocalParticipant {
 
     /// Returns lent memory. It is freed if the reader no longer exists.
     pub fn give_back(&mut self, delivery: &Delivery, memory: Vec<u8>) {
-        let reader = self.readers.get_mut(delivery.reader.0);
+        let reader = self.readers.table.get_mut(delivery.reader.0);
         if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
             assemblies.give_back(memory);
         }

@@ -43,6 +43,7 @@ impl LocalParticipant {
     pub fn available(&self, id: ReaderId) -> usize {
         let cache = self
             .readers
+            .table
             .get(id.0)
             .and_then(|reader| reader.cache.as_ref());
         cache.map_or(0, |cache| cache.available())
@@ -51,7 +52,7 @@ impl LocalParticipant {
     /// Returns the `nth` available sample of a reader, oldest first.
     #[must_use]
     pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.readers.get(id.0)?.cache.as_ref()?.get(nth)?;
+        let (info, payload) = self.readers.table.get(id.0)?.cache.as_ref()?.get(nth)?;
         Some(CachedSample { info, payload })
     }
 
@@ -59,6 +60,7 @@ impl LocalParticipant {
     pub fn mark_read(&mut self, id: ReaderId, nth: usize) {
         if let Some(cache) = self
             .readers
+            .table
             .get_mut(id.0)
             .and_then(|reader| reader.cache.as_mut())
         {
@@ -73,7 +75,7 @@ impl LocalParticipant {
     }
 
     pub(crate) fn discard_oldest(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         let Some(cache) = &mut reader.cache else {
@@ -87,7 +89,7 @@ impl LocalParticipant {
 
     /// Requests the samples that a reader refused for lack of room; its cache has room again.
     pub(crate) fn resume(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         let is_blocked = core::mem::take(&mut reader.refused_for_room);
@@ -99,13 +101,14 @@ impl LocalParticipant {
         for at in 0.. {
             let proxy = self
                 .readers
+                .table
                 .get(index)
                 .and_then(|reader| reader.proxies.get(at));
             let Some(&proxy) = proxy else { break };
             if was_blocked {
                 groups |= self.advance_alone(proxy, SequenceNumber(0));
             }
-            let found = self.writer_proxies.get(proxy);
+            let found = self.readers.proxies.get(proxy);
             let is_missing = found.is_some_and(WriterProxy::is_missing_any);
             is_missing_any |= is_missing;
             // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
@@ -118,44 +121,45 @@ impl LocalParticipant {
             // All proxies have advanced as far as they can by themselves.
             self.present_all_of(index);
         }
-        if !is_missing_any && let Some(reader) = self.readers.get_mut(index) {
+        if !is_missing_any && let Some(reader) = self.readers.table.get_mut(index) {
             reader.requested_partially = false;
         }
     }
 
     /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
     pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
-        if let Some(reader) = self.readers.get_mut(id.0)
+        if let Some(reader) = self.readers.table.get_mut(id.0)
             && reader.ledger.delivered > 0
         {
             reader.ledger.delivered -= 1;
             reader.count_rejected(writer, reason);
-            self.counters.count_rejected(reason);
+            self.shared.counters.count_rejected(reason);
         }
     }
 
     /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
-        self.readers.get(id.0)?.encapsulations_refused
+        self.readers.table.get(id.0)?.encapsulations_refused
     }
 
     /// Returns the topic, type, policies and locators of a reader, as at its creation.
     #[must_use]
     pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
-        self.readers.get(id.0).map(|reader| &reader.data)
+        self.readers.table.get(id.0).map(|reader| &reader.data)
     }
 
     /// Returns the topic, type, policies and locators of a writer, as at its creation.
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
-        self.writers.get(id.0).map(|writer| &writer.data)
+        self.writers.table.get(id.0).map(|writer| &writer.data)
     }
 
     /// Returns the maximum payload size in bytes of a reader.
     #[must_use]
     pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
         self.readers
+            .table
             .get(id.0)
             .map(|reader| reader.max_payload_bytes)
     }
@@ -164,6 +168,7 @@ impl LocalParticipant {
     #[must_use]
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
+            .table
             .get(id.0)
             .map(crate::writer::Writer::payload_limit)
     }
@@ -172,6 +177,7 @@ impl LocalParticipant {
     pub fn local_writers(&self) -> impl Iterator<Item = WriterId> + '_ {
         let of_user = self
             .writers
+            .table
             .iter()
             .filter(|(_, writer)| writer.level.is_some());
         of_user.map(|(index, _)| WriterId(index))
@@ -181,6 +187,7 @@ impl LocalParticipant {
     pub fn local_readers(&self) -> impl Iterator<Item = ReaderId> + '_ {
         let of_user = self
             .readers
+            .table
             .iter()
             .filter(|(_, reader)| reader.level.is_some());
         of_user.map(|(index, _)| ReaderId(index))
@@ -190,6 +197,7 @@ impl LocalParticipant {
     #[must_use]
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
+            .table
             .get(id.0)
             .map_or(0, |reader| reader.matched.current() as usize)
     }
@@ -201,10 +209,11 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .readers
+            .table
             .get(id.0)
             .map_or(&[][..], |reader| &reader.proxies);
         proxies.iter().filter_map(|&proxy| {
-            let proxy = self.writer_proxies.get(proxy)?;
+            let proxy = self.readers.proxies.get(proxy)?;
             Some((proxy.guid, SequenceNumber(proxy.done() as i64)))
         })
     }
@@ -217,9 +226,10 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .writers
+            .table
             .get(id.0)
             .map_or(&[][..], |writer| &writer.proxies);
-        let proxies = proxies.iter().map(|&proxy| self.reader_proxies.get(proxy));
+        let proxies = proxies.iter().map(|&proxy| self.writers.proxies.get(proxy));
         proxies
             .flatten()
             .filter(|proxy| proxy.is_joined)
@@ -230,29 +240,29 @@ impl LocalParticipant {
     /// ([`Counters::readers_silent`](crate::Counters)).
     #[must_use]
     pub fn last_silent_reader(&self) -> Option<(&str, Guid)> {
-        let (writer, reader) = self.last_silent?;
+        let (writer, reader) = self.writers.last_silent?;
         Some((&self.writer_data(writer)?.topic_name, reader))
     }
 
     /// Returns the incompatible reader that a writer has met last.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
-        self.writers.get(id.0)?.incompatible
+        self.writers.table.get(id.0)?.incompatible
     }
 
     /// Returns the incompatible writer that a reader has met last.
     #[must_use]
     pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
-        self.readers.get(id.0)?.incompatible
+        self.readers.table.get(id.0)?.incompatible
     }
 
     /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self, id: WriterId) -> bool {
-        self.writers.get(id.0).is_none_or(|writer| {
+        self.writers.table.get(id.0).is_none_or(|writer| {
             writer.next_unsent > writer.last
                 && writer.proxies.iter().all(|&proxy| {
-                    self.reader_proxies.get(proxy).is_none_or(|proxy| {
+                    self.writers.proxies.get(proxy).is_none_or(|proxy| {
                         !proxy.reliable || proxy.acknowledged.max(proxy.start) > writer.last
                     })
                 })
@@ -262,7 +272,7 @@ impl LocalParticipant {
     /// Returns whether the history has room for a write of this instance.
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
-        self.writers.get(id.0).is_some_and(|writer| {
+        self.writers.table.get(id.0).is_some_and(|writer| {
             let has_spare = writer
                 .history
                 .as_ref()
@@ -274,7 +284,7 @@ impl LocalParticipant {
     /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
     /// shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
-        let Some(writer) = self.writers.get_mut(id.0) else {
+        let Some(writer) = self.writers.table.get_mut(id.0) else {
             return true;
         };
         let history = writer.history.as_mut();
@@ -284,7 +294,7 @@ impl LocalParticipant {
 
     /// Requests a [`WriterStatus::ROOM`] notice for when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id.0) {
             writer.status -= WriterStatus::ROOM;
             writer.wants_room = true;
         }
@@ -293,11 +303,11 @@ impl LocalParticipant {
 
 impl LocalParticipant {
     fn cache_mut(&mut self, id: ReaderId) -> Option<&mut Cache> {
-        self.readers.get_mut(id.0)?.cache.as_mut()
+        self.readers.table.get_mut(id.0)?.cache.as_mut()
     }
 
     fn cache(&self, id: ReaderId) -> Option<&Cache> {
-        self.readers.get(id.0)?.cache.as_ref()
+        self.readers.table.get(id.0)?.cache.as_ref()
     }
 
     /// Selects samples of a reader; returns their number.
@@ -331,7 +341,7 @@ impl LocalParticipant {
     /// Takes the selected samples out of the cache and counts them as delivered. Samples refused for lack of room are
     /// requested again.
     pub fn take_selected(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.get_mut(id.0) else {
+        let Some(reader) = self.readers.table.get_mut(id.0) else {
             return;
         };
         let Some(cache) = &mut reader.cache else {
@@ -356,7 +366,7 @@ impl LocalParticipant {
     /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
-        let history = self.writers.get(id.0)?.history.as_ref()?;
+        let history = self.writers.table.get(id.0)?.history.as_ref()?;
         let (change, payload) = history.oldest_of(instance)?;
         Some((change.kind == ChangeKind::Alive, payload))
     }

@@ -43,8 +43,8 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: heartbeat.writer,
         };
-        self.latest = now;
-        let mut next = self.proxies_of_writer.recall(&writer);
+        self.shared.latest = now;
+        let mut next = self.readers.by_writer.recall(&writer);
         if next.is_none() {
             next = self.lookup_described(now, message, &writer);
         }
@@ -52,7 +52,7 @@ impl LocalParticipant {
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
-            let Some(proxy) = self.writer_proxies.get(index) else {
+            let Some(proxy) = self.readers.proxies.get(index) else {
                 return;
             };
             if proxy.may_jump(heartbeat) {
@@ -66,7 +66,7 @@ impl LocalParticipant {
                     }
                 }
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 return;
             };
             if let Some(lease) = &mut proxy.clock.lease
@@ -78,10 +78,10 @@ impl LocalParticipant {
                     self.schedule_reader_timed_qos(reader);
                 }
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 return;
             };
-            let Some(reader) = self.readers.get_mut(proxy.reader) else {
+            let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
                 return;
             };
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
@@ -111,7 +111,7 @@ impl LocalParticipant {
                 };
                 proxy.go_back(begin, &mut reader.ledger);
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 return;
             };
             proxy.last = last;
@@ -141,11 +141,11 @@ impl LocalParticipant {
         heartbeat: &Heartbeat,
     ) -> Verdict {
         let is_own = self.is_own_address(message.prefix, message.source);
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return Verdict::Refuted;
         };
         let verdict = proxy.judge_jump(heartbeat, Origin { now, is_own });
-        self.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
+        self.shared.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
         verdict
     }
 
@@ -154,7 +154,7 @@ impl LocalParticipant {
     #[cold]
     fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
         let suppression = self.timing().nack_suppression;
-        let proxy = self.writer_proxies.get_mut(index);
+        let proxy = self.readers.proxies.get_mut(index);
         let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
         if asks {
             self.schedule_acknack(index);
@@ -165,8 +165,8 @@ impl LocalParticipant {
     /// Returns to a position of the writer, after an advance that no sample of it has confirmed.
     #[cold]
     fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
-        if let Some(proxy) = self.writer_proxies.get_mut(index)
-            && let Some(reader) = self.readers.get_mut(proxy.reader)
+        if let Some(proxy) = self.readers.proxies.get_mut(index)
+            && let Some(reader) = self.readers.table.get_mut(proxy.reader)
         {
             if let Some(cache) = &mut reader.cache {
                 cache.forget_waiting(index);
@@ -180,13 +180,13 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: gap.writer,
         };
-        self.latest = now;
-        let mut next = self.proxies_of_writer.recall(&writer);
+        self.shared.latest = now;
+        let mut next = self.readers.by_writer.recall(&writer);
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
             next = after;
-            let Some(mut proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(mut proxy) = self.readers.proxies.get_mut(index) else {
                 return;
             };
             if !proxy.reliable {
@@ -195,12 +195,12 @@ impl LocalParticipant {
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
                 let is_own = self.is_own_address(message.prefix, message.source);
-                let Some(again) = self.writer_proxies.get_mut(index) else {
+                let Some(again) = self.readers.proxies.get_mut(index) else {
                     return;
                 };
                 proxy = again;
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
-                    self.counters.jumps_doubted += 1;
+                    self.shared.counters.jumps_doubted += 1;
                     is_answered |= self.ask_to_confirm(now, index);
                     continue;
                 }
@@ -216,7 +216,7 @@ impl LocalParticipant {
                 let end = base.get().min(window_end);
                 proxy.mark_run(gap.start.get()..end);
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 return;
             };
             for sequence in gap.list.iter() {
@@ -225,7 +225,7 @@ impl LocalParticipant {
                 }
             }
             self.advance_proxy(index);
-            let Some(proxy) = self.writer_proxies.get(index) else {
+            let Some(proxy) = self.readers.proxies.get(index) else {
                 return;
             };
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
@@ -257,11 +257,11 @@ impl LocalParticipant {
     /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
     /// these and `present` must follow.
     pub(crate) fn advance_alone(&mut self, proxy_index: u16, to: SequenceNumber) -> bool {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(proxy_index) else {
             return false;
         };
         let (reader_index, before) = (proxy.reader, proxy.expected);
-        let Some(reader) = self.readers.get_mut(reader_index) else {
+        let Some(reader) = self.readers.table.get_mut(reader_index) else {
             return false;
         };
         let mut refused = None;
@@ -294,7 +294,7 @@ impl LocalParticipant {
                         || turn == Admission::Done
                         // Samples held for a set are checked when they are delivered.
                         || reader.clock.as_mut().filter(|_| turn == Admission::Show).is_some_and(|clock| {
-                            clock.note_time(self.latest);
+                            clock.note_time(self.shared.latest);
                             let writer = Claimant {
                                 proxy: proxy_index,
                                 guid: proxy.guid,
@@ -372,10 +372,10 @@ impl LocalParticipant {
     }
 
     pub(crate) fn schedule_acknack(&mut self, proxy_index: u16) {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(proxy_index) else {
             return;
         };
-        let Some(reader) = self.readers.get(proxy.reader) else {
+        let Some(reader) = self.readers.table.get(proxy.reader) else {
             return;
         };
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
@@ -388,8 +388,8 @@ impl LocalParticipant {
 impl LocalParticipant {
     /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
     fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
-        let proxy = self.writer_proxies.get(index)?;
-        let cache = self.readers.get(proxy.reader)?.cache.as_ref()?;
+        let proxy = self.readers.proxies.get(index)?;
+        let cache = self.readers.table.get(proxy.reader)?.cache.as_ref()?;
         Some((cache, cache.first_untaken(index)?))
     }
 
@@ -399,12 +399,12 @@ impl LocalParticipant {
 
     /// Acknowledges the samples taken if they are worth a datagram. The full ACKNACK stays filed.
     pub(crate) fn send_taken(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
+        let header = self.shared.header;
         let (cache, untaken) = self.untaken(index)?;
         let step = (cache.keeps() / TAKEN_SHARE).max(1);
-        let proxy = self.writer_proxies.get_mut(index)?;
+        let proxy = self.readers.proxies.get_mut(index)?;
         let untaken = untaken.min(proxy.expected);
-        let reader = self.readers.get_mut(proxy.reader)?;
+        let reader = self.readers.table.get_mut(proxy.reader)?;
         let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
         let priority = reader.protocol_priority();
@@ -447,11 +447,11 @@ impl LocalParticipant {
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
+        let header = self.shared.header;
         self.release_assemblies(index);
-        let proxy = self.writer_proxies.get_mut(index)?;
+        let proxy = self.readers.proxies.get_mut(index)?;
         proxy.acknack_filed = false;
-        let reader = self.readers.get_mut(proxy.reader)?;
+        let reader = self.readers.table.get_mut(proxy.reader)?;
         let acknack = proxy.acknack(index, reader, now);
         let nack_frag = proxy.nack_frag(index, reader);
         if nack_frag.is_some() {

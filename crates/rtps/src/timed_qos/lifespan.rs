@@ -106,22 +106,22 @@ fn written_at(change: &Change, wall_offset_ns: u64) -> Instant {
 impl LocalParticipant {
     /// Converts a wall clock time to the monotonic clock.
     pub(crate) fn instant_of(&self, timestamp: Timestamp) -> Instant {
-        let offset_ns = self.config.wall_offset_ns;
+        let offset_ns = self.shared.config.wall_offset_ns;
         Instant::new(timestamp.to_nanos().saturating_sub(offset_ns))
     }
 
     /// Estimates when a sample with this source timestamp was written. The timestamp is the wall clock's or the user's.
     /// A time more than two announcement periods after the protocol's latest time is neither, and is limited to that.
     pub(super) fn written_about(&self, timestamp: Timestamp) -> Instant {
-        let ahead = self.config.timing.announce_period.saturating_mul(2);
-        self.instant_of(timestamp).min(self.latest + ahead)
+        let ahead = self.shared.config.timing.announce_period.saturating_mul(2);
+        self.instant_of(timestamp).min(self.shared.latest + ahead)
     }
 
     /// Removes expired changes from a writer's history, up to the first one not expired, since changes are stored in
     /// writing order. A bounded number is checked. While more remain, nothing of the history may be sent.
     pub(crate) fn expire_history(&mut self, now: Instant, index: u16) -> Expired {
-        let offset_ns = self.config.wall_offset_ns;
-        let Some(writer) = self.writers.get_mut(index) else {
+        let offset_ns = self.shared.config.wall_offset_ns;
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return Expired::Nothing;
         };
         let Some(clock) = &mut writer.clock else {
@@ -180,14 +180,14 @@ impl LocalParticipant {
     /// [`drop_expired`](Self::drop_expired) before reading them.
     #[must_use]
     pub fn may_expire(&self, id: ReaderId) -> bool {
-        let reader = self.readers.get(id.0);
+        let reader = self.readers.table.get(id.0);
         let cache = reader.and_then(|reader| reader.cache.as_ref());
         cache.is_some_and(|cache| cache.may_expire())
     }
 
     /// Drops a reader's expired samples. [`sample`](Self::sample) then returns only samples valid at `now`.
     pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
-        let reader = self.readers.get_mut(id.0);
+        let reader = self.readers.table.get_mut(id.0);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire(now) > 0) {
             self.resume(id.0);
@@ -196,7 +196,7 @@ impl LocalParticipant {
 
     /// Drops a bounded number of a reader's expired samples. The cache reports further ones as due.
     pub(super) fn expire_some(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+        let reader = self.readers.table.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire_some(now) > 0) {
             self.resume(index);

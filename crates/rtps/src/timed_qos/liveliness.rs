@@ -258,11 +258,11 @@ impl LocalParticipant {
     pub(super) fn look_at_leases(&mut self, now: Instant, reader_index: u16) -> Option<Instant> {
         let mut next = None;
         for at in 0.. {
-            let reader = self.readers.get(reader_index)?;
+            let reader = self.readers.table.get(reader_index)?;
             let Some(&proxy_index) = reader.proxies.get(at) else {
                 return next;
             };
-            let proxy = self.writer_proxies.get(proxy_index);
+            let proxy = self.readers.proxies.get(proxy_index);
             let found = proxy.and_then(|proxy| Some((proxy.guid, proxy.clock.lease?)));
             let Some((guid, mut lease)) = found else {
                 continue;
@@ -272,7 +272,7 @@ impl LocalParticipant {
             }
             let (turn, look) = lease.look(now);
             next = [next, look].into_iter().flatten().min();
-            if let Some(proxy) = self.writer_proxies.get_mut(proxy_index) {
+            if let Some(proxy) = self.readers.proxies.get_mut(proxy_index) {
                 proxy.clock.lease = Some(lease);
             }
             if let Some(turn) = turn {
@@ -291,7 +291,7 @@ impl LocalParticipant {
         guid: Guid,
         turn: LivelinessTransition,
     ) {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         reader.liveliness.turn(guid, turn);
@@ -305,20 +305,20 @@ impl LocalParticipant {
     /// Ends the instances of a writer that is not alive, after a delayed sample of it was delivered. Such a sample must
     /// not keep its instance alive.
     pub(crate) fn end_if_silent(&mut self, proxy: u16) {
-        let found = self.writer_proxies.get(proxy);
+        let found = self.readers.proxies.get(proxy);
         if let Some(found) = found.filter(|found| found.clock.is_silent()) {
-            self.end_instances_of(self.latest, found.reader, proxy, found.guid);
+            self.end_instances_of(self.shared.latest, found.reader, proxy, found.guid);
         }
     }
 
     fn end_instances_of(&mut self, now: Instant, index: u16, proxy: u16, guid: Guid) {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         if let Some(cache) = &mut reader.cache {
-            cache.count_as_shown(self.shown);
+            cache.count_as_shown(self.readers.shown);
             cache.writer_not_alive(proxy, guid, now);
-            self.counters.instance_ends_unseen += cache.take_unseen();
+            self.shared.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }

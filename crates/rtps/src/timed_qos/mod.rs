@@ -195,8 +195,8 @@ impl LocalParticipant {
     /// Applies the timed policies to a sample just written.
     #[inline(never)]
     pub(crate) fn note_written(&mut self, index: u16, sample: &WriteSample) {
-        let (at, latest) = (self.written_about(sample.timestamp), self.latest);
-        let Some(writer) = self.writers.get_mut(index) else {
+        let (at, latest) = (self.written_about(sample.timestamp), self.shared.latest);
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         let Some(clock) = &mut writer.clock else {
@@ -209,14 +209,14 @@ impl LocalParticipant {
         }
         if let Some(deadline) = &mut clock.deadline {
             let is_watched = deadline.note_written(sample, at.max(latest));
-            self.counters.unwatched += u64::from(!is_watched);
+            self.shared.counters.unwatched += u64::from(!is_watched);
         }
         let deadline = clock.deadline.as_ref().and_then(Deadline::next);
         let due = [clock.next_expiry, deadline].into_iter().flatten().min();
         let asserts = clock.signal.is_some();
         if let Some(due) = due {
-            let timer = TimerOwner::writer_clock(index, &self.config.limits);
-            self.timers.bring_forward(timer, due);
+            let timer = TimerOwner::writer_clock(index, &self.shared.config.limits);
+            self.shared.timers.bring_forward(timer, due);
         }
         if asserts {
             self.assert_writer(at, index);
@@ -225,9 +225,10 @@ impl LocalParticipant {
 
     /// Arms a writer's clock for whatever is due first.
     pub(crate) fn arm_writer(&mut self, now: Instant, index: u16) {
-        let by_participant = self.assertions.at();
+        let by_participant = self.writers.assertions.at();
         let Some(clock) = self
             .writers
+            .table
             .get(index)
             .and_then(|writer| writer.clock.as_ref())
         else {
@@ -244,15 +245,15 @@ impl LocalParticipant {
         match times.into_iter().flatten().min() {
             Some(due) if due <= now => self.schedule_writer_timed_qos(index),
             Some(due) => {
-                let timer = TimerOwner::writer_clock(index, &self.config.limits);
-                self.timers.bring_forward(timer, due);
+                let timer = TimerOwner::writer_clock(index, &self.shared.config.limits);
+                self.shared.timers.bring_forward(timer, due);
             }
             None => {}
         }
     }
 
     pub(crate) fn schedule_writer_timed_qos(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         let priority = writer.protocol_priority();
@@ -264,8 +265,8 @@ impl LocalParticipant {
     }
 
     pub(crate) fn run_writer_timed_qos(&mut self, now: Instant, index: u16) -> Option<Work> {
-        let by_participant = self.assertions.at();
-        let writer = self.writers.get_mut(index)?;
+        let by_participant = self.writers.assertions.at();
+        let writer = self.writers.table.get_mut(index)?;
         let clock = writer.clock.as_mut()?;
         clock.is_filed = false;
         let deadline = clock.deadline.as_mut();
@@ -285,15 +286,15 @@ impl LocalParticipant {
 
     /// Arms a reader's clock for whatever received samples make due first.
     pub(crate) fn arm_reader(&mut self, index: u16) {
-        let due = self.readers.get(index).and_then(Reader::next_due);
+        let due = self.readers.table.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
-            let timer = TimerOwner::reader_clock(index, &self.config.limits);
-            self.timers.bring_forward(timer, due);
+            let timer = TimerOwner::reader_clock(index, &self.shared.config.limits);
+            self.shared.timers.bring_forward(timer, due);
         }
     }
 
     pub(crate) fn schedule_reader_timed_qos(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         let priority = reader.protocol_priority();
@@ -303,12 +304,12 @@ impl LocalParticipant {
     }
 
     pub(crate) fn run_reader_timed_qos(&mut self, now: Instant, index: u16) -> Option<Work> {
-        self.readers.get_mut(index)?.clock_filed = false;
+        self.readers.table.get_mut(index)?.clock_filed = false;
         self.expire_some(now, index);
         self.ask_writers_again(now, index);
         self.make_set_room(now, index);
         self.purge_cache(now, index);
-        let reader = self.readers.get_mut(index)?;
+        let reader = self.readers.table.get_mut(index)?;
         let level = reader.level;
         if let Some(clock) = &mut reader.clock {
             let cache = &mut reader.cache;
@@ -330,12 +331,12 @@ impl LocalParticipant {
         let of_leases = self.look_at_leases(now, index);
         let of_leases = of_leases.map(|due| due.max(now + MIN_PERIOD));
         self.note_reader(index);
-        let of_samples = self.readers.get(index).and_then(Reader::next_due);
+        let of_samples = self.readers.table.get(index).and_then(Reader::next_due);
         match of_leases.into_iter().chain(of_samples).min() {
             Some(due) if due <= now => self.schedule_reader_timed_qos(index),
             Some(due) => {
-                let timer = TimerOwner::reader_clock(index, &self.config.limits);
-                self.timers.bring_forward(timer, due);
+                let timer = TimerOwner::reader_clock(index, &self.shared.config.limits);
+                self.shared.timers.bring_forward(timer, due);
             }
             None => {}
         }
@@ -390,8 +391,8 @@ impl ReaderTimedQos {
 impl LocalParticipant {
     /// Applies a writer's current policies to its clock and arms it.
     pub(crate) fn set_writer_clock(&mut self, now: Instant, index: u16) {
-        let seed = self.config.seed;
-        let Some(writer) = self.writers.get_mut(index) else {
+        let seed = self.shared.config.seed;
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         let keyed = writer.guid.entity.is_keyed();
@@ -406,8 +407,8 @@ impl LocalParticipant {
 
     /// Applies a reader's current policies to its clock and arms it. Its matched writers are checked afterwards.
     pub(crate) fn set_reader_clock(&mut self, now: Instant, index: u16) {
-        let seed = self.config.seed;
-        let Some(reader) = self.readers.get_mut(index) else {
+        let seed = self.shared.config.seed;
+        let Some(reader) = self.readers.table.get_mut(index) else {
             return;
         };
         let lifecycle = &reader.data.qos.reader_data_lifecycle;

@@ -62,7 +62,7 @@ impl LocalParticipant {
     /// Asserts the liveliness of a writer (DDS 1.4 §2.2.2.4.2.22), as writing a sample does. No effect for AUTOMATIC or
     /// an infinite lease.
     pub fn assert_liveliness(&mut self, now: Instant, id: WriterId) {
-        let writer = self.writers.get_mut(id.0);
+        let writer = self.writers.table.get_mut(id.0);
         let Some(clock) = writer.and_then(|writer| writer.clock.as_mut()) else {
             return;
         };
@@ -79,10 +79,10 @@ impl LocalParticipant {
 
     /// Asserts the liveliness of all writers with MANUAL_BY_PARTICIPANT (§2.2.2.2.1.21).
     pub fn assert_participant(&mut self, now: Instant) {
-        self.assertions.at = self.assertions.at.max(Some(now));
-        self.assertions.is_untold = true;
-        for index in 0..self.writers.end() {
-            let writer = self.writers.get_mut(index);
+        self.writers.assertions.at = self.writers.assertions.at.max(Some(now));
+        self.writers.assertions.is_untold = true;
+        for index in 0..self.writers.table.end() {
+            let writer = self.writers.table.get_mut(index);
             let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
             if let Some(signal) = signal
                 && signal.kind == LivelinessKind::ManualByParticipant
@@ -94,15 +94,15 @@ impl LocalParticipant {
         // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
         // Only the timer uses the protocol's time: `now` may be a source timestamp ahead of it, if the wall clock was
         // set.
-        let timer = TimerOwner::message(1, &self.config.limits);
-        if !self.timers.is_armed(timer) {
-            self.timers.arm(timer, Instant::new(0));
+        let timer = TimerOwner::message(1, &self.shared.config.limits);
+        if !self.shared.timers.is_armed(timer) {
+            self.shared.timers.arm(timer, Instant::new(0));
         }
     }
 
     /// Asserts the liveliness of one writer, after a write or an assertion by the user.
     pub(super) fn assert_writer(&mut self, at: Instant, index: u16) {
-        let writer = self.writers.get_mut(index);
+        let writer = self.writers.table.get_mut(index);
         let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
         let Some(signal) = signal else { return };
         signal.assert(at);
@@ -110,13 +110,13 @@ impl LocalParticipant {
         if signal.kind == LivelinessKind::ManualByParticipant {
             self.assert_participant(at);
         }
-        let timer = TimerOwner::writer_clock(index, &self.config.limits);
-        self.timers.bring_forward(timer, ends);
+        let timer = TimerOwner::writer_clock(index, &self.shared.config.limits);
+        self.shared.timers.bring_forward(timer, ends);
     }
 
     /// Files a HEARTBEAT that asserts a writer's liveliness.
     fn schedule_assertion(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         let priority = writer.protocol_priority();
@@ -132,20 +132,20 @@ impl LocalParticipant {
             let is_it = writer.level.is_some() && liveliness.kind == kind;
             period(liveliness.lease).filter(|_| is_it)
         };
-        let leases = self.writers.iter();
+        let leases = self.writers.table.iter();
         let shortest = leases.filter_map(|(_, writer)| of_kind(writer)).min()?;
         Some((shortest / ASSERTIONS_PER_LEASE).max(MIN_PERIOD))
     }
 
     /// Arms the timer of AUTOMATIC messages if the writer needs them.
     pub(super) fn arm_messages(&mut self, now: Instant, index: u16) {
-        let writer = self.writers.get(index);
+        let writer = self.writers.table.get(index);
         if writer.is_some_and(|writer| {
             writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
         }) {
-            let timer = TimerOwner::message(0, &self.config.limits);
+            let timer = TimerOwner::message(0, &self.shared.config.limits);
             if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
-                self.timers.bring_forward(timer, now + period);
+                self.shared.timers.bring_forward(timer, now + period);
             }
         }
     }
@@ -157,12 +157,12 @@ impl LocalParticipant {
             return;
         };
         let is_manual = kind == LivelinessKind::ManualByParticipant;
-        if is_manual && !core::mem::take(&mut self.assertions.is_untold) {
+        if is_manual && !core::mem::take(&mut self.writers.assertions.is_untold) {
             return;
         }
         self.write_message(now, kind);
-        let timer = TimerOwner::message(which, &self.config.limits);
-        self.timers.arm(timer, now + period);
+        let timer = TimerOwner::message(which, &self.shared.config.limits);
+        self.shared.timers.arm(timer, now + period);
     }
 
     fn write_message(&mut self, now: Instant, kind: LivelinessKind) {
@@ -175,7 +175,7 @@ impl LocalParticipant {
             },
             data: &[],
         };
-        let Some(writer) = self.writers.get(MESSAGES) else {
+        let Some(writer) = self.writers.table.get(MESSAGES) else {
             return;
         };
         if writer.proxies.is_empty() {
@@ -201,7 +201,7 @@ impl LocalParticipant {
             debug_assert!(committed.is_ok());
         }
         if was_kept_back {
-            self.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
+            self.shared.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
             self.schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
         }
     }
@@ -210,7 +210,7 @@ impl LocalParticipant {
     /// expire.
     pub(crate) fn hear_participant(&mut self, now: Instant, prefix: GuidPrefix, data: &Data<'_>) {
         let Ok(message) = ParticipantMessage::parse(data.bytes) else {
-            self.counters.malformed_announcements += 1;
+            self.shared.counters.malformed_announcements += 1;
             return;
         };
         let which = match message.kind {
@@ -218,8 +218,8 @@ impl LocalParticipant {
             ParticipantMessage::KIND_MANUAL_LIVELINESS => 1,
             _ => return,
         };
-        let found = self.participant_by_prefix.get(&prefix);
-        let participant = found.and_then(|&index| self.participants.get_mut(index));
+        let found = self.discovery.by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.discovery.participants.get_mut(index));
         // A participant asserts its own liveliness only.
         let Some(participant) = participant.filter(|_| message.participant == prefix) else {
             return;
@@ -229,8 +229,8 @@ impl LocalParticipant {
             // No lease is shorter: writers revived by the previous message are still alive.
             return;
         }
-        for index in 0..self.readers.end() {
-            let reader = self.readers.get(index);
+        for index in 0..self.readers.table.end() {
+            let reader = self.readers.table.get(index);
             if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
                 self.schedule_reader_timed_qos(index);
             }
@@ -250,16 +250,16 @@ impl LocalParticipant {
         if prefix == self.guid_prefix() {
             return match kind {
                 LivelinessKind::Automatic => Some(now),
-                _ => self.assertions.at,
+                _ => self.writers.assertions.at,
             };
         }
-        let &index = self.participant_by_prefix.get(&prefix)?;
-        self.participants.get(index)?.asserted[which]
+        let &index = self.discovery.by_prefix.get(&prefix)?;
+        self.discovery.participants.get(index)?.asserted[which]
     }
 
     /// Discards received participant messages, which are processed on reception.
     pub(crate) fn forget_messages(&mut self) {
-        let Some(reader) = self.readers.get_mut(MESSAGES) else {
+        let Some(reader) = self.readers.table.get_mut(MESSAGES) else {
             return;
         };
         while let Some(is_counted) = reader.cache.as_mut().and_then(|cache| cache.pop()) {
@@ -269,7 +269,7 @@ impl LocalParticipant {
 
     /// Starts or updates the monitoring of a matched writer, after a match or another announcement.
     pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: WriterLiveness) {
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return;
         };
         let was_alive = proxy.clock.is_alive();
@@ -280,7 +280,7 @@ impl LocalParticipant {
             self.turn_writer(now, reader, index, guid, LivelinessTransition::Back);
             self.note_reader(reader);
         }
-        let of_reader = self.readers.get_mut(reader);
+        let of_reader = self.readers.table.get_mut(reader);
         if let Some(owners) = of_reader.and_then(|reader| reader.clock.as_mut()?.owners.as_mut()) {
             owners.set_strength(index, clock.strength);
         }
@@ -294,7 +294,11 @@ impl LocalParticipant {
 
     /// Matches the participant message writer with a participant whose reader needs assertions from this writer.
     pub(crate) fn connect_for_liveliness(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
-        let liveliness = self.writers.get(index).map(|it| it.data.qos.liveliness);
+        let liveliness = self
+            .writers
+            .table
+            .get(index)
+            .map(|it| it.data.qos.liveliness);
         let is_told = liveliness.is_some_and(|liveliness| {
             PARTICIPANT_LIVELINESS_KINDS.contains(&liveliness.kind)
                 && period(liveliness.lease).is_some()
@@ -311,10 +315,10 @@ impl LocalParticipant {
             prefix,
             entity: EntityId::P2P_MESSAGE_WRITER,
         };
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
             return;
         };
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let data = &participant.data;
@@ -336,15 +340,20 @@ impl LocalParticipant {
             prefix,
             entity: EntityId::P2P_MESSAGE_READER,
         };
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
             return;
         };
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let data = &participant.data;
         let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_READER != 0;
-        if !has_it || self.proxy_of_reader.contains_key(&(MESSAGES, reader)) {
+        if !has_it
+            || self
+                .writers
+                .proxy_by_reader
+                .contains_key(&(MESSAGES, reader))
+        {
             return;
         }
         let unicast = self.choose_of(participant, &data.metatraffic_unicast);
@@ -359,9 +368,9 @@ impl LocalParticipant {
 
     /// Records why matches of the participant message endpoints were refused.
     fn note_messages_refused(&mut self, index: u16, readers: Refusal, writers: Refusal) {
-        if let Some(participant) = self.participants.get_mut(index) {
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.messages_refused.note(readers, writers);
-            self.has_refused |= participant.messages_refused.is_any();
+            self.discovery.has_refused |= participant.messages_refused.is_any();
         }
     }
 }

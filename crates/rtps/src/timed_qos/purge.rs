@@ -131,7 +131,7 @@ impl Cache {
 impl LocalParticipant {
     /// Purges a reader's due samples, and requests samples that now have room.
     pub(super) fn purge_cache(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+        let reader = self.readers.table.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.purge(now) > 0) {
             self.resume(index);

@@ -207,7 +207,7 @@ impl LocalParticipant {
     /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
     #[inline(never)]
     pub(crate) fn count_checked(&mut self, index: u16) {
-        let Some(proxy) = self.writer_proxies.get(index) else {
+        let Some(proxy) = self.readers.proxies.get(index) else {
             return;
         };
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
@@ -215,10 +215,10 @@ impl LocalParticipant {
             // The writer was heard, which a check of its lease must record.
             self.schedule_reader_timed_qos(reader);
         }
-        if let Some(judged) = self.readers.get_mut(reader) {
+        if let Some(judged) = self.readers.table.get_mut(reader) {
             let (clock, cache) = (judged.clock.as_mut(), judged.cache.as_mut());
-            self.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
-            self.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
+            self.shared.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
+            self.shared.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
         }
         self.advance_proxy(index);
         self.arm_reader(reader);

@@ -44,7 +44,7 @@ impl LocalParticipant {
         groups: &LocatorList,
         unicast: Option<Locator>,
     ) -> Option<Locator> {
-        let networks = &self.config.networks;
+        let networks = &self.shared.config.networks;
         let is_near = |locator: Locator| {
             networks.is_empty()
                 || locator
@@ -55,7 +55,7 @@ impl LocalParticipant {
         groups
             .iter()
             .find(is_usable)
-            .filter(|_| self.config.multicast && unicast.is_none_or(is_near))
+            .filter(|_| self.shared.config.multicast && unicast.is_none_or(is_near))
             .copied()
     }
 
@@ -63,13 +63,13 @@ impl LocalParticipant {
     /// addresses share, otherwise each address. Silent readers, readers at addresses not validated, and addresses of
     /// one participant beyond [`MAX_DESTINATIONS`] are left out.
     pub(crate) fn refresh_destinations(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return;
         };
         // A group saves datagrams only if at least two addresses listen. Entries: group, first listener, and whether
         // there is a second.
         let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();
-        let proxies = |proxy: &u16| self.reader_proxies.get(*proxy);
+        let proxies = |proxy: &u16| self.writers.proxies.get(*proxy);
         for proxy in writer.proxies.iter().filter_map(proxies) {
             let Some(multicast) = proxy.multicast.filter(|_| proxy.is_sent_to()) else {
                 continue;
@@ -91,7 +91,7 @@ impl LocalParticipant {
             to.filter(|_| proxy.is_sent_to())
         };
         let found = writer.proxies.iter().filter_map(proxies);
-        let mut of_participants = core::mem::take(&mut self.reached);
+        let mut of_participants = core::mem::take(&mut self.writers.reached);
         // Reserved at the match, so that an ACKNACK never allocates.
         of_participants.reserve(writer.proxies.len());
         of_participants
@@ -110,17 +110,17 @@ impl LocalParticipant {
         destinations.sort_unstable();
         destinations.dedup();
         for &index in &writer.proxies {
-            if let Some(proxy) = self.reader_proxies.get_mut(index) {
+            if let Some(proxy) = self.writers.proxies.get_mut(index) {
                 let to = address(proxy);
                 let is_reached = to.is_some_and(|to| destinations.binary_search(&to).is_ok());
                 let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
                 let is_full = to.is_some() && !is_reached && was_reached;
-                self.counters.destinations_full += u64::from(is_full);
+                self.shared.counters.destinations_full += u64::from(is_full);
             }
         }
         writer.destinations = destinations;
         of_participants.clear();
-        self.reached = of_participants;
+        self.writers.reached = of_participants;
         self.refresh_filters(writer_index);
     }
 

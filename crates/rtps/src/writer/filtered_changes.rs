@@ -256,9 +256,9 @@ impl ReaderProxy {
 impl LocalParticipant {
     /// Sends a GAP for withheld samples, and a HEARTBEAT that demands a response. `None` if no such samples exist.
     pub(crate) fn send_unannounced(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get_mut(index)?;
-        let writer = self.writers.get_mut(proxy.writer)?;
+        let header = self.shared.header;
+        let proxy = self.writers.proxies.get_mut(index)?;
+        let writer = self.writers.table.get_mut(proxy.writer)?;
         let told = proxy.take_unannounced(writer)?;
         let run = (told.start.get()..told.list.base().get()).map(SequenceNumber);
         for number in run.chain(&told.list) {
@@ -283,13 +283,13 @@ impl LocalParticipant {
     /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
     /// is gone. Fragmented samples are sent to all readers and are in no run.
     pub(crate) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Numbers> {
-        let proxy = self.reader_proxies.get(index)?;
+        let proxy = self.writers.proxies.get(index)?;
         let noted = proxy.unwanted.as_ref()?.run_from(sequence);
         if !noted.is_empty() {
             return Some(noted);
         }
         let number = proxy.filter?;
-        let writer = self.writers.get(proxy.writer)?;
+        let writer = self.writers.table.get(proxy.writer)?;
         let filters = writer.filters.as_ref()?;
         let history = writer.history.as_ref()?;
         let is_unwanted = |sequence: SequenceNumber| {
@@ -320,15 +320,15 @@ impl LocalParticipant {
         numbers: &Numbers,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let header = self.shared.header;
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return 0;
         };
         let (reader, writer_index) = (proxy.guid, proxy.writer);
         if let Some(unwanted) = &mut proxy.unwanted {
             unwanted.mark_announced(numbers);
         }
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return 0;
         };
         writer.unwanted_from = writer.unwanted_from.min(numbers.start);
@@ -355,14 +355,14 @@ impl LocalParticipant {
         numbers: &Numbers,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.writers.proxies.get_mut(index)?;
         for told in proxy.requested.iter() {
             if numbers.contains(&told) {
                 proxy.requested.remove(told);
             }
         }
         let (to, writer) = (proxy.address(), proxy.writer);
-        let level = self.writers.get(writer)?.level;
+        let level = self.writers.table.get(writer)?.level;
         let bytes = self.emit_unwanted(index, numbers.start, numbers, buffer);
         Some(self.repaired(index, level, bytes, to))
     }

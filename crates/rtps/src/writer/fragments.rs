@@ -306,7 +306,7 @@ impl LocalParticipant {
     /// Files the first transmission of the next unsent sample: a whole sample at data priority, a fragment at protocol
     /// priority.
     pub(crate) fn schedule_first(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         if writer.next_unsent > writer.last || core::mem::replace(&mut writer.data_filed, true) {
@@ -328,11 +328,11 @@ impl LocalParticipant {
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
-        let writer = self.writers.get_mut(index)?;
+        let header = self.shared.header;
+        let writer = self.writers.table.get_mut(index)?;
         let is_between = writer.clock.is_some() && writer.fragmenter.under_way.is_none();
         let is_held_up = is_between && self.expire_history(now, index) == Expired::Incomplete;
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.writers.table.get_mut(index)?;
         writer.data_filed = false;
         if is_held_up {
             self.schedule_first(index);
@@ -370,8 +370,8 @@ impl LocalParticipant {
         at: FragmentOf,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(index) else {
+        let header = self.shared.header;
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return 0;
         };
         if writer.destinations.is_empty() {
@@ -408,7 +408,7 @@ impl LocalParticipant {
                 message.len()
             }
             Err(_) => {
-                self.counters.buffer_too_small += 1;
+                self.shared.counters.buffer_too_small += 1;
                 0
             }
         };
@@ -423,20 +423,20 @@ impl LocalParticipant {
 
     /// Sends the next fragment that a reader requested, or a GAP if the sample is gone.
     pub(crate) fn send_fragment_repair(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let proxy = self.reader_proxies.get(index)?;
+        let proxy = self.writers.proxies.get(index)?;
         let Some(at) = proxy.fragments.next_repair() else {
-            self.reader_proxies.get_mut(index)?.fragments.repair = None;
+            self.writers.proxies.get_mut(index)?.fragments.repair = None;
             return None;
         };
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
         let start = proxy.start;
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.writers.table.get_mut(writer_index)?;
         let level = writer.level;
         let sent = writer.fragments_sent(at.sequence);
         let bytes = match sent.filter(|_| at.sequence >= start) {
             Some(total) => {
                 writer.ledger.fragments_repaired += 1;
-                let proxy = self.reader_proxies.get_mut(index)?;
+                let proxy = self.writers.proxies.get_mut(index)?;
                 let is_last = proxy.fragments.note_repaired(at, total);
                 let told = is_last.then_some(total);
                 if is_last && guid.prefix.0[..2] != VENDOR_ID {
@@ -451,7 +451,7 @@ impl LocalParticipant {
                 }
             }
             None => {
-                self.reader_proxies.get_mut(index)?.fragments.repair = None;
+                self.writers.proxies.get_mut(index)?.fragments.repair = None;
                 self.emit_gone(writer_index, at.sequence, start, guid, buffer)
             }
         };
@@ -465,9 +465,9 @@ impl LocalParticipant {
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.writers.proxies.get_mut(index)?;
         proxy.fragments.repair = Some(Owed::From(FragmentOf::first(sequence)));
-        let writer = self.writers.get_mut(proxy.writer)?;
+        let writer = self.writers.table.get_mut(proxy.writer)?;
         writer.ledger.repaired += 1;
         self.send_fragment_repair(index, buffer)
     }
@@ -480,17 +480,17 @@ impl LocalParticipant {
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let header = self.shared.header;
+        let proxy = self.writers.proxies.get_mut(index)?;
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
         let begun = proxy.fragments.history.filter(|at| at.sequence == sequence);
         let at = begun.unwrap_or(FragmentOf::first(sequence));
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.writers.table.get_mut(writer_index)?;
         let (level, priority) = (writer.level, writer.protocol_priority());
         let bytes = if begun.is_none() && cursor < sequence {
             writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
             let gone = gap(writer.guid.entity, guid.entity, cursor, sequence);
-            let proxy = self.reader_proxies.get_mut(index)?;
+            let proxy = self.writers.proxies.get_mut(index)?;
             proxy.history_next = Some(sequence);
             self.finish(
                 buffer,
@@ -501,13 +501,13 @@ impl LocalParticipant {
             let total = writer.fragments_sent(sequence).unwrap_or(0);
             let is_last = at.number >= total;
             writer.ledger.history += u64::from(is_last);
-            let proxy = self.reader_proxies.get_mut(index)?;
+            let proxy = self.writers.proxies.get_mut(index)?;
             proxy.fragments.history = (!is_last).then(|| at.next());
             proxy.history_next = Some(if is_last { sequence.next() } else { sequence });
             let told = is_last.then_some(total);
             self.emit_fragment(writer_index, at, guid, told, buffer)
         };
-        self.reader_proxies.get_mut(index)?.history_filed = true;
+        self.writers.proxies.get_mut(index)?.history_filed = true;
         self.schedule(priority, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
@@ -527,8 +527,8 @@ impl LocalParticipant {
         told: Option<u32>,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let header = self.shared.header;
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return 0;
         };
         let heartbeat = told
@@ -546,7 +546,7 @@ impl LocalParticipant {
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {
-            self.counters.buffer_too_small += 1;
+            self.shared.counters.buffer_too_small += 1;
             0
         })
     }

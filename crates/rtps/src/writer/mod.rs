@@ -20,7 +20,7 @@ use alloc::{boxed::Box, vec::Vec};
 use bitflags::bitflags;
 use isolane_wire::{
     builtin_data::EndpointData,
-    guid::{EntityId, Guid},
+    guid::{EntityId, Guid, GuidPrefix},
     level::Level,
     locator::Locator,
     message::{Heartbeat, SampleHead},
@@ -29,13 +29,17 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::WriterPresents,
+    coherent_access::{Publisher, WriterPresents},
+    config::ParticipantConfig,
     content_filter::CompileFilter,
     counters::WriterLedger,
-    matching::{Incompatible, RefusedMatches},
-    slab::Slab,
+    hash::{Index, PeerIndex, index},
+    limits::MAX_GROUPS,
+    matching::{Incompatible, RefusedMatches, TopicIndex},
+    participant::BUILTIN_ENDPOINTS,
+    slab::{Slab, WriterId},
     status::MatchTally,
-    timed_qos::WriterTimedQos,
+    timed_qos::{Assertions, WriterTimedQos},
     work_queue::Priority,
     writer::{
         filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
@@ -260,5 +264,45 @@ impl Writer {
         self.history
             .as_ref()
             .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
+    }
+}
+
+/// Local writers, their groups, and their proxies of matched readers.
+#[derive(Debug)]
+pub(crate) struct Writers {
+    pub(crate) table: Slab<Writer>,
+    pub(crate) proxies: Slab<ReaderProxy>,
+    pub(crate) by_entity: Index<EntityId, u16>,
+    /// Proxies by local writer and remote reader.
+    pub(crate) proxy_by_reader: PeerIndex<(u16, Guid), u16>,
+    pub(crate) by_topic: TopicIndex,
+    pub(crate) publishers: Slab<Publisher>,
+    /// Liveliness assertions of the user for all writers.
+    pub(crate) assertions: Assertions,
+    /// Reader that became silent last, and its writer.
+    pub(crate) last_silent: Option<(WriterId, Guid)>,
+    /// Scratch space for a writer's destinations; empty between calls.
+    pub(crate) reached: Vec<(GuidPrefix, Locator)>,
+}
+
+impl Writers {
+    pub(crate) fn new(config: &ParticipantConfig) -> Self {
+        let limits = &config.limits;
+        let is_fixed = limits.fixed_memory;
+        let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
+        let proxies = Slab::with_kept(limits.matches.into(), is_fixed);
+        // With the entries reserved for the highest level.
+        let matches = proxies.room();
+        Self {
+            table: Slab::new(local, is_fixed),
+            proxies,
+            by_entity: index(local, config.salted_seed(3)),
+            proxy_by_reader: PeerIndex::new(matches, is_fixed, config.salted_seed(2)),
+            by_topic: TopicIndex::new(local, config.salted_seed(6)),
+            publishers: Slab::new(MAX_GROUPS.into(), is_fixed),
+            assertions: Assertions::default(),
+            last_silent: None,
+            reached: Vec::with_capacity(if is_fixed { matches } else { 0 }),
+        }
     }
 }

@@ -116,8 +116,8 @@ impl LocalParticipant {
     /// [`REGISTERED_INSTANCES`] and [`REGISTERED_KEY_BYTES`] bound what is kept. No effect on a writer with coherent or
     /// ordered access, whose samples are numbered in their group.
     pub fn keep_keys(&mut self, id: WriterId, key_payload: KeyPayload, key_bytes: usize) {
-        let seed = self.config.seed;
-        let Some(writer) = self.writers.get_mut(id.0) else {
+        let seed = self.shared.config.seed;
+        let Some(writer) = self.writers.table.get_mut(id.0) else {
             return;
         };
         if writer.presents.is_some() {
@@ -140,8 +140,8 @@ impl LocalParticipant {
         id: WriterId,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let (header, timestamp) = (self.header, self.timestamp(now));
-        let writer = self.writers.get_mut(id.0)?;
+        let (header, timestamp) = (self.shared.header, self.timestamp(now));
+        let writer = self.writers.table.get_mut(id.0)?;
         if writer.destinations.is_empty() {
             return None;
         }

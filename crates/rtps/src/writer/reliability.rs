@@ -24,9 +24,9 @@ use crate::{
 
 impl LocalParticipant {
     pub(crate) fn send_heartbeat(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
+        let header = self.shared.header;
         let group = self.heartbeat_group(index);
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.writers.table.get_mut(index)?;
         writer.heartbeat_filed = false;
         let clock = writer.clock.as_mut();
         let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
@@ -56,7 +56,7 @@ impl LocalParticipant {
     }
 
     pub(crate) fn schedule_heartbeat(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return;
         };
         if !writer.reliable {
@@ -67,11 +67,11 @@ impl LocalParticipant {
             self.schedule(priority, WorkKind::Heartbeat, writer_index);
         }
         for at in 0.. {
-            let writer = self.writers.get(writer_index);
+            let writer = self.writers.table.get(writer_index);
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
-            let proxy = self.reader_proxies.get(index);
+            let proxy = self.writers.proxies.get(index);
             if proxy.is_some_and(|proxy| !proxy.is_reached && !proxy.is_silent()) {
                 self.schedule_repair(index);
             }
@@ -84,7 +84,7 @@ impl LocalParticipant {
         writer.reliable
             && writer.has_reliable_reader()
             && writer.proxies.iter().any(|&proxy| {
-                self.reader_proxies.get(proxy).is_some_and(|proxy| {
+                self.writers.proxies.get(proxy).is_some_and(|proxy| {
                     proxy.reliable
                         && !proxy.is_silent()
                         && (proxy.is_awaited() || proxy.done_to() < writer.next_unsent)
@@ -94,15 +94,16 @@ impl LocalParticipant {
 
     /// Starts the heartbeat timer if a HEARTBEAT is owed. A running timer stays as it is; on expiry it checks again.
     pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
-        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
-        if self.timers.is_armed(timer) {
+        let timer = TimerOwner::heartbeat(writer_index, &self.shared.config.limits);
+        if self.shared.timers.is_armed(timer) {
             return;
         }
         let shortest_ns = self.shortest_heartbeat_period_ns(writer_index);
-        let writer = self.writers.get(writer_index);
+        let writer = self.writers.table.get(writer_index);
         if let Some(writer) = writer.filter(|writer| self.owes_heartbeat(writer)) {
             let period_ns = writer.heartbeat_period_ns.max(shortest_ns);
-            self.timers
+            self.shared
+                .timers
                 .arm(timer, now + Duration::from_nanos(period_ns));
         }
     }
@@ -110,12 +111,12 @@ impl LocalParticipant {
     /// Minimum time between two HEARTBEATs of a writer that await a response. For the built-in writers it grows with
     /// the number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
     fn shortest_heartbeat_period_ns(&self, writer_index: u16) -> u64 {
-        let timing = &self.config.timing;
+        let timing = &self.shared.config.timing;
         let period_ns = timing.heartbeat_period.as_nanos() as u64;
         if writer_index >= BUILTIN_ENDPOINTS {
             return period_ns;
         }
-        let periods = self.participants.len() / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
+        let periods = self.discovery.participants.len() / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
         let longest_ns = timing.heartbeat_period_max.as_nanos() as u64;
         let spread_ns = period_ns.saturating_mul(periods as u64).min(longest_ns);
         period_ns.max(spread_ns)
@@ -123,11 +124,12 @@ impl LocalParticipant {
 
     /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
     fn rest_heartbeat(&mut self, writer_index: u16) {
-        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
-        let writer = self.writers.get(writer_index);
-        if self.timers.is_armed(timer) && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
+        let timer = TimerOwner::heartbeat(writer_index, &self.shared.config.limits);
+        let writer = self.writers.table.get(writer_index);
+        if self.shared.timers.is_armed(timer)
+            && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
         {
-            self.timers.disarm(timer);
+            self.shared.timers.disarm(timer);
         }
     }
 
@@ -135,20 +137,20 @@ impl LocalParticipant {
     /// period grow must not delay repairs for the others.
     pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
         let period_ns = self.shortest_heartbeat_period_ns(writer_index);
-        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+        let timer = TimerOwner::heartbeat(writer_index, &self.shared.config.limits);
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.heartbeat_period_ns = period_ns;
-            if self.timers.is_armed(timer) {
+            if self.shared.timers.is_armed(timer) {
                 let due = now + Duration::from_nanos(period_ns);
-                self.timers.bring_forward(timer, due);
+                self.shared.timers.bring_forward(timer, due);
             }
         }
     }
 
     /// Handles the heartbeat timer: files a HEARTBEAT and doubles the period.
     pub(crate) fn heartbeat_due(&mut self, now: Instant, writer_index: u16) {
-        let max_ns = self.config.timing.heartbeat_period_max.as_nanos() as u64;
-        let writer = self.writers.get(writer_index);
+        let max_ns = self.shared.config.timing.heartbeat_period_max.as_nanos() as u64;
+        let writer = self.writers.table.get(writer_index);
         if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
             return;
         }
@@ -157,7 +159,7 @@ impl LocalParticipant {
         if !still_waits {
             self.count_unanswered(writer_index);
         }
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return;
         };
         writer.heartbeat_period_ns = writer.heartbeat_period_ns.saturating_mul(2).min(max_ns);
@@ -167,13 +169,13 @@ impl LocalParticipant {
     /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
     /// longer waited for.
     fn count_unanswered(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get(writer_index) else {
+        let Some(writer) = self.writers.table.get(writer_index) else {
             return;
         };
         let mut gone_silent = 0;
         let mut last = None;
         for &index in &writer.proxies {
-            if let Some(proxy) = self.reader_proxies.get_mut(index)
+            if let Some(proxy) = self.writers.proxies.get_mut(index)
                 && proxy.reliable
                 && proxy.is_awaited()
             {
@@ -185,8 +187,8 @@ impl LocalParticipant {
             }
         }
         if gone_silent > 0 {
-            self.counters.readers_silent += gone_silent;
-            self.last_silent = last;
+            self.shared.counters.readers_silent += gone_silent;
+            self.writers.last_silent = last;
             self.refresh_destinations(writer_index);
             self.refresh_lowest(writer_index);
             self.release_acknowledged(writer_index);
@@ -195,19 +197,19 @@ impl LocalParticipant {
 
     /// Recomputes the lowest sequence number acknowledged by all reliable readers.
     pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
-        if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.lowest_acknowledged = writer.lowest_of(&self.reader_proxies);
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
+            writer.lowest_acknowledged = writer.lowest_of(&self.writers.proxies);
         }
     }
 
     /// Removes changes that all reliable readers have acknowledged and no late joiner will request.
     pub(crate) fn release_acknowledged(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return;
         };
         debug_assert_eq!(
             writer.lowest_acknowledged,
-            writer.lowest_of(&self.reader_proxies)
+            writer.lowest_of(&self.writers.proxies)
         );
         let lowest = writer.lowest_unacknowledged();
         let all_acknowledged = lowest > writer.last;
@@ -244,22 +246,30 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: acknack.reader,
         };
-        let Some(&writer_index) = self.writer_by_entity.get(&acknack.writer) else {
-            self.counters.unmatched_acknacks += 1;
+        let Some(&writer_index) = self.writers.by_entity.get(&acknack.writer) else {
+            self.shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let mut known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+        let mut known = self
+            .writers
+            .proxy_by_reader
+            .get(&(writer_index, reader))
+            .copied();
         if known.is_none()
             && self.uses_descriptions()
             && self.match_static_peer(now, message.prefix, message.source)
         {
-            known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+            known = self
+                .writers
+                .proxy_by_reader
+                .get(&(writer_index, reader))
+                .copied();
         }
         let Some(index) = known else {
-            self.counters.unmatched_acknacks += 1;
+            self.shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
         let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
@@ -277,10 +287,10 @@ impl LocalParticipant {
         if !is_news {
             return;
         }
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return;
         };
         // A peer cannot acknowledge samples not sent yet.
@@ -320,10 +330,10 @@ impl LocalParticipant {
 
     /// Files the requested samples, and after a reader's first ACKNACK also the history.
     fn schedule_requested(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
-        let Some(writer) = self.writers.get(proxy.writer) else {
+        let Some(writer) = self.writers.table.get(proxy.writer) else {
             return;
         };
         // Requests for samples received meanwhile are dropped.
@@ -369,17 +379,18 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: nack.reader,
         };
-        let found = self.writer_by_entity.get(&nack.writer).copied();
-        let found = found.and_then(|writer| self.proxy_of_reader.get(&(writer, reader)).copied());
+        let found = self.writers.by_entity.get(&nack.writer).copied();
+        let found =
+            found.and_then(|writer| self.writers.proxy_by_reader.get(&(writer, reader)).copied());
         let Some(index) = found else {
-            self.counters.unmatched_acknacks += 1;
+            self.shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
         let writer_index = proxy.writer;
-        let Some(writer) = self.writers.get(writer_index) else {
+        let Some(writer) = self.writers.table.get(writer_index) else {
             return;
         };
         // A reader that never acknowledged anything gets no repair.

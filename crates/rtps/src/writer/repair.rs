@@ -25,15 +25,15 @@ impl LocalParticipant {
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let writer_index = self.reader_proxies.get(index)?.writer;
-        if self.writers.get(writer_index)?.clock.is_some()
+        let writer_index = self.writers.proxies.get(index)?.writer;
+        if self.writers.table.get(writer_index)?.clock.is_some()
             && self.expire_history(now, writer_index) == Expired::Incomplete
         {
-            self.reader_proxies.get_mut(index)?.repair_filed = false;
+            self.writers.proxies.get_mut(index)?.repair_filed = false;
             self.schedule_repair(index);
             return None;
         }
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.writers.proxies.get_mut(index)?;
         proxy.repair_filed = false;
         if proxy.has_unannounced() {
             return self.send_unannounced(index, buffer);
@@ -51,9 +51,9 @@ impl LocalParticipant {
         if is_asked && let Some(numbers) = self.unwanted_run(index, sequence) {
             return self.answer_unwanted(index, &numbers, buffer);
         }
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.writers.proxies.get_mut(index)?;
         let next_unwanted = proxy.next_unwanted(sequence);
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.writers.table.get_mut(writer_index)?;
         let level = writer.level;
         // Next sample available for this reader. All before it are gone, requested or not.
         let kept = writer
@@ -99,7 +99,7 @@ impl LocalParticipant {
 
     /// Files a reader's remaining requests.
     pub(crate) fn schedule_rest_of_repair(&mut self, index: u16) {
-        let proxy = self.reader_proxies.get(index);
+        let proxy = self.writers.proxies.get(index);
         let is_owed =
             |proxy: &ReaderProxy| !proxy.requested.is_empty() || proxy.fragments.repair.is_some();
         if proxy.is_some_and(is_owed) {
@@ -116,14 +116,14 @@ impl LocalParticipant {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let Some(writer) = self.writers.get(writer_index) else {
+        let Some(writer) = self.writers.table.get(writer_index) else {
             return 0;
         };
         let history = writer.history.as_ref();
         let kept = history.and_then(|history| history.at_or_after(sequence.max(start)));
         let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
-        let proxy = self.proxy_of_reader.get(&(writer_index, reader));
-        let proxy = proxy.and_then(|&proxy| self.reader_proxies.get(proxy));
+        let proxy = self.writers.proxy_by_reader.get(&(writer_index, reader));
+        let proxy = proxy.and_then(|&proxy| self.writers.proxies.get(proxy));
         let unwanted = proxy.and_then(|proxy| proxy.next_unwanted(sequence));
         let end = unwanted.map_or(end, |unwanted| end.min(unwanted));
         if end <= sequence {
@@ -135,13 +135,13 @@ impl LocalParticipant {
     /// Sends a HEARTBEAT to one reader that is new, has requested one, or is at none of the writer's destinations. It
     /// tells the reader which samples to request.
     fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get(index)?;
+        let header = self.shared.header;
+        let proxy = self.writers.proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
         let is_reachable = proxy.is_reachable;
         // Messages to an address that is not validated are kept short.
         let group = self.heartbeat_group(writer_index).filter(|_| is_reachable);
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.writers.table.get_mut(writer_index)?;
         let level = writer.level;
         let heartbeat = Heartbeat {
             group,
@@ -173,8 +173,8 @@ impl LocalParticipant {
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let writer_index = self.reader_proxies.get(index)?.writer;
-        let writer = self.writers.get(writer_index)?;
+        let writer_index = self.writers.proxies.get(index)?.writer;
+        let writer = self.writers.table.get(writer_index)?;
         if writer.clock.is_some() {
             let priority = writer.protocol_priority();
             if self.expire_history(now, writer_index) == Expired::Incomplete {
@@ -182,36 +182,36 @@ impl LocalParticipant {
                 return None;
             }
         }
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.writers.proxies.get_mut(index)?;
         proxy.history_filed = false;
         let (writer_index, guid) = (proxy.writer, proxy.guid);
         // Samples requested and acknowledged meanwhile are skipped.
         let cursor = proxy.history_next?.max(proxy.acknowledged);
         let end = proxy.history_end;
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.writers.table.get_mut(writer_index)?;
         let found = writer
             .history
             .as_ref()
             .and_then(|history| history.at_or_after(cursor))
             .filter(|&sequence| sequence < end);
         let Some(sequence) = found else {
-            self.reader_proxies.get_mut(index)?.history_next = None;
+            self.writers.proxies.get_mut(index)?.history_next = None;
             self.schedule_repair(index);
             self.arm_heartbeat(now, writer_index);
             return None;
         };
-        let unwanted = self.reader_proxies.get(index)?.next_unwanted(cursor);
+        let unwanted = self.writers.proxies.get(index)?.next_unwanted(cursor);
         let unwanted = unwanted.map_or(sequence, |unwanted| unwanted.min(sequence));
         if let Some(numbers) = self.unwanted_run(index, unwanted) {
             // Samples before it may be gone, which is not due to the filter.
             let bytes = self.emit_unwanted(index, cursor, &numbers, buffer);
             return self.go_on_with_history(index, numbers.end, bytes);
         }
-        let writer = self.writers.get(writer_index)?;
+        let writer = self.writers.table.get(writer_index)?;
         if writer.is_fragmented(sequence) {
             return self.send_history_fragment(index, cursor, sequence, buffer);
         }
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.writers.table.get_mut(writer_index)?;
         writer.ledger.history += 1;
         writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
         let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);
@@ -225,11 +225,11 @@ impl LocalParticipant {
         next: SequenceNumber,
         bytes: usize,
     ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.writers.proxies.get_mut(index)?;
         proxy.history_next = Some(next);
         proxy.history_filed = true;
         let to = proxy.address();
-        let writer = self.writers.get(proxy.writer)?;
+        let writer = self.writers.table.get(proxy.writer)?;
         let (level, priority) = (writer.level, writer.protocol_priority());
         self.schedule(priority, WorkKind::History, index);
         Some(Work {
@@ -249,8 +249,8 @@ impl LocalParticipant {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get(writer_index) else {
+        let header = self.shared.header;
+        let Some(writer) = self.writers.table.get(writer_index) else {
             return 0;
         };
         let Some((change, payload)) = writer
@@ -278,7 +278,7 @@ impl LocalParticipant {
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {
-            self.counters.buffer_too_small += 1;
+            self.shared.counters.buffer_too_small += 1;
             0
         })
     }
@@ -291,8 +291,8 @@ impl LocalParticipant {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let header = self.shared.header;
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return 0;
         };
         writer.ledger.gaps += (end.get() - start.get()) as u64;
@@ -311,10 +311,10 @@ impl LocalParticipant {
 
     /// Files the history for a late joiner.
     pub(crate) fn schedule_history(&mut self, index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
-        let Some(writer) = self.writers.get(proxy.writer) else {
+        let Some(writer) = self.writers.table.get(proxy.writer) else {
             return;
         };
         if !core::mem::replace(&mut proxy.history_filed, true) {
@@ -325,10 +325,10 @@ impl LocalParticipant {
 
     /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
     pub(crate) fn schedule_repair(&mut self, proxy_index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
+        let Some(proxy) = self.writers.proxies.get_mut(proxy_index) else {
             return;
         };
-        let Some(writer) = self.writers.get(proxy.writer) else {
+        let Some(writer) = self.writers.table.get(proxy.writer) else {
             return;
         };
         if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {

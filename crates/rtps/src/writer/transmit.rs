@@ -181,21 +181,21 @@ impl LocalParticipant {
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
-        if self.writers.get(index)?.has_filters
+        let header = self.shared.header;
+        if self.writers.table.get(index)?.has_filters
             && let Some(work) = self.send_filtered(now, index, buffer)
         {
             return Some(work);
         }
-        if self.writers.get(index)?.clock.is_some()
+        if self.writers.table.get(index)?.clock.is_some()
             && self.expire_history(now, index) != Expired::Nothing
         {
             // The next sample may be larger than the buffer was chosen for.
-            self.writers.get_mut(index)?.data_filed = false;
+            self.writers.table.get_mut(index)?.data_filed = false;
             self.schedule_first(index);
             return None;
         }
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.writers.table.get_mut(index)?;
         writer.data_filed = false;
         writer.history.as_ref()?;
         let begins_run = writer.highest_acknowledged >= writer.next_unsent;
@@ -227,7 +227,7 @@ impl LocalParticipant {
                     writer.complete(&mut message, timestamp);
                     bytes = message.len();
                 }
-                Err(_) => self.counters.buffer_too_small += 1,
+                Err(_) => self.shared.counters.buffer_too_small += 1,
             }
         }
         self.schedule_after_first(now, index, begins_run);
@@ -320,7 +320,7 @@ impl LocalParticipant {
         let sequence = SequenceNumber(1);
         let head = data_head(EntityId::UNKNOWN, EntityId::UNKNOWN, sequence, sample);
         let data_bytes = head.buffer_len() + payload_bytes.next_multiple_of(4);
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         let is_alone = writer.next_unsent == writer.last;
@@ -345,19 +345,19 @@ impl LocalParticipant {
             self.flush_batch(index);
             return;
         }
-        let timer = TimerOwner::batch(index, &self.config.limits);
-        if !self.timers.is_armed(timer) {
+        let timer = TimerOwner::batch(index, &self.shared.config.limits);
+        if !self.shared.timers.is_armed(timer) {
             // A time stamp chosen by the user does not determine when the sample is due.
-            let begin = written.clamp(self.latest, self.latest + MAX_HOLD);
-            self.timers.arm(timer, begin + hold);
+            let begin = written.clamp(self.shared.latest, self.shared.latest + MAX_HOLD);
+            self.shared.timers.arm(timer, begin + hold);
         }
     }
 
     /// Files the first transmission of the samples that a writer holds, if any.
     pub(crate) fn flush_batch(&mut self, index: u16) {
-        let timer = TimerOwner::batch(index, &self.config.limits);
-        self.timers.disarm(timer);
-        let Some(writer) = self.writers.get_mut(index) else {
+        let timer = TimerOwner::batch(index, &self.shared.config.limits);
+        self.shared.timers.disarm(timer);
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         if let Some(batch) = &mut writer.batch {
@@ -378,6 +378,7 @@ impl LocalParticipant {
     pub fn flush(&mut self, writer: WriterId) {
         if self
             .writers
+            .table
             .get(writer.0)
             .is_some_and(|it| it.batch.is_some())
         {
@@ -388,20 +389,20 @@ impl LocalParticipant {
     /// Returns whether a transmission of this writer is filed.
     #[must_use]
     pub fn is_filed(&self, writer: WriterId) -> bool {
-        let writer = self.writers.get(writer.0);
+        let writer = self.writers.table.get(writer.0);
         writer.is_some_and(|writer| writer.data_filed)
     }
 
     /// Returns whether all samples of a writer are sent as one DATA each.
     #[must_use]
     pub fn sends_whole(&self, writer: WriterId) -> bool {
-        let writer = self.writers.get(writer.0);
+        let writer = self.writers.table.get(writer.0);
         writer.is_some_and(|writer| !writer.fragmenter.cuts())
     }
 
     /// Applies a changed LATENCY_BUDGET; held samples are released.
     pub(crate) fn set_batch(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
         if writer.history.is_none() || writer.presents.is_some() {

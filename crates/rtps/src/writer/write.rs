@@ -104,6 +104,7 @@ impl LocalParticipant {
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
+            .table
             .get(writer.0)
             .is_some_and(|writer| writer.history.is_some())
     }
@@ -111,7 +112,10 @@ impl LocalParticipant {
     /// Returns the maximum payload size in bytes, with the encapsulation header.
     #[must_use]
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
-        self.writers.get(writer.0).map_or(0, Writer::payload_limit)
+        self.writers
+            .table
+            .get(writer.0)
+            .map_or(0, Writer::payload_limit)
     }
 
     /// Returns the destinations of first transmissions, sorted.
@@ -119,6 +123,7 @@ impl LocalParticipant {
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
         self.writers
+            .table
             .get(writer.0)
             .map_or(&[], |writer| &writer.destinations)
     }
@@ -140,7 +145,11 @@ impl LocalParticipant {
         buffer: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, WriteError> {
-        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self
+            .writers
+            .table
+            .get_mut(id.0)
+            .ok_or(WriteError::NoSuchWriter)?;
         let length = payload.len();
         if writer.history.is_some() && !writer.sends_at_once(length) {
             return Err(WriteError::WrongKind);
@@ -164,7 +173,7 @@ impl LocalParticipant {
         let head_bytes = if sample.has_inline_qos() {
             let entity = writer.guid.entity;
             let head = data_head(entity, EntityId::UNKNOWN, sequence, sample);
-            let head_bytes = put_heads(&self.header, sample.timestamp, &head, length, room)?;
+            let head_bytes = put_heads(&self.shared.header, sample.timestamp, &head, length, room)?;
             if let Some(registered) = &mut writer.registered
                 && !registered.knows(sample)
             {
@@ -196,20 +205,20 @@ impl LocalParticipant {
     /// [`Self::write_best_effort`]: it fits a datagram, and no sample is queued.
     #[must_use]
     pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
-        let writer = self.writers.get(id.0);
+        let writer = self.writers.table.get(id.0);
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
     /// Counts a sample that was refused before it reached the protocol.
     pub fn note_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id.0) {
             writer.ledger.refused += 1;
         }
     }
 
     /// Takes back the count of a refused sample that is tried again.
     pub fn forget_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id.0) {
             writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
         }
     }
@@ -226,7 +235,11 @@ impl LocalParticipant {
         key_hash: Option<KeyHash>,
         bytes: usize,
     ) -> Result<&mut [u8], WriteError> {
-        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self
+            .writers
+            .table
+            .get_mut(id.0)
+            .ok_or(WriteError::NoSuchWriter)?;
         if writer.history.is_some() && !writer.is_enabled() {
             writer.ledger.refused += 1;
             return Err(WriteError::NotEnabled);
@@ -278,7 +291,11 @@ impl LocalParticipant {
         sample: &WriteSample,
         length: usize,
     ) -> Result<SequenceNumber, WriteError> {
-        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self
+            .writers
+            .table
+            .get_mut(id.0)
+            .ok_or(WriteError::NoSuchWriter)?;
         let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
         if length > history.max_bytes() {
             writer.ledger.refused += 1;

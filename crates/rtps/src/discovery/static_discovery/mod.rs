@@ -289,19 +289,20 @@ impl LocalParticipant {
     /// Returns which announcements this participant makes.
     #[must_use]
     pub fn announces(&self) -> Announces {
-        let described = self.config.described.as_ref();
+        let described = self.shared.config.described.as_ref();
         described.map_or(Announces::All, |described| described.announces)
     }
 
     /// Returns whether peers may know this participant by a description.
     #[must_use]
     pub fn has_description(&self) -> bool {
-        self.config.described.is_some()
+        self.shared.config.described.is_some()
     }
 
     /// Digest of this participant's own description, for its announcement.
     pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
-        self.config
+        self.shared
+            .config
             .described
             .as_ref()
             .map(StaticParticipant::digest)
@@ -309,7 +310,7 @@ impl LocalParticipant {
 
     /// Returns whether an endpoint of this participant is described, and therefore not announced.
     pub(crate) fn is_described(&self, entity: EntityId) -> bool {
-        let described = self.config.described.as_ref();
+        let described = self.shared.config.described.as_ref();
         described.is_some_and(|described| {
             let mut endpoints = described.endpoints.iter();
             endpoints.any(|endpoint| endpoint.guid.entity == entity)
@@ -322,7 +323,7 @@ impl LocalParticipant {
         kind: EndpointKind,
         config: &EndpointConfig<'_>,
     ) -> Result<Option<EntityId>, CreateError> {
-        let Some(described) = &self.config.described else {
+        let Some(described) = &self.shared.config.described else {
             return Ok(None);
         };
         let mut endpoints = described.endpoints.iter();
@@ -359,9 +360,10 @@ impl LocalParticipant {
         }
         let entity = found.guid.entity;
         let is_taken = match kind {
-            EndpointKind::Writer => self.writer_by_entity.contains_key(&entity),
+            EndpointKind::Writer => self.writers.by_entity.contains_key(&entity),
             EndpointKind::Reader => self
                 .readers
+                .table
                 .find(|reader| reader.guid.entity == entity)
                 .is_some(),
         };
@@ -373,7 +375,8 @@ impl LocalParticipant {
 
     /// Returns whether a destination prefix means this participant at any start.
     pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
-        self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
+        self.shared.config.described.is_some()
+            && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
     }
 }
 

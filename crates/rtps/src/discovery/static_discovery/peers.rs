@@ -85,7 +85,7 @@ impl LocalParticipant {
         now: Instant,
         described: StaticParticipant,
     ) -> Result<(), StaticError> {
-        if self.statics.len() >= MAX_STATIC_PEERS {
+        if self.discovery.statics.len() >= MAX_STATIC_PEERS {
             return Err(StaticError::TooManyPeers);
         }
         let named = Named::new(&described.name);
@@ -93,10 +93,12 @@ impl LocalParticipant {
         if self.static_named(prefix).is_some() || start_of(self.guid_prefix(), prefix).is_some() {
             return Err(StaticError::SameName);
         }
-        if self.participants.is_full() || self.endpoints.free() < described.endpoints.len() {
+        if self.discovery.participants.is_full()
+            || self.discovery.endpoints.free() < described.endpoints.len()
+        {
             return Err(StaticError::NoRoom);
         }
-        self.statics.push(StaticPeer {
+        self.discovery.statics.push(StaticPeer {
             described,
             named,
             start: NOT_HEARD,
@@ -116,11 +118,11 @@ impl LocalParticipant {
 
     /// Returns the state of the described peers, in the order in which they were added.
     pub fn static_peers(&self) -> impl Iterator<Item = StaticPeerState<'_>> {
-        self.statics.iter().map(|peer| StaticPeerState {
+        self.discovery.statics.iter().map(|peer| StaticPeerState {
             name: &peer.described.name,
             prefix: peer.prefix(),
             is_present: peer.place.is_some_and(|index| {
-                let participant = self.participants.get(index);
+                let participant = self.discovery.participants.get(index);
                 participant.is_some_and(|participant| !participant.is_leaving())
             }),
             disagrees: peer.disagrees,
@@ -131,7 +133,7 @@ impl LocalParticipant {
     /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
     pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
         let (named, start) = split(prefix);
-        let mut peers = self.statics.iter();
+        let mut peers = self.discovery.statics.iter();
         let which = peers.position(|peer| peer.named == named)?;
         Some((which, start))
     }
@@ -158,11 +160,11 @@ impl LocalParticipant {
         let Some((which, start)) = self.static_named(prefix) else {
             return false;
         };
-        let Some(peer) = self.statics.get_mut(which) else {
+        let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
         };
         if source.ipv4() != Some(peer.described.address) {
-            self.counters.static_impostors += 1;
+            self.shared.counters.static_impostors += 1;
             return false;
         }
         if peer.is_over(now, start, announces) {
@@ -174,7 +176,7 @@ impl LocalParticipant {
         if self.is_ignored_participant(prefix) {
             return false;
         }
-        let Some(peer) = self.statics.get_mut(which) else {
+        let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
         };
         match peer.place {
@@ -202,19 +204,19 @@ impl LocalParticipant {
 
     /// Replaces the prefix of a described peer, its endpoints and proxies by the one in its first datagram.
     fn name_static(&mut self, index: u16, before: GuidPrefix, prefix: GuidPrefix) {
-        if let Some(participant) = self.participants.get_mut(index) {
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.data.guid.prefix = prefix;
         }
-        self.participant_by_prefix.remove(&before);
-        self.participant_by_prefix.insert(prefix, index);
-        for at in 0..self.endpoints.end() {
-            let Some(endpoint) = self.endpoints.get_mut(at) else {
+        self.discovery.by_prefix.remove(&before);
+        self.discovery.by_prefix.insert(prefix, index);
+        for at in 0..self.discovery.endpoints.end() {
+            let Some(endpoint) = self.discovery.endpoints.get_mut(at) else {
                 continue;
             };
             if endpoint.participant == index {
-                self.endpoint_by_guid.remove(&endpoint.guid);
+                self.discovery.by_guid.remove(&endpoint.guid);
                 endpoint.guid.prefix = prefix;
-                self.endpoint_by_guid.insert(endpoint.guid, at);
+                self.discovery.by_guid.insert(endpoint.guid, at);
             }
         }
         self.rename_proxies(before, prefix);
@@ -235,18 +237,22 @@ impl LocalParticipant {
     /// Returns whether there is a place for a participant that is not described. Places of described peers that are
     /// currently gone stay reserved.
     pub(in crate::discovery) fn has_participant_place(&self) -> bool {
-        let gone = self.statics.iter().filter(|peer| peer.place.is_none());
-        self.participants.free() > gone.count()
+        let gone = self
+            .discovery
+            .statics
+            .iter()
+            .filter(|peer| peer.place.is_none());
+        self.discovery.participants.free() > gone.count()
     }
 
     /// Number of endpoints of described peers that are currently gone, whose places stay reserved.
     pub(in crate::discovery) fn missing_static_endpoints(&self) -> usize {
         let missing = |peer: &StaticPeer| peer.described.endpoints.len() - peer.entered;
-        self.statics.iter().map(missing).sum()
+        self.discovery.statics.iter().map(missing).sum()
     }
 
     pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
-        let mut peers = self.statics.iter_mut();
+        let mut peers = self.discovery.statics.iter_mut();
         if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
             (peer.place, peer.entered) = (None, 0);
         }
@@ -254,10 +260,15 @@ impl LocalParticipant {
 
     /// Enters the next described participant or endpoint. Returns `false` if there is none to enter.
     pub(in crate::discovery) fn enter_static(&mut self, now: Instant) -> bool {
-        let Some(which) = self.statics.iter().position(StaticPeer::is_entering) else {
+        let Some(which) = self
+            .discovery
+            .statics
+            .iter()
+            .position(StaticPeer::is_entering)
+        else {
             return false;
         };
-        match self.statics[which].place {
+        match self.discovery.statics[which].place {
             None => self.enter_static_participant(now, which),
             Some(index) => self.enter_static_endpoint(now, which, index),
         }
@@ -265,7 +276,7 @@ impl LocalParticipant {
     }
 
     fn enter_static_participant(&mut self, now: Instant, which: usize) {
-        let peer = &mut self.statics[which];
+        let peer = &mut self.discovery.statics[which];
         let Some(start) = peer.heard.take() else {
             return;
         };
@@ -282,7 +293,7 @@ impl LocalParticipant {
         let is_assumed_alive = peer.described.announces == Announces::Nothing;
         let lease = match is_assumed_alive {
             true => Duration::MAX,
-            false => self.config.timing.lease,
+            false => self.shared.config.timing.lease,
         };
         let data = ParticipantData {
             version: VERSION,
@@ -297,21 +308,23 @@ impl LocalParticipant {
         participant.validated = Validated::described(peer.described.address);
         participant.is_assumed_alive = is_assumed_alive;
         participant.awaits_announcement = true;
-        let Ok(index) = self.participants.insert(participant) else {
-            self.counters.participants_refused += 1;
+        let Ok(index) = self.discovery.participants.insert(participant) else {
+            self.shared.counters.participants_refused += 1;
             return;
         };
-        self.statics[which].place = Some(index);
+        self.discovery.statics[which].place = Some(index);
         self.enter_participant(prefix, index);
         if !is_assumed_alive {
-            self.timers
-                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
+            self.shared.timers.arm(
+                TimerOwner::lease(index, &self.shared.config.limits),
+                now + lease,
+            );
         }
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
     }
 
     fn enter_static_endpoint(&mut self, now: Instant, which: usize, participant: u16) {
-        let peer = &mut self.statics[which];
+        let peer = &mut self.discovery.statics[which];
         let prefix = peer.prefix();
         let Some(mut data) = peer.described.endpoints.get(peer.entered).cloned() else {
             return;
@@ -325,23 +338,28 @@ impl LocalParticipant {
         let written = SerializedAnnouncement::of(&data, None);
         match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
             Ok(index) => {
-                if let Some(endpoint) = self.endpoints.get_mut(index) {
+                if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
                     endpoint.is_described = true;
                 }
                 self.match_remote(now, index);
             }
-            Err(Full) => self.counters.endpoints_refused += 1,
+            Err(Full) => self.shared.counters.endpoints_refused += 1,
         }
     }
 
     /// Requests missing samples from described peers that announce nothing. Other peers are asked at each of their
     /// announcements; here the first request may be lost or have come before the peer started.
     pub(crate) fn ask_silent_peers(&mut self) {
-        for which in 0..self.statics.len() {
-            let Some(index) = self.statics.get(which).and_then(|peer| peer.place) else {
+        for which in 0..self.discovery.statics.len() {
+            let Some(index) = self
+                .discovery
+                .statics
+                .get(which)
+                .and_then(|peer| peer.place)
+            else {
                 continue;
             };
-            let participant = self.participants.get(index);
+            let participant = self.discovery.participants.get(index);
             let silent = participant.filter(|it| it.is_assumed_alive && !it.is_leaving());
             if let Some(prefix) = silent.map(|silent| silent.data.guid.prefix) {
                 self.ask_again(index, prefix);
@@ -352,40 +370,40 @@ impl LocalParticipant {
     /// Returns whether static discovery is in use, for this participant or a peer.
     #[inline]
     pub(crate) fn uses_descriptions(&self) -> bool {
-        !self.statics.is_empty() || self.config.described.is_some()
+        !self.discovery.statics.is_empty() || self.shared.config.described.is_some()
     }
 
     pub(in crate::discovery) fn is_known_by_description(&self, guid: Guid) -> bool {
-        let found = self.endpoint_by_guid.get(&guid);
-        let endpoint = found.and_then(|&index| self.endpoints.get(index));
+        let found = self.discovery.by_guid.get(&guid);
+        let endpoint = found.and_then(|&index| self.discovery.endpoints.get(index));
         endpoint.is_some_and(|endpoint| endpoint.is_described)
     }
 
     /// Counts a disagreement if a described endpoint is announced with different data.
     pub(in crate::discovery) fn compare_described(&mut self, data: &EndpointData) {
-        let found = self.endpoint_by_guid.get(&data.guid);
-        let endpoint = found.and_then(|&index| self.endpoints.get(index));
+        let found = self.discovery.by_guid.get(&data.guid);
+        let endpoint = found.and_then(|&index| self.discovery.endpoints.get(index));
         let disagrees = endpoint.is_some_and(|endpoint| {
-            let described = endpoint.data(&self.announcements);
+            let described = endpoint.data(&self.discovery.announcements);
             let both = [&described, data].map(core::slice::from_ref);
             let [described, announced] = both.map(digest_of);
             described != announced
         });
-        self.counters.static_disagreements += u64::from(disagrees);
+        self.shared.counters.static_disagreements += u64::from(disagrees);
     }
 
     /// Compares the digest that a participant announces with that of the local description.
     pub(in crate::discovery) fn compare_digest(&mut self, index: u16) {
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
-        let mut peers = self.statics.iter_mut();
+        let mut peers = self.discovery.statics.iter_mut();
         let Some(peer) = peers.find(|peer| peer.place == Some(index)) else {
             return;
         };
         let disagrees = participant.data.static_digest != Some(peer.described.digest());
         let did = core::mem::replace(&mut peer.disagrees, disagrees);
-        self.counters.static_disagreements += u64::from(disagrees && !did);
+        self.shared.counters.static_disagreements += u64::from(disagrees && !did);
     }
 }
 
@@ -401,7 +419,7 @@ impl LocalParticipant {
     #[inline(never)]
     fn is_described_name(&mut self, prefix: GuidPrefix) -> bool {
         let is_described = self.static_named(prefix).is_some() || self.is_any_start_of_this(prefix);
-        self.counters.static_impostors += u64::from(is_described);
+        self.shared.counters.static_impostors += u64::from(is_described);
         is_described
     }
 
@@ -415,22 +433,22 @@ impl LocalParticipant {
         source: Locator,
         is_farewell: bool,
     ) -> bool {
-        let is_described = self.config.described.is_some();
+        let is_described = self.shared.config.described.is_some();
         if is_described && start_of(self.guid_prefix(), prefix).is_some() {
             // Another participant uses our own name.
-            self.counters.static_impostors += 1;
+            self.shared.counters.static_impostors += 1;
             return false;
         }
         let Some((which, start)) = self.static_named(prefix) else {
             return self.announces() != Announces::Nothing;
         };
-        let Some(peer) = self.statics.get_mut(which) else {
+        let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
         };
         // Nothing would ever revoke a forged farewell of a participant that announces nothing.
         let is_silent = peer.described.announces == Announces::Nothing;
         if is_silent || source.ipv4() != Some(peer.described.address) {
-            self.counters.static_impostors += 1;
+            self.shared.counters.static_impostors += 1;
             return false;
         }
         if !is_farewell {
