@@ -19,7 +19,8 @@ use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     message::{
-        Data, HEADER_BYTES, Header, InfoTimestamp, Submessage, SubmessageId, Submessages, Undecoded,
+        Data, HEADER_BYTES, HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES, Header, InfoTimestamp,
+        Submessage, SubmessageId, Submessages, Undecoded,
     },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
@@ -244,11 +245,30 @@ impl LocalParticipant {
             // Checked before the rest of its message.
             Submessage::HeaderExtension(_) => {}
             _ if message.for_others => self.shared.counters.for_others += 1,
-            Submessage::Heartbeat(heartbeat) => self.receive_heartbeat(now, message, &heartbeat),
+            Submessage::Heartbeat(heartbeat) => {
+                let writer = Guid {
+                    prefix: message.prefix,
+                    entity: heartbeat.writer,
+                };
+                let mut first = self.readers.by_writer.recall(&writer);
+                if first.is_none() {
+                    first = self.lookup_described(now, message, &writer);
+                }
+                if self.receive_heartbeat(now, message, first, &heartbeat) {
+                    self.credit(message.prefix, message.count(HEARTBEAT_BYTES));
+                }
+            }
             Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
-            Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
+            Submessage::Gap(gap) => {
+                if self.receive_gap(now, message, &gap) {
+                    // The shortest GAP has the same length.
+                    self.credit(message.prefix, message.count(HEARTBEAT_BYTES));
+                }
+            }
             Submessage::HeartbeatFrag(heartbeat) => {
-                self.receive_heartbeat_frag(now, message, &heartbeat);
+                if self.receive_heartbeat_frag(now, message, &heartbeat) {
+                    self.credit(message.prefix, message.count(HEARTBEAT_FRAG_BYTES));
+                }
             }
             Submessage::NackFrag(nack) => self.receive_nack_frag(now, message, &nack),
             _ => self.shared.counters.skipped_submessages += 1,

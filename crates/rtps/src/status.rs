@@ -248,7 +248,7 @@ impl LocalParticipant {
             // Samples of built-in readers are work; participant messages were processed on arrival.
             match index {
                 MESSAGES => self.forget_messages(),
-                _ => self.schedule_discovery(),
+                _ => self.shared.schedule_discovery(),
             }
         } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
             self.shared.changed.push_back(Noted::Reader(index));

@@ -131,6 +131,33 @@ pub(crate) struct Filed {
     pub(crate) subject: u16,
 }
 
+/// Queue of an endpoint's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Queue of a priority.
+    Of(Priority),
+    /// Rate-limited queue of SEDP, at [`Priority::DISCOVERY`].
+    Sedp,
+}
+
+impl Queue {
+    /// Returns the queue in which a built-in endpoint files what it sends. Participant messages are not limited.
+    pub(crate) fn of_builtin(entity: EntityId) -> Self {
+        match entity {
+            EntityId::P2P_MESSAGE_WRITER | EntityId::P2P_MESSAGE_READER => {
+                Self::Of(Priority::DISCOVERY)
+            }
+            _ => Self::Sedp,
+        }
+    }
+}
+
+impl From<Priority> for Queue {
+    fn from(priority: Priority) -> Self {
+        Self::Of(priority)
+    }
+}
+
 /// Work queues, one for each priority.
 #[derive(Debug)]
 pub(crate) struct WorkQueue {
@@ -196,8 +223,17 @@ impl WorkQueue {
         self.ready
     }
 
-    /// Files work at the end of the queue of `priority`. The caller ensures that it is not filed already.
-    pub(crate) fn schedule(&mut self, priority: Priority, what: Filed) {
+    /// Files work at the end of a queue. The caller ensures that it is not filed already.
+    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, kind: WorkKind, subject: u16) {
+        let what = Filed { kind, subject };
+        let priority = match queue.into() {
+            Queue::Of(priority) => priority,
+            Queue::Sedp => {
+                self.limited.push_back(what);
+                self.refresh_discovery();
+                return;
+            }
+        };
         let queue = &mut self.queues[usize::from(priority.get())];
         assert!(
             queue.len() < queue.capacity(),
@@ -205,11 +241,6 @@ impl WorkQueue {
         );
         queue.push_back(what);
         self.ready |= 1 << priority.get();
-    }
-
-    pub(crate) fn schedule_limited(&mut self, what: Filed) {
-        self.limited.push_back(what);
-        self.refresh_discovery();
     }
 
     /// Holds or releases the rate-limited work; returns whether there is any.
@@ -242,8 +273,8 @@ impl WorkQueue {
         }
     }
 
-    /// Takes the oldest work at `priority`.
-    pub(crate) fn take(&mut self, priority: Priority) -> Option<Filed> {
+    /// Takes the oldest work at `priority`, and returns whether it is rate-limited.
+    pub(crate) fn take(&mut self, priority: Priority) -> Option<(Filed, bool)> {
         if priority == Priority::DISCOVERY {
             return self.take_at_discovery();
         }
@@ -252,11 +283,11 @@ impl WorkQueue {
         if queue.is_empty() {
             self.ready &= !(1 << priority.get());
         }
-        what
+        Some((what?, false))
     }
 
     /// Takes the oldest work of discovery, alternating between both queues.
-    fn take_at_discovery(&mut self) -> Option<Filed> {
+    fn take_at_discovery(&mut self) -> Option<(Filed, bool)> {
         let is_limited = self.takes_limited(Priority::DISCOVERY);
         self.is_turn_of_limited = !is_limited;
         let what = match is_limited {
@@ -264,7 +295,7 @@ impl WorkQueue {
             false => self.queues[usize::from(Priority::DISCOVERY.get())].pop_front(),
         };
         self.refresh_discovery();
-        what
+        Some((what?, is_limited))
     }
 
     /// Removes all work of these kinds for a subject that is deleted.
@@ -378,9 +409,7 @@ impl LocalParticipant {
         buffer: &mut [u8],
         is_between: bool,
     ) -> Option<Work> {
-        let filed = self.shared.work_queue.take(priority)?;
-        let Filed { kind, subject } = filed;
-        let is_limited = priority == Priority::DISCOVERY && self.is_limited(filed);
+        let (Filed { kind, subject }, is_limited) = self.shared.work_queue.take(priority)?;
         self.shared.latest = now;
         let work = match kind {
             WorkKind::Announce => self.announce(subject, buffer),
@@ -391,9 +420,13 @@ impl LocalParticipant {
             WorkKind::WriterTimedQos => self.run_writer_timed_qos(now, subject),
             WorkKind::ReaderTimedQos => self.run_reader_timed_qos(now, subject),
             WorkKind::AckNack if is_between && self.has_untaken(subject) => {
-                self.send_taken(subject, buffer)
+                let work = self.send_taken(subject, buffer);
+                self.debit_writer(subject, work)
             }
-            WorkKind::AckNack => self.send_acknack(now, subject, buffer),
+            WorkKind::AckNack => {
+                let work = self.send_acknack(now, subject, buffer);
+                self.debit_writer(subject, work)
+            }
             WorkKind::Repair => {
                 let work = self.send_repair(now, subject, buffer);
                 self.debit_reader(subject, work)

@@ -16,7 +16,7 @@ use crate::{
     coherent_access::progress::{EndedSet, Progress},
     discovery::EndpointKind,
     limits::MAX_KNOWN_WRITERS,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{Reader, WriterProxy, cache::Cache},
 };
 
@@ -185,17 +185,21 @@ impl LocalParticipant {
         if !self.peers(circle).any(is_doubtful) {
             return false;
         }
-        let then_and_now = ended.writers.zip(self.writers_now(circle.publisher));
+        let then_and_now = ended
+            .writers
+            .zip(self.facts().writers_now(&self.shared, circle.publisher));
         let has_lost = then_and_now.is_some_and(|(then, now)| then != now);
         if !has_lost {
             self.for_each_peer(circle, |progress| progress.is_doubtful = false);
         }
         has_lost
     }
+}
 
+impl Facts<'_> {
     /// Returns the present writers of a group; `None` if some may be unknown.
-    fn writers_now(&self, publisher: Guid) -> Option<GroupDigest> {
-        if publisher.prefix == self.shared.header.prefix {
+    pub(super) fn writers_now(&self, shared: &Shared, publisher: Guid) -> Option<GroupDigest> {
+        if publisher.prefix == shared.header.prefix {
             let mut own = self.writers.publishers.iter().map(|(_, own)| own);
             return own
                 .find(|own| own.entity == publisher.entity)

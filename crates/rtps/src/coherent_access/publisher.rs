@@ -290,8 +290,10 @@ impl LocalParticipant {
         if writer.fragmenter.cuts() {
             self.schedule_first(index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::Data, index);
         }
     }
 

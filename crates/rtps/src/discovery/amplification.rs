@@ -26,7 +26,7 @@ use crate::{
     discovery::RemoteParticipant,
     limits::{AMPLIFICATION_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
     matching::choose,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     work_queue::Work,
 };
 
@@ -91,29 +91,6 @@ fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
 }
 
 impl LocalParticipant {
-    /// Returns whether a datagram of a participant came from one of its addresses.
-    pub(crate) fn is_own_address(&self, prefix: GuidPrefix, source: Locator) -> bool {
-        let Some(address) = source.ipv4() else {
-            return false;
-        };
-        let networks = &self.shared.config.networks;
-        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
-            // The prefix is that of this participant.
-            return networks.is_empty() || is_of_this_host(networks, address);
-        };
-        let participant = self
-            .discovery
-            .participants
-            .get(index)
-            .filter(|peer| peer.is_proven());
-        participant.is_some_and(|participant| {
-            let validated = &participant.validated;
-            announces(&participant.data, address)
-                || validated.addresses.contains(&address)
-                || validated.are_all && is_of_this_host(networks, address)
-        })
-    }
-
     fn participant(&self, prefix: GuidPrefix) -> Option<&RemoteParticipant> {
         let &index = self.discovery.by_prefix.get(&prefix)?;
         self.discovery.participants.get(index)
@@ -168,6 +145,15 @@ impl LocalParticipant {
         }
         participant.credit_bytes = left;
         bytes
+    }
+
+    /// Charges an ACKNACK to the credit of the participant that it answers; see [`Self::debit_reader`].
+    pub(crate) fn debit_writer(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
+        let proxy = self.readers.proxies.get(index)?;
+        let (prefix, to) = (proxy.guid.prefix, proxy.reply_to);
+        let mut work = work?;
+        work.bytes = self.debit(prefix, to.as_ref(), work.bytes);
+        Some(work)
     }
 
     /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
@@ -252,7 +238,7 @@ impl LocalParticipant {
             }
             participant.follow_from = Some(0);
             self.discovery.has_following = true;
-            self.schedule_discovery();
+            self.shared.schedule_discovery();
         }
         let is_reachable = self.is_validated(prefix, to);
         let Some(proxy) = self.writers.proxies.get_mut(index) else {
@@ -266,5 +252,35 @@ impl LocalParticipant {
                 self.schedule_history(index);
             }
         }
+    }
+}
+
+impl Facts<'_> {
+    /// Returns whether a datagram of a participant came from one of its addresses.
+    pub(crate) fn is_own_address(
+        &self,
+        shared: &Shared,
+        prefix: GuidPrefix,
+        source: Locator,
+    ) -> bool {
+        let Some(address) = source.ipv4() else {
+            return false;
+        };
+        let networks = &shared.config.networks;
+        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
+            // The prefix is that of this participant.
+            return networks.is_empty() || is_of_this_host(networks, address);
+        };
+        let participant = self
+            .discovery
+            .participants
+            .get(index)
+            .filter(|peer| peer.is_proven());
+        participant.is_some_and(|participant| {
+            let validated = &participant.validated;
+            announces(&participant.data, address)
+                || validated.addresses.contains(&address)
+                || validated.are_all && is_of_this_host(networks, address)
+        })
     }
 }

@@ -46,7 +46,7 @@ use crate::{
     matching::RefusedMatches,
     participant::{LocalParticipant, local_endpoints::CreateError},
     slab::Slab,
-    work_queue::{Destinations, Priority, Work, WorkKind},
+    work_queue::{Destinations, Work, WorkKind},
 };
 
 pub use self::{
@@ -203,7 +203,6 @@ pub(crate) struct Discovery {
     /// Announcements are in this participant's own phase of the period.
     pub(crate) is_in_phase: bool,
     pub(crate) announce_filed: bool,
-    pub(crate) discovery_filed: bool,
     /// Discovery task that had its turn last.
     pub(crate) turn: u8,
     /// Next local endpoint to announce with new locators, writers before readers; `None` when all are announced.
@@ -248,7 +247,6 @@ impl Discovery {
             announcements_sent: 0,
             is_in_phase: false,
             announce_filed: false,
-            discovery_filed: false,
             turn: 0,
             move_from: None,
             leaving_endpoint: None,
@@ -262,19 +260,13 @@ impl Discovery {
 }
 
 impl LocalParticipant {
-    pub(crate) fn schedule_discovery(&mut self) {
-        if !core::mem::replace(&mut self.discovery.discovery_filed, true) {
-            self.schedule(Priority::DISCOVERY, WorkKind::Discovery, 0);
-        }
-    }
-
     /// Processes one discovery step: part of a removal, one announcement, or one consequence of an announcement.
     pub(crate) fn take_in_announcement(&mut self, now: Instant) -> Option<Work> {
-        self.discovery.discovery_filed = false;
+        self.shared.discovery_filed = false;
         // Removal comes first, so that nothing is entered again while it is half removed.
         let took = self.remove_one(now) || self.enter_static(now) || self.take_in_next(now);
         if took {
-            self.schedule_discovery();
+            self.shared.schedule_discovery();
         }
         let to = Destinations::Listed(BoundedVec::new());
         Some(Work {

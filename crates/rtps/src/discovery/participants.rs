@@ -76,7 +76,7 @@ impl LocalParticipant {
             is_known,
         };
         match self.discovery.inbox.put(sender, data.bytes, is_farewell) {
-            Put::StoredAnnouncement => self.schedule_discovery(),
+            Put::StoredAnnouncement => self.shared.schedule_discovery(),
             Put::Replaced => self.shared.counters.announcements_replaced += 1,
             Put::Refused => self.shared.counters.announcements_dropped += 1,
         }
@@ -245,6 +245,7 @@ impl LocalParticipant {
     /// Registers a participant that has a place in the table.
     pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
         self.discovery.by_prefix.insert(prefix, index);
+        self.shared.remote_participants = self.discovery.participants.len();
         self.shared
             .timers
             .reserve(TimerOwner::lease(index, &self.shared.config.limits));

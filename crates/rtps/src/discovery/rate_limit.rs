@@ -11,26 +11,12 @@ use core::time::Duration;
 use isolane_wire::time::Instant;
 
 use crate::{
-    discovery::SUBSCRIPTIONS,
     participant::LocalParticipant,
     timers::TimerOwner,
-    work_queue::{Destinations, Filed, Work, WorkKind},
+    work_queue::{Destinations, Work},
 };
 
 impl LocalParticipant {
-    /// Returns whether filed work is subject to the rate limit: it sends on a SEDP endpoint.
-    pub(crate) fn is_limited(&self, Filed { kind, subject }: Filed) -> bool {
-        let endpoint = match kind {
-            WorkKind::Data | WorkKind::Heartbeat => Some(subject),
-            WorkKind::Repair | WorkKind::History => {
-                self.writers.proxies.get(subject).map(|proxy| proxy.writer)
-            }
-            WorkKind::AckNack => self.readers.proxies.get(subject).map(|proxy| proxy.reader),
-            _ => None,
-        };
-        endpoint.is_some_and(|endpoint| endpoint <= SUBSCRIPTIONS)
-    }
-
     /// Charges sent bytes to the rate limit. When the limit is exceeded, limited work is held until the timer fires.
     pub(crate) fn pay_for_discovery(&mut self, now: Instant, work: &Work) {
         let copies = match &work.to {

@@ -41,7 +41,7 @@ impl LocalParticipant {
             self.mark_revoked(index);
             self.discovery.leaving_endpoint = Some(index);
             self.note_discovery();
-            self.schedule_discovery();
+            self.shared.schedule_discovery();
         }
     }
 
@@ -64,7 +64,7 @@ impl LocalParticipant {
             .work_queue
             .withdraw(&[WorkKind::Announce], index + 1);
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
-        self.schedule_discovery();
+        self.shared.schedule_discovery();
     }
 
     /// Removes one match or one record of an entity that is being removed.
@@ -148,6 +148,7 @@ impl LocalParticipant {
         self.readers.parted.forget(prefix);
         self.discovery.by_prefix.remove(&prefix);
         self.discovery.participants.remove(index);
+        self.shared.remote_participants = self.discovery.participants.len();
         self.note_static_gone(index);
         self.note_discovery();
     }
@@ -155,7 +156,7 @@ impl LocalParticipant {
     /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
     pub(crate) fn lease_due(&mut self) {
         self.discovery.leases_due = true;
-        self.schedule_discovery();
+        self.shared.schedule_discovery();
     }
 
     /// Renews a participant's lease by messages of its matched endpoints. These are received at their own priority
@@ -281,7 +282,7 @@ impl LocalParticipant {
     pub(crate) fn note_place(&mut self) {
         if self.discovery.has_refused {
             self.discovery.has_place = true;
-            self.schedule_discovery();
+            self.shared.schedule_discovery();
         }
     }
 

@@ -116,7 +116,9 @@ impl LocalParticipant {
                 }),
         };
         if !is_filed {
-            self.schedule(Priority::DISCOVERY, WorkKind::Announce, subject);
+            self.shared
+                .work_queue
+                .schedule(Priority::DISCOVERY, WorkKind::Announce, subject);
         }
     }
 
@@ -155,7 +157,9 @@ impl LocalParticipant {
                 self.shared
                     .work_queue
                     .withdraw(&[WorkKind::Announce], index + 1);
-                self.schedule(Priority::HIGHEST, WorkKind::Announce, index + 1);
+                self.shared
+                    .work_queue
+                    .schedule(Priority::HIGHEST, WorkKind::Announce, index + 1);
             } else {
                 self.schedule_announcement(index + 1);
             }
@@ -389,7 +393,7 @@ impl LocalParticipant {
         }
         self.discovery.has_following = true;
         self.discovery.move_from = Some(0);
-        self.schedule_discovery();
+        self.shared.schedule_discovery();
         if self.is_enabled() {
             self.discovery.announcements_sent = 0;
             self.announce_now();

@@ -86,6 +86,9 @@ impl RefusedMatches {
     }
 }
 
+/// Peer of a match, and the level of its topic.
+type EndedMatch = (Guid, Option<Level>);
+
 impl LocalParticipant {
     /// Adds a matched reader to its writer, or returns why it is refused.
     ///
@@ -101,7 +104,7 @@ impl LocalParticipant {
         let Some(writer) = self.writers.table.get(writer_index) else {
             return Refusal::empty();
         };
-        let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
+        let (guid, reliable) = (proxy.guid, proxy.reliable);
         let gets_history = reliable && wants_history && !writer.volatile;
         proxy.wants_history = gets_history;
         // Samples not sent yet reach this reader by their first transmission.
@@ -124,8 +127,17 @@ impl LocalParticipant {
         let Ok(index) = self.writers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
-        self.count_match(guid, level, 1);
+        self.count_match((guid, level), 1);
         self.make_room_to_file();
+        self.begin_reader_proxy(now, index);
+        Refusal::empty()
+    }
+
+    fn begin_reader_proxy(&mut self, now: Instant, index: u16) {
+        let Some(proxy) = self.writers.proxies.get(index) else {
+            return;
+        };
+        let (writer_index, guid, is_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
         self.writers
             .proxy_by_reader
             .insert((writer_index, guid), index);
@@ -143,7 +155,6 @@ impl LocalParticipant {
         // Sends a HEARTBEAT to this reader only, with the number at which it starts.
         self.schedule_repair(index);
         self.arm_heartbeat(now, writer_index);
-        Refusal::empty()
     }
 
     /// Returns why a match with a peer's endpoint is refused.
@@ -164,7 +175,7 @@ impl LocalParticipant {
     }
 
     /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
-    fn count_match(&mut self, peer: Guid, level: Option<Level>, change: i16) {
+    fn count_match(&mut self, (peer, level): EndedMatch, change: i16) {
         let participant = self.discovery.by_prefix.get(&peer.prefix);
         let participant = participant.and_then(|&index| self.discovery.participants.get_mut(index));
         if let Some(participant) = participant.filter(|_| level.is_some()) {
@@ -188,11 +199,11 @@ impl LocalParticipant {
 
     /// Adds a matched writer to its reader, or returns why it is refused.
     pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> Refusal {
-        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        let guid = proxy.guid;
         let level = self
             .readers
             .table
-            .get(reader_index)
+            .get(proxy.reader)
             .and_then(|reader| reader.level);
         let refused = self.refusal_of(guid, level, &self.readers.proxies);
         self.count_refused(refused);
@@ -202,12 +213,18 @@ impl LocalParticipant {
         let Ok(index) = self.readers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
-        self.count_match(guid, level, 1);
+        self.count_match((guid, level), 1);
         self.make_room_to_file();
-        let next = self.readers.by_writer.insert(guid, index);
-        if let Some(proxy) = self.readers.proxies.get_mut(index) {
-            proxy.next_of_writer = next;
-        }
+        self.begin_writer_proxy(index);
+        Refusal::empty()
+    }
+
+    fn begin_writer_proxy(&mut self, index: u16) {
+        let Some(proxy) = self.readers.proxies.get_mut(index) else {
+            return;
+        };
+        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        proxy.next_of_writer = self.readers.by_writer.insert(guid, index);
         if let Some(reader) = self.readers.table.get_mut(reader_index) {
             reader.proxies.push(index);
             reader.matched.join(guid);
@@ -220,7 +237,6 @@ impl LocalParticipant {
             // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
             self.schedule_acknack(index);
         }
-        Refusal::empty()
     }
 
     /// Changes the address of a matched reader, or whether that is validated.
@@ -339,16 +355,21 @@ impl LocalParticipant {
     }
 
     pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: u16) {
-        let Some(writer) = self.take_reader_proxy(index) else {
-            return;
-        };
+        if let Some(ended) = self.end_reader_proxy(now, index) {
+            self.count_match(ended, -1);
+            self.note_place();
+        }
+    }
+
+    fn end_reader_proxy(&mut self, now: Instant, index: u16) -> Option<EndedMatch> {
+        let (writer, ended) = self.take_reader_proxy(index)?;
         self.refresh_destinations(writer);
         // Samples that only this reader had not acknowledged can now be released.
         self.refresh_lowest(writer);
         self.release_acknowledged(writer);
         self.arm_heartbeat(now, writer);
         self.note_writer(writer);
-        self.note_place();
+        Some(ended)
     }
 
     /// Removes all reader proxies of a writer that is being deleted.
@@ -359,13 +380,15 @@ impl LocalParticipant {
             .get(writer)
             .and_then(|it| it.proxies.last())
         {
-            self.take_reader_proxy(index);
+            if let Some((_, ended)) = self.take_reader_proxy(index) {
+                self.count_match(ended, -1);
+            }
         }
         self.note_place();
     }
 
     /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
-    fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
+    fn take_reader_proxy(&mut self, index: u16) -> Option<(u16, EndedMatch)> {
         let proxy = self.writers.proxies.remove(index)?;
         if proxy.repair_filed || proxy.history_filed {
             self.shared
@@ -384,24 +407,27 @@ impl LocalParticipant {
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
         let level = self.writers.table.get(proxy.writer).and_then(|it| it.level);
-        self.count_match(proxy.guid, level, -1);
-        Some(proxy.writer)
+        Some((proxy.writer, (proxy.guid, level)))
     }
 
     pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
+        if let Some(ended) = self.end_writer_proxy(now, index) {
+            self.count_match(ended, -1);
+            self.note_place();
+        }
+    }
+
+    fn end_writer_proxy(&mut self, now: Instant, index: u16) -> Option<EndedMatch> {
         let other = self.part_sets(index);
-        let Some(proxy) = self.readers.proxies.remove(index) else {
-            return;
-        };
+        let proxy = self.readers.proxies.remove(index)?;
         if proxy.acknack_filed {
             self.shared.work_queue.withdraw(&[WorkKind::AckNack], index);
         }
         self.unlink(&proxy, index);
         let level = self.readers.table.get(proxy.reader).and_then(|it| it.level);
-        self.count_match(proxy.guid, level, -1);
-        self.note_place();
+        let ended = (proxy.guid, level);
         let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
-            return;
+            return Some(ended);
         };
         reader.proxies.retain(|&other| other != index);
         reader.matched.part(proxy.guid);
@@ -429,6 +455,7 @@ impl LocalParticipant {
             // Samples of its ended instances may have a purge delay.
             self.arm_reader(proxy.reader);
         }
+        Some(ended)
     }
 
     /// Removes a proxy from the chain of its writer.

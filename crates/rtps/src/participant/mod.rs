@@ -27,7 +27,7 @@ use crate::{
     reader::Readers,
     status::Noted,
     timers::{TimerOwner, Timers},
-    work_queue::{Filed, Priority, WorkKind, WorkQueue},
+    work_queue::{Priority, WorkKind, WorkQueue},
     writer::Writers,
 };
 
@@ -64,9 +64,29 @@ pub(crate) struct Shared {
     /// Endpoints whose status has changed.
     pub(crate) changed: VecDeque<Noted>,
     pub(crate) discovery_changed: bool,
+    /// A discovery step is filed.
+    pub(crate) discovery_filed: bool,
+    /// Number of known remote participants.
+    pub(crate) remote_participants: usize,
     pub(crate) next_entity: u32,
     /// Bytes of sample memory of the user's endpoints.
     pub(crate) sample_bytes: usize,
+}
+
+/// What readers look up in the tables of others, but never change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) writers: &'a Writers,
+    pub(crate) discovery: &'a Discovery,
+}
+
+impl Shared {
+    pub(crate) fn schedule_discovery(&mut self) {
+        if !core::mem::replace(&mut self.discovery_filed, true) {
+            self.work_queue
+                .schedule(Priority::DISCOVERY, WorkKind::Discovery, 0);
+        }
+    }
 }
 
 impl LocalParticipant {
@@ -108,6 +128,8 @@ impl LocalParticipant {
             latest: now,
             changed: VecDeque::with_capacity(2 * local + 1),
             discovery_changed: false,
+            discovery_filed: false,
+            remote_participants: 0,
             next_entity: 0,
             sample_bytes: 0,
             config,
@@ -129,6 +151,13 @@ impl LocalParticipant {
             protocol.begin_announcing(now);
         }
         Ok(protocol)
+    }
+
+    pub(crate) fn facts(&self) -> Facts<'_> {
+        Facts {
+            writers: &self.writers,
+            discovery: &self.discovery,
+        }
     }
 
     /// Returns the GUID prefix of this participant.
@@ -234,7 +263,7 @@ impl LocalParticipant {
         self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
         self.ask_silent_peers();
         if self.discovery.move_from.is_some() {
-            self.schedule_discovery();
+            self.shared.schedule_discovery();
         }
         if self.announces() == Announces::Nothing {
             self.discovery.announcements_sent = self.discovery.announcements_sent.saturating_add(1);
@@ -244,19 +273,13 @@ impl LocalParticipant {
             // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
             // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
             self.shared.work_queue.withdraw(&[WorkKind::Announce], 0);
-            self.schedule(Priority::HIGHEST, WorkKind::Announce, 0);
+            self.shared
+                .work_queue
+                .schedule(Priority::HIGHEST, WorkKind::Announce, 0);
         } else {
             self.schedule_announcement(0);
         }
         self.schedule_announcements_to_unlisted();
-    }
-
-    pub(crate) fn schedule(&mut self, priority: Priority, kind: WorkKind, subject: u16) {
-        let filed = Filed { kind, subject };
-        match priority == Priority::DISCOVERY && self.is_limited(filed) {
-            true => self.shared.work_queue.schedule_limited(filed),
-            false => self.shared.work_queue.schedule(priority, filed),
-        }
     }
 
     fn highest_level(&self) -> Option<Level> {

@@ -64,7 +64,9 @@ impl LocalParticipant {
         index: u16,
         sequence: SequenceNumber,
     ) -> Settled {
-        let is_own = self.is_own_address(message.prefix, message.source);
+        let is_own = self
+            .facts()
+            .is_own_address(&self.shared, message.prefix, message.source);
         let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return Settled::Refused;
         };

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use isolane_wire::{
     guid::Guid,
-    message::{Data, DataFrag, HEARTBEAT_FRAG_BYTES, HeartbeatFrag, Undecoded},
+    message::{Data, DataFrag, HeartbeatFrag, Undecoded},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -273,13 +273,13 @@ impl LocalParticipant {
         })
     }
 
-    /// Processes a HEARTBEAT_FRAG, and requests fragments that were sent but not received.
+    /// Processes a HEARTBEAT_FRAG, and requests fragments that were sent but not received. Returns whether it does.
     pub(crate) fn receive_heartbeat_frag(
         &mut self,
         now: Instant,
-        message: &mut MessageReceiver,
+        message: &MessageReceiver,
         heartbeat: &HeartbeatFrag,
-    ) {
+    ) -> bool {
         let writer = Guid {
             prefix: message.prefix,
             entity: heartbeat.writer,
@@ -290,10 +290,10 @@ impl LocalParticipant {
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
             let Some(proxy) = self.readers.proxies.get_mut(index) else {
-                return;
+                return is_answered;
             };
             let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
-                return;
+                return is_answered;
             };
             let sequence = heartbeat.sequence;
             let is_missing = proxy.reliable && proxy.in_window(sequence) && !proxy.has(sequence);
@@ -316,10 +316,7 @@ impl LocalParticipant {
                 is_answered = true;
             }
         }
-        if is_answered {
-            let bytes = message.count(HEARTBEAT_FRAG_BYTES);
-            self.credit(message.prefix, bytes);
-        }
+        is_answered
     }
 
     /// Frees assemblies of finished samples at a proxy's reader.

@@ -44,7 +44,7 @@ use crate::{
     slab::{ReaderId, Slab},
     status::{EncapsulationsRefused, MatchTally, RejectReason},
     timed_qos::{LivelinessTally, ReaderTimedQos},
-    work_queue::Priority,
+    work_queue::{Priority, Queue},
 };
 
 pub(crate) use self::{
@@ -144,6 +144,13 @@ impl Reader {
     pub(crate) fn protocol_priority(&self) -> Priority {
         self.level
             .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn protocol_queue(&self) -> Queue {
+        self.level.map_or_else(
+            || Queue::of_builtin(self.guid.entity),
+            |level| Queue::Of(Priority::of_protocol(level)),
+        )
     }
 
     /// Returns whether a submessage's readerId addresses this reader (RTPS 2.5 §8.3.8: ENTITYID_UNKNOWN addresses all

@@ -13,7 +13,7 @@
 
 use isolane_wire::{
     guid::Guid,
-    message::{AckNack, Gap, HEARTBEAT_BYTES, Heartbeat},
+    message::{AckNack, Gap, Heartbeat},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -33,27 +33,22 @@ use crate::{
 };
 
 impl LocalParticipant {
+    /// Processes a HEARTBEAT; `first` is the first proxy of its writer. Returns whether an ACKNACK is filed in answer.
     pub(crate) fn receive_heartbeat(
         &mut self,
         now: Instant,
-        message: &mut MessageReceiver,
+        message: &MessageReceiver,
+        first: Option<u16>,
         heartbeat: &Heartbeat,
-    ) {
-        let writer = Guid {
-            prefix: message.prefix,
-            entity: heartbeat.writer,
-        };
+    ) -> bool {
         self.shared.latest = now;
-        let mut next = self.readers.by_writer.recall(&writer);
-        if next.is_none() {
-            next = self.lookup_described(now, message, &writer);
-        }
+        let mut next = first;
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
             let Some(proxy) = self.readers.proxies.get(index) else {
-                return;
+                return is_answered;
             };
             if proxy.may_jump(heartbeat) {
                 match self.judge_heartbeat(now, message, index, heartbeat) {
@@ -67,7 +62,7 @@ impl LocalParticipant {
                 }
             }
             let Some(proxy) = self.readers.proxies.get_mut(index) else {
-                return;
+                return is_answered;
             };
             if let Some(lease) = &mut proxy.clock.lease
                 && lease.is_heard_by(heartbeat)
@@ -79,10 +74,10 @@ impl LocalParticipant {
                 }
             }
             let Some(proxy) = self.readers.proxies.get_mut(index) else {
-                return;
+                return is_answered;
             };
             let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
-                return;
+                return is_answered;
             };
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
                 continue;
@@ -112,7 +107,7 @@ impl LocalParticipant {
                 proxy.go_back(begin, &mut reader.ledger);
             }
             let Some(proxy) = self.readers.proxies.get_mut(index) else {
-                return;
+                return is_answered;
             };
             proxy.last = last;
             let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
@@ -125,10 +120,7 @@ impl LocalParticipant {
                 is_answered = true;
             }
         }
-        if is_answered {
-            let bytes = message.count(HEARTBEAT_BYTES);
-            self.credit(message.prefix, bytes);
-        }
+        is_answered
     }
 
     /// Checks a HEARTBEAT that advances a reader far ahead, or follows one that does.
@@ -140,7 +132,9 @@ impl LocalParticipant {
         index: u16,
         heartbeat: &Heartbeat,
     ) -> Verdict {
-        let is_own = self.is_own_address(message.prefix, message.source);
+        let is_own = self
+            .facts()
+            .is_own_address(&self.shared, message.prefix, message.source);
         let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return Verdict::Refuted;
         };
@@ -175,7 +169,13 @@ impl LocalParticipant {
         }
     }
 
-    pub(crate) fn receive_gap(&mut self, now: Instant, message: &mut MessageReceiver, gap: &Gap) {
+    /// Returns whether an ACKNACK is filed in answer.
+    pub(crate) fn receive_gap(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        gap: &Gap,
+    ) -> bool {
         let writer = Guid {
             prefix: message.prefix,
             entity: gap.writer,
@@ -187,16 +187,18 @@ impl LocalParticipant {
         while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
             next = after;
             let Some(mut proxy) = self.readers.proxies.get_mut(index) else {
-                return;
+                return is_answered;
             };
             if !proxy.reliable {
                 continue;
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
-                let is_own = self.is_own_address(message.prefix, message.source);
+                let is_own =
+                    self.facts()
+                        .is_own_address(&self.shared, message.prefix, message.source);
                 let Some(again) = self.readers.proxies.get_mut(index) else {
-                    return;
+                    return is_answered;
                 };
                 proxy = again;
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
@@ -217,7 +219,7 @@ impl LocalParticipant {
                 proxy.mark_run(gap.start.get()..end);
             }
             let Some(proxy) = self.readers.proxies.get_mut(index) else {
-                return;
+                return is_answered;
             };
             for sequence in gap.list.iter() {
                 if proxy.in_window(sequence) {
@@ -226,7 +228,7 @@ impl LocalParticipant {
             }
             self.advance_proxy(index);
             let Some(proxy) = self.readers.proxies.get(index) else {
-                return;
+                return is_answered;
             };
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
             {
@@ -234,11 +236,7 @@ impl LocalParticipant {
                 is_answered = true;
             }
         }
-        if is_answered {
-            // The shortest GAP has the same length.
-            let bytes = message.count(HEARTBEAT_BYTES);
-            self.credit(message.prefix, bytes);
-        }
+        is_answered
     }
 
     /// Advances a reliable proxy past all received samples and makes them available.
@@ -379,8 +377,10 @@ impl LocalParticipant {
             return;
         };
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
-            let priority = reader.protocol_priority();
-            self.schedule(priority, WorkKind::AckNack, proxy_index);
+            let queue = reader.protocol_queue();
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::AckNack, proxy_index);
         }
     }
 }
@@ -407,7 +407,7 @@ impl LocalParticipant {
         let reader = self.readers.table.get_mut(proxy.reader)?;
         let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
-        let priority = reader.protocol_priority();
+        let queue = reader.protocol_queue();
         let mut bytes = 0;
         if is_worth_it {
             proxy.acknowledged = untaken;
@@ -430,11 +430,13 @@ impl LocalParticipant {
                 header,
             );
         }
-        self.schedule(priority, WorkKind::AckNack, index);
+        self.shared
+            .work_queue
+            .schedule(queue, WorkKind::AckNack, index);
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.debit(prefix, to.as_ref(), bytes),
+            bytes,
             to: to_one(to),
         })
     }
@@ -472,7 +474,7 @@ impl LocalParticipant {
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.debit(prefix, to.as_ref(), bytes),
+            bytes,
             to: to_one(to),
         })
     }

@@ -267,7 +267,10 @@ impl LocalParticipant {
             let Some((guid, mut lease)) = found else {
                 continue;
             };
-            if let Some(heard) = self.heard_of_participant(now, guid.prefix, lease.kind) {
+            if let Some(heard) =
+                self.facts()
+                    .heard_of_participant(&self.shared, now, guid.prefix, lease.kind)
+            {
                 lease.hear(heard);
             }
             let (turn, look) = lease.look(now);

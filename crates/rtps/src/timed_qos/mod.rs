@@ -260,7 +260,9 @@ impl LocalParticipant {
         if let Some(clock) = &mut writer.clock
             && !core::mem::replace(&mut clock.is_filed, true)
         {
-            self.schedule(priority, WorkKind::WriterTimedQos, index);
+            self.shared
+                .work_queue
+                .schedule(priority, WorkKind::WriterTimedQos, index);
         }
     }
 
@@ -299,7 +301,9 @@ impl LocalParticipant {
         };
         let priority = reader.protocol_priority();
         if !core::mem::replace(&mut reader.clock_filed, true) {
-            self.schedule(priority, WorkKind::ReaderTimedQos, index);
+            self.shared
+                .work_queue
+                .schedule(priority, WorkKind::ReaderTimedQos, index);
         }
     }
 

@@ -25,7 +25,7 @@ use isolane_wire::{
 use crate::{
     limits::{ASSERTIONS_PER_LEASE, MIN_PERIOD},
     matching::Refusal,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::WriterProxy,
     slab::WriterId,
     timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
@@ -119,9 +119,11 @@ impl LocalParticipant {
         let Some(writer) = self.writers.table.get_mut(index) else {
             return;
         };
-        let priority = writer.protocol_priority();
+        let queue = writer.protocol_queue();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            self.schedule(priority, WorkKind::Heartbeat, index);
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::Heartbeat, index);
         }
     }
 
@@ -202,7 +204,9 @@ impl LocalParticipant {
         }
         if was_kept_back {
             self.shared.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
-            self.schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
+            self.shared
+                .work_queue
+                .schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
         }
     }
 
@@ -235,26 +239,6 @@ impl LocalParticipant {
                 self.schedule_reader_timed_qos(index);
             }
         }
-    }
-
-    /// Time of the last message in which a participant asserted its writers of a kind.
-    pub(super) fn heard_of_participant(
-        &self,
-        now: Instant,
-        prefix: GuidPrefix,
-        kind: LivelinessKind,
-    ) -> Option<Instant> {
-        let which = PARTICIPANT_LIVELINESS_KINDS
-            .iter()
-            .position(|&told| told == kind)?;
-        if prefix == self.guid_prefix() {
-            return match kind {
-                LivelinessKind::Automatic => Some(now),
-                _ => self.writers.assertions.at,
-            };
-        }
-        let &index = self.discovery.by_prefix.get(&prefix)?;
-        self.discovery.participants.get(index)?.asserted[which]
     }
 
     /// Discards received participant messages, which are processed on reception.
@@ -372,5 +356,28 @@ impl LocalParticipant {
             participant.messages_refused.note(readers, writers);
             self.discovery.has_refused |= participant.messages_refused.is_any();
         }
+    }
+}
+
+impl Facts<'_> {
+    /// Time of the last message in which a participant asserted its writers of a kind.
+    pub(super) fn heard_of_participant(
+        &self,
+        shared: &Shared,
+        now: Instant,
+        prefix: GuidPrefix,
+        kind: LivelinessKind,
+    ) -> Option<Instant> {
+        let which = PARTICIPANT_LIVELINESS_KINDS
+            .iter()
+            .position(|&told| told == kind)?;
+        if prefix == shared.header.prefix {
+            return match kind {
+                LivelinessKind::Automatic => Some(now),
+                _ => self.writers.assertions.at,
+            };
+        }
+        let &index = self.discovery.by_prefix.get(&prefix)?;
+        self.discovery.participants.get(index)?.asserted[which]
     }
 }

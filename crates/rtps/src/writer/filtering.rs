@@ -215,8 +215,10 @@ impl LocalParticipant {
         let writer = self.writers.table.get_mut(index)?;
         if writer.has_part() {
             writer.data_filed = true;
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::Data, index);
         } else {
             let begins = writer.filters.as_ref()?.run.begins;
             self.schedule_after_first(now, index, begins);

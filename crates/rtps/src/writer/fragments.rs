@@ -314,10 +314,14 @@ impl LocalParticipant {
         }
         if writer.is_next_cut() {
             let priority = writer.protocol_priority();
-            self.schedule(priority, WorkKind::Fragment, index);
+            self.shared
+                .work_queue
+                .schedule(priority, WorkKind::Fragment, index);
         } else {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::Data, index);
         }
     }
 
@@ -486,7 +490,7 @@ impl LocalParticipant {
         let begun = proxy.fragments.history.filter(|at| at.sequence == sequence);
         let at = begun.unwrap_or(FragmentOf::first(sequence));
         let writer = self.writers.table.get_mut(writer_index)?;
-        let (level, priority) = (writer.level, writer.protocol_priority());
+        let (level, queue) = (writer.level, writer.protocol_queue());
         let bytes = if begun.is_none() && cursor < sequence {
             writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
             let gone = gap(writer.guid.entity, guid.entity, cursor, sequence);
@@ -508,7 +512,9 @@ impl LocalParticipant {
             self.emit_fragment(writer_index, at, guid, told, buffer)
         };
         self.writers.proxies.get_mut(index)?.history_filed = true;
-        self.schedule(priority, WorkKind::History, index);
+        self.shared
+            .work_queue
+            .schedule(queue, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
             level,

@@ -40,7 +40,7 @@ use crate::{
     slab::{Slab, WriterId},
     status::MatchTally,
     timed_qos::{Assertions, WriterTimedQos},
-    work_queue::Priority,
+    work_queue::{Priority, Queue},
     writer::{
         filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
         registered_instances::RegisteredInstances, transmit::Batch,
@@ -152,6 +152,20 @@ impl Writer {
     pub(crate) fn protocol_priority(&self) -> Priority {
         self.level
             .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn data_queue(&self) -> Queue {
+        self.level.map_or_else(
+            || Queue::of_builtin(self.guid.entity),
+            |level| Queue::Of(Priority::of_data(level)),
+        )
+    }
+
+    pub(crate) fn protocol_queue(&self) -> Queue {
+        self.level.map_or_else(
+            || Queue::of_builtin(self.guid.entity),
+            |level| Queue::Of(Priority::of_protocol(level)),
+        )
     }
 
     pub(crate) fn ledger(&self) -> WriterLedger {

@@ -62,9 +62,11 @@ impl LocalParticipant {
         if !writer.reliable {
             return;
         }
-        let priority = writer.protocol_priority();
+        let queue = writer.protocol_queue();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            self.schedule(priority, WorkKind::Heartbeat, writer_index);
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::Heartbeat, writer_index);
         }
         for at in 0.. {
             let writer = self.writers.table.get(writer_index);
@@ -116,7 +118,7 @@ impl LocalParticipant {
         if writer_index >= BUILTIN_ENDPOINTS {
             return period_ns;
         }
-        let periods = self.discovery.participants.len() / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
+        let periods = self.shared.remote_participants / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
         let longest_ns = timing.heartbeat_period_max.as_nanos() as u64;
         let spread_ns = period_ns.saturating_mul(periods as u64).min(longest_ns);
         period_ns.max(spread_ns)
@@ -272,10 +274,10 @@ impl LocalParticipant {
         let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
-        let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
         if !proxy.reliable {
             return;
         }
+        let before = (proxy.is_ready(), proxy.is_silent());
         let is_news = proxy.accept_acknack(now, acknack);
         // A peer with several interfaces may send each ACKNACK from all of them; each copy validates its source
         // address.
@@ -284,12 +286,23 @@ impl LocalParticipant {
             self.credit(message.prefix, bytes);
             self.note_answer(index, message.source);
         }
-        if !is_news {
-            return;
+        if is_news {
+            self.apply_acknack(now, index, acknack, before);
         }
+    }
+
+    /// Applies an ACKNACK that is newer than the reader's last one; the reader's proxy was ready and silent as stated.
+    fn apply_acknack(
+        &mut self,
+        now: Instant,
+        index: u16,
+        acknack: &AckNack,
+        (was_ready, was_silent): (bool, bool),
+    ) {
         let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
+        let writer_index = proxy.writer;
         let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return;
         };

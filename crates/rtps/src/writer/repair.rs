@@ -176,9 +176,11 @@ impl LocalParticipant {
         let writer_index = self.writers.proxies.get(index)?.writer;
         let writer = self.writers.table.get(writer_index)?;
         if writer.clock.is_some() {
-            let priority = writer.protocol_priority();
+            let queue = writer.protocol_queue();
             if self.expire_history(now, writer_index) == Expired::Incomplete {
-                self.schedule(priority, WorkKind::History, index);
+                self.shared
+                    .work_queue
+                    .schedule(queue, WorkKind::History, index);
                 return None;
             }
         }
@@ -230,8 +232,10 @@ impl LocalParticipant {
         proxy.history_filed = true;
         let to = proxy.address();
         let writer = self.writers.table.get(proxy.writer)?;
-        let (level, priority) = (writer.level, writer.protocol_priority());
-        self.schedule(priority, WorkKind::History, index);
+        let (level, queue) = (writer.level, writer.protocol_queue());
+        self.shared
+            .work_queue
+            .schedule(queue, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -318,8 +322,10 @@ impl LocalParticipant {
             return;
         };
         if !core::mem::replace(&mut proxy.history_filed, true) {
-            let priority = writer.protocol_priority();
-            self.schedule(priority, WorkKind::History, index);
+            let queue = writer.protocol_queue();
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::History, index);
         }
     }
 
@@ -332,8 +338,10 @@ impl LocalParticipant {
             return;
         };
         if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
-            let priority = writer.protocol_priority();
-            self.schedule(priority, WorkKind::Repair, proxy_index);
+            let queue = writer.protocol_queue();
+            self.shared
+                .work_queue
+                .schedule(queue, WorkKind::Repair, proxy_index);
         }
     }
 }

@@ -333,8 +333,8 @@ impl LocalParticipant {
         } else if writer.fragmenter.cuts() {
             self.schedule_first(id.0);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, id.0);
+            let queue = writer.data_queue();
+            self.shared.work_queue.schedule(queue, WorkKind::Data, id.0);
         }
         if has_clock {
             self.note_written(id.0, sample);

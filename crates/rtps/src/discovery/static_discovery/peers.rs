@@ -195,7 +195,7 @@ impl LocalParticipant {
                     if let Some(index) = place {
                         self.remove_participant(index);
                     }
-                    self.schedule_discovery();
+                    self.shared.schedule_discovery();
                 }
                 false
             }
