@@ -23,7 +23,7 @@ use crate::{
     limits::{FILTER_STEPS, MAX_FILTER_STEPS},
     matching::SetQosError,
     participant::LocalParticipant,
-    reader::{Reader, cache::Cache},
+    reader::{Reader, Readers, cache::Cache},
     slab::{ReaderId, WriterId},
     writer::history::ChangeKind,
 };
@@ -179,7 +179,7 @@ impl LocalParticipant {
                 continue;
             };
             let text = self.announced_filter(guid);
-            self.set_proxy_filter(index, text.as_ref());
+            self.writers.set_proxy_filter(index, text.as_ref());
         }
     }
 
@@ -192,14 +192,7 @@ impl LocalParticipant {
                 .get(index)?
                 .filter(&self.discovery.announcements);
         }
-        self.filter_of_own(reader).cloned()
-    }
-
-    /// Returns the filter announced by a reader of this participant.
-    pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
-        let mut own =
-            (0..self.readers.table.end()).filter_map(|index| self.readers.table.get(index));
-        own.find(|own| own.guid == reader)?.filter_text()
+        self.readers.filter_of_own(reader).cloned()
     }
 
     /// Replaces or removes a reader's filter, and announces it. The new filter applies to samples that arrive from now
@@ -232,14 +225,22 @@ impl LocalParticipant {
             }
             return Err(SetQosError::AnnouncementFull);
         }
-        self.withhold_from(id.0);
-        let text = self.filter_of_own(data.guid).cloned();
+        self.readers.withhold_from(id.0);
+        let text = self.readers.filter_of_own(data.guid).cloned();
         for writer in 0..self.writers.table.end() {
             if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, data.guid)) {
-                self.set_proxy_filter(index, text.as_ref());
+                self.writers.set_proxy_filter(index, text.as_ref());
             }
         }
         Ok(())
+    }
+}
+
+impl Readers {
+    /// Returns the filter announced by a reader of this participant.
+    pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
+        let mut own = (0..self.table.end()).filter_map(|index| self.table.get(index));
+        own.find(|own| own.guid == reader)?.filter_text()
     }
 }
 

@@ -28,9 +28,9 @@ use isolane_wire::{
 
 use crate::{
     limits::LAST_SEQUENCE,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{
-        ReaderStatus, Settled,
+        ReaderStatus, Readers, Settled,
         cache::SampleInfo,
         data::{Content, Stored, Unfit, is_due, keep},
     },
@@ -137,7 +137,10 @@ impl LocalParticipant {
                     message.prefix = header.prefix;
                     message.offset = HEADER_BYTES;
                     self.shared.counters.messages += 1;
-                    if self.is_unknown_prefix(header.prefix) {
+                    if self
+                        .discovery
+                        .is_unknown_prefix(&mut self.shared, header.prefix)
+                    {
                         message.offset = bytes.len();
                         return None;
                     }
@@ -152,7 +155,7 @@ impl LocalParticipant {
         loop {
             let start = submessages.offset();
             let Ok(found) = submessages.next_undecoded()? else {
-                self.note_malformed();
+                self.shared.note_malformed();
                 message.offset = submessages.offset();
                 continue;
             };
@@ -192,18 +195,12 @@ impl LocalParticipant {
                     ..
                 } => match InfoTimestamp::parse(info.flags, info.body) {
                     Ok(timestamp) => message.timestamp = timestamp.0,
-                    Err(_) => self.note_malformed(),
+                    Err(_) => self.shared.note_malformed(),
                 },
                 other => self.receive_other(now, message, other),
             }
             message.offset = submessages.offset();
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn note_malformed(&mut self) {
-        self.shared.counters.malformed_submessages += 1;
     }
 
     /// Receives a DATA. Out of line: inlined, it would leave the submessage loop no registers.
@@ -217,7 +214,7 @@ impl LocalParticipant {
         match Data::parse(found.flags, found.body, found.body_offset) {
             Ok(_) if message.for_others => self.shared.counters.for_others += 1,
             Ok(data) => return self.receive_data(now, message, data),
-            Err(_) => self.note_malformed(),
+            Err(_) => self.shared.note_malformed(),
         }
         None
     }
@@ -225,13 +222,16 @@ impl LocalParticipant {
     #[inline(never)]
     fn receive_other(&mut self, now: Instant, message: &mut MessageReceiver, found: Undecoded<'_>) {
         let Ok(submessage) = found.decode() else {
-            self.note_malformed();
+            self.shared.note_malformed();
             return;
         };
         match submessage {
             Submessage::InfoSource(source) => {
                 // RTPS 2.5 §8.3.8.10: INFO_SRC also resets the time stamp.
-                message.prefix = match self.is_unknown_prefix(source.prefix) {
+                message.prefix = match self
+                    .discovery
+                    .is_unknown_prefix(&mut self.shared, source.prefix)
+                {
                     true => GuidPrefix::UNKNOWN,
                     false => source.prefix,
                 };
@@ -239,8 +239,8 @@ impl LocalParticipant {
             }
             Submessage::InfoDestination(prefix) => {
                 message.for_others = prefix != GuidPrefix::UNKNOWN
-                    && prefix != self.guid_prefix()
-                    && !self.is_any_start_of_this(prefix);
+                    && prefix != self.shared.guid_prefix()
+                    && !self.shared.is_any_start_of_this(prefix);
             }
             // Checked before the rest of its message.
             Submessage::HeaderExtension(_) => {}
@@ -254,23 +254,45 @@ impl LocalParticipant {
                 if first.is_none() {
                     first = self.lookup_described(now, message, &writer);
                 }
-                if self.receive_heartbeat(now, message, first, &heartbeat) {
-                    self.credit(message.prefix, message.count(HEARTBEAT_BYTES));
+                if self.readers.receive_heartbeat(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    now,
+                    message,
+                    first,
+                    &heartbeat,
+                ) {
+                    self.discovery
+                        .credit(message.prefix, message.count(HEARTBEAT_BYTES));
                 }
             }
             Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
             Submessage::Gap(gap) => {
-                if self.receive_gap(now, message, &gap) {
+                if self.readers.receive_gap(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    now,
+                    message,
+                    &gap,
+                ) {
                     // The shortest GAP has the same length.
-                    self.credit(message.prefix, message.count(HEARTBEAT_BYTES));
+                    self.discovery
+                        .credit(message.prefix, message.count(HEARTBEAT_BYTES));
                 }
             }
             Submessage::HeartbeatFrag(heartbeat) => {
-                if self.receive_heartbeat_frag(now, message, &heartbeat) {
-                    self.credit(message.prefix, message.count(HEARTBEAT_FRAG_BYTES));
+                if self
+                    .readers
+                    .receive_heartbeat_frag(&mut self.shared, now, message, &heartbeat)
+                {
+                    self.discovery
+                        .credit(message.prefix, message.count(HEARTBEAT_FRAG_BYTES));
                 }
             }
-            Submessage::NackFrag(nack) => self.receive_nack_frag(now, message, &nack),
+            Submessage::NackFrag(nack) => {
+                self.writers
+                    .receive_nack_frag(&mut self.shared, now, message, &nack)
+            }
             _ => self.shared.counters.skipped_submessages += 1,
         }
     }
@@ -282,7 +304,7 @@ impl LocalParticipant {
         data: Data<'_>,
     ) -> Option<Delivery> {
         if data.sequence > LAST_SEQUENCE {
-            self.note_malformed();
+            self.shared.note_malformed();
             return None;
         }
         if data.writer.is_builtin() {
@@ -326,7 +348,14 @@ impl LocalParticipant {
             }
             let mut has_confirmed = false;
             if !proxy.reliable && proxy.strays(data.sequence) {
-                match self.settle_position(now, message, index, data.sequence) {
+                match self.readers.settle_position(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    now,
+                    message,
+                    index,
+                    data.sequence,
+                ) {
                     Settled::Refused => continue,
                     Settled::Taken => {}
                     Settled::Confirmed => has_confirmed = true,
@@ -342,8 +371,22 @@ impl LocalParticipant {
                 Ok(content) => content,
                 Err(unfit) => {
                     match data.set_end() {
-                        Some(mark) => self.receive_set_end(now, message, index, &data, &mark),
-                        None => self.refuse_for_good(index, data.sequence, unfit),
+                        Some(mark) => self.readers.receive_set_end(
+                            &mut self.shared,
+                            Facts::of(&self.writers, &self.discovery),
+                            now,
+                            message,
+                            index,
+                            &data,
+                            &mark,
+                        ),
+                        None => self.readers.refuse_for_good(
+                            &mut self.shared,
+                            Facts::of(&self.writers, &self.discovery),
+                            index,
+                            data.sequence,
+                            unfit,
+                        ),
                     }
                     continue;
                 }
@@ -370,19 +413,37 @@ impl LocalParticipant {
                 match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
                     Check::Take(at) => expires = at,
                     Check::Done => {
-                        self.count_checked(index);
+                        self.readers.count_checked(
+                            &mut self.shared,
+                            Facts::of(&self.writers, &self.discovery),
+                            index,
+                        );
                         continue;
                     }
                 }
             }
             if reader.cache.is_some() {
                 match keep(index, proxy, reader, info(expires), data.bytes) {
-                    Stored::InOrder => self.advance_proxy(index),
+                    Stored::InOrder => self.readers.advance_proxy(
+                        &mut self.shared,
+                        Facts::of(&self.writers, &self.discovery),
+                        index,
+                    ),
                     Stored::OutOfOrder => {}
-                    Stored::Never(unfit) => self.refuse_for_good(index, data.sequence, unfit),
+                    Stored::Never(unfit) => self.readers.refuse_for_good(
+                        &mut self.shared,
+                        Facts::of(&self.writers, &self.discovery),
+                        index,
+                        data.sequence,
+                        unfit,
+                    ),
                 }
                 if is_watched {
-                    self.count_checked(index);
+                    self.readers.count_checked(
+                        &mut self.shared,
+                        Facts::of(&self.writers, &self.discovery),
+                        index,
+                    );
                 }
                 continue;
             }
@@ -392,10 +453,14 @@ impl LocalParticipant {
             reader.ledger.delivered += 1;
             let reader = proxy.reader;
             if has_lost {
-                self.note_reader(reader);
+                self.readers.note_reader(&mut self.shared, reader);
             }
             if is_watched {
-                self.count_checked(index);
+                self.readers.count_checked(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    index,
+                );
             }
             if next.is_some() {
                 message.further = further.checked_sub(1).unwrap_or(self.readers.table.end());
@@ -420,14 +485,24 @@ impl LocalParticipant {
         message: &MessageReceiver,
         writer: &Guid,
     ) -> Option<u16> {
-        let is_met =
-            self.uses_descriptions() && self.match_static_peer(now, message.prefix, message.source);
+        let is_met = self.discovery.uses_descriptions(&self.shared)
+            && self.match_static_peer(now, message.prefix, message.source);
         match is_met {
             true => self.readers.by_writer.recall(writer),
             false => None,
         }
     }
+}
 
+impl Shared {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_malformed(&mut self) {
+        self.counters.malformed_submessages += 1;
+    }
+}
+
+impl Readers {
     /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
     pub(crate) fn addressed_proxy(
         &self,
@@ -435,8 +510,8 @@ impl LocalParticipant {
         meant: EntityId,
     ) -> Option<(u16, Option<u16>)> {
         while let Some(index) = at {
-            let proxy = self.readers.proxies.get(index)?;
-            if self.readers.table.get(proxy.reader)?.is_addressed(meant) {
+            let proxy = self.proxies.get(index)?;
+            if self.table.get(proxy.reader)?.is_addressed(meant) {
                 return Some((index, proxy.next_of_writer));
             }
             at = proxy.next_of_writer;
@@ -448,15 +523,17 @@ impl LocalParticipant {
     #[cold]
     pub(crate) fn refuse_for_good(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         proxy_index: u16,
         sequence: SequenceNumber,
         unfit: Unfit,
     ) {
-        let Some(proxy) = self.readers.proxies.get_mut(proxy_index) else {
+        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
             return;
         };
         let reader_index = proxy.reader;
-        let Some(reader) = self.readers.table.get_mut(reader_index) else {
+        let Some(reader) = self.table.get_mut(reader_index) else {
             return;
         };
         // An out-of-order sample is requested again, and counted when it is next in order.
@@ -467,15 +544,15 @@ impl LocalParticipant {
             match unfit {
                 Unfit::Rejected(reason) => {
                     reader.count_rejected(proxy.guid, reason);
-                    self.shared.counters.count_rejected(reason);
+                    shared.counters.count_rejected(reason);
                     reader.status |= ReaderStatus::SAMPLE_REJECTED;
                 }
                 Unfit::TooLarge(bytes) => {
                     reader.ledger.too_large += 1;
                     reader.too_large_bytes = bytes;
                     reader.status |= ReaderStatus::SAMPLE_LOST;
-                    self.shared.counters.samples_too_large += 1;
-                    self.readers.last_too_large = Some(reader_index);
+                    shared.counters.samples_too_large += 1;
+                    self.last_too_large = Some(reader_index);
                 }
             }
             if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
@@ -483,10 +560,10 @@ impl LocalParticipant {
                 proxy.progress.lose();
                 reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
             }
-            self.advance_proxy(proxy_index);
-            self.go_on_with_sets(reader_index);
+            self.advance_proxy(shared, facts, proxy_index);
+            self.go_on_with_sets(shared, reader_index);
         }
-        self.note_reader(reader_index);
+        self.note_reader(shared, reader_index);
     }
 }
 

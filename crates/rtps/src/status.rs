@@ -11,11 +11,11 @@ use isolane_wire::{
 
 use crate::{
     matching::Incompatible,
-    participant::LocalParticipant,
-    reader::ReaderStatus,
+    participant::{LocalParticipant, Shared},
+    reader::{ReaderStatus, Readers},
     slab::{ReaderId, WriterId},
     timed_qos::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
-    writer::WriterStatus,
+    writer::{WriterStatus, Writers},
 };
 
 /// Status change to report to the user.
@@ -199,7 +199,7 @@ fn take_incompatible(found: &mut Option<Incompatible>) -> Option<Incompatible> {
 }
 
 impl LocalParticipant {
-    /// Returns whether [`next_status`](Self::next_status) may have a change.
+    /// Returns whether [`next_status`](LocalParticipant::next_status) may have a change.
     #[inline]
     #[must_use]
     pub fn has_status(&self) -> bool {
@@ -239,58 +239,10 @@ impl LocalParticipant {
         None
     }
 
-    /// Queues the status changes of a reader of the user.
-    pub(crate) fn note_reader(&mut self, index: u16) {
-        let Some(reader) = self.readers.table.get_mut(index) else {
-            return;
-        };
-        if reader.level.is_none() {
-            // Samples of built-in readers are work; participant messages were processed on arrival.
-            match index {
-                MESSAGES => self.forget_messages(),
-                _ => self.shared.schedule_discovery(),
-            }
-        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
-            self.shared.changed.push_back(Noted::Reader(index));
-        }
-    }
-
-    /// Queues the status changes of a writer of the user.
-    pub(crate) fn note_writer(&mut self, index: u16) {
-        let Some(writer) = self.writers.table.get_mut(index) else {
-            return;
-        };
-        if writer.level.is_none() {
-            writer.status = WriterStatus::empty();
-        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
-            self.shared.changed.push_back(Noted::Writer(index));
-        }
-    }
-
-    pub(crate) fn note_discovery(&mut self) {
-        if !core::mem::replace(&mut self.shared.discovery_changed, true) {
-            self.shared.changed.push_back(Noted::Discovery);
-        }
-    }
-
-    /// Removes a deleted reader from the queue.
-    pub(crate) fn forget_reader_notes(&mut self, index: u16) {
-        self.shared
-            .changed
-            .retain(|noted| *noted != Noted::Reader(index));
-    }
-
-    /// Removes a deleted writer from the queue.
-    pub(crate) fn forget_writer_notes(&mut self, index: u16) {
-        self.shared
-            .changed
-            .retain(|noted| *noted != Noted::Writer(index));
-    }
-
     /// Takes the change of a writer's matches; `None` if there is none, or no such writer.
     ///
     /// A reader counts from its match (DDS 1.4 §2.2.4.1), even before it answers;
-    /// [`matched_readers`](Self::matched_readers) counts those that have.
+    /// [`matched_readers`](LocalParticipant::matched_readers) counts those that have.
     pub fn take_publication_matched(&mut self, id: WriterId) -> Option<Matched> {
         self.writers.table.get_mut(id.0)?.matched.take()
     }
@@ -374,5 +326,55 @@ impl LocalParticipant {
     /// Takes the change in the liveliness of a reader's writers; `None` if there is none.
     pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
         self.readers.table.get_mut(id.0)?.liveliness.take()
+    }
+}
+
+impl Shared {
+    pub(crate) fn note_discovery(&mut self) {
+        if !core::mem::replace(&mut self.discovery_changed, true) {
+            self.changed.push_back(Noted::Discovery);
+        }
+    }
+
+    /// Removes a deleted reader from the queue.
+    pub(crate) fn forget_reader_notes(&mut self, index: u16) {
+        self.changed.retain(|noted| *noted != Noted::Reader(index));
+    }
+
+    /// Removes a deleted writer from the queue.
+    pub(crate) fn forget_writer_notes(&mut self, index: u16) {
+        self.changed.retain(|noted| *noted != Noted::Writer(index));
+    }
+}
+
+impl Writers {
+    /// Queues the status changes of a writer of the user.
+    pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: u16) {
+        let Some(writer) = self.table.get_mut(index) else {
+            return;
+        };
+        if writer.level.is_none() {
+            writer.status = WriterStatus::empty();
+        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
+            shared.changed.push_back(Noted::Writer(index));
+        }
+    }
+}
+
+impl Readers {
+    /// Queues the status changes of a reader of the user.
+    pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: u16) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        if reader.level.is_none() {
+            // Samples of built-in readers are work; participant messages were processed on arrival.
+            match index {
+                MESSAGES => self.forget_messages(),
+                _ => shared.schedule_discovery(),
+            }
+        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
+            shared.changed.push_back(Noted::Reader(index));
+        }
     }
 }

@@ -24,7 +24,7 @@ use isolane_wire::{
 
 use crate::{
     limits::{BATCH_BYTES, FRAGMENT_BYTES, MAX_DATAGRAM_BYTES, MAX_DESTINATIONS, MAX_HEAD_BYTES},
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     slab::WriterId,
     writer::{history::Change, write::WriteSample},
 };
@@ -412,27 +412,48 @@ impl LocalParticipant {
         let (Filed { kind, subject }, is_limited) = self.shared.work_queue.take(priority)?;
         self.shared.latest = now;
         let work = match kind {
-            WorkKind::Announce => self.announce(subject, buffer),
+            WorkKind::Announce => self.discovery.announce(&mut self.shared, subject, buffer),
             WorkKind::Discovery => self.take_in_announcement(now),
-            WorkKind::Data => self.send_data(now, subject, buffer),
-            WorkKind::Fragment => self.send_fragment(now, subject, buffer),
-            WorkKind::Heartbeat => self.send_heartbeat(subject, buffer),
-            WorkKind::WriterTimedQos => self.run_writer_timed_qos(now, subject),
-            WorkKind::ReaderTimedQos => self.run_reader_timed_qos(now, subject),
-            WorkKind::AckNack if is_between && self.has_untaken(subject) => {
-                let work = self.send_taken(subject, buffer);
+            WorkKind::Data => self
+                .writers
+                .send_data(&mut self.shared, now, subject, buffer),
+            WorkKind::Fragment => {
+                self.writers
+                    .send_fragment(&mut self.shared, now, subject, buffer)
+            }
+            WorkKind::Heartbeat => self
+                .writers
+                .send_heartbeat(&mut self.shared, subject, buffer),
+            WorkKind::WriterTimedQos => {
+                self.writers
+                    .run_writer_timed_qos(&mut self.shared, now, subject)
+            }
+            WorkKind::ReaderTimedQos => self.readers.run_reader_timed_qos(
+                &mut self.shared,
+                Facts::of(&self.writers, &self.discovery),
+                now,
+                subject,
+            ),
+            WorkKind::AckNack if is_between && self.readers.has_untaken(subject) => {
+                let work = self.readers.send_taken(&mut self.shared, subject, buffer);
                 self.debit_writer(subject, work)
             }
             WorkKind::AckNack => {
-                let work = self.send_acknack(now, subject, buffer);
+                let work = self
+                    .readers
+                    .send_acknack(&mut self.shared, now, subject, buffer);
                 self.debit_writer(subject, work)
             }
             WorkKind::Repair => {
-                let work = self.send_repair(now, subject, buffer);
+                let work = self
+                    .writers
+                    .send_repair(&mut self.shared, now, subject, buffer);
                 self.debit_reader(subject, work)
             }
             WorkKind::History => {
-                let work = self.send_history(now, subject, buffer);
+                let work = self
+                    .writers
+                    .send_history(&mut self.shared, now, subject, buffer);
                 self.debit_reader(subject, work)
             }
         };
@@ -448,7 +469,7 @@ impl LocalParticipant {
         }))
     }
 
-    /// Level of the step that [`Self::poll_transmit`] would run next at `priority`, which determines the frame to use
+    /// Level of the step that [`LocalParticipant::poll_transmit`] would run next at `priority`, which determines the frame to use
     /// (`Some(None)`: discovery's). Returns `None` if there is nothing to do. The priority alone is ambiguous, since
     /// level 0 shares its priorities with discovery.
     #[must_use]
@@ -520,7 +541,9 @@ impl LocalParticipant {
                 .unwrap_or(0),
         }
     }
+}
 
+impl Shared {
     /// Writes one message. A message that does not fit is counted, and its length is 0.
     pub(crate) fn finish(
         &mut self,
@@ -533,7 +556,7 @@ impl LocalParticipant {
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {
-            self.shared.counters.buffer_too_small += 1;
+            self.counters.buffer_too_small += 1;
             0
         })
     }

@@ -16,8 +16,8 @@ use crate::{
     coherent_access::progress::{EndedSet, Progress},
     discovery::EndpointKind,
     limits::MAX_KNOWN_WRITERS,
-    participant::{Facts, LocalParticipant, Shared},
-    reader::{Reader, WriterProxy, cache::Cache},
+    participant::{Facts, Shared},
+    reader::{Reader, Readers, WriterProxy, cache::Cache},
 };
 
 /// Ring of proxies, and their common properties.
@@ -49,10 +49,10 @@ impl Reader {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     pub(super) fn circle_of(&self, index: u16) -> Option<CoherentGroup> {
-        let proxy = self.readers.proxies.get(index)?;
-        let reader = self.readers.table.get(proxy.reader)?;
+        let proxy = self.proxies.get(index)?;
+        let reader = self.table.get(proxy.reader)?;
         let access = reader.cache.as_ref()?.access()?;
         Some(CoherentGroup {
             first: index,
@@ -64,7 +64,7 @@ impl LocalParticipant {
 
     /// Returns the proxy after this one; `None` at the end of the walk.
     pub(super) fn peer_after(&self, circle: &CoherentGroup, index: u16) -> Option<u16> {
-        let next = self.readers.proxies.get(index)?.progress.next_peer;
+        let next = self.proxies.get(index)?.progress.next_peer;
         (next != circle.first).then_some(next)
     }
 
@@ -74,8 +74,8 @@ impl LocalParticipant {
 
     /// Returns the ring of a proxy, unless the current pass has visited it.
     pub(super) fn circle_to_look_at(&mut self, index: u16) -> Option<CoherentGroup> {
-        let look = self.readers.looks;
-        let looked = self.readers.proxies.get(index)?.progress.looked;
+        let look = self.looks;
+        let looked = self.proxies.get(index)?.progress.looked;
         let circle = self.circle_of(index).filter(|_| looked != look)?;
         self.for_each_peer(&circle, |progress| progress.looked = look);
         Some(circle)
@@ -90,7 +90,7 @@ impl LocalParticipant {
         let mut at = Some(circle.first);
         while let Some(peer) = at {
             at = self.peer_after(circle, peer);
-            if let Some(proxy) = self.readers.proxies.get_mut(peer) {
+            if let Some(proxy) = self.proxies.get_mut(peer) {
                 change(&mut proxy.progress);
             }
         }
@@ -105,7 +105,7 @@ impl LocalParticipant {
         let (mut at, mut last) = (Some(circle.first), None);
         while let Some(peer) = at {
             at = self.peer_after(circle, peer);
-            let reader = self.readers.proxies.get(peer).map(|proxy| proxy.reader);
+            let reader = self.proxies.get(peer).map(|proxy| proxy.reader);
             if let Some(reader) = reader.filter(|_| last != reader) {
                 last = Some(reader);
                 act(self, reader);
@@ -117,33 +117,33 @@ impl LocalParticipant {
     pub(crate) fn join_group(&mut self, index: u16) {
         let before = self.peer_to_follow(index);
         let next = before.and_then(|before| {
-            let proxy = self.readers.proxies.get_mut(before)?;
+            let proxy = self.proxies.get_mut(before)?;
             Some(core::mem::replace(&mut proxy.progress.next_peer, index))
         });
-        if let Some(proxy) = self.readers.proxies.get_mut(index) {
+        if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.progress.next_peer = next.unwrap_or(index);
         }
     }
 
     /// Returns the proxy to be followed in the ring: one of the same reader, if there is one.
     fn peer_to_follow(&self, index: u16) -> Option<u16> {
-        let proxy = self.readers.proxies.get(index)?;
-        let reader = self.readers.table.get(proxy.reader)?;
+        let proxy = self.proxies.get(index)?;
+        let reader = self.table.get(proxy.reader)?;
         reader.cache.as_ref().filter(|cache| cache.groups())?;
         let found = self.peer_at(reader, index);
         found.or_else(|| {
-            let subscriber = self.readers.subscribers.get(reader.circles()?)?;
+            let subscriber = self.subscribers.get(reader.circles()?)?;
             let others = subscriber.readers.iter();
-            let mut others = others.filter_map(|&other| self.readers.table.get(other));
+            let mut others = others.filter_map(|&other| self.table.get(other));
             others.find_map(|other| self.peer_at(other, index))
         })
     }
 
     /// Returns a proxy of the same publisher at a reader.
     fn peer_at(&self, reader: &Reader, index: u16) -> Option<u16> {
-        let publisher = self.readers.proxies.get(index)?.numbered_by();
+        let publisher = self.proxies.get(index)?.numbered_by();
         let is_peer = |&other: &u16| {
-            let found = self.readers.proxies.get(other);
+            let found = self.proxies.get(other);
             other != index && found.is_some_and(|other| other.numbered_by() == publisher)
         };
         reader.proxies.iter().copied().find(is_peer)
@@ -153,33 +153,39 @@ impl LocalParticipant {
     pub(super) fn leave_circle(&mut self, index: u16) -> Option<u16> {
         let circle = self.circle_of(index)?;
         let before = self.peers(&circle).last().filter(|&last| last != index)?;
-        let proxy = self.readers.proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         let next = core::mem::replace(&mut proxy.progress.next_peer, index);
-        if let Some(proxy) = self.readers.proxies.get_mut(before) {
+        if let Some(proxy) = self.proxies.get_mut(before) {
             proxy.progress.next_peer = next;
         }
         Some(next)
     }
 
     pub(super) fn cache_of(&self, reader: u16) -> Option<&Cache> {
-        self.readers.table.get(reader)?.cache.as_ref()
+        self.table.get(reader)?.cache.as_ref()
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Marks the proxies of a writer that is deleted or dead, before they are removed.
     pub(crate) fn note_deleted(&mut self, writer: Guid) {
-        let mut at = self.readers.by_writer.get(&writer);
-        while let Some(proxy) = at.and_then(|index| self.readers.proxies.get_mut(index)) {
+        let mut at = self.by_writer.get(&writer);
+        while let Some(proxy) = at.and_then(|index| self.proxies.get_mut(index)) {
             proxy.progress.is_deleted = true;
             at = proxy.next_of_writer;
         }
     }
 
     /// Returns whether a writer removed since was in the group when a set ended.
-    pub(super) fn has_lost_a_writer(&mut self, circle: &CoherentGroup, ended: &EndedSet) -> bool {
+    pub(super) fn has_lost_a_writer(
+        &mut self,
+        shared: &Shared,
+        facts: Facts<'_>,
+        circle: &CoherentGroup,
+        ended: &EndedSet,
+    ) -> bool {
         let is_doubtful = |peer| {
-            let proxy = self.readers.proxies.get(peer);
+            let proxy = self.proxies.get(peer);
             proxy.is_some_and(|proxy| proxy.progress.is_doubtful)
         };
         if !self.peers(circle).any(is_doubtful) {
@@ -187,7 +193,7 @@ impl LocalParticipant {
         }
         let then_and_now = ended
             .writers
-            .zip(self.facts().writers_now(&self.shared, circle.publisher));
+            .zip(facts.writers_now(shared, circle.publisher));
         let has_lost = then_and_now.is_some_and(|(then, now)| then != now);
         if !has_lost {
             self.for_each_peer(circle, |progress| progress.is_doubtful = false);

@@ -40,10 +40,10 @@ use crate::{
     content_filter::ContentFilter,
     limits::MAX_GROUPS,
     participant::{
-        LocalParticipant,
+        Facts, LocalParticipant,
         local_endpoints::{CreateError, EndpointConfig},
     },
-    reader::DeliveryMode,
+    reader::{DeliveryMode, Readers},
     slab::{PublisherId, ReaderId, SubscriberId, WriterId},
 };
 
@@ -131,7 +131,7 @@ impl LocalParticipant {
         &mut self,
         presentation: Presentation,
     ) -> Result<PublisherId, CreateError> {
-        let entity = self.next_entity(EntityKind::WRITER_GROUP);
+        let entity = self.shared.next_entity(EntityKind::WRITER_GROUP);
         let publisher = Publisher {
             entity,
             presentation,
@@ -155,7 +155,7 @@ impl LocalParticipant {
         &mut self,
         presentation: Presentation,
     ) -> Result<SubscriberId, CreateError> {
-        let entity = self.next_entity(EntityKind::READER_GROUP);
+        let entity = self.shared.next_entity(EntityKind::READER_GROUP);
         let subscriber = Subscriber {
             entity,
             presentation,
@@ -184,7 +184,7 @@ impl LocalParticipant {
     /// Creates a writer in a group, with the group's PRESENTATION.
     ///
     /// # Errors
-    /// Errors of [`create_writer`](Self::create_writer), and [`CreateError::NoSuchGroup`].
+    /// Errors of [`create_writer`](LocalParticipant::create_writer), and [`CreateError::NoSuchGroup`].
     pub fn create_writer_in(
         &mut self,
         now: Instant,
@@ -199,14 +199,14 @@ impl LocalParticipant {
         let (mut config, group) = (config.clone(), publisher.entity);
         config.qos.presentation = publisher.presentation;
         let writer = self.create_writer_with(now, &config, Some((id.0, group)))?;
-        self.join_publisher(id.0, writer.0);
+        self.writers.join_publisher(id.0, writer.0);
         Ok(writer)
     }
 
     /// Creates a reader in a group, with the group's PRESENTATION and an optional filter.
     ///
     /// # Errors
-    /// Errors of [`create_reader`](Self::create_reader), and [`CreateError::NoSuchGroup`].
+    /// Errors of [`create_reader`](LocalParticipant::create_reader), and [`CreateError::NoSuchGroup`].
     pub fn create_reader_in(
         &mut self,
         now: Instant,
@@ -242,11 +242,13 @@ impl LocalParticipant {
         let reader = self.readers.subscribers.get(id.0)?.readers.get(nth)?;
         Some(ReaderId(*reader))
     }
+}
 
+impl Readers {
     /// Removes a reader from its group.
     pub(crate) fn leave_subscriber(&mut self, reader: u16) {
-        let group = self.readers.table.get(reader).and_then(|it| it.subscriber);
-        if let Some(subscriber) = group.and_then(|group| self.readers.subscribers.get_mut(group)) {
+        let group = self.table.get(reader).and_then(|it| it.subscriber);
+        if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {
             subscriber.readers.retain(|&other| other != reader);
         }
     }
@@ -258,12 +260,12 @@ impl LocalParticipant {
     #[must_use]
     pub fn next_in_order(&self, id: SubscriberId) -> Option<ReaderId> {
         let readers = self.readers.subscribers.get(id.0)?.readers.iter();
-        let first = |&reader: &u16| Some((self.cache_of(reader)?.first_shown()?, reader));
+        let first = |&reader: &u16| Some((self.readers.cache_of(reader)?.first_shown()?, reader));
         let (_, reader) = readers.filter_map(first).min()?;
         Some(ReaderId(reader))
     }
 
-    /// Begins access to the samples of a group of readers. Until [`end_access`](Self::end_access) no sets and no
+    /// Begins access to the samples of a group of readers. Until [`end_access`](LocalParticipant::end_access) no sets and no
     /// ordered samples become available (DDS 1.4 §2.2.2.5.2.8).
     ///
     /// Returns false if the group does not exist, or access has begun.
@@ -284,7 +286,11 @@ impl LocalParticipant {
                 let Some(&reader) = found.and_then(|it| it.readers.get(nth)) else {
                     break;
                 };
-                self.present_rest_of(reader);
+                self.readers.present_rest_of(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    reader,
+                );
             }
         }
         was_accessed

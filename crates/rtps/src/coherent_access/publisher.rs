@@ -9,11 +9,11 @@ use thiserror::Error;
 
 use crate::{
     coherent_access::{Access, Publisher},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     slab::{PublisherId, WriterId},
     work_queue::WorkKind,
     writer::{
-        Writer,
+        Writer, Writers,
         history::{Change, ChangeKind, History},
     },
 };
@@ -92,62 +92,8 @@ pub(crate) fn head_of(head: DataHead, mark: &SetMark) -> DataHead {
 }
 
 impl LocalParticipant {
-    /// Marks a new change of a writer.
-    #[inline(never)]
-    pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
-        let Some(writer) = self.writers.table.get_mut(index) else {
-            return;
-        };
-        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
-            return;
-        };
-        let publisher = writer.publisher;
-        let publisher = publisher.and_then(|publisher| self.writers.publishers.get_mut(publisher));
-        history.set_mark(sequence, presents.mark(sequence, publisher));
-    }
-
-    pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
-        if let Some(publisher) = self.writers.publishers.get_mut(group) {
-            publisher.writers.push(writer);
-        }
-        self.refresh_digest(group);
-    }
-
-    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
-    pub(crate) fn leave_publisher(&mut self, index: u16) {
-        let presents = self
-            .writers
-            .table
-            .get(index)
-            .and_then(|it| it.presents.as_ref());
-        // With TOPIC scope the set of each writer is independent.
-        let has_part =
-            presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
-        let group = self.writers.table.get(index).and_then(|it| it.publisher);
-        let Some(group) = group else { return };
-        if let Some(publisher) = self.writers.publishers.get_mut(group) {
-            publisher.writers.retain(|&other| other != index);
-            publisher.is_incomplete |= has_part;
-        }
-        self.refresh_digest(group);
-    }
-
-    fn refresh_digest(&mut self, group: u16) {
-        let Some(publisher) = self.writers.publishers.get_mut(group) else {
-            return;
-        };
-        let writers = &self.writers.table;
-        let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
-        publisher.writers.sort_unstable_by_key(entity);
-        let entities = publisher
-            .writers
-            .iter()
-            .map(|it| entity(it).unwrap_or_default());
-        publisher.digest = group_digest(entities);
-    }
-
     /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10). Samples written until its
-    /// [end](Self::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
+    /// [end](LocalParticipant::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
     /// Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's part is
     /// a set. It has no effect unless the group's PRESENTATION is coherent.
     ///
@@ -189,10 +135,10 @@ impl LocalParticipant {
         }
         let (group_set, is_incomplete) = (publisher.set, publisher.is_incomplete);
         for at in 0.. {
-            let Some(index) = self.writer_of_group(id.0, at) else {
+            let Some(index) = self.writers.writer_of_group(id.0, at) else {
                 break;
             };
-            if self.owes_end(index, group_set) && !self.has_room_for_end(index) {
+            if self.writers.owes_end(index, group_set) && !self.writers.has_room_for_end(index) {
                 self.request_room_notice(WriterId(index));
                 return Err(CoherentError::HistoryFull);
             }
@@ -210,27 +156,76 @@ impl LocalParticipant {
             }
         }
         for at in 0.. {
-            let Some(index) = self.writer_of_group(id.0, at) else {
+            let Some(index) = self.writers.writer_of_group(id.0, at) else {
                 break;
             };
-            if self.owes_end(index, group_set) {
-                self.write_end(index, mark, is_incomplete, timestamp);
+            if self.writers.owes_end(index, group_set) {
+                self.writers
+                    .write_end(&mut self.shared, index, mark, is_incomplete, timestamp);
             }
         }
         Ok(())
     }
+}
+
+impl Writers {
+    /// Marks a new change of a writer.
+    #[inline(never)]
+    pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
+        let Some(writer) = self.table.get_mut(index) else {
+            return;
+        };
+        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
+            return;
+        };
+        let publisher = writer.publisher;
+        let publisher = publisher.and_then(|publisher| self.publishers.get_mut(publisher));
+        history.set_mark(sequence, presents.mark(sequence, publisher));
+    }
+
+    pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.push(writer);
+        }
+        self.refresh_digest(group);
+    }
+
+    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
+    pub(crate) fn leave_publisher(&mut self, index: u16) {
+        let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
+        // With TOPIC scope the set of each writer is independent.
+        let has_part =
+            presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
+        let group = self.table.get(index).and_then(|it| it.publisher);
+        let Some(group) = group else { return };
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.retain(|&other| other != index);
+            publisher.is_incomplete |= has_part;
+        }
+        self.refresh_digest(group);
+    }
+
+    fn refresh_digest(&mut self, group: u16) {
+        let Some(publisher) = self.publishers.get_mut(group) else {
+            return;
+        };
+        let writers = &self.table;
+        let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
+        publisher.writers.sort_unstable_by_key(entity);
+        let entities = publisher
+            .writers
+            .iter()
+            .map(|it| entity(it).unwrap_or_default());
+        publisher.digest = group_digest(entities);
+    }
 
     fn writer_of_group(&self, group: u16, at: usize) -> Option<u16> {
-        self.writers.publishers.get(group)?.writers.get(at).copied()
+        self.publishers.get(group)?.writers.get(at).copied()
     }
 
     /// Returns whether a writer must send the end of the set; with GROUP access all writers must.
     fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
-        let presents = self
-            .writers
-            .table
-            .get(index)
-            .and_then(|it| it.presents.as_ref());
+        let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
         presents.is_some_and(|presents| match presents.access {
             Access {
                 is_coherent: true,
@@ -242,7 +237,7 @@ impl LocalParticipant {
     }
 
     fn has_room_for_end(&self, index: u16) -> bool {
-        let Some(writer) = self.writers.table.get(index) else {
+        let Some(writer) = self.table.get(index) else {
             return true;
         };
         let Some(history) = &writer.history else {
@@ -254,13 +249,15 @@ impl LocalParticipant {
 
     /// Writes the end of a set. If the set is incomplete, the number before the end is skipped, so that readers detect
     /// the gap.
-    fn write_end(&mut self, index: u16, mark: SetMark, is_incomplete: bool, timestamp: Timestamp) {
-        let Some(writer) = self
-            .writers
-            .table
-            .get_mut(index)
-            .filter(|it| it.is_enabled())
-        else {
+    fn write_end(
+        &mut self,
+        shared: &mut Shared,
+        index: u16,
+        mark: SetMark,
+        is_incomplete: bool,
+        timestamp: Timestamp,
+    ) {
+        let Some(writer) = self.table.get_mut(index).filter(|it| it.is_enabled()) else {
             return;
         };
         let below = writer.set_ends_may_go_below();
@@ -288,26 +285,22 @@ impl LocalParticipant {
         writer.last = sequence;
         writer.ledger.set_ends += 1;
         if writer.fragmenter.cuts() {
-            self.schedule_first(index);
+            self.schedule_first(shared, index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let queue = writer.data_queue();
-            self.shared
-                .work_queue
-                .schedule(queue, WorkKind::Data, index);
+            shared.work_queue.schedule(queue, WorkKind::Data, index);
         }
     }
 
     /// Returns the group part of a HEARTBEAT: the group sequence number up to which this writer has sent all its
     /// samples (RTPS 2.5 §8.3.8.6).
     pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
-        let writer = self.writers.table.get(index)?;
+        let writer = self.table.get(index)?;
         let presents = writer.presents.as_ref()?;
         if !presents.access.is_group {
             return None;
         }
-        let publisher = writer
-            .publisher
-            .and_then(|it| self.writers.publishers.get(it));
+        let publisher = writer.publisher.and_then(|it| self.publishers.get(it));
         let (written, writers) = match publisher {
             Some(publisher) => (publisher.sequence, publisher.digest),
             None => (writer.last, group_digest([writer.guid.entity].into_iter())),

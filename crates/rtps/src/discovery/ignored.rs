@@ -20,8 +20,9 @@ use isolane_wire::{
 use thiserror::Error;
 
 use crate::{
+    discovery::Discovery,
     limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
 };
 
 /// Reason why an entity cannot be ignored.
@@ -90,10 +91,10 @@ impl LocalParticipant {
     ) -> Result<(), IgnoreError> {
         let entity = EntityId::PARTICIPANT;
         self.discovery.ignored.add(Guid { prefix, entity })?;
-        if prefix == self.guid_prefix() {
+        if prefix == self.shared.guid_prefix() {
             self.remove_ignored_here(now);
         } else if let Some(&index) = self.discovery.by_prefix.get(&prefix) {
-            self.remove_participant(index);
+            self.discovery.remove_participant(&mut self.shared, index);
         }
         Ok(())
     }
@@ -141,39 +142,19 @@ impl LocalParticipant {
             .map(|name| name.as_str())
     }
 
-    /// Returns whether a participant is ignored, and counts its announcement if so.
-    pub(super) fn is_ignored_participant(&mut self, prefix: GuidPrefix) -> bool {
-        let is_ignored = self.discovery.ignored.has_participant(prefix);
-        self.shared.counters.announcements_ignored += u64::from(is_ignored);
-        is_ignored
-    }
-
-    /// Returns whether an endpoint is ignored, and counts its announcement if so.
-    pub(super) fn is_ignored_endpoint(&mut self, data: &EndpointData) -> bool {
-        let is_ignored = self.discovery.ignored.has_endpoint(data);
-        self.shared.counters.announcements_ignored += u64::from(is_ignored);
-        is_ignored
-    }
-
-    /// Returns whether an endpoint of this participant may not match local endpoints.
-    pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
-        self.discovery.ignored.has_participant(data.guid.prefix)
-            || self.discovery.ignored.has_endpoint(data)
-    }
-
     /// Removes remote endpoints that are now ignored. An endpoint already being removed is left alone.
     fn remove_ignored(&mut self, now: Instant) {
         for index in 0..self.discovery.endpoints.end() {
             let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
-            let is_leaving = self.is_leaving(index, endpoint);
+            let is_leaving = self.discovery.is_leaving(index, endpoint);
             let data = endpoint.data(&self.discovery.announcements);
             if is_leaving || !self.discovery.ignored.has_endpoint(&data) {
                 continue;
             }
             self.unmatch(now, data.guid);
-            self.forget_endpoint(index);
+            self.discovery.forget_endpoint(&mut self.shared, index);
         }
     }
 
@@ -193,19 +174,46 @@ impl LocalParticipant {
         ) else {
             return;
         };
-        if !self.is_ignored_here(&writer.data) && !self.is_ignored_here(&reader.data) {
+        if !self.discovery.is_ignored_here(&writer.data)
+            && !self.discovery.is_ignored_here(&reader.data)
+        {
             return;
         }
         let of_reader = self
             .writers
             .proxy_by_reader
             .get(&(writer_index, reader.guid));
-        let of_writer = self.proxy_of_writer_at(writer.guid, reader_index);
+        let of_writer = self.readers.proxy_of_writer_at(writer.guid, reader_index);
         if let Some(&proxy) = of_reader {
             self.remove_reader_proxy(now, proxy);
         }
         if let Some(proxy) = of_writer {
             self.remove_writer_proxy(now, proxy);
         }
+    }
+}
+
+impl Discovery {
+    /// Returns whether a participant is ignored, and counts its announcement if so.
+    pub(super) fn is_ignored_participant(
+        &mut self,
+        shared: &mut Shared,
+        prefix: GuidPrefix,
+    ) -> bool {
+        let is_ignored = self.ignored.has_participant(prefix);
+        shared.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Returns whether an endpoint is ignored, and counts its announcement if so.
+    pub(super) fn is_ignored_endpoint(&mut self, shared: &mut Shared, data: &EndpointData) -> bool {
+        let is_ignored = self.ignored.has_endpoint(data);
+        shared.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Returns whether an endpoint of this participant may not match local endpoints.
+    pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
+        self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
     }
 }

@@ -44,7 +44,7 @@ use crate::{
         UNVALIDATED_BYTES_PER_S,
     },
     matching::RefusedMatches,
-    participant::{LocalParticipant, local_endpoints::CreateError},
+    participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::Slab,
     work_queue::{Destinations, Work, WorkKind},
 };
@@ -346,7 +346,7 @@ impl Events {
 }
 
 impl LocalParticipant {
-    /// Starts queuing events for [`Self::next_discovery_event`], and allocates the queue.
+    /// Starts queuing events for [`LocalParticipant::next_discovery_event`], and allocates the queue.
     pub fn watch_discovery(&mut self) {
         self.discovery
             .events
@@ -364,10 +364,12 @@ impl LocalParticipant {
     pub fn has_discovery_event(&self) -> bool {
         !self.discovery.events.kept.is_empty()
     }
+}
 
+impl Discovery {
     /// Queues an event and notifies the user of the change.
-    fn note_event(&mut self, event: DiscoveryEvent) {
-        self.discovery.events.put(event);
-        self.note_discovery();
+    fn note_event(&mut self, shared: &mut Shared, event: DiscoveryEvent) {
+        self.events.put(event);
+        shared.note_discovery();
     }
 }

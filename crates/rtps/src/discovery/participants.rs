@@ -13,13 +13,13 @@ use isolane_wire::{
 
 use crate::{
     discovery::{
-        Announces, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
+        Announces, Discovery, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
         amplification::AROUND_ANNOUNCEMENT_BYTES,
         spdp::{Put, Sender},
     },
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
     matching::RefusedMatches,
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::WriterProxy,
     receiver::MessageReceiver,
     timers::TimerOwner,
@@ -62,11 +62,13 @@ impl LocalParticipant {
         data: Data<'_>,
     ) {
         let prefix = message.sender();
-        if prefix == self.guid_prefix() || !self.is_enabled() {
+        if prefix == self.shared.guid_prefix() || !self.is_enabled() {
             return;
         }
         let is_farewell = data.status_info().disposed || data.status_info().unregistered;
-        if self.uses_descriptions() && !self.admits(now, prefix, message.source(), is_farewell) {
+        if self.discovery.uses_descriptions(&self.shared)
+            && !self.admits(now, prefix, message.source(), is_farewell)
+        {
             return;
         }
         let is_known = self.discovery.by_prefix.contains_key(&prefix);
@@ -105,16 +107,19 @@ impl LocalParticipant {
         match parsed {
             None => {
                 if let Some(&index) = self.discovery.by_prefix.get(&prefix) {
-                    self.remove_participant(index);
+                    self.discovery.remove_participant(&mut self.shared, index);
                 }
             }
             Some(Err(_)) => self.shared.counters.malformed_announcements += 1,
             Some(Ok(data)) => {
                 if !is_addressed(&data) {
                     self.shared.counters.malformed_announcements += 1;
-                } else if !self.is_ignored_participant(prefix) {
+                } else if !self
+                    .discovery
+                    .is_ignored_participant(&mut self.shared, prefix)
+                {
                     self.update_participant(now, data);
-                    self.credit(prefix, bytes);
+                    self.discovery.credit(prefix, bytes);
                 }
             }
         }
@@ -127,9 +132,9 @@ impl LocalParticipant {
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
         let is_newcomer = !self.discovery.by_prefix.contains_key(&prefix)
-            && self.is_undescribed(prefix)
+            && self.discovery.is_undescribed(prefix)
             && !self.discovery.ignored.has_participant(prefix);
-        if !is_newcomer || self.has_participant_place() {
+        if !is_newcomer || self.discovery.has_participant_place() {
             return false;
         }
         let unproven = self
@@ -146,7 +151,7 @@ impl LocalParticipant {
             return false;
         };
         self.shared.counters.participants_displaced += 1;
-        self.remove_participant(index);
+        self.discovery.remove_participant(&mut self.shared, index);
         true
     }
 
@@ -170,7 +175,10 @@ impl LocalParticipant {
             let is_same = peer.data.metatraffic_unicast == *addresses;
             is_same && peer.data.vendor == VENDOR_ID && peer.is_silent(now) && !peer.is_leaving()
         })?;
-        if !self.is_undescribed(self.discovery.participants.get(index)?.data.guid.prefix) {
+        if !self
+            .discovery
+            .is_undescribed(self.discovery.participants.get(index)?.data.guid.prefix)
+        {
             return None;
         }
         self.note_life_of_endpoints(index);
@@ -201,28 +209,28 @@ impl LocalParticipant {
                     }
                     if is_changed {
                         self.shared.counters.octets_cut += octets_cut;
-                        self.note_event(DiscoveryEvent::Participant(
-                            guid,
-                            DiscoveryChange::Changed,
-                        ));
+                        self.discovery.note_event(
+                            &mut self.shared,
+                            DiscoveryEvent::Participant(guid, DiscoveryChange::Changed),
+                        );
                     }
                 }
                 if is_first_word {
                     self.connect_newcomer(now, index, prefix);
                 }
-                self.compare_digest(index);
-                self.answer_again(now, index);
+                self.discovery.compare_digest(&mut self.shared, index);
+                self.discovery.answer_again(&mut self.shared, now, index);
                 self.ask_again(index, prefix);
                 index
             }
             None => {
-                if !self.is_undescribed(prefix) {
+                if !self.discovery.is_undescribed(prefix) {
                     // The description enters it in a later step.
                     return;
                 }
                 self.shared.counters.octets_cut += octets_cut;
                 let found = RemoteParticipant::new(data, now);
-                let has_place = self.has_participant_place();
+                let has_place = self.discovery.has_participant_place();
                 let inserted = has_place.then(|| self.discovery.participants.insert(found));
                 let Some(Ok(index)) = inserted else {
                     self.shared.counters.participants_refused += 1;
@@ -230,7 +238,10 @@ impl LocalParticipant {
                 };
                 self.enter_participant(prefix, index);
                 self.connect_newcomer(now, index, prefix);
-                self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
+                self.discovery.note_event(
+                    &mut self.shared,
+                    DiscoveryEvent::Participant(guid, DiscoveryChange::Found),
+                );
                 index
             }
         };
@@ -255,32 +266,15 @@ impl LocalParticipant {
     /// Answers the first announcement of a participant and matches its built-in endpoints.
     fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
         // The participant may have started after our last announcement.
-        self.schedule_announcement(index + 1);
+        self.discovery
+            .schedule_announcement(&mut self.shared, index + 1);
         self.connect_sedp(now, index);
-        let is_described = !self.is_undescribed(prefix);
-        if is_described || !self.is_isolane(prefix) {
+        let is_described = !self.discovery.is_undescribed(prefix);
+        if is_described || !self.discovery.is_isolane(&self.shared, prefix) {
             // Other vendors assume that these endpoints are matched, and ask until they are answered. A described peer
             // was matched before its endpoints could be reached.
             self.connect_message_reader(prefix);
             self.connect_message_writer(now, prefix);
-        }
-    }
-
-    /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
-    /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
-    /// announcement period apart, since the peer may do the same.
-    fn answer_again(&mut self, now: Instant, index: u16) {
-        let period = self.shared.config.timing.announce_initial_period;
-        let Some(participant) = self.discovery.participants.get_mut(index) else {
-            return;
-        };
-        let is_due = !participant.is_proven()
-            && participant.answers_again < MAX_ANSWERS_AGAIN
-            && now >= participant.answered + period;
-        if is_due {
-            participant.answered = now;
-            participant.answers_again += 1;
-            self.schedule_announcement(index + 1);
         }
     }
 
@@ -309,7 +303,7 @@ impl LocalParticipant {
                     && (!proxy.started || proxy.is_missing_any())
             });
             if waits {
-                self.schedule_acknack(index);
+                self.readers.schedule_acknack(&mut self.shared, index);
             }
         }
         for index in 0..self.writers.proxies.end() {
@@ -320,7 +314,7 @@ impl LocalParticipant {
                     && !(proxy.is_joined && proxy.is_reachable)
             });
             if waits {
-                self.schedule_repair(index);
+                self.writers.schedule_repair(&mut self.shared, index);
             }
         }
     }
@@ -331,8 +325,13 @@ impl LocalParticipant {
         };
         let data = &participant.data;
         let prefix = data.guid.prefix;
-        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
-        let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
+        let unicast = self
+            .shared
+            .choose_of(participant, &data.metatraffic_unicast);
+        let address = (
+            unicast,
+            self.shared.group_of(&data.metatraffic_multicast, unicast),
+        );
         let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
         for entity in entities.chain(MESSAGE_ENDPOINTS) {
             self.follow(Guid { prefix, entity }, address);
@@ -359,7 +358,11 @@ impl LocalParticipant {
             let is_its = endpoint.participant == index;
             is_its.then(|| {
                 let data = endpoint.data(&self.discovery.announcements);
-                (at, data.guid, self.address_of(&data, index))
+                (
+                    at,
+                    data.guid,
+                    self.discovery.address_of(&self.shared, &data, index),
+                )
             })
         });
         if let Some(participant) = self.discovery.participants.get_mut(index) {
@@ -373,7 +376,7 @@ impl LocalParticipant {
 
     /// Matches the local SEDP endpoints with those of a participant, where not yet matched.
     pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
-        if self.announces() != Announces::All {
+        if self.shared.announces() != Announces::All {
             return;
         }
         let Some(participant) = self.discovery.participants.get(index) else {
@@ -381,9 +384,15 @@ impl LocalParticipant {
         };
         let prefix = participant.data.guid.prefix;
         let has = participant.data.builtin_endpoints;
-        let unicast = self.choose_of(participant, &participant.data.metatraffic_unicast);
-        let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
-        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
+        let unicast = self
+            .shared
+            .choose_of(participant, &participant.data.metatraffic_unicast);
+        let multicast = self
+            .shared
+            .group_of(&participant.data.metatraffic_multicast, unicast);
+        let is_reachable = self
+            .discovery
+            .is_validated(&self.shared, prefix, unicast.or(multicast));
         let mut refused = RefusedMatches::default();
         for (kind, sedp) in (0u16..).zip(&SEDP) {
             let guid = |entity| Guid { prefix, entity };
@@ -397,7 +406,8 @@ impl LocalParticipant {
                 refused.readers |= self.add_reader_proxy(now, proxy, true);
             }
             let writer = guid(sedp.writer);
-            if has & sedp.announcer != 0 && self.proxy_of_writer_at(writer, kind).is_none() {
+            if has & sedp.announcer != 0 && self.readers.proxy_of_writer_at(writer, kind).is_none()
+            {
                 let mut proxy = WriterProxy::new(kind, writer, true);
                 proxy.reply_to = unicast.or(multicast);
                 refused.writers |= self.add_writer_proxy(proxy);
@@ -406,6 +416,26 @@ impl LocalParticipant {
         self.discovery.has_refused |= refused.is_any();
         if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.refused = refused;
+        }
+    }
+}
+
+impl Discovery {
+    /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
+    /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
+    /// announcement period apart, since the peer may do the same.
+    fn answer_again(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+        let period = shared.config.timing.announce_initial_period;
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        let is_due = !participant.is_proven()
+            && participant.answers_again < MAX_ANSWERS_AGAIN
+            && now >= participant.answered + period;
+        if is_due {
+            participant.answered = now;
+            participant.answers_again += 1;
+            self.schedule_announcement(shared, index + 1);
         }
     }
 }

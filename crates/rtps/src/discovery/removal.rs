@@ -16,57 +16,19 @@ use isolane_wire::{
 
 use crate::{
     discovery::{
-        DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, RemoteParticipant,
+        Discovery, DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord,
+        RemoteParticipant,
         participants::{MESSAGE_ENDPOINTS, SEDP, Sedp},
     },
     limits::LEASE_GRACE,
     matching::{Refusal, RefusedMatches},
-    participant::LocalParticipant,
-    reader::WriterProxy,
+    participant::{LocalParticipant, Shared},
+    reader::{Readers, WriterProxy},
     timers::TimerOwner,
     work_queue::WorkKind,
 };
 
 impl LocalParticipant {
-    /// Returns whether a remote endpoint is being removed.
-    pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
-        let participant = self.discovery.participants.get(endpoint.participant);
-        self.discovery.leaving_endpoint == Some(index)
-            || participant.is_none_or(|participant| participant.leave_from.is_some())
-    }
-
-    /// Starts the removal of an endpoint that its participant has disposed.
-    pub(super) fn remove_endpoint(&mut self, guid: Guid) {
-        if let Some(index) = self.discovery.by_guid.remove(&guid) {
-            self.mark_revoked(index);
-            self.discovery.leaving_endpoint = Some(index);
-            self.note_discovery();
-            self.shared.schedule_discovery();
-        }
-    }
-
-    /// Starts the removal of a participant, after its farewell or the end of its lease.
-    pub(super) fn remove_participant(&mut self, index: u16) {
-        let Some(participant) = self.discovery.participants.get_mut(index) else {
-            return;
-        };
-        if participant.is_leaving() {
-            return;
-        }
-        participant.leave_from = Some(0);
-        self.discovery.has_leaving = true;
-        participant.follow_from = None;
-        let guid = participant.data.guid;
-        self.shared
-            .timers
-            .disarm(TimerOwner::lease(index, &self.shared.config.limits));
-        self.shared
-            .work_queue
-            .withdraw(&[WorkKind::Announce], index + 1);
-        self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
-        self.shared.schedule_discovery();
-    }
-
     /// Removes one match or one record of an entity that is being removed.
     pub(super) fn remove_one(&mut self, now: Instant) -> bool {
         if let Some(index) = self.discovery.leaving_endpoint {
@@ -129,7 +91,7 @@ impl LocalParticipant {
             return;
         }
         self.discovery.leaving_endpoint = None;
-        self.forget_endpoint(index);
+        self.discovery.forget_endpoint(&mut self.shared, index);
     }
 
     /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
@@ -149,14 +111,8 @@ impl LocalParticipant {
         self.discovery.by_prefix.remove(&prefix);
         self.discovery.participants.remove(index);
         self.shared.remote_participants = self.discovery.participants.len();
-        self.note_static_gone(index);
-        self.note_discovery();
-    }
-
-    /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
-    pub(crate) fn lease_due(&mut self) {
-        self.discovery.leases_due = true;
-        self.shared.schedule_discovery();
+        self.discovery.note_static_gone(index);
+        self.shared.note_discovery();
     }
 
     /// Renews a participant's lease by messages of its matched endpoints. These are received at their own priority
@@ -169,7 +125,7 @@ impl LocalParticipant {
             return;
         };
         let prefix = participant.data.guid.prefix;
-        if !self.is_undescribed(prefix) {
+        if !self.discovery.is_undescribed(prefix) {
             return;
         }
         let writers = self.readers.proxies.iter().map(|(_, proxy)| proxy);
@@ -222,7 +178,7 @@ impl LocalParticipant {
                 }
                 Some(waited) if waited <= 2 * LEASE_GRACE => {
                     self.shared.counters.leases_expired += 1;
-                    self.remove_participant(index);
+                    self.discovery.remove_participant(&mut self.shared, index);
                     return true;
                 }
                 _ => {
@@ -235,6 +191,54 @@ impl LocalParticipant {
         }
         self.discovery.leases_due = false;
         false
+    }
+}
+
+impl Discovery {
+    /// Returns whether a remote endpoint is being removed.
+    pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
+        let participant = self.participants.get(endpoint.participant);
+        self.leaving_endpoint == Some(index)
+            || participant.is_none_or(|participant| participant.leave_from.is_some())
+    }
+
+    /// Starts the removal of an endpoint that its participant has disposed.
+    pub(super) fn remove_endpoint(&mut self, shared: &mut Shared, guid: Guid) {
+        if let Some(index) = self.by_guid.remove(&guid) {
+            self.mark_revoked(index);
+            self.leaving_endpoint = Some(index);
+            shared.note_discovery();
+            shared.schedule_discovery();
+        }
+    }
+
+    /// Starts the removal of a participant, after its farewell or the end of its lease.
+    pub(super) fn remove_participant(&mut self, shared: &mut Shared, index: u16) {
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        if participant.is_leaving() {
+            return;
+        }
+        participant.leave_from = Some(0);
+        self.has_leaving = true;
+        participant.follow_from = None;
+        let guid = participant.data.guid;
+        shared
+            .timers
+            .disarm(TimerOwner::lease(index, &shared.config.limits));
+        shared.work_queue.withdraw(&[WorkKind::Announce], index + 1);
+        self.note_event(
+            shared,
+            DiscoveryEvent::Participant(guid, DiscoveryChange::Gone),
+        );
+        shared.schedule_discovery();
+    }
+
+    /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
+    pub(crate) fn lease_due(&mut self, shared: &mut Shared) {
+        self.leases_due = true;
+        shared.schedule_discovery();
     }
 }
 
@@ -278,14 +282,6 @@ impl RefusedEndpoints {
 }
 
 impl LocalParticipant {
-    /// Schedules a retry of refused matches after a match has ended.
-    pub(crate) fn note_place(&mut self) {
-        if self.discovery.has_refused {
-            self.discovery.has_place = true;
-            self.shared.schedule_discovery();
-        }
-    }
-
     /// Retries the refused matches of one entity if there may be room. An attempt creates a match or finds another
     /// reason for refusal.
     pub(super) fn join_refused(&mut self, now: Instant) -> bool {
@@ -354,20 +350,6 @@ impl LocalParticipant {
         }
     }
 
-    /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
-    /// requested once more after the participant's own next announcement.
-    pub(super) fn mark_revoked(&mut self, endpoint: u16) {
-        let Some(endpoint) = self.discovery.endpoints.get(endpoint) else {
-            return;
-        };
-        let nth = usize::from(endpoint.kind == EndpointKind::Reader);
-        let participant = self.discovery.participants.get_mut(endpoint.participant);
-        if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
-            let revoked = &mut participant.revoked[nth];
-            *revoked = Some(revoked.map_or(number, |lowest| lowest.min(number)));
-        }
-    }
-
     /// Requests all announcements of a participant again, from the oldest one that was replaced or disposed.
     pub(super) fn request_revoked(&mut self, index: u16) {
         let Some(participant) = self.discovery.participants.get_mut(index) else {
@@ -377,31 +359,12 @@ impl LocalParticipant {
         let revoked = core::mem::take(&mut participant.revoked);
         for (reader, sedp) in (0u16..).zip(&SEDP) {
             if let Some(number) = revoked[usize::from(reader)] {
-                self.ask_sedp_again(reader, sedp, prefix, |proxy| proxy.restart_from(number));
+                self.readers
+                    .ask_sedp_again(&mut self.shared, reader, sedp, prefix, |proxy| {
+                        proxy.restart_from(number)
+                    });
             }
         }
-    }
-
-    /// Resets the proxy of a participant's SEDP writer with `forget`, and requests the missing announcements.
-    fn ask_sedp_again(
-        &mut self,
-        reader: u16,
-        sedp: &Sedp,
-        prefix: GuidPrefix,
-        forget: impl FnOnce(&mut WriterProxy),
-    ) {
-        let entity = sedp.writer;
-        let Some(index) = self.proxy_of_writer_at(Guid { prefix, entity }, reader) else {
-            return;
-        };
-        let reader = self.readers.table.get_mut(reader);
-        if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
-            cache.forget_waiting(index);
-        }
-        if let Some(proxy) = self.readers.proxies.get_mut(index) {
-            forget(proxy);
-        }
-        self.schedule_acknack(index);
     }
 
     /// Requests all endpoints of a participant again, if some were refused and there is room for one of them now.
@@ -416,16 +379,72 @@ impl LocalParticipant {
             let prefix = participant.data.guid.prefix;
             let refused = participant.refused_endpoints[usize::from(reader)];
             let fits = |is_highest, endpoints, pieces| {
-                self.has_endpoint_room(is_highest, endpoints, pieces)
+                self.discovery
+                    .has_endpoint_room(is_highest, endpoints, pieces)
             };
-            if !refused.is_over(fits, self.is_in_share(index)) {
+            if !refused.is_over(fits, self.discovery.is_in_share(index)) {
                 continue;
             }
             if let Some(participant) = self.discovery.participants.get_mut(index) {
                 participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
             }
             // All of them were acknowledged, so the proxy must start from nothing.
-            self.ask_sedp_again(reader, sedp, prefix, WriterProxy::restart);
+            self.readers.ask_sedp_again(
+                &mut self.shared,
+                reader,
+                sedp,
+                prefix,
+                WriterProxy::restart,
+            );
+        }
+    }
+}
+
+impl Readers {
+    /// Resets the proxy of a participant's SEDP writer with `forget`, and requests the missing announcements.
+    fn ask_sedp_again(
+        &mut self,
+        shared: &mut Shared,
+        reader: u16,
+        sedp: &Sedp,
+        prefix: GuidPrefix,
+        forget: impl FnOnce(&mut WriterProxy),
+    ) {
+        let entity = sedp.writer;
+        let Some(index) = self.proxy_of_writer_at(Guid { prefix, entity }, reader) else {
+            return;
+        };
+        let reader = self.table.get_mut(reader);
+        if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
+            cache.forget_waiting(index);
+        }
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            forget(proxy);
+        }
+        self.schedule_acknack(shared, index);
+    }
+}
+
+impl Discovery {
+    /// Schedules a retry of refused matches after a match has ended.
+    pub(crate) fn note_place(&mut self, shared: &mut Shared) {
+        if self.has_refused {
+            self.has_place = true;
+            shared.schedule_discovery();
+        }
+    }
+
+    /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
+    /// requested once more after the participant's own next announcement.
+    pub(super) fn mark_revoked(&mut self, endpoint: u16) {
+        let Some(endpoint) = self.endpoints.get(endpoint) else {
+            return;
+        };
+        let nth = usize::from(endpoint.kind == EndpointKind::Reader);
+        let participant = self.participants.get_mut(endpoint.participant);
+        if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
+            let revoked = &mut participant.revoked[nth];
+            *revoked = Some(revoked.map_or(number, |lowest| lowest.min(number)));
         }
     }
 }

@@ -14,13 +14,14 @@ use isolane_wire::{
 use crate::{
     content_filter::FilterText,
     discovery::{
-        DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS,
+        Discovery, DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS,
         amplification::AROUND_ANNOUNCEMENT_BYTES,
         announcement_store::{PIECES_PER_ENDPOINT, SerializedAnnouncement},
     },
     limits::DISCOVERY_SLOT_BYTES,
     matching::{Refusal, choose_own, share_of},
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
+    reader::Readers,
     slab::{Full, WriterId},
     writer::{
         history::ChangeKind,
@@ -62,17 +63,21 @@ impl LocalParticipant {
             Ok(None)
         };
         let ended = parse_key_guid(payload).or(info.key_hash.map(Guid::from_bytes));
-        self.discard_oldest(reader);
-        self.credit(prefix, bytes);
+        self.readers.discard_oldest(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            reader,
+        );
+        self.discovery.credit(prefix, bytes);
         match announced {
             Ok(Some(data)) if data.guid.prefix == prefix => {
                 self.update_endpoint(now, data, kind, filter, number);
             }
             Ok(None) => {
                 if let Some(guid) = ended.filter(|guid| guid.prefix == prefix)
-                    && !self.is_known_by_description(guid)
+                    && !self.discovery.is_known_by_description(guid)
                 {
-                    self.remove_endpoint(guid);
+                    self.discovery.remove_endpoint(&mut self.shared, guid);
                 }
             }
             _ => self.shared.counters.malformed_announcements += 1,
@@ -92,11 +97,11 @@ impl LocalParticipant {
         let Some(&participant) = self.discovery.by_prefix.get(&guid.prefix) else {
             return;
         };
-        if self.is_ignored_endpoint(&data) {
+        if self.discovery.is_ignored_endpoint(&mut self.shared, &data) {
             return;
         }
-        if self.is_known_by_description(guid) {
-            self.compare_described(&data);
+        if self.discovery.is_known_by_description(guid) {
+            self.discovery.compare_described(&mut self.shared, &data);
             return;
         }
         if let Some(&known) = self.discovery.by_guid.get(&guid) {
@@ -107,15 +112,32 @@ impl LocalParticipant {
             self.shared.counters.malformed_announcements += 1;
             return;
         };
-        let fits = |is_highest| self.has_endpoint_room(is_highest, 1, written.pieces());
+        let fits = |is_highest| {
+            self.discovery
+                .has_endpoint_room(is_highest, 1, written.pieces())
+        };
         let is_highest = self.is_most_critical(&data.topic_name);
-        let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
+        let refused = Refusal::of(fits, is_highest, self.discovery.is_in_share(participant));
         if !refused.is_empty() {
-            self.note_refused_endpoint(participant, kind, refused, true, written.pieces());
+            self.discovery.note_refused_endpoint(
+                &mut self.shared,
+                participant,
+                kind,
+                refused,
+                true,
+                written.pieces(),
+            );
             return;
         }
         let Ok(index) = self.enter_endpoint(&data, &written, kind, participant) else {
-            self.note_refused_endpoint(participant, kind, Refusal::FULL, true, written.pieces());
+            self.discovery.note_refused_endpoint(
+                &mut self.shared,
+                participant,
+                kind,
+                Refusal::FULL,
+                true,
+                written.pieces(),
+            );
             return;
         };
         self.shared.counters.octets_cut += data.qos.octets_cut();
@@ -123,53 +145,6 @@ impl LocalParticipant {
             endpoint.announced_by = Some(number);
         }
         self.match_remote(now, index);
-    }
-
-    /// Returns whether there is room for `endpoints` more endpoints and `pieces` more announcement pieces. Topics of
-    /// the highest level in use may use reserved places. Room for described peers that are currently gone stays
-    /// reserved.
-    pub(super) fn has_endpoint_room(
-        &self,
-        is_highest: bool,
-        endpoints: usize,
-        pieces: usize,
-    ) -> bool {
-        let missing = self.missing_static_endpoints();
-        let kept_pieces = missing * PIECES_PER_ENDPOINT;
-        self.discovery.endpoints.free_for(is_highest) >= endpoints + missing
-            && self.discovery.announcements.free_for(is_highest) >= pieces + kept_pieces
-    }
-
-    /// Returns whether a participant uses less than its share of endpoints and announcement pieces.
-    pub(super) fn is_in_share(&self, participant: u16) -> bool {
-        let participant = self.discovery.participants.get(participant);
-        let has = participant.map_or(0, |participant| participant.pieces);
-        let free_pieces = self.discovery.announcements.free_for(true);
-        let free = self
-            .discovery
-            .endpoints
-            .free()
-            .min(free_pieces / PIECES_PER_ENDPOINT);
-        has < share_of(free) * PIECES_PER_ENDPOINT
-    }
-
-    /// Counts an endpoint, or a change of one, that is refused for lack of room. The announcement is requested again
-    /// when there may be room.
-    fn note_refused_endpoint(
-        &mut self,
-        participant: u16,
-        kind: EndpointKind,
-        why: Refusal,
-        is_new: bool,
-        pieces: usize,
-    ) {
-        let is_share = why == Refusal::SHARE;
-        self.shared.counters.shares_exceeded += u64::from(is_share);
-        self.shared.counters.endpoints_refused += u64::from(!is_share);
-        if let Some(participant) = self.discovery.participants.get_mut(participant) {
-            let nth = usize::from(kind == EndpointKind::Reader);
-            participant.refused_endpoints[nth].note(why, is_new, pieces);
-        }
     }
 
     /// Enters a remote endpoint in the table.
@@ -191,7 +166,7 @@ impl LocalParticipant {
             announced_by: None,
             refused: Refusal::empty(),
             is_described: false,
-            topic: self.topic_hash(&data.topic_name),
+            topic: self.readers.topic_hash(&data.topic_name),
             group: data.group,
             kept: self.discovery.announcements.keep(written)?,
         })?;
@@ -199,22 +174,11 @@ impl LocalParticipant {
         if let Some(participant) = self.discovery.participants.get_mut(participant) {
             participant.pieces += counted(written.pieces());
         }
-        self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
+        self.discovery.note_event(
+            &mut self.shared,
+            DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found),
+        );
         Ok(index)
-    }
-
-    /// Removes a remote endpoint without matches from the table.
-    pub(super) fn forget_endpoint(&mut self, index: u16) {
-        if let Some(endpoint) = self.discovery.endpoints.remove(index) {
-            self.discovery.announcements.release(&endpoint.kept);
-            self.discovery.by_guid.remove(&endpoint.guid);
-            if let Some(participant) = self.discovery.participants.get_mut(endpoint.participant) {
-                participant.pieces -= counted(endpoint.kept.pieces());
-            }
-            let gone =
-                DiscoveryEvent::endpoint(endpoint.kind, endpoint.guid, DiscoveryChange::Gone);
-            self.note_event(gone);
-        }
     }
 
     /// Processes another announcement of a known endpoint, perhaps with changed QoS.
@@ -240,16 +204,26 @@ impl LocalParticipant {
         let (kind, participant) = (endpoint.kind, endpoint.participant);
         let (before, after) = (endpoint.kept.pieces(), written.pieces());
         if after > before {
-            let fits = |is_highest| self.has_endpoint_room(is_highest, 0, after - before);
+            let fits = |is_highest| {
+                self.discovery
+                    .has_endpoint_room(is_highest, 0, after - before)
+            };
             let is_highest = self.is_most_critical(&data.topic_name);
-            let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
+            let refused = Refusal::of(fits, is_highest, self.discovery.is_in_share(participant));
             if !refused.is_empty() {
                 // The known version remains valid.
-                self.note_refused_endpoint(participant, kind, refused, false, after - before);
+                self.discovery.note_refused_endpoint(
+                    &mut self.shared,
+                    participant,
+                    kind,
+                    refused,
+                    false,
+                    after - before,
+                );
                 return;
             }
         }
-        self.mark_revoked(index);
+        self.discovery.mark_revoked(index);
         let Some(endpoint) = self.discovery.endpoints.get_mut(index) else {
             return;
         };
@@ -265,16 +239,12 @@ impl LocalParticipant {
             (self.readers.by_topic.hash(&data.topic_name), data.group);
         self.shared.counters.octets_cut += data.qos.octets_cut();
         let changed = DiscoveryEvent::endpoint(endpoint.kind, data.guid, DiscoveryChange::Changed);
-        self.note_event(changed);
+        self.discovery.note_event(&mut self.shared, changed);
         if let Some(participant) = self.discovery.participants.get_mut(participant) {
             participant.pieces -= counted(before);
             participant.pieces += counted(after);
         }
         self.match_remote_changed(now, index, &former);
-    }
-
-    pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
-        self.readers.by_topic.hash(topic_name)
     }
 
     /// Announces a local endpoint, or disposes it.
@@ -285,12 +255,12 @@ impl LocalParticipant {
         data: &EndpointData,
         kind: ChangeKind,
     ) -> Result<(), WriteError> {
-        if self.is_described(data.guid.entity) {
+        if self.shared.is_described(data.guid.entity) {
             return Ok(());
         }
         let key_hash = Some(data.guid.to_bytes());
         let id = WriterId(builtin);
-        let timestamp = self.timestamp(now);
+        let timestamp = self.shared.timestamp(now);
         if !self.has_room(id, key_hash)
             && let Some(writer) = self.writers.table.get_mut(builtin)
         {
@@ -306,17 +276,18 @@ impl LocalParticipant {
             }
         }
         let filter = match builtin {
-            SUBSCRIPTIONS => self.filter_of_own(data.guid).cloned(),
+            SUBSCRIPTIONS => self.readers.filter_of_own(data.guid).cloned(),
             _ => None,
         };
-        let slot = self.reserve(id, key_hash, 0)?;
+        let slot = self.writers.reserve(id, key_hash, 0)?;
         let emitted = match kind {
             ChangeKind::Alive => data.emit_filtered(filter.as_ref().map(FilterText::value), slot),
             _ => emit_key_guid(EndpointKey::Endpoint, data.guid, slot),
         };
         let limit = DISCOVERY_SLOT_BYTES;
         let length = emitted.map_err(|_| WriteError::TooLarge { limit })?;
-        self.commit(
+        self.writers.commit(
+            &mut self.shared,
             id,
             &WriteSample {
                 kind,
@@ -327,24 +298,91 @@ impl LocalParticipant {
         )?;
         Ok(())
     }
+}
+
+impl Readers {
+    pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
+        self.by_topic.hash(topic_name)
+    }
+}
+
+impl Discovery {
+    /// Returns whether there is room for `endpoints` more endpoints and `pieces` more announcement pieces. Topics of
+    /// the highest level in use may use reserved places. Room for described peers that are currently gone stays
+    /// reserved.
+    pub(super) fn has_endpoint_room(
+        &self,
+        is_highest: bool,
+        endpoints: usize,
+        pieces: usize,
+    ) -> bool {
+        let missing = self.missing_static_endpoints();
+        let kept_pieces = missing * PIECES_PER_ENDPOINT;
+        self.endpoints.free_for(is_highest) >= endpoints + missing
+            && self.announcements.free_for(is_highest) >= pieces + kept_pieces
+    }
+
+    /// Returns whether a participant uses less than its share of endpoints and announcement pieces.
+    pub(super) fn is_in_share(&self, participant: u16) -> bool {
+        let participant = self.participants.get(participant);
+        let has = participant.map_or(0, |participant| participant.pieces);
+        let free_pieces = self.announcements.free_for(true);
+        let free = self.endpoints.free().min(free_pieces / PIECES_PER_ENDPOINT);
+        has < share_of(free) * PIECES_PER_ENDPOINT
+    }
+
+    /// Counts an endpoint, or a change of one, that is refused for lack of room. The announcement is requested again
+    /// when there may be room.
+    fn note_refused_endpoint(
+        &mut self,
+        shared: &mut Shared,
+        participant: u16,
+        kind: EndpointKind,
+        why: Refusal,
+        is_new: bool,
+        pieces: usize,
+    ) {
+        let is_share = why == Refusal::SHARE;
+        shared.counters.shares_exceeded += u64::from(is_share);
+        shared.counters.endpoints_refused += u64::from(!is_share);
+        if let Some(participant) = self.participants.get_mut(participant) {
+            let nth = usize::from(kind == EndpointKind::Reader);
+            participant.refused_endpoints[nth].note(why, is_new, pieces);
+        }
+    }
+
+    /// Removes a remote endpoint without matches from the table.
+    pub(super) fn forget_endpoint(&mut self, shared: &mut Shared, index: u16) {
+        if let Some(endpoint) = self.endpoints.remove(index) {
+            self.announcements.release(&endpoint.kept);
+            self.by_guid.remove(&endpoint.guid);
+            if let Some(participant) = self.participants.get_mut(endpoint.participant) {
+                participant.pieces -= counted(endpoint.kept.pieces());
+            }
+            let gone =
+                DiscoveryEvent::endpoint(endpoint.kind, endpoint.guid, DiscoveryChange::Gone);
+            self.note_event(shared, gone);
+        }
+    }
 
     /// Returns the unicast and multicast addresses of an endpoint: its own, or its participant's defaults.
     pub(crate) fn address_of(
         &self,
+        shared: &Shared,
         data: &EndpointData,
         participant: u16,
     ) -> (Option<Locator>, Option<Locator>) {
-        let participant = self.discovery.participants.get(participant);
+        let participant = self.participants.get(participant);
         let own = match participant {
-            Some(participant) => self.choose_of(participant, &data.unicast),
-            None => choose_own(&data.unicast, &self.shared.config.networks),
+            Some(participant) => shared.choose_of(participant, &data.unicast),
+            None => choose_own(&data.unicast, &shared.config.networks),
         };
-        let default = participant.and_then(|it| self.choose_of(it, &it.data.default_unicast));
+        let default = participant.and_then(|it| shared.choose_of(it, &it.data.default_unicast));
         let unicast = own.or(default);
-        let group = self.group_of(&data.multicast, unicast);
+        let group = shared.group_of(&data.multicast, unicast);
         match (own, group, participant) {
             (None, None, Some(participant)) => {
-                let group = self.group_of(&participant.data.default_multicast, unicast);
+                let group = shared.group_of(&participant.data.default_multicast, unicast);
                 (unicast, group)
             }
             _ => (unicast, group),

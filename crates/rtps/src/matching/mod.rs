@@ -20,9 +20,9 @@ use isolane_wire::{
 use crate::{
     coherent_access::Progress,
     content_filter::FilterText,
-    discovery::{EndpointKind, EndpointRecord},
+    discovery::{Discovery, EndpointKind, EndpointRecord},
     matching::qos_compatibility::{Before, Comparison, compare},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
     timed_qos::WriterLiveness,
     writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
@@ -70,7 +70,7 @@ impl LocalParticipant {
             .copied();
         let (unicast, multicast) = reader.address;
         let to = unicast.or(multicast);
-        let is_reachable = self.is_validated(guid.prefix, to);
+        let is_reachable = self.discovery.is_validated(&self.shared, guid.prefix, to);
         let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return Refusal::empty();
         };
@@ -79,7 +79,7 @@ impl LocalParticipant {
             return Refusal::empty();
         }
         let entity = writer.guid.entity;
-        if !self.may_match(entity, reader.is_described) {
+        if !self.shared.may_match(entity, reader.is_described) {
             return Refusal::empty();
         }
         let Some(writer) = self.writers.table.get_mut(writer_index) else {
@@ -93,7 +93,7 @@ impl LocalParticipant {
             writer.status |= WriterStatus::OFFERED_INCOMPATIBLE_QOS;
         }
         if found != Comparison::Fit {
-            self.note_writer(writer_index);
+            self.writers.note_writer(&mut self.shared, writer_index);
             // A known pair stops matching when one side changes PARTITION or another policy.
             if let Some(proxy) = known {
                 self.remove_reader_proxy(now, proxy);
@@ -102,7 +102,7 @@ impl LocalParticipant {
         }
         if let Some(proxy) = known {
             self.move_reader_proxy(proxy, reader.address);
-            self.set_proxy_filter(proxy, reader.filter);
+            self.writers.set_proxy_filter(proxy, reader.filter);
             return Refusal::empty();
         }
         let reliable =
@@ -111,13 +111,15 @@ impl LocalParticipant {
         let mut proxy = ReaderProxy::new(writer_index, guid, reliable);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = reader.address;
-        let answers_elsewhere = self.answers_elsewhere(guid.prefix, to);
+        let answers_elsewhere = self
+            .discovery
+            .answers_elsewhere(&self.shared, guid.prefix, to);
         self.shared.counters.readers_unvalidated += u64::from(answers_elsewhere);
         let refused = self.add_reader_proxy(now, proxy, wants_history);
         if let Some(&proxy) = self.writers.proxy_by_reader.get(&(writer_index, guid))
             && reader.filter.is_some()
         {
-            self.set_proxy_filter(proxy, reader.filter);
+            self.writers.set_proxy_filter(proxy, reader.filter);
         }
         self.connect_for_liveliness(now, writer_index, guid.prefix);
         refused
@@ -131,8 +133,8 @@ impl LocalParticipant {
         writer: &Counterpart<'_>,
     ) -> Refusal {
         let guid = writer.data.guid;
-        let known = self.proxy_of_writer_at(guid, reader_index);
-        let is_foreign = !self.is_isolane(guid.prefix);
+        let known = self.readers.proxy_of_writer_at(guid, reader_index);
+        let is_foreign = !self.discovery.is_isolane(&self.shared, guid.prefix);
         let Some(reader) = self.readers.table.get_mut(reader_index) else {
             return Refusal::empty();
         };
@@ -140,7 +142,7 @@ impl LocalParticipant {
             return Refusal::empty();
         }
         let entity = reader.guid.entity;
-        if !self.may_match(entity, writer.is_described) {
+        if !self.shared.may_match(entity, writer.is_described) {
             return Refusal::empty();
         }
         let Some(reader) = self.readers.table.get_mut(reader_index) else {
@@ -154,7 +156,7 @@ impl LocalParticipant {
             reader.status |= ReaderStatus::REQUESTED_INCOMPATIBLE_QOS;
         }
         if found != Comparison::Fit {
-            self.note_reader(reader_index);
+            self.readers.note_reader(&mut self.shared, reader_index);
             if let Some(proxy) = known {
                 self.remove_writer_proxy(now, proxy);
             }
@@ -162,7 +164,7 @@ impl LocalParticipant {
         }
         let clock = WriterLiveness::of(reader, &writer.data.qos, now);
         if let Some(proxy) = known {
-            self.move_writer_proxy(proxy, writer.address);
+            self.readers.move_writer_proxy(proxy, writer.address);
             self.watch_writer(now, proxy, clock);
             return Refusal::empty();
         }
@@ -179,25 +181,10 @@ impl LocalParticipant {
         proxy.reply_to = writer.address.0.or(writer.address.1);
         self.readers.parted.resume(&mut proxy, reader.guid);
         let refused = self.add_writer_proxy(proxy);
-        if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
+        if let Some(proxy) = self.readers.proxy_of_writer_at(guid, reader_index) {
             self.watch_writer(now, proxy, clock);
         }
         refused
-    }
-
-    /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
-    /// participants both must be described or neither.
-    fn may_match(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
-        other_is_described.is_none_or(|other| other == self.is_described(own))
-    }
-
-    /// Returns whether a participant is this one or another of isolane.
-    pub(crate) fn is_isolane(&self, prefix: GuidPrefix) -> bool {
-        let found = self.discovery.by_prefix.get(&prefix);
-        let participant = found.and_then(|&index| self.discovery.participants.get(index));
-        participant.map_or(prefix == self.guid_prefix(), |participant| {
-            participant.data.vendor == VENDOR_ID
-        })
     }
 
     /// Matches a new remote endpoint with the user's endpoints.
@@ -219,8 +206,10 @@ impl LocalParticipant {
         let Some(endpoint) = self.discovery.endpoints.get(index) else {
             return;
         };
-        let (data, filter, kind) = self.as_announced(endpoint);
-        let other = self.as_remote(index, (&data, filter.as_ref()), before);
+        let (data, filter, kind) = self.discovery.as_announced(endpoint);
+        let other = self
+            .discovery
+            .as_remote(&self.shared, index, (&data, filter.as_ref()), before);
         let mut refused = Refusal::empty();
         let is_new = matches!(before, Before::New);
         match kind {
@@ -267,18 +256,23 @@ impl LocalParticipant {
 
     /// Compares a user endpoint with all remote endpoints of the given kind.
     fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
-        let topic = self.topic_of(kind, own).map(|name| self.topic_hash(name));
+        let topic = self
+            .topic_of(kind, own)
+            .map(|name| self.readers.topic_hash(name));
         for index in 0..self.discovery.endpoints.end() {
             let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
             // A local endpoint never changes its topic.
             let is_other_topic = topic != Some(endpoint.topic);
-            if endpoint.kind != kind || is_other_topic || self.is_leaving(index, endpoint) {
+            if endpoint.kind != kind || is_other_topic || self.discovery.is_leaving(index, endpoint)
+            {
                 continue;
             }
-            let (data, filter, _) = self.as_announced(endpoint);
-            let other = self.as_remote(index, (&data, filter.as_ref()), before);
+            let (data, filter, _) = self.discovery.as_announced(endpoint);
+            let other =
+                self.discovery
+                    .as_remote(&self.shared, index, (&data, filter.as_ref()), before);
             let refused = match kind {
                 EndpointKind::Reader => self.match_writer(now, own, &other),
                 EndpointKind::Writer => self.match_reader(now, own, &other),
@@ -349,13 +343,13 @@ impl LocalParticipant {
         }
         let filter = reader.filter_text().cloned();
         let (writer, reader) = (writer.data.clone(), reader.data.clone());
-        if self.is_ignored_here(&writer) || self.is_ignored_here(&reader) {
+        if self.discovery.is_ignored_here(&writer) || self.discovery.is_ignored_here(&reader) {
             return;
         }
-        let of_writer = self.as_local(&writer, before);
+        let of_writer = self.shared.as_local(&writer, before);
         let of_reader = Counterpart {
             filter: filter.as_ref(),
-            ..self.as_local(&reader, before)
+            ..self.shared.as_local(&reader, before)
         };
         let writers = self.match_reader(now, reader_index, &of_writer);
         let readers = self.match_writer(now, writer_index, &of_reader);
@@ -364,9 +358,17 @@ impl LocalParticipant {
             self.discovery.has_refused |= writer.refused.is_any();
         }
     }
+}
+
+impl Shared {
+    /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
+    /// participants both must be described or neither.
+    fn may_match(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
+        other_is_described.is_none_or(|other| other == self.is_described(own))
+    }
 
     fn as_local<'a>(&self, data: &'a EndpointData, before: Before<'a>) -> Counterpart<'a> {
-        let unicast = choose_own(&data.unicast, &self.shared.config.networks);
+        let unicast = choose_own(&data.unicast, &self.config.networks);
         Counterpart {
             data,
             address: (unicast, self.group_of(&data.multicast, unicast)),
@@ -375,28 +377,40 @@ impl LocalParticipant {
             is_described: None,
         }
     }
+}
+
+impl Discovery {
+    /// Returns whether a participant is this one or another of isolane.
+    pub(crate) fn is_isolane(&self, shared: &Shared, prefix: GuidPrefix) -> bool {
+        let found = self.by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.participants.get(index));
+        participant.map_or(prefix == shared.guid_prefix(), |participant| {
+            participant.data.vendor == VENDOR_ID
+        })
+    }
 
     /// Announced data of a remote endpoint.
     fn as_announced(
         &self,
         endpoint: &EndpointRecord,
     ) -> (EndpointData, Option<FilterText>, EndpointKind) {
-        let data = endpoint.data(&self.discovery.announcements);
-        let filter = endpoint.filter(&self.discovery.announcements);
+        let data = endpoint.data(&self.announcements);
+        let filter = endpoint.filter(&self.announcements);
         (data, filter, endpoint.kind)
     }
 
     fn as_remote<'a>(
         &self,
+        shared: &Shared,
         index: u16,
         (data, filter): (&'a EndpointData, Option<&'a FilterText>),
         before: Before<'a>,
     ) -> Counterpart<'a> {
-        let endpoint = self.discovery.endpoints.get(index);
+        let endpoint = self.endpoints.get(index);
         let participant = endpoint.map_or(u16::MAX, |endpoint| endpoint.participant);
         Counterpart {
             data,
-            address: self.address_of(data, participant),
+            address: self.address_of(shared, data, participant),
             before,
             filter,
             is_described: endpoint.map(|endpoint| endpoint.is_described),

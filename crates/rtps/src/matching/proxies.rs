@@ -11,12 +11,13 @@ use isolane_wire::{
 };
 
 use crate::{
+    discovery::Discovery,
     limits::GUARANTEED_ENTRIES,
-    participant::LocalParticipant,
-    reader::{ReaderStatus, WriterProxy},
+    participant::{Facts, LocalParticipant, Shared},
+    reader::{ReaderStatus, Readers, WriterProxy},
     slab::{Slab, WriterId},
     work_queue::WorkKind,
-    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
+    writer::{WriterStatus, Writers, destinations::Address, reader_proxy::ReaderProxy},
 };
 
 bitflags! {
@@ -120,41 +121,18 @@ impl LocalParticipant {
         }
         let level = writer.level;
         let refused = self.refusal_of(guid, level, &self.writers.proxies);
-        self.count_refused(refused);
+        self.shared.count_refused(refused);
         if !refused.is_empty() {
             return refused;
         }
         let Ok(index) = self.writers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
-        self.count_match((guid, level), 1);
+        self.discovery.count_match((guid, level), 1);
         self.make_room_to_file();
-        self.begin_reader_proxy(now, index);
-        Refusal::empty()
-    }
-
-    fn begin_reader_proxy(&mut self, now: Instant, index: u16) {
-        let Some(proxy) = self.writers.proxies.get(index) else {
-            return;
-        };
-        let (writer_index, guid, is_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
         self.writers
-            .proxy_by_reader
-            .insert((writer_index, guid), index);
-        if let Some(writer) = self.writers.table.get_mut(writer_index) {
-            writer.proxies.push(index);
-            writer.matched.join(guid);
-            writer.status |= WriterStatus::PUBLICATION_MATCHED;
-        }
-        self.note_writer(writer_index);
-        self.refresh_lowest(writer_index);
-        self.refresh_destinations(writer_index);
-        if is_ready {
-            self.join_reader(index);
-        }
-        // Sends a HEARTBEAT to this reader only, with the number at which it starts.
-        self.schedule_repair(index);
-        self.arm_heartbeat(now, writer_index);
+            .begin_reader_proxy(&mut self.shared, now, index);
+        Refusal::empty()
     }
 
     /// Returns why a match with a peer's endpoint is refused.
@@ -168,35 +146,6 @@ impl LocalParticipant {
         Refusal::of(fits, self.is_highest(level), is_in_share)
     }
 
-    fn count_refused(&mut self, why: Refusal) {
-        let is_share = why == Refusal::SHARE;
-        self.shared.counters.shares_exceeded += u64::from(is_share);
-        self.shared.counters.matches_refused += u64::from(!is_share && !why.is_empty());
-    }
-
-    /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
-    fn count_match(&mut self, (peer, level): EndedMatch, change: i16) {
-        let participant = self.discovery.by_prefix.get(&peer.prefix);
-        let participant = participant.and_then(|&index| self.discovery.participants.get_mut(index));
-        if let Some(participant) = participant.filter(|_| level.is_some()) {
-            participant.matches = participant.matches.saturating_add_signed(change);
-        }
-    }
-
-    /// Marks a matched reader as known to receive from the writer.
-    pub(crate) fn join_reader(&mut self, index: u16) {
-        let Some(proxy) = self.writers.proxies.get_mut(index) else {
-            return;
-        };
-        let was_joined = core::mem::replace(&mut proxy.is_joined, true);
-        let writer_index = proxy.writer;
-        if let Some(writer) = self.writers.table.get_mut(writer_index) {
-            writer.joined += u32::from(!was_joined);
-            writer.status |= WriterStatus::READER_HEARD;
-            self.note_writer(writer_index);
-        }
-    }
-
     /// Adds a matched writer to its reader, or returns why it is refused.
     pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> Refusal {
         let guid = proxy.guid;
@@ -206,37 +155,17 @@ impl LocalParticipant {
             .get(proxy.reader)
             .and_then(|reader| reader.level);
         let refused = self.refusal_of(guid, level, &self.readers.proxies);
-        self.count_refused(refused);
+        self.shared.count_refused(refused);
         if !refused.is_empty() {
             return refused;
         }
         let Ok(index) = self.readers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
-        self.count_match((guid, level), 1);
+        self.discovery.count_match((guid, level), 1);
         self.make_room_to_file();
-        self.begin_writer_proxy(index);
+        self.readers.begin_writer_proxy(&mut self.shared, index);
         Refusal::empty()
-    }
-
-    fn begin_writer_proxy(&mut self, index: u16) {
-        let Some(proxy) = self.readers.proxies.get_mut(index) else {
-            return;
-        };
-        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
-        proxy.next_of_writer = self.readers.by_writer.insert(guid, index);
-        if let Some(reader) = self.readers.table.get_mut(reader_index) {
-            reader.proxies.push(index);
-            reader.matched.join(guid);
-            reader.liveliness.join(guid);
-            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
-        }
-        self.join_group(index);
-        self.note_reader(reader_index);
-        if reliable {
-            // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
-            self.schedule_acknack(index);
-        }
     }
 
     /// Changes the address of a matched reader, or whether that is validated.
@@ -245,7 +174,9 @@ impl LocalParticipant {
             return;
         };
         let (writer, was_ready) = (proxy.writer, proxy.is_ready());
-        let is_reachable = self.is_validated(proxy.guid.prefix, address.0.or(address.1));
+        let is_reachable =
+            self.discovery
+                .is_validated(&self.shared, proxy.guid.prefix, address.0.or(address.1));
         let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
@@ -258,21 +189,15 @@ impl LocalParticipant {
         let was_reachable = core::mem::replace(&mut proxy.is_reachable, is_reachable);
         let joins = proxy.is_ready() && !was_ready && !proxy.is_joined;
         let begins_history = is_reachable && proxy.waits_for_history();
-        self.refresh_destinations(writer);
+        self.writers.refresh_destinations(&mut self.shared, writer);
         if joins {
-            self.join_reader(index);
+            self.writers.join_reader(&mut self.shared, index);
         }
         if begins_history {
-            self.schedule_history(index);
+            self.writers.schedule_history(&mut self.shared, index);
         } else if was_reachable && !is_reachable {
             // The reader's answer validates the new address.
-            self.schedule_repair(index);
-        }
-    }
-
-    pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
-        if let Some(proxy) = self.readers.proxies.get_mut(index) {
-            proxy.reply_to = unicast.or(multicast);
+            self.writers.schedule_repair(&mut self.shared, index);
         }
     }
 
@@ -280,7 +205,7 @@ impl LocalParticipant {
     pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
         let mut at = self.readers.by_writer.get(&guid);
         while let Some(index) = at {
-            self.move_writer_proxy(index, address);
+            self.readers.move_writer_proxy(index, address);
             at = self
                 .readers
                 .proxies
@@ -342,7 +267,7 @@ impl LocalParticipant {
     /// Removes one match of an endpoint. Returns `false` if it has none.
     pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
         if let Some(proxy) = self.readers.by_writer.get(&guid) {
-            self.note_deleted(guid);
+            self.readers.note_deleted(guid);
             self.remove_writer_proxy(now, proxy);
             return true;
         }
@@ -355,21 +280,10 @@ impl LocalParticipant {
     }
 
     pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: u16) {
-        if let Some(ended) = self.end_reader_proxy(now, index) {
-            self.count_match(ended, -1);
-            self.note_place();
+        if let Some(ended) = self.writers.end_reader_proxy(&mut self.shared, now, index) {
+            self.discovery.count_match(ended, -1);
+            self.discovery.note_place(&mut self.shared);
         }
-    }
-
-    fn end_reader_proxy(&mut self, now: Instant, index: u16) -> Option<EndedMatch> {
-        let (writer, ended) = self.take_reader_proxy(index)?;
-        self.refresh_destinations(writer);
-        // Samples that only this reader had not acknowledged can now be released.
-        self.refresh_lowest(writer);
-        self.release_acknowledged(writer);
-        self.arm_heartbeat(now, writer);
-        self.note_writer(writer);
-        Some(ended)
     }
 
     /// Removes all reader proxies of a writer that is being deleted.
@@ -380,119 +294,23 @@ impl LocalParticipant {
             .get(writer)
             .and_then(|it| it.proxies.last())
         {
-            if let Some((_, ended)) = self.take_reader_proxy(index) {
-                self.count_match(ended, -1);
+            if let Some((_, ended)) = self.writers.take_reader_proxy(&mut self.shared, index) {
+                self.discovery.count_match(ended, -1);
             }
         }
-        self.note_place();
-    }
-
-    /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
-    fn take_reader_proxy(&mut self, index: u16) -> Option<(u16, EndedMatch)> {
-        let proxy = self.writers.proxies.remove(index)?;
-        if proxy.repair_filed || proxy.history_filed {
-            self.shared
-                .work_queue
-                .withdraw(&[WorkKind::Repair, WorkKind::History], index);
-        }
-        self.writers
-            .proxy_by_reader
-            .remove(&(proxy.writer, proxy.guid));
-        if let Some(writer) = self.writers.table.get_mut(proxy.writer) {
-            if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
-                writer.proxies.remove(place);
-            }
-            writer.joined -= u32::from(proxy.is_joined);
-            writer.matched.part(proxy.guid);
-            writer.status |= WriterStatus::PUBLICATION_MATCHED;
-        }
-        let level = self.writers.table.get(proxy.writer).and_then(|it| it.level);
-        Some((proxy.writer, (proxy.guid, level)))
+        self.discovery.note_place(&mut self.shared);
     }
 
     pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
-        if let Some(ended) = self.end_writer_proxy(now, index) {
-            self.count_match(ended, -1);
-            self.note_place();
+        if let Some(ended) = self.readers.end_writer_proxy(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            now,
+            index,
+        ) {
+            self.discovery.count_match(ended, -1);
+            self.discovery.note_place(&mut self.shared);
         }
-    }
-
-    fn end_writer_proxy(&mut self, now: Instant, index: u16) -> Option<EndedMatch> {
-        let other = self.part_sets(index);
-        let proxy = self.readers.proxies.remove(index)?;
-        if proxy.acknack_filed {
-            self.shared.work_queue.withdraw(&[WorkKind::AckNack], index);
-        }
-        self.unlink(&proxy, index);
-        let level = self.readers.table.get(proxy.reader).and_then(|it| it.level);
-        let ended = (proxy.guid, level);
-        let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
-            return Some(ended);
-        };
-        reader.proxies.retain(|&other| other != index);
-        reader.matched.part(proxy.guid);
-        reader.liveliness.part(proxy.guid, proxy.clock.is_alive());
-        reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
-        if let Some(assemblies) = &mut reader.assemblies {
-            assemblies.forget(index);
-        }
-        reader.forget_held(index);
-        reader.release_owner(index);
-        if let Some(cache) = &mut reader.cache {
-            cache.count_as_shown(self.readers.shown);
-            cache.writer_gone(index, proxy.guid, now);
-            self.shared.counters.instance_ends_unseen += cache.take_unseen();
-            if cache.available() > 0 {
-                reader.status |= ReaderStatus::DATA_AVAILABLE;
-            }
-        }
-        self.note_reader(proxy.reader);
-        if let Some(other) = other {
-            // Its samples no longer wait for the removed writer.
-            self.present(other);
-        }
-        if proxy.clock.is_watched {
-            // Samples of its ended instances may have a purge delay.
-            self.arm_reader(proxy.reader);
-        }
-        Some(ended)
-    }
-
-    /// Removes a proxy from the chain of its writer.
-    fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
-        let first = self.readers.by_writer.get(&proxy.guid);
-        if first == Some(index) {
-            match proxy.next_of_writer {
-                Some(next) => {
-                    self.readers.by_writer.insert(proxy.guid, next);
-                }
-                None => self.readers.by_writer.remove(&proxy.guid),
-            }
-            return;
-        }
-        let mut at = first;
-        while let Some(here) = at {
-            let Some(before) = self.readers.proxies.get_mut(here) else {
-                return;
-            };
-            if before.next_of_writer == Some(index) {
-                before.next_of_writer = proxy.next_of_writer;
-                return;
-            }
-            at = before.next_of_writer;
-        }
-    }
-
-    pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
-        let mut at = self.readers.by_writer.get(&writer);
-        while let Some(index) = at {
-            let proxy = self.readers.proxies.get(index)?;
-            if proxy.reader == reader {
-                return Some(index);
-            }
-            at = proxy.next_of_writer;
-        }
-        None
     }
 
     /// Number of matched readers known to receive from a writer. A reliable reader counts from its first ACKNACK, a
@@ -517,5 +335,211 @@ impl LocalParticipant {
             .filter_map(|&at| self.writers.proxies.get(at));
         let is_silent = |proxy: &&ReaderProxy| proxy.reliable && proxy.is_silent();
         proxies.filter(is_silent).count()
+    }
+}
+
+impl Shared {
+    fn count_refused(&mut self, why: Refusal) {
+        let is_share = why == Refusal::SHARE;
+        self.counters.shares_exceeded += u64::from(is_share);
+        self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
+    }
+}
+
+impl Writers {
+    fn begin_reader_proxy(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+        let Some(proxy) = self.proxies.get(index) else {
+            return;
+        };
+        let (writer_index, guid, is_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
+        self.proxy_by_reader.insert((writer_index, guid), index);
+        if let Some(writer) = self.table.get_mut(writer_index) {
+            writer.proxies.push(index);
+            writer.matched.join(guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+        }
+        self.note_writer(shared, writer_index);
+        self.refresh_lowest(writer_index);
+        self.refresh_destinations(shared, writer_index);
+        if is_ready {
+            self.join_reader(shared, index);
+        }
+        // Sends a HEARTBEAT to this reader only, with the number at which it starts.
+        self.schedule_repair(shared, index);
+        self.arm_heartbeat(shared, now, writer_index);
+    }
+
+    /// Marks a matched reader as known to receive from the writer.
+    pub(crate) fn join_reader(&mut self, shared: &mut Shared, index: u16) {
+        let Some(proxy) = self.proxies.get_mut(index) else {
+            return;
+        };
+        let was_joined = core::mem::replace(&mut proxy.is_joined, true);
+        let writer_index = proxy.writer;
+        if let Some(writer) = self.table.get_mut(writer_index) {
+            writer.joined += u32::from(!was_joined);
+            writer.status |= WriterStatus::READER_HEARD;
+            self.note_writer(shared, writer_index);
+        }
+    }
+
+    fn end_reader_proxy(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: u16,
+    ) -> Option<EndedMatch> {
+        let (writer, ended) = self.take_reader_proxy(shared, index)?;
+        self.refresh_destinations(shared, writer);
+        // Samples that only this reader had not acknowledged can now be released.
+        self.refresh_lowest(writer);
+        self.release_acknowledged(shared, writer);
+        self.arm_heartbeat(shared, now, writer);
+        self.note_writer(shared, writer);
+        Some(ended)
+    }
+
+    /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
+    fn take_reader_proxy(&mut self, shared: &mut Shared, index: u16) -> Option<(u16, EndedMatch)> {
+        let proxy = self.proxies.remove(index)?;
+        if proxy.repair_filed || proxy.history_filed {
+            shared
+                .work_queue
+                .withdraw(&[WorkKind::Repair, WorkKind::History], index);
+        }
+        self.proxy_by_reader.remove(&(proxy.writer, proxy.guid));
+        if let Some(writer) = self.table.get_mut(proxy.writer) {
+            if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
+                writer.proxies.remove(place);
+            }
+            writer.joined -= u32::from(proxy.is_joined);
+            writer.matched.part(proxy.guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+        }
+        let level = self.table.get(proxy.writer).and_then(|it| it.level);
+        Some((proxy.writer, (proxy.guid, level)))
+    }
+}
+
+impl Readers {
+    fn begin_writer_proxy(&mut self, shared: &mut Shared, index: u16) {
+        let Some(proxy) = self.proxies.get_mut(index) else {
+            return;
+        };
+        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        proxy.next_of_writer = self.by_writer.insert(guid, index);
+        if let Some(reader) = self.table.get_mut(reader_index) {
+            reader.proxies.push(index);
+            reader.matched.join(guid);
+            reader.liveliness.join(guid);
+            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
+        }
+        self.join_group(index);
+        self.note_reader(shared, reader_index);
+        if reliable {
+            // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
+            self.schedule_acknack(shared, index);
+        }
+    }
+
+    pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.reply_to = unicast.or(multicast);
+        }
+    }
+
+    fn end_writer_proxy(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: u16,
+    ) -> Option<EndedMatch> {
+        let other = self.part_sets(shared, facts, index);
+        let proxy = self.proxies.remove(index)?;
+        if proxy.acknack_filed {
+            shared.work_queue.withdraw(&[WorkKind::AckNack], index);
+        }
+        self.unlink(&proxy, index);
+        let level = self.table.get(proxy.reader).and_then(|it| it.level);
+        let ended = (proxy.guid, level);
+        let Some(reader) = self.table.get_mut(proxy.reader) else {
+            return Some(ended);
+        };
+        reader.proxies.retain(|&other| other != index);
+        reader.matched.part(proxy.guid);
+        reader.liveliness.part(proxy.guid, proxy.clock.is_alive());
+        reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
+        if let Some(assemblies) = &mut reader.assemblies {
+            assemblies.forget(index);
+        }
+        reader.forget_held(index);
+        reader.release_owner(index);
+        if let Some(cache) = &mut reader.cache {
+            cache.count_as_shown(self.shown);
+            cache.writer_gone(index, proxy.guid, now);
+            shared.counters.instance_ends_unseen += cache.take_unseen();
+            if cache.available() > 0 {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+        }
+        self.note_reader(shared, proxy.reader);
+        if let Some(other) = other {
+            // Its samples no longer wait for the removed writer.
+            self.present(shared, facts, other);
+        }
+        if proxy.clock.is_watched {
+            // Samples of its ended instances may have a purge delay.
+            self.arm_reader(shared, proxy.reader);
+        }
+        Some(ended)
+    }
+
+    /// Removes a proxy from the chain of its writer.
+    fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
+        let first = self.by_writer.get(&proxy.guid);
+        if first == Some(index) {
+            match proxy.next_of_writer {
+                Some(next) => {
+                    self.by_writer.insert(proxy.guid, next);
+                }
+                None => self.by_writer.remove(&proxy.guid),
+            }
+            return;
+        }
+        let mut at = first;
+        while let Some(here) = at {
+            let Some(before) = self.proxies.get_mut(here) else {
+                return;
+            };
+            if before.next_of_writer == Some(index) {
+                before.next_of_writer = proxy.next_of_writer;
+                return;
+            }
+            at = before.next_of_writer;
+        }
+    }
+
+    pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
+        let mut at = self.by_writer.get(&writer);
+        while let Some(index) = at {
+            let proxy = self.proxies.get(index)?;
+            if proxy.reader == reader {
+                return Some(index);
+            }
+            at = proxy.next_of_writer;
+        }
+        None
+    }
+}
+
+impl Discovery {
+    /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
+    fn count_match(&mut self, (peer, level): EndedMatch, change: i16) {
+        let participant = self.by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.participants.get_mut(index));
+        if let Some(participant) = participant.filter(|_| level.is_some()) {
+            participant.matches = participant.matches.saturating_add_signed(change);
+        }
     }
 }

@@ -137,7 +137,7 @@ impl LocalParticipant {
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
-        if self.is_described(data.guid.entity) {
+        if self.shared.is_described(data.guid.entity) {
             return Err(SetQosError::Described);
         }
         if !self.is_writer_enabled(id) {
@@ -152,8 +152,8 @@ impl LocalParticipant {
         if let Some(writer) = self.writers.table.get_mut(id.0) {
             writer.data = data;
         }
-        self.set_writer_clock(now, id.0);
-        self.set_batch(id.0);
+        self.writers.set_writer_clock(&mut self.shared, now, id.0);
+        self.writers.set_batch(&mut self.shared, id.0);
         self.compare_writer(now, id.0, Before::Was(&former));
         Ok(())
     }
@@ -161,7 +161,7 @@ impl LocalParticipant {
     /// Changes the policies of a reader, announces them and matches it again.
     ///
     /// # Errors
-    /// As [`Self::set_writer_qos`].
+    /// As [`LocalParticipant::set_writer_qos`].
     pub fn set_reader_qos(
         &mut self,
         now: Instant,
@@ -173,7 +173,7 @@ impl LocalParticipant {
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
-        if self.is_described(data.guid.entity) {
+        if self.shared.is_described(data.guid.entity) {
             return Err(SetQosError::Described);
         }
         if !self.is_reader_enabled(id) {
@@ -187,7 +187,7 @@ impl LocalParticipant {
         if let Some(reader) = self.readers.table.get_mut(id.0) {
             reader.data = data;
         }
-        self.set_reader_clock(now, id.0);
+        self.readers.set_reader_clock(&mut self.shared, now, id.0);
         self.compare_reader(now, id.0, Before::Was(&former));
         Ok(())
     }

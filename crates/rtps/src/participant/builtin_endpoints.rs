@@ -17,7 +17,7 @@ use crate::{
     counters::{ReaderLedger, WriterLedger},
     limits::{DISCOVERY_SLOT_BYTES, MESSAGE_CACHE_SLOTS, MESSAGE_SLOT_BYTES, SEDP_CACHE_SLOTS},
     matching::RefusedMatches,
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::{
         KeyOf, Reader, ReaderStatus,
         cache::{Cache, Room},
@@ -27,125 +27,13 @@ use crate::{
     status::{MatchTally, RejectReason},
     timed_qos::{LivelinessTally, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
     writer::{
-        Writer, WriterStatus,
+        Writer, WriterStatus, Writers,
         fragments::Fragmenter,
         history::{History, HistoryPlan, Keep},
     },
 };
 
 impl LocalParticipant {
-    /// Returns the number of matches for which an endpoint allocates memory when it is created.
-    fn matches_at_start(&self) -> usize {
-        let is_fixed = self.shared.config.limits.fixed_memory;
-        if is_fixed {
-            self.writers.proxies.room()
-        } else {
-            0
-        }
-    }
-
-    /// Creates a writer that has written nothing.
-    pub(crate) fn writer(
-        &self,
-        guid: Guid,
-        data: EndpointData,
-        level: Option<Level>,
-        history: Option<History>,
-        max_payload_bytes: usize,
-    ) -> Writer {
-        Writer {
-            guid,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            max_payload_bytes,
-            limit_when_enabled: None,
-            sample_bytes: 0,
-            history,
-            fragmenter: Fragmenter::NONE,
-            last: SequenceNumber(0),
-            next_unsent: SequenceNumber(1),
-            highest_acknowledged: SequenceNumber(1),
-            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
-            proxies: Vec::with_capacity(self.matches_at_start()),
-            head: SampleHead::new(&self.shared.header, guid.entity),
-            destinations: Vec::with_capacity(self.matches_at_start()),
-            data_filed: false,
-            heartbeat_filed: false,
-            heartbeat_count: 0,
-            heartbeat_period_ns: self.shared.config.timing.heartbeat_period.as_nanos() as u64,
-            since_demand: 0,
-            refused: RefusedMatches::default(),
-            wants_room: false,
-            batch: None,
-            compile: None,
-            has_filters: false,
-            filters: None,
-            unwanted_from: crate::writer::NOTHING_FILTERED,
-            status: WriterStatus::empty(),
-            noted: false,
-            incompatible: None,
-            clock: None,
-            publisher: None,
-            registered: None,
-            presents: None,
-            last_stamp: None,
-            matched: MatchTally::default(),
-            joined: 0,
-            ledger: WriterLedger::default(),
-        }
-    }
-
-    /// Creates a reader that has received nothing.
-    pub(crate) fn reader(
-        &self,
-        guid: Guid,
-        data: EndpointData,
-        keyed: bool,
-        level: Option<Level>,
-        cache: Option<Cache>,
-        max_payload_bytes: usize,
-    ) -> Reader {
-        Reader {
-            guid,
-            keyed,
-            key_of: None,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            is_enabled: true,
-            max_payload_bytes,
-            cache,
-            assemblies: None,
-            sample_bytes: 0,
-            nack_count: 0,
-            proxies: Vec::with_capacity(self.matches_at_start()),
-            status: ReaderStatus::empty(),
-            noted: false,
-            incompatible: None,
-            clock: None,
-            content_filter: None,
-            clock_filed: false,
-            subscriber: None,
-            ask_at: None,
-            liveliness: LivelinessTally::default(),
-            matched: MatchTally::default(),
-            told_lost: 0,
-            told_rejected: 0,
-            told_too_large: 0,
-            too_large_bytes: 0,
-            reject_reason: RejectReason::default(),
-            encapsulations_refused: None,
-            ledger: ReaderLedger::default(),
-            refused_for_room: false,
-            refused_for_share: false,
-            requested_partially: false,
-            acknack_count: 0,
-        }
-    }
-
     /// Creates the two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2), and the pair for participant messages
     /// (§8.4.13.3): reliable, TRANSIENT_LOCAL, KEEP_LAST 1. SEDP is keyed by the endpoint's GUID, participant messages
     /// by the participant and the message kind.
@@ -223,7 +111,7 @@ impl LocalParticipant {
             ..EndpointData::new(guid)
         };
         let seed = self.shared.config.seed;
-        let guid = self.guid(writer);
+        let guid = self.shared.guid(writer);
         let bytes = builtin.written_bytes;
         let keep = Keep::Last { depth: 1 };
         let plan = HistoryPlan::new(
@@ -232,24 +120,146 @@ impl LocalParticipant {
             Sizes::fixed(bytes).taken_from(self.shared.config.zeroed),
         );
         let history = History::try_new(plan, seed)?;
-        let writer = self.writer(guid, data(guid), None, Some(history), bytes);
+        let writer =
+            self.writers
+                .writer(&self.shared, guid, data(guid), None, Some(history), bytes);
         let inserted = self.insert_writer(writer);
         assert_eq!(inserted, Ok(index), "the built-in writers come first");
 
-        let guid = self.guid(reader);
+        let guid = self.shared.guid(reader);
         let bytes = builtin.room.sizes.slot_bytes();
         let mut cache = Cache::try_new(Keep::All, true, builtin.room, seed)?;
         if index != MESSAGES {
             // A participant that announces endpoints endlessly leaves slots to others.
             cache.share();
         }
-        let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
+        let mut reader = self.writers.reader(
+            &self.shared,
+            guid,
+            data(guid),
+            true,
+            None,
+            Some(cache),
+            bytes,
+        );
         reader.key_of = Some(builtin.key_of);
         reader.assemblies = Reassembly::for_payloads_of(bytes, self.shared.config.zeroed)?;
         let inserted = self.readers.table.insert(reader);
         assert_eq!(inserted, Ok(index), "the built-in readers come first");
         self.make_room_to_file();
         Ok(())
+    }
+}
+
+impl Writers {
+    /// Returns the number of matches for which an endpoint allocates memory when it is created.
+    fn matches_at_start(&self, shared: &Shared) -> usize {
+        let is_fixed = shared.config.limits.fixed_memory;
+        if is_fixed { self.proxies.room() } else { 0 }
+    }
+
+    /// Creates a writer that has written nothing.
+    pub(crate) fn writer(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        level: Option<Level>,
+        history: Option<History>,
+        max_payload_bytes: usize,
+    ) -> Writer {
+        Writer {
+            guid,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            max_payload_bytes,
+            limit_when_enabled: None,
+            sample_bytes: 0,
+            history,
+            fragmenter: Fragmenter::NONE,
+            last: SequenceNumber(0),
+            next_unsent: SequenceNumber(1),
+            highest_acknowledged: SequenceNumber(1),
+            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
+            proxies: Vec::with_capacity(self.matches_at_start(shared)),
+            head: SampleHead::new(&shared.header, guid.entity),
+            destinations: Vec::with_capacity(self.matches_at_start(shared)),
+            data_filed: false,
+            heartbeat_filed: false,
+            heartbeat_count: 0,
+            heartbeat_period_ns: shared.config.timing.heartbeat_period.as_nanos() as u64,
+            since_demand: 0,
+            refused: RefusedMatches::default(),
+            wants_room: false,
+            batch: None,
+            compile: None,
+            has_filters: false,
+            filters: None,
+            unwanted_from: crate::writer::NOTHING_FILTERED,
+            status: WriterStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            publisher: None,
+            registered: None,
+            presents: None,
+            last_stamp: None,
+            matched: MatchTally::default(),
+            joined: 0,
+            ledger: WriterLedger::default(),
+        }
+    }
+
+    /// Creates a reader that has received nothing.
+    pub(crate) fn reader(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        keyed: bool,
+        level: Option<Level>,
+        cache: Option<Cache>,
+        max_payload_bytes: usize,
+    ) -> Reader {
+        Reader {
+            guid,
+            keyed,
+            key_of: None,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            is_enabled: true,
+            max_payload_bytes,
+            cache,
+            assemblies: None,
+            sample_bytes: 0,
+            nack_count: 0,
+            proxies: Vec::with_capacity(self.matches_at_start(shared)),
+            status: ReaderStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            content_filter: None,
+            clock_filed: false,
+            subscriber: None,
+            ask_at: None,
+            liveliness: LivelinessTally::default(),
+            matched: MatchTally::default(),
+            told_lost: 0,
+            told_rejected: 0,
+            told_too_large: 0,
+            too_large_bytes: 0,
+            reject_reason: RejectReason::default(),
+            encapsulations_refused: None,
+            ledger: ReaderLedger::default(),
+            refused_for_room: false,
+            refused_for_share: false,
+            requested_partially: false,
+            acknack_count: 0,
+        }
     }
 }
 

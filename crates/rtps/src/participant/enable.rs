@@ -12,8 +12,8 @@ use isolane_wire::time::Instant;
 use thiserror::Error;
 
 use crate::{
-    discovery::{PUBLICATIONS, SUBSCRIPTIONS},
-    participant::{LocalParticipant, local_endpoints::CreateError},
+    discovery::{Discovery, PUBLICATIONS, SUBSCRIPTIONS},
+    participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
     timers::TimerOwner,
     writer::{Writer, write::WriteError},
@@ -77,24 +77,13 @@ impl LocalParticipant {
         self.shared.config.autoenable = autoenable;
     }
 
-    /// Returns whether a new endpoint is enabled at creation.
-    pub(crate) fn enables_created(&self) -> bool {
-        self.shared.config.is_enabled && self.shared.config.autoenable
-    }
-
-    pub(crate) fn begin_announcing(&mut self, now: Instant) {
-        self.schedule_announcement(0);
-        let first = self.shared.config.timing.announce_initial_period;
-        self.shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
-    }
-
     /// Enables this participant and, with autoenable, all its endpoints.
     ///
     /// # Errors
     /// [`EnableError::AnnouncementFull`]: some endpoint is not enabled, and may be later.
     pub fn enable(&mut self, now: Instant) -> Result<(), EnableError> {
         if !core::mem::replace(&mut self.shared.config.is_enabled, true) {
-            self.begin_announcing(now);
+            self.discovery.begin_announcing(&mut self.shared, now);
         }
         if !self.shared.config.autoenable {
             return Ok(());
@@ -180,8 +169,8 @@ impl LocalParticipant {
 
     /// Starts the clock of an enabled writer, and matches it.
     pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
-        self.set_writer_clock(now, index);
-        self.set_batch(index);
+        self.writers.set_writer_clock(&mut self.shared, now, index);
+        self.writers.set_batch(&mut self.shared, index);
         if let Some(writer) = self.writers.table.get(index) {
             self.writers.by_topic.insert(&writer.data.topic_name, index);
         }
@@ -190,10 +179,25 @@ impl LocalParticipant {
 
     /// Starts the clock of an enabled reader, and matches it.
     pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
-        self.set_reader_clock(now, index);
+        self.readers.set_reader_clock(&mut self.shared, now, index);
         if let Some(reader) = self.readers.table.get(index) {
             self.readers.by_topic.insert(&reader.data.topic_name, index);
         }
         self.match_new_reader(now, index);
+    }
+}
+
+impl Shared {
+    /// Returns whether a new endpoint is enabled at creation.
+    pub(crate) fn enables_created(&self) -> bool {
+        self.config.is_enabled && self.config.autoenable
+    }
+}
+
+impl Discovery {
+    pub(crate) fn begin_announcing(&mut self, shared: &mut Shared, now: Instant) {
+        self.schedule_announcement(shared, 0);
+        let first = shared.config.timing.announce_initial_period;
+        shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
     }
 }

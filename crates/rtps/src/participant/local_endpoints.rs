@@ -22,7 +22,7 @@ use crate::{
         MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{
         DeliveryMode, KeyOf, Reader,
         cache::{Cache, Room},
@@ -201,16 +201,6 @@ impl LocalParticipant {
         self.shared.sample_bytes
     }
 
-    /// Checks that the participant has this many bytes of sample memory left.
-    fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
-        let limit = self.shared.config.limits.sample_bytes;
-        let left = limit.saturating_sub(self.shared.sample_bytes);
-        match asked <= left {
-            true => Ok(()),
-            false => Err(CreateError::SampleMemory { asked, left, limit }),
-        }
-    }
-
     /// Creates a writer, allocates its history, and announces it.
     ///
     /// A best-effort writer keeps no history, even if it is TRANSIENT_LOCAL: only reliable readers can be given one. If
@@ -245,8 +235,8 @@ impl LocalParticipant {
             Some(_) => None,
         };
         let guid = match described {
-            Some(entity) => self.guid(entity),
-            None => self.user_guid(
+            Some(entity) => self.shared.guid(entity),
+            None => self.shared.user_guid(
                 config.keyed,
                 EntityKind::WRITER_WITH_KEY,
                 EntityKind::WRITER_NO_KEY,
@@ -282,14 +272,16 @@ impl LocalParticipant {
             (false, false, None) => None,
         };
         let sample_bytes = plan.as_ref().map_or(0, HistoryPlan::bytes);
-        self.has_sample_bytes(sample_bytes)?;
+        self.shared.has_sample_bytes(sample_bytes)?;
         let history = plan.map(|plan| History::try_new(plan, seed)).transpose();
         let mut history = history.map_err(no_memory)?;
         if let (Some(access), Some(history)) = (access, &mut history) {
             history.keep_marks(access.is_coherent);
         }
         let data = endpoint_data(guid, config, group)?;
-        let mut writer = self.writer(guid, data, Some(level), history, bytes);
+        let mut writer = self
+            .writers
+            .writer(&self.shared, guid, data, Some(level), history, bytes);
         writer.fragmenter = fragmenter;
         writer.sample_bytes = sample_bytes;
         writer.batch = batch;
@@ -297,7 +289,7 @@ impl LocalParticipant {
         writer.presents = access.map(|access| Box::new(WriterPresents::new(access)));
         let is_by_source = config.qos.destination_order == DestinationOrderKind::BySourceTimestamp;
         writer.last_stamp = is_by_source.then_some(Timestamp::ZERO);
-        if !self.enables_created() {
+        if !self.shared.enables_created() {
             writer.disable();
             let index = self.insert_writer(writer)?;
             self.shared.sample_bytes += sample_bytes;
@@ -372,8 +364,8 @@ impl LocalParticipant {
             Some(_) => None,
         };
         let guid = match described {
-            Some(entity) => self.guid(entity),
-            None => self.user_guid(
+            Some(entity) => self.shared.guid(entity),
+            None => self.shared.user_guid(
                 config.keyed,
                 EntityKind::READER_WITH_KEY,
                 EntityKind::READER_NO_KEY,
@@ -413,7 +405,7 @@ impl LocalParticipant {
         let of_cache = if is_cached { room.bytes() } else { 0 };
         let of_places = Reassembly::bytes_for(config.max_payload_bytes);
         let sample_bytes = of_cache.saturating_add(of_places);
-        self.has_sample_bytes(sample_bytes)?;
+        self.shared.has_sample_bytes(sample_bytes)?;
         let cache =
             is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.shared.config.seed));
         let mut cache = cache.transpose().map_err(no_memory)?;
@@ -427,7 +419,8 @@ impl LocalParticipant {
             cache.group(access, in_sets);
         }
         let data = endpoint_data(guid, config, group)?;
-        let mut reader = self.reader(
+        let mut reader = self.writers.reader(
+            &self.shared,
             guid,
             data,
             config.keyed,
@@ -439,7 +432,7 @@ impl LocalParticipant {
         (reader.assemblies, reader.sample_bytes) = (assemblies, sample_bytes);
         reader.content_filter = content_filter;
         reader.subscriber = group.map(|(index, _)| index);
-        reader.is_enabled = self.enables_created();
+        reader.is_enabled = self.shared.enables_created();
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let index = self
             .readers
@@ -469,9 +462,9 @@ impl LocalParticipant {
         }
         let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
         self.shared.sample_bytes -= writer.sample_bytes;
-        self.leave_publisher(id.0);
+        self.writers.leave_publisher(id.0);
         self.remove_reader_proxies(id.0);
-        self.note_deleted(data.guid);
+        self.readers.note_deleted(data.guid);
         self.unmatch(now, data.guid);
         self.shared
             .timers
@@ -489,7 +482,7 @@ impl LocalParticipant {
             WorkKind::WriterTimedQos,
         ];
         self.shared.work_queue.withdraw(&kinds, id.0);
-        self.forget_writer_notes(id.0);
+        self.shared.forget_writer_notes(id.0);
         self.writers.by_entity.remove(&data.guid.entity);
         self.writers.by_topic.remove(&data.topic_name, id.0);
         self.writers.table.remove(id.0);
@@ -508,7 +501,11 @@ impl LocalParticipant {
         }
         let (data, was_enabled) = (reader.data.clone(), reader.is_enabled);
         self.shared.sample_bytes -= reader.sample_bytes;
-        self.leave_circles(id.0);
+        self.readers.leave_circles(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id.0,
+        );
         for index in 0..self.readers.proxies.end() {
             if self
                 .readers
@@ -526,8 +523,8 @@ impl LocalParticipant {
         self.shared
             .work_queue
             .withdraw(&[WorkKind::ReaderTimedQos], id.0);
-        self.forget_reader_notes(id.0);
-        self.leave_subscriber(id.0);
+        self.shared.forget_reader_notes(id.0);
+        self.readers.leave_subscriber(id.0);
         self.readers.by_topic.remove(&data.topic_name, id.0);
         self.readers.table.remove(id.0);
         if was_enabled {
@@ -564,11 +561,6 @@ impl LocalParticipant {
         debug_assert_eq!(retracted, Ok(()));
     }
 
-    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
-        let entity = self.next_entity(if keyed { with_key } else { no_key });
-        self.guid(entity)
-    }
-
     pub(crate) fn insert_writer(&mut self, writer: Writer) -> Result<u16, CreateError> {
         let entity = writer.guid.entity;
         let index = self
@@ -583,6 +575,23 @@ impl LocalParticipant {
         }
         self.make_room_to_file();
         Ok(index)
+    }
+}
+
+impl Shared {
+    /// Checks that the participant has this many bytes of sample memory left.
+    fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
+        let limit = self.config.limits.sample_bytes;
+        let left = limit.saturating_sub(self.sample_bytes);
+        match asked <= left {
+            true => Ok(()),
+            false => Err(CreateError::SampleMemory { asked, left, limit }),
+        }
+    }
+
+    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
+        let entity = self.next_entity(if keyed { with_key } else { no_key });
+        self.guid(entity)
     }
 }
 

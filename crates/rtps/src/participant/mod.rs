@@ -80,6 +80,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) discovery: &'a Discovery,
 }
 
+impl<'a> Facts<'a> {
+    pub(crate) fn of(writers: &'a Writers, discovery: &'a Discovery) -> Self {
+        Self { writers, discovery }
+    }
+}
+
 impl Shared {
     pub(crate) fn schedule_discovery(&mut self) {
         if !core::mem::replace(&mut self.discovery_filed, true) {
@@ -93,7 +99,7 @@ impl LocalParticipant {
     /// Creates a local participant and files its first announcement.
     ///
     /// # Panics
-    /// If [`try_new`](Self::try_new) fails.
+    /// If [`try_new`](LocalParticipant::try_new) fails.
     #[must_use]
     pub fn new(config: ParticipantConfig, now: Instant) -> Self {
         Self::try_new(config, now).expect("memory for the endpoints of discovery")
@@ -148,22 +154,17 @@ impl LocalParticipant {
         let created = protocol.create_builtin_endpoints();
         created.map_err(|bytes| CreateError::NoMemory { bytes })?;
         if protocol.shared.config.is_enabled {
-            protocol.begin_announcing(now);
+            protocol
+                .discovery
+                .begin_announcing(&mut protocol.shared, now);
         }
         Ok(protocol)
-    }
-
-    pub(crate) fn facts(&self) -> Facts<'_> {
-        Facts {
-            writers: &self.writers,
-            discovery: &self.discovery,
-        }
     }
 
     /// Returns the GUID prefix of this participant.
     #[must_use]
     pub fn guid_prefix(&self) -> GuidPrefix {
-        self.shared.config.guid_prefix
+        self.shared.guid_prefix()
     }
 
     /// Returns the counters.
@@ -181,10 +182,7 @@ impl LocalParticipant {
     /// Converts a monotonic instant to a source time stamp of the wall clock.
     #[must_use]
     pub fn timestamp(&self, now: Instant) -> Timestamp {
-        Timestamp::from_nanos(
-            now.as_nanos()
-                .wrapping_add(self.shared.config.wall_offset_ns),
-        )
+        self.shared.timestamp(now)
     }
 
     /// Updates the wall clock's offset from the monotonic clock.
@@ -197,13 +195,9 @@ impl LocalParticipant {
         if self.shared.config.user_data != user_data {
             self.shared.config.user_data = user_data;
             if self.shared.config.is_enabled {
-                self.announce_now();
+                self.discovery.announce_now(&mut self.shared);
             }
         }
-    }
-
-    pub(crate) fn timing(&self) -> Timing {
-        self.shared.config.timing
     }
 
     /// Reserves room for all work that can be filed; called when a record was added, so that samples allocate nothing.
@@ -218,14 +212,14 @@ impl LocalParticipant {
         ));
     }
 
-    /// Returns the set of priorities with work for [`Self::poll_transmit`], as bit *p* for priority *p*.
+    /// Returns the set of priorities with work for [`LocalParticipant::poll_transmit`], as bit *p* for priority *p*.
     #[must_use]
     #[inline]
     pub fn ready(&self) -> u16 {
         self.shared.work_queue.ready()
     }
 
-    /// Returns when to call [`Self::advance`] next; `None` if no timer is armed.
+    /// Returns when to call [`LocalParticipant::advance`] next; `None` if no timer is armed.
     #[inline]
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
@@ -248,24 +242,32 @@ impl LocalParticipant {
                     let has_waited = self.shared.work_queue.hold_limited(false);
                     self.shared.counters.discovery_limited += u64::from(has_waited);
                 }
-                TimerOwner::Lease(_) => self.lease_due(),
-                TimerOwner::Heartbeat(writer) => self.heartbeat_due(now, writer),
-                TimerOwner::WriterTimedQos(writer) => self.schedule_writer_timed_qos(writer),
-                TimerOwner::ReaderTimedQos(reader) => self.schedule_reader_timed_qos(reader),
-                TimerOwner::Batch(writer) => self.flush_batch(writer),
-                TimerOwner::Message(which) => self.message_due(now, which),
+                TimerOwner::Lease(_) => self.discovery.lease_due(&mut self.shared),
+                TimerOwner::Heartbeat(writer) => {
+                    self.writers.heartbeat_due(&mut self.shared, now, writer)
+                }
+                TimerOwner::WriterTimedQos(writer) => self
+                    .writers
+                    .schedule_writer_timed_qos(&mut self.shared, writer),
+                TimerOwner::ReaderTimedQos(reader) => self
+                    .readers
+                    .schedule_reader_timed_qos(&mut self.shared, reader),
+                TimerOwner::Batch(writer) => self.writers.flush_batch(&mut self.shared, writer),
+                TimerOwner::Message(which) => {
+                    self.writers.message_due(&mut self.shared, now, which)
+                }
             }
         }
     }
 
     fn announce_due(&mut self, now: Instant) {
-        let period = self.announce_period();
+        let period = self.discovery.announce_period(&self.shared);
         self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
         self.ask_silent_peers();
         if self.discovery.move_from.is_some() {
             self.shared.schedule_discovery();
         }
-        if self.announces() == Announces::Nothing {
+        if self.shared.announces() == Announces::Nothing {
             self.discovery.announcements_sent = self.discovery.announcements_sent.saturating_add(1);
             return;
         }
@@ -277,9 +279,10 @@ impl LocalParticipant {
                 .work_queue
                 .schedule(Priority::HIGHEST, WorkKind::Announce, 0);
         } else {
-            self.schedule_announcement(0);
+            self.discovery.schedule_announcement(&mut self.shared, 0);
         }
-        self.schedule_announcements_to_unlisted();
+        self.discovery
+            .schedule_announcements_to_unlisted(&mut self.shared);
     }
 
     fn highest_level(&self) -> Option<Level> {
@@ -325,21 +328,37 @@ impl LocalParticipant {
 
     /// Iterates over the known remote endpoints.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint> {
-        let stays = |&(index, endpoint): &(u16, &EndpointRecord)| !self.is_leaving(index, endpoint);
+        let stays = |&(index, endpoint): &(u16, &EndpointRecord)| {
+            !self.discovery.is_leaving(index, endpoint)
+        };
         let all = self.discovery.endpoints.iter().filter(stays);
         all.map(|(_, endpoint)| endpoint.show(&self.discovery.announcements))
+    }
+}
+
+impl Shared {
+    pub(crate) fn guid_prefix(&self) -> GuidPrefix {
+        self.config.guid_prefix
+    }
+
+    pub(crate) fn timestamp(&self, now: Instant) -> Timestamp {
+        Timestamp::from_nanos(now.as_nanos().wrapping_add(self.config.wall_offset_ns))
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        self.config.timing
     }
 
     /// Returns the next entity id for an endpoint of the user: numbered from 1, with the kind in the last byte (RTPS
     /// 2.5 §9.3.1.2).
     pub(crate) fn next_entity(&mut self, kind: u8) -> EntityId {
-        self.shared.next_entity += 1;
-        EntityId::user(self.shared.next_entity, kind)
+        self.next_entity += 1;
+        EntityId::user(self.next_entity, kind)
     }
 
     pub(crate) fn guid(&self, entity: EntityId) -> Guid {
         Guid {
-            prefix: self.shared.config.guid_prefix,
+            prefix: self.config.guid_prefix,
             entity,
         }
     }

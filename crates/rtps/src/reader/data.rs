@@ -11,9 +11,9 @@ use isolane_wire::{
 
 use crate::{
     coherent_access::{keep_in_turn, note_place},
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        Origin, Reader, ReaderStatus, Settled, WriterProxy,
+        Origin, Reader, ReaderStatus, Readers, Settled, WriterProxy,
         cache::{Cache, Refused, SampleInfo},
         instance::InstanceState,
     },
@@ -52,30 +52,30 @@ pub(crate) fn is_due(
     Some(has_lost)
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Checks the position of a best-effort reader before a sample far from it, or far from the last number confirmed
     /// as the writer's own. `index` is that of the proxy.
     #[cold]
     #[inline(never)]
     pub(crate) fn settle_position(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
         index: u16,
         sequence: SequenceNumber,
     ) -> Settled {
-        let is_own = self
-            .facts()
-            .is_own_address(&self.shared, message.prefix, message.source);
-        let Some(proxy) = self.readers.proxies.get_mut(index) else {
+        let is_own = facts.is_own_address(shared, message.prefix, message.source);
+        let Some(proxy) = self.proxies.get_mut(index) else {
             return Settled::Refused;
         };
-        let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
+        let Some(reader) = self.table.get_mut(proxy.reader) else {
             return Settled::Refused;
         };
         let is_far = proxy.is_far(sequence);
         let settled = proxy.settle(sequence, Origin { now, is_own }, &mut reader.ledger);
-        self.shared.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
+        shared.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
         if settled == Settled::Confirmed {
             reader.status |= ReaderStatus::SAMPLE_LOST;
         }
@@ -263,22 +263,24 @@ pub(crate) fn keep(
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Processes the end of a set at one reader; `index` is that of the proxy. A reader without sets only advances past
     /// the number when all earlier ones have arrived.
     #[cold]
     pub(crate) fn receive_set_end(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
         index: u16,
         data: &Data<'_>,
         mark: &SetMark,
     ) {
-        let Some(proxy) = self.readers.proxies.get_mut(index) else {
+        let Some(proxy) = self.proxies.get_mut(index) else {
             return;
         };
-        let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
+        let Some(reader) = self.table.get_mut(proxy.reader) else {
             return;
         };
         if reader.cache.as_ref().is_some_and(Cache::groups) {
@@ -303,6 +305,6 @@ impl LocalParticipant {
             // Resent later.
             reader.ledger.deferred += 1;
         }
-        self.advance_proxy(index);
+        self.advance_proxy(shared, facts, index);
     }
 }

@@ -17,9 +17,9 @@ use isolane_wire::{
 
 use crate::{
     matching::Incompatible,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{
-        WriterProxy,
+        Readers, WriterProxy,
         cache::{Cache, SampleInfo, Selection},
         instance::InstanceState,
     },
@@ -69,61 +69,13 @@ impl LocalParticipant {
     }
 
     /// Removes the oldest available sample from the cache and counts it as delivered. The user has seen it through
-    /// [`Self::sample`]. Samples refused for lack of room are requested again.
+    /// [`LocalParticipant::sample`]. Samples refused for lack of room are requested again.
     pub fn remove_oldest(&mut self, id: ReaderId) {
-        self.discard_oldest(id.0);
-    }
-
-    pub(crate) fn discard_oldest(&mut self, index: u16) {
-        let Some(reader) = self.readers.table.get_mut(index) else {
-            return;
-        };
-        let Some(cache) = &mut reader.cache else {
-            return;
-        };
-        if cache.pop() == Some(true) {
-            reader.ledger.delivered += 1;
-        }
-        self.resume(index);
-    }
-
-    /// Requests the samples that a reader refused for lack of room; its cache has room again.
-    pub(crate) fn resume(&mut self, index: u16) {
-        let Some(reader) = self.readers.table.get_mut(index) else {
-            return;
-        };
-        let is_blocked = core::mem::take(&mut reader.refused_for_room);
-        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
-        if !was_blocked && !reader.requested_partially {
-            return;
-        }
-        let (mut is_missing_any, mut groups) = (false, false);
-        for at in 0.. {
-            let proxy = self
-                .readers
-                .table
-                .get(index)
-                .and_then(|reader| reader.proxies.get(at));
-            let Some(&proxy) = proxy else { break };
-            if was_blocked {
-                groups |= self.advance_alone(proxy, SequenceNumber(0));
-            }
-            let found = self.readers.proxies.get(proxy);
-            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
-            is_missing_any |= is_missing;
-            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
-            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
-            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
-                self.schedule_acknack(proxy);
-            }
-        }
-        if groups {
-            // All proxies have advanced as far as they can by themselves.
-            self.present_all_of(index);
-        }
-        if !is_missing_any && let Some(reader) = self.readers.table.get_mut(index) {
-            reader.requested_partially = false;
-        }
+        self.readers.discard_oldest(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id.0,
+        );
     }
 
     /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
@@ -218,7 +170,7 @@ impl LocalParticipant {
         })
     }
 
-    /// Iterates over the matched readers of a writer, as [`matched_readers`](Self::matched_readers) counts them: GUID
+    /// Iterates over the matched readers of a writer, as [`matched_readers`](LocalParticipant::matched_readers) counts them: GUID
     /// and lowest unacknowledged number. That number is meaningless for best-effort readers.
     pub fn matched_reader_progress(
         &self,
@@ -301,25 +253,72 @@ impl LocalParticipant {
     }
 }
 
+impl Readers {
+    pub(crate) fn discard_oldest(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        let Some(cache) = &mut reader.cache else {
+            return;
+        };
+        if cache.pop() == Some(true) {
+            reader.ledger.delivered += 1;
+        }
+        self.resume(shared, facts, index);
+    }
+
+    /// Requests the samples that a reader refused for lack of room; its cache has room again.
+    pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        let is_blocked = core::mem::take(&mut reader.refused_for_room);
+        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
+        if !was_blocked && !reader.requested_partially {
+            return;
+        }
+        let (mut is_missing_any, mut groups) = (false, false);
+        for at in 0.. {
+            let proxy = self
+                .table
+                .get(index)
+                .and_then(|reader| reader.proxies.get(at));
+            let Some(&proxy) = proxy else { break };
+            if was_blocked {
+                groups |= self.advance_alone(shared, proxy, SequenceNumber(0));
+            }
+            let found = self.proxies.get(proxy);
+            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
+            is_missing_any |= is_missing;
+            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
+            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
+            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
+                self.schedule_acknack(shared, proxy);
+            }
+        }
+        if groups {
+            // All proxies have advanced as far as they can by themselves.
+            self.present_all_of(shared, facts, index);
+        }
+        if !is_missing_any && let Some(reader) = self.table.get_mut(index) {
+            reader.requested_partially = false;
+        }
+    }
+}
+
 impl LocalParticipant {
-    fn cache_mut(&mut self, id: ReaderId) -> Option<&mut Cache> {
-        self.readers.table.get_mut(id.0)?.cache.as_mut()
-    }
-
-    fn cache(&self, id: ReaderId) -> Option<&Cache> {
-        self.readers.table.get(id.0)?.cache.as_ref()
-    }
-
     /// Selects samples of a reader; returns their number.
     pub fn select(&mut self, id: ReaderId, selection: &Selection<'_>) -> usize {
-        let cache = self.cache_mut(id);
+        let cache = self.readers.cache_mut(id);
         cache.map_or(0, |cache| cache.select(selection))
     }
 
     /// Returns whether a selection has any sample.
     #[must_use]
     pub fn has_any(&self, id: ReaderId, selection: &Selection<'_>) -> bool {
-        self.cache(id).is_some_and(|cache| cache.has_any(selection))
+        self.readers
+            .cache(id)
+            .is_some_and(|cache| cache.has_any(selection))
     }
 
     /// Returns the `nth` selected sample: by instance in the order of their oldest samples, and in order of arrival
@@ -327,13 +326,13 @@ impl LocalParticipant {
     /// 1.4 §2.2.2.5.3.8).
     #[must_use]
     pub fn selected(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.cache(id)?.selected(nth)?;
+        let (info, payload) = self.readers.cache(id)?.selected(nth)?;
         Some(CachedSample { info, payload })
     }
 
     /// Marks the selected samples as read; they stay in the cache.
     pub fn read_selected(&mut self, id: ReaderId) {
-        if let Some(cache) = self.cache_mut(id) {
+        if let Some(cache) = self.readers.cache_mut(id) {
             cache.mark_selected();
         }
     }
@@ -348,7 +347,11 @@ impl LocalParticipant {
             return;
         };
         reader.ledger.delivered += cache.take_selected();
-        self.resume(id.0);
+        self.readers.resume(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id.0,
+        );
     }
 
     /// Applies `find` to the samples of an instance, oldest first, and returns its first result.
@@ -358,7 +361,7 @@ impl LocalParticipant {
         instance: KeyHash,
         find: impl FnMut(CachedSample<'_>) -> Option<T>,
     ) -> Option<T> {
-        let samples = self.cache(id)?.of_instance(instance);
+        let samples = self.readers.cache(id)?.of_instance(instance);
         let mut samples = samples.map(|(info, payload)| CachedSample { info, payload });
         samples.find_map(find)
     }
@@ -374,8 +377,18 @@ impl LocalParticipant {
     /// Returns whether a reader knows an instance, with or without samples.
     #[must_use]
     pub fn knows_instance(&self, id: ReaderId, instance: KeyHash) -> bool {
-        let cache = self.cache(id);
+        let cache = self.readers.cache(id);
         cache.is_some_and(|cache| cache.instances.known(instance).is_some())
+    }
+}
+
+impl Readers {
+    fn cache_mut(&mut self, id: ReaderId) -> Option<&mut Cache> {
+        self.table.get_mut(id.0)?.cache.as_mut()
+    }
+
+    fn cache(&self, id: ReaderId) -> Option<&Cache> {
+        self.table.get(id.0)?.cache.as_ref()
     }
 }
 

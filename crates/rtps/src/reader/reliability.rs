@@ -22,9 +22,9 @@ use crate::{
     coherent_access::{Admission, admit},
     content_filter::drop_unwanted,
     limits::{LAST_SEQUENCE, TAKEN_SHARE, WINDOW},
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        Answer, Origin, ReaderStatus, Verdict,
+        Answer, Origin, ReaderStatus, Readers, Verdict,
         cache::{Cache, Refused},
     },
     receiver::MessageReceiver,
@@ -32,36 +32,38 @@ use crate::{
     work_queue::{Work, WorkKind, to_one},
 };
 
-impl LocalParticipant {
+impl Readers {
     /// Processes a HEARTBEAT; `first` is the first proxy of its writer. Returns whether an ACKNACK is filed in answer.
     pub(crate) fn receive_heartbeat(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
         first: Option<u16>,
         heartbeat: &Heartbeat,
     ) -> bool {
-        self.shared.latest = now;
+        shared.latest = now;
         let mut next = first;
-        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        let suppression_ns = shared.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
-            let Some(proxy) = self.readers.proxies.get(index) else {
+            let Some(proxy) = self.proxies.get(index) else {
                 return is_answered;
             };
             if proxy.may_jump(heartbeat) {
-                match self.judge_heartbeat(now, message, index, heartbeat) {
-                    Verdict::Jump(to) => self.advance_to(index, to),
+                match self.judge_heartbeat(shared, facts, now, message, index, heartbeat) {
+                    Verdict::Jump(to) => self.advance_to(shared, facts, index, to),
                     Verdict::Back(to) => self.return_to_writer(index, to),
                     Verdict::Refuted => {}
                     Verdict::Provisional => {
-                        is_answered |= self.ask_to_confirm(now, index);
+                        is_answered |= self.ask_to_confirm(shared, now, index);
                         continue;
                     }
                 }
             }
-            let Some(proxy) = self.readers.proxies.get_mut(index) else {
+            let Some(proxy) = self.proxies.get_mut(index) else {
                 return is_answered;
             };
             if let Some(lease) = &mut proxy.clock.lease
@@ -70,13 +72,13 @@ impl LocalParticipant {
                 let (was_alive, reader) = (lease.is_alive, proxy.reader);
                 lease.hear(now);
                 if !was_alive {
-                    self.schedule_reader_timed_qos(reader);
+                    self.schedule_reader_timed_qos(shared, reader);
                 }
             }
-            let Some(proxy) = self.readers.proxies.get_mut(index) else {
+            let Some(proxy) = self.proxies.get_mut(index) else {
                 return is_answered;
             };
-            let Some(reader) = self.readers.table.get_mut(proxy.reader) else {
+            let Some(reader) = self.table.get_mut(proxy.reader) else {
                 return is_answered;
             };
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
@@ -95,10 +97,10 @@ impl LocalParticipant {
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
                     // Samples received before the first HEARTBEAT are kept, even if the writer has removed them.
-                    self.advance_to(index, begin);
+                    self.advance_to(shared, facts, index, begin);
                 }
             } else if heartbeat.first > proxy.expected {
-                self.advance_to(index, heartbeat.first);
+                self.advance_to(shared, facts, index, heartbeat.first);
             } else if last.next() < proxy.expected && !proxy.begun {
                 let begin = match proxy.skips_history {
                     true => last.next(),
@@ -106,17 +108,17 @@ impl LocalParticipant {
                 };
                 proxy.go_back(begin, &mut reader.ledger);
             }
-            let Some(proxy) = self.readers.proxies.get_mut(index) else {
+            let Some(proxy) = self.proxies.get_mut(index) else {
                 return is_answered;
             };
             proxy.last = last;
             let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
             if proxy.expected > heartbeat.last && proxy.progress.is_numbered() {
                 let current = heartbeat.group.as_ref().map(|group| group.current);
-                self.hear_group(index, current);
+                self.hear_group(shared, facts, index, current);
             }
             if answer == Answer::AckNack {
-                self.schedule_acknack(index);
+                self.schedule_acknack(shared, index);
                 is_answered = true;
             }
         }
@@ -127,31 +129,31 @@ impl LocalParticipant {
     #[cold]
     fn judge_heartbeat(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
         index: u16,
         heartbeat: &Heartbeat,
     ) -> Verdict {
-        let is_own = self
-            .facts()
-            .is_own_address(&self.shared, message.prefix, message.source);
-        let Some(proxy) = self.readers.proxies.get_mut(index) else {
+        let is_own = facts.is_own_address(shared, message.prefix, message.source);
+        let Some(proxy) = self.proxies.get_mut(index) else {
             return Verdict::Refuted;
         };
         let verdict = proxy.judge_jump(heartbeat, Origin { now, is_own });
-        self.shared.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
+        shared.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
         verdict
     }
 
     /// Requests a confirmation of a far jump. Returns `false` within the suppression time. A writer that sends from an
     /// unannounced address answers at once, and its answer confirms nothing.
     #[cold]
-    fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
-        let suppression = self.timing().nack_suppression;
-        let proxy = self.readers.proxies.get_mut(index);
+    fn ask_to_confirm(&mut self, shared: &mut Shared, now: Instant, index: u16) -> bool {
+        let suppression = shared.timing().nack_suppression;
+        let proxy = self.proxies.get_mut(index);
         let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
         if asks {
-            self.schedule_acknack(index);
+            self.schedule_acknack(shared, index);
         }
         asks
     }
@@ -159,8 +161,8 @@ impl LocalParticipant {
     /// Returns to a position of the writer, after an advance that no sample of it has confirmed.
     #[cold]
     fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
-        if let Some(proxy) = self.readers.proxies.get_mut(index)
-            && let Some(reader) = self.readers.table.get_mut(proxy.reader)
+        if let Some(proxy) = self.proxies.get_mut(index)
+            && let Some(reader) = self.table.get_mut(proxy.reader)
         {
             if let Some(cache) = &mut reader.cache {
                 cache.forget_waiting(index);
@@ -172,6 +174,8 @@ impl LocalParticipant {
     /// Returns whether an ACKNACK is filed in answer.
     pub(crate) fn receive_gap(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
         gap: &Gap,
@@ -180,13 +184,13 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: gap.writer,
         };
-        self.shared.latest = now;
-        let mut next = self.readers.by_writer.recall(&writer);
-        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        shared.latest = now;
+        let mut next = self.by_writer.recall(&writer);
+        let suppression_ns = shared.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
             next = after;
-            let Some(mut proxy) = self.readers.proxies.get_mut(index) else {
+            let Some(mut proxy) = self.proxies.get_mut(index) else {
                 return is_answered;
             };
             if !proxy.reliable {
@@ -194,16 +198,14 @@ impl LocalParticipant {
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
-                let is_own =
-                    self.facts()
-                        .is_own_address(&self.shared, message.prefix, message.source);
-                let Some(again) = self.readers.proxies.get_mut(index) else {
+                let is_own = facts.is_own_address(shared, message.prefix, message.source);
+                let Some(again) = self.proxies.get_mut(index) else {
                     return is_answered;
                 };
                 proxy = again;
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
-                    self.shared.counters.jumps_doubted += 1;
-                    is_answered |= self.ask_to_confirm(now, index);
+                    shared.counters.jumps_doubted += 1;
+                    is_answered |= self.ask_to_confirm(shared, now, index);
                     continue;
                 }
             }
@@ -212,13 +214,13 @@ impl LocalParticipant {
             }
             if gap.start <= proxy.expected {
                 proxy.note_irrelevant(base);
-                self.advance_to(index, base);
+                self.advance_to(shared, facts, index, base);
             } else {
                 let window_end = proxy.expected.get().saturating_add(i64::from(WINDOW));
                 let end = base.get().min(window_end);
                 proxy.mark_run(gap.start.get()..end);
             }
-            let Some(proxy) = self.readers.proxies.get_mut(index) else {
+            let Some(proxy) = self.proxies.get_mut(index) else {
                 return is_answered;
             };
             for sequence in gap.list.iter() {
@@ -226,13 +228,13 @@ impl LocalParticipant {
                     proxy.mark(sequence);
                 }
             }
-            self.advance_proxy(index);
-            let Some(proxy) = self.readers.proxies.get(index) else {
+            self.advance_proxy(shared, facts, index);
+            let Some(proxy) = self.proxies.get(index) else {
                 return is_answered;
             };
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
             {
-                self.schedule_acknack(index);
+                self.schedule_acknack(shared, index);
                 is_answered = true;
             }
         }
@@ -240,26 +242,42 @@ impl LocalParticipant {
     }
 
     /// Advances a reliable proxy past all received samples and makes them available.
-    pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
-        self.advance_to(proxy_index, SequenceNumber(0));
+    pub(crate) fn advance_proxy(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: u16,
+    ) {
+        self.advance_to(shared, facts, proxy_index, SequenceNumber(0));
     }
 
     /// Advances a reliable proxy to `to`, since missing samples below it will never arrive, and on past all received
     /// samples. A run without a waiting sample is one step, whatever its length.
-    fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
-        if self.advance_alone(proxy_index, to) {
-            self.present(proxy_index);
+    fn advance_to(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: u16,
+        to: SequenceNumber,
+    ) {
+        if self.advance_alone(shared, proxy_index, to) {
+            self.present(shared, facts, proxy_index);
         }
     }
 
     /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
     /// these and `present` must follow.
-    pub(crate) fn advance_alone(&mut self, proxy_index: u16, to: SequenceNumber) -> bool {
-        let Some(proxy) = self.readers.proxies.get_mut(proxy_index) else {
+    pub(crate) fn advance_alone(
+        &mut self,
+        shared: &mut Shared,
+        proxy_index: u16,
+        to: SequenceNumber,
+    ) -> bool {
+        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
             return false;
         };
         let (reader_index, before) = (proxy.reader, proxy.expected);
-        let Some(reader) = self.readers.table.get_mut(reader_index) else {
+        let Some(reader) = self.table.get_mut(reader_index) else {
             return false;
         };
         let mut refused = None;
@@ -292,7 +310,7 @@ impl LocalParticipant {
                         || turn == Admission::Done
                         // Samples held for a set are checked when they are delivered.
                         || reader.clock.as_mut().filter(|_| turn == Admission::Show).is_some_and(|clock| {
-                            clock.note_time(self.shared.latest);
+                            clock.note_time(shared.latest);
                             let writer = Claimant {
                                 proxy: proxy_index,
                                 guid: proxy.guid,
@@ -357,39 +375,39 @@ impl LocalParticipant {
             reader.refuse(why);
         }
         if refused == Some(Refused::Sets) || has_dropped {
-            self.go_on_with_sets(reader_index);
+            self.go_on_with_sets(shared, reader_index);
         }
-        self.note_reader(reader_index);
+        self.note_reader(shared, reader_index);
         if is_watched {
             if has_passed {
-                self.end_if_silent(proxy_index);
+                self.end_if_silent(shared, proxy_index);
             }
-            self.arm_reader(reader_index);
+            self.arm_reader(shared, reader_index);
         }
         groups
     }
 
-    pub(crate) fn schedule_acknack(&mut self, proxy_index: u16) {
-        let Some(proxy) = self.readers.proxies.get_mut(proxy_index) else {
+    pub(crate) fn schedule_acknack(&mut self, shared: &mut Shared, proxy_index: u16) {
+        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
             return;
         };
-        let Some(reader) = self.readers.table.get(proxy.reader) else {
+        let Some(reader) = self.table.get(proxy.reader) else {
             return;
         };
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
             let queue = reader.protocol_queue();
-            self.shared
+            shared
                 .work_queue
                 .schedule(queue, WorkKind::AckNack, proxy_index);
         }
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
     fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
-        let proxy = self.readers.proxies.get(index)?;
-        let cache = self.readers.table.get(proxy.reader)?.cache.as_ref()?;
+        let proxy = self.proxies.get(index)?;
+        let cache = self.table.get(proxy.reader)?.cache.as_ref()?;
         Some((cache, cache.first_untaken(index)?))
     }
 
@@ -398,13 +416,18 @@ impl LocalParticipant {
     }
 
     /// Acknowledges the samples taken if they are worth a datagram. The full ACKNACK stays filed.
-    pub(crate) fn send_taken(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.shared.header;
+    pub(crate) fn send_taken(
+        &mut self,
+        shared: &mut Shared,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = shared.header;
         let (cache, untaken) = self.untaken(index)?;
         let step = (cache.keeps() / TAKEN_SHARE).max(1);
-        let proxy = self.readers.proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         let untaken = untaken.min(proxy.expected);
-        let reader = self.readers.table.get_mut(proxy.reader)?;
+        let reader = self.table.get_mut(proxy.reader)?;
         let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
         let queue = reader.protocol_queue();
@@ -419,7 +442,7 @@ impl LocalParticipant {
                 count: reader.acknack_count,
                 is_final: true,
             };
-            bytes = self.finish(
+            bytes = shared.finish(
                 buffer,
                 |message| {
                     message
@@ -430,9 +453,7 @@ impl LocalParticipant {
                 header,
             );
         }
-        self.shared
-            .work_queue
-            .schedule(queue, WorkKind::AckNack, index);
+        shared.work_queue.schedule(queue, WorkKind::AckNack, index);
         Some(Work {
             kind: WorkKind::AckNack,
             level,
@@ -442,25 +463,26 @@ impl LocalParticipant {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     pub(crate) fn send_acknack(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.shared.header;
+        let header = shared.header;
         self.release_assemblies(index);
-        let proxy = self.readers.proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         proxy.acknack_filed = false;
-        let reader = self.readers.table.get_mut(proxy.reader)?;
+        let reader = self.table.get_mut(proxy.reader)?;
         let acknack = proxy.acknack(index, reader, now);
         let nack_frag = proxy.nack_frag(index, reader);
         if nack_frag.is_some() {
             proxy.fragments_asked_at = now;
         }
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
-        let bytes = self.finish(
+        let bytes = shared.finish(
             buffer,
             |message| {
                 message.info_destination(prefix)?.acknack(&acknack)?;

@@ -23,15 +23,16 @@ use isolane_wire::{
 };
 
 use crate::{
+    discovery::Discovery,
     limits::{ASSERTIONS_PER_LEASE, MIN_PERIOD},
     matching::Refusal,
     participant::{Facts, LocalParticipant, Shared},
-    reader::WriterProxy,
+    reader::{Readers, WriterProxy},
     slab::WriterId,
     timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
     timers::TimerOwner,
     work_queue::{Priority, WorkKind},
-    writer::{history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
+    writer::{Writers, history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
 };
 
 /// Index of the built-in participant message writer and reader.
@@ -71,143 +72,15 @@ impl LocalParticipant {
         };
         let is_by_topic = signal.kind == LivelinessKind::ManualByTopic;
         clock.asserts |= is_by_topic;
-        self.assert_writer(now, id.0);
+        self.writers.assert_writer(&mut self.shared, now, id.0);
         if is_by_topic {
-            self.schedule_assertion(id.0);
+            self.writers.schedule_assertion(&mut self.shared, id.0);
         }
     }
 
     /// Asserts the liveliness of all writers with MANUAL_BY_PARTICIPANT (§2.2.2.2.1.21).
     pub fn assert_participant(&mut self, now: Instant) {
-        self.writers.assertions.at = self.writers.assertions.at.max(Some(now));
-        self.writers.assertions.is_untold = true;
-        for index in 0..self.writers.table.end() {
-            let writer = self.writers.table.get_mut(index);
-            let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
-            if let Some(signal) = signal
-                && signal.kind == LivelinessKind::ManualByParticipant
-            {
-                signal.assert(now);
-                self.arm_writer(now, index);
-            }
-        }
-        // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
-        // Only the timer uses the protocol's time: `now` may be a source timestamp ahead of it, if the wall clock was
-        // set.
-        let timer = TimerOwner::message(1, &self.shared.config.limits);
-        if !self.shared.timers.is_armed(timer) {
-            self.shared.timers.arm(timer, Instant::new(0));
-        }
-    }
-
-    /// Asserts the liveliness of one writer, after a write or an assertion by the user.
-    pub(super) fn assert_writer(&mut self, at: Instant, index: u16) {
-        let writer = self.writers.table.get_mut(index);
-        let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
-        let Some(signal) = signal else { return };
-        signal.assert(at);
-        let ends = at + signal.lease;
-        if signal.kind == LivelinessKind::ManualByParticipant {
-            self.assert_participant(at);
-        }
-        let timer = TimerOwner::writer_clock(index, &self.shared.config.limits);
-        self.shared.timers.bring_forward(timer, ends);
-    }
-
-    /// Files a HEARTBEAT that asserts a writer's liveliness.
-    fn schedule_assertion(&mut self, index: u16) {
-        let Some(writer) = self.writers.table.get_mut(index) else {
-            return;
-        };
-        let queue = writer.protocol_queue();
-        if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            self.shared
-                .work_queue
-                .schedule(queue, WorkKind::Heartbeat, index);
-        }
-    }
-
-    /// Time between two messages of a kind; `None` if no writer needs them.
-    fn message_period(&self, kind: LivelinessKind) -> Option<Duration> {
-        let of_kind = |writer: &crate::writer::Writer| {
-            let liveliness = writer.data.qos.liveliness;
-            let is_it = writer.level.is_some() && liveliness.kind == kind;
-            period(liveliness.lease).filter(|_| is_it)
-        };
-        let leases = self.writers.table.iter();
-        let shortest = leases.filter_map(|(_, writer)| of_kind(writer)).min()?;
-        Some((shortest / ASSERTIONS_PER_LEASE).max(MIN_PERIOD))
-    }
-
-    /// Arms the timer of AUTOMATIC messages if the writer needs them.
-    pub(super) fn arm_messages(&mut self, now: Instant, index: u16) {
-        let writer = self.writers.table.get(index);
-        if writer.is_some_and(|writer| {
-            writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
-        }) {
-            let timer = TimerOwner::message(0, &self.shared.config.limits);
-            if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
-                self.shared.timers.bring_forward(timer, now + period);
-            }
-        }
-    }
-
-    /// Handles the timer of a message kind, given by its index in [`PARTICIPANT_LIVELINESS_KINDS`].
-    pub(crate) fn message_due(&mut self, now: Instant, which: u8) {
-        let kind = PARTICIPANT_LIVELINESS_KINDS[usize::from(which)];
-        let Some(period) = self.message_period(kind) else {
-            return;
-        };
-        let is_manual = kind == LivelinessKind::ManualByParticipant;
-        if is_manual && !core::mem::take(&mut self.writers.assertions.is_untold) {
-            return;
-        }
-        self.write_message(now, kind);
-        let timer = TimerOwner::message(which, &self.shared.config.limits);
-        self.shared.timers.arm(timer, now + period);
-    }
-
-    fn write_message(&mut self, now: Instant, kind: LivelinessKind) {
-        let is_automatic = kind == LivelinessKind::Automatic;
-        let message = ParticipantMessage {
-            participant: self.guid_prefix(),
-            kind: match is_automatic {
-                true => ParticipantMessage::KIND_AUTOMATIC_LIVELINESS,
-                false => ParticipantMessage::KIND_MANUAL_LIVELINESS,
-            },
-            data: &[],
-        };
-        let Some(writer) = self.writers.table.get(MESSAGES) else {
-            return;
-        };
-        if writer.proxies.is_empty() {
-            return;
-        }
-        let was_kept_back = writer.data_filed;
-        let entity = EntityId(message.kind);
-        let key_hash = Some(self.guid(entity).to_bytes());
-        let sample = WriteSample {
-            kind: ChangeKind::Alive,
-            key_hash,
-            timestamp: self.timestamp(now),
-        };
-        let id = WriterId(MESSAGES);
-        let emitted = match self.reserve(id, key_hash, 0) {
-            Ok(slot) => message.emit(slot).ok(),
-            Err(_) => None,
-        };
-        // KEEP_LAST 1 with a slot for each of the two kinds always has room.
-        debug_assert!(emitted.is_some(), "a message fits its slot");
-        if let Some(length) = emitted {
-            let committed = self.commit(id, &sample, length);
-            debug_assert!(committed.is_ok());
-        }
-        if was_kept_back {
-            self.shared.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
-            self.shared
-                .work_queue
-                .schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
-        }
+        self.writers.assert_participant(&mut self.shared, now);
     }
 
     /// Processes a received participant message. It is handled at once because discovery may run later than leases
@@ -236,18 +109,9 @@ impl LocalParticipant {
         for index in 0..self.readers.table.end() {
             let reader = self.readers.table.get(index);
             if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
-                self.schedule_reader_timed_qos(index);
+                self.readers
+                    .schedule_reader_timed_qos(&mut self.shared, index);
             }
-        }
-    }
-
-    /// Discards received participant messages, which are processed on reception.
-    pub(crate) fn forget_messages(&mut self) {
-        let Some(reader) = self.readers.table.get_mut(MESSAGES) else {
-            return;
-        };
-        while let Some(is_counted) = reader.cache.as_mut().and_then(|cache| cache.pop()) {
-            reader.ledger.delivered += u64::from(is_counted);
         }
     }
 
@@ -261,8 +125,15 @@ impl LocalParticipant {
         let (reader, guid, lease) = (proxy.reader, proxy.guid, proxy.clock.lease);
         if !was_alive && lease.is_none() {
             // Without a lease the writer counts as alive, and no check would change that.
-            self.turn_writer(now, reader, index, guid, LivelinessTransition::Back);
-            self.note_reader(reader);
+            self.readers.turn_writer(
+                &mut self.shared,
+                now,
+                reader,
+                index,
+                guid,
+                LivelinessTransition::Back,
+            );
+            self.readers.note_reader(&mut self.shared, reader);
         }
         let of_reader = self.readers.table.get_mut(reader);
         if let Some(owners) = of_reader.and_then(|reader| reader.clock.as_mut()?.owners.as_mut()) {
@@ -270,7 +141,8 @@ impl LocalParticipant {
         }
         let Some(lease) = lease else { return };
         // The clock step arms the timer for the end of the lease.
-        self.schedule_reader_timed_qos(reader);
+        self.readers
+            .schedule_reader_timed_qos(&mut self.shared, reader);
         if PARTICIPANT_LIVELINESS_KINDS.contains(&lease.kind) {
             self.connect_message_reader(guid.prefix);
         }
@@ -307,15 +179,18 @@ impl LocalParticipant {
         };
         let data = &participant.data;
         let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_WRITER != 0;
-        if !has_it || self.proxy_of_writer_at(writer, MESSAGES).is_some() {
+        if !has_it || self.readers.proxy_of_writer_at(writer, MESSAGES).is_some() {
             return;
         }
-        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
-        let multicast = self.group_of(&data.metatraffic_multicast, unicast);
+        let unicast = self
+            .shared
+            .choose_of(participant, &data.metatraffic_unicast);
+        let multicast = self.shared.group_of(&data.metatraffic_multicast, unicast);
         let mut proxy = WriterProxy::new(MESSAGES, writer, true);
         proxy.reply_to = unicast.or(multicast);
         let writers = self.add_writer_proxy(proxy);
-        self.note_messages_refused(index, Refusal::empty(), writers);
+        self.discovery
+            .note_messages_refused(index, Refusal::empty(), writers);
     }
 
     /// Matches the participant message writer with a participant, as `connect_message_reader` does for the reader.
@@ -340,21 +215,174 @@ impl LocalParticipant {
         {
             return;
         }
-        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
-        let multicast = self.group_of(&data.metatraffic_multicast, unicast);
-        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
+        let unicast = self
+            .shared
+            .choose_of(participant, &data.metatraffic_unicast);
+        let multicast = self.shared.group_of(&data.metatraffic_multicast, unicast);
+        let is_reachable = self
+            .discovery
+            .is_validated(&self.shared, prefix, unicast.or(multicast));
         let mut proxy = ReaderProxy::new(MESSAGES, reader, true);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = (unicast, multicast);
         let readers = self.add_reader_proxy(now, proxy, true);
-        self.note_messages_refused(index, readers, Refusal::empty());
+        self.discovery
+            .note_messages_refused(index, readers, Refusal::empty());
+    }
+}
+
+impl Writers {
+    pub(crate) fn assert_participant(&mut self, shared: &mut Shared, now: Instant) {
+        self.assertions.at = self.assertions.at.max(Some(now));
+        self.assertions.is_untold = true;
+        for index in 0..self.table.end() {
+            let writer = self.table.get_mut(index);
+            let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
+            if let Some(signal) = signal
+                && signal.kind == LivelinessKind::ManualByParticipant
+            {
+                signal.assert(now);
+                self.arm_writer(shared, now, index);
+            }
+        }
+        // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
+        // Only the timer uses the protocol's time: `now` may be a source timestamp ahead of it, if the wall clock was
+        // set.
+        let timer = TimerOwner::message(1, &shared.config.limits);
+        if !shared.timers.is_armed(timer) {
+            shared.timers.arm(timer, Instant::new(0));
+        }
     }
 
+    /// Asserts the liveliness of one writer, after a write or an assertion by the user.
+    pub(super) fn assert_writer(&mut self, shared: &mut Shared, at: Instant, index: u16) {
+        let writer = self.table.get_mut(index);
+        let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
+        let Some(signal) = signal else { return };
+        signal.assert(at);
+        let ends = at + signal.lease;
+        if signal.kind == LivelinessKind::ManualByParticipant {
+            self.assert_participant(shared, at);
+        }
+        let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+        shared.timers.bring_forward(timer, ends);
+    }
+
+    /// Files a HEARTBEAT that asserts a writer's liveliness.
+    fn schedule_assertion(&mut self, shared: &mut Shared, index: u16) {
+        let Some(writer) = self.table.get_mut(index) else {
+            return;
+        };
+        let queue = writer.protocol_queue();
+        if !core::mem::replace(&mut writer.heartbeat_filed, true) {
+            shared
+                .work_queue
+                .schedule(queue, WorkKind::Heartbeat, index);
+        }
+    }
+
+    /// Time between two messages of a kind; `None` if no writer needs them.
+    fn message_period(&self, kind: LivelinessKind) -> Option<Duration> {
+        let of_kind = |writer: &crate::writer::Writer| {
+            let liveliness = writer.data.qos.liveliness;
+            let is_it = writer.level.is_some() && liveliness.kind == kind;
+            period(liveliness.lease).filter(|_| is_it)
+        };
+        let leases = self.table.iter();
+        let shortest = leases.filter_map(|(_, writer)| of_kind(writer)).min()?;
+        Some((shortest / ASSERTIONS_PER_LEASE).max(MIN_PERIOD))
+    }
+
+    /// Arms the timer of AUTOMATIC messages if the writer needs them.
+    pub(super) fn arm_messages(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+        let writer = self.table.get(index);
+        if writer.is_some_and(|writer| {
+            writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
+        }) {
+            let timer = TimerOwner::message(0, &shared.config.limits);
+            if let Some(period) = self.message_period(PARTICIPANT_LIVELINESS_KINDS[0]) {
+                shared.timers.bring_forward(timer, now + period);
+            }
+        }
+    }
+
+    /// Handles the timer of a message kind, given by its index in [`PARTICIPANT_LIVELINESS_KINDS`].
+    pub(crate) fn message_due(&mut self, shared: &mut Shared, now: Instant, which: u8) {
+        let kind = PARTICIPANT_LIVELINESS_KINDS[usize::from(which)];
+        let Some(period) = self.message_period(kind) else {
+            return;
+        };
+        let is_manual = kind == LivelinessKind::ManualByParticipant;
+        if is_manual && !core::mem::take(&mut self.assertions.is_untold) {
+            return;
+        }
+        self.write_message(shared, now, kind);
+        let timer = TimerOwner::message(which, &shared.config.limits);
+        shared.timers.arm(timer, now + period);
+    }
+
+    fn write_message(&mut self, shared: &mut Shared, now: Instant, kind: LivelinessKind) {
+        let is_automatic = kind == LivelinessKind::Automatic;
+        let message = ParticipantMessage {
+            participant: shared.guid_prefix(),
+            kind: match is_automatic {
+                true => ParticipantMessage::KIND_AUTOMATIC_LIVELINESS,
+                false => ParticipantMessage::KIND_MANUAL_LIVELINESS,
+            },
+            data: &[],
+        };
+        let Some(writer) = self.table.get(MESSAGES) else {
+            return;
+        };
+        if writer.proxies.is_empty() {
+            return;
+        }
+        let was_kept_back = writer.data_filed;
+        let entity = EntityId(message.kind);
+        let key_hash = Some(shared.guid(entity).to_bytes());
+        let sample = WriteSample {
+            kind: ChangeKind::Alive,
+            key_hash,
+            timestamp: shared.timestamp(now),
+        };
+        let id = WriterId(MESSAGES);
+        let emitted = match self.reserve(id, key_hash, 0) {
+            Ok(slot) => message.emit(slot).ok(),
+            Err(_) => None,
+        };
+        // KEEP_LAST 1 with a slot for each of the two kinds always has room.
+        debug_assert!(emitted.is_some(), "a message fits its slot");
+        if let Some(length) = emitted {
+            let committed = self.commit(shared, id, &sample, length);
+            debug_assert!(committed.is_ok());
+        }
+        if was_kept_back {
+            shared.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
+            shared
+                .work_queue
+                .schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
+        }
+    }
+}
+
+impl Readers {
+    /// Discards received participant messages, which are processed on reception.
+    pub(crate) fn forget_messages(&mut self) {
+        let Some(reader) = self.table.get_mut(MESSAGES) else {
+            return;
+        };
+        while let Some(is_counted) = reader.cache.as_mut().and_then(|cache| cache.pop()) {
+            reader.ledger.delivered += u64::from(is_counted);
+        }
+    }
+}
+
+impl Discovery {
     /// Records why matches of the participant message endpoints were refused.
     fn note_messages_refused(&mut self, index: u16, readers: Refusal, writers: Refusal) {
-        if let Some(participant) = self.discovery.participants.get_mut(index) {
+        if let Some(participant) = self.participants.get_mut(index) {
             participant.messages_refused.note(readers, writers);
-            self.discovery.has_refused |= participant.messages_refused.is_any();
+            self.has_refused |= participant.messages_refused.is_any();
         }
     }
 }

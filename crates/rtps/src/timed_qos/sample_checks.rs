@@ -8,9 +8,9 @@ use isolane_wire::{message::Data, time::Instant};
 use crate::{
     coherent_access::note_place,
     counters::ReaderLedger,
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        Reader, WriterProxy,
+        Reader, Readers, WriterProxy,
         cache::{Cache, SampleInfo},
     },
     timed_qos::{ReaderTimedQos, lifespan::expiry, ownership::Claimant},
@@ -203,25 +203,25 @@ impl Reader {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
     #[inline(never)]
-    pub(crate) fn count_checked(&mut self, index: u16) {
-        let Some(proxy) = self.readers.proxies.get(index) else {
+    pub(crate) fn count_checked(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+        let Some(proxy) = self.proxies.get(index) else {
             return;
         };
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
             // The writer was heard, which a check of its lease must record.
-            self.schedule_reader_timed_qos(reader);
+            self.schedule_reader_timed_qos(shared, reader);
         }
-        if let Some(judged) = self.readers.table.get_mut(reader) {
+        if let Some(judged) = self.table.get_mut(reader) {
             let (clock, cache) = (judged.clock.as_mut(), judged.cache.as_mut());
-            self.shared.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
-            self.shared.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
+            shared.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
+            shared.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
         }
-        self.advance_proxy(index);
-        self.arm_reader(reader);
+        self.advance_proxy(shared, facts, index);
+        self.arm_reader(shared, reader);
     }
 }
 

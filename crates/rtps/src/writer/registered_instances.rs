@@ -132,7 +132,7 @@ impl LocalParticipant {
     }
 
     /// Writes the next datagram that unregisters instances of a writer about to be deleted, for
-    /// [all its readers](Self::destinations). Returns its length; `None` if nothing is left to unregister or no reader
+    /// [all its readers](LocalParticipant::destinations). Returns its length; `None` if nothing is left to unregister or no reader
     /// is matched. Unsent samples are dropped with the writer.
     pub fn next_unregister(
         &mut self,
@@ -140,7 +140,7 @@ impl LocalParticipant {
         id: WriterId,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let (header, timestamp) = (self.shared.header, self.timestamp(now));
+        let (header, timestamp) = (self.shared.header, self.shared.timestamp(now));
         let writer = self.writers.table.get_mut(id.0)?;
         if writer.destinations.is_empty() {
             return None;

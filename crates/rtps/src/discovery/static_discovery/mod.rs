@@ -39,7 +39,7 @@ use crate::{
     hash::Fingerprint,
     limits::{MAX_STATIC_ENDPOINTS, MAX_STATIC_PEERS},
     participant::{
-        LocalParticipant,
+        LocalParticipant, Shared,
         local_endpoints::{CreateError, EndpointConfig, endpoint_data},
     },
 };
@@ -289,32 +289,13 @@ impl LocalParticipant {
     /// Returns which announcements this participant makes.
     #[must_use]
     pub fn announces(&self) -> Announces {
-        let described = self.shared.config.described.as_ref();
-        described.map_or(Announces::All, |described| described.announces)
+        self.shared.announces()
     }
 
     /// Returns whether peers may know this participant by a description.
     #[must_use]
     pub fn has_description(&self) -> bool {
         self.shared.config.described.is_some()
-    }
-
-    /// Digest of this participant's own description, for its announcement.
-    pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
-        self.shared
-            .config
-            .described
-            .as_ref()
-            .map(StaticParticipant::digest)
-    }
-
-    /// Returns whether an endpoint of this participant is described, and therefore not announced.
-    pub(crate) fn is_described(&self, entity: EntityId) -> bool {
-        let described = self.shared.config.described.as_ref();
-        described.is_some_and(|described| {
-            let mut endpoints = described.endpoints.iter();
-            endpoints.any(|endpoint| endpoint.guid.entity == entity)
-        })
     }
 
     /// Returns the entity id of a new endpoint if it is described; `None` if it gets a number.
@@ -372,11 +353,34 @@ impl LocalParticipant {
             false => Ok(Some(entity)),
         }
     }
+}
+
+impl Shared {
+    pub(crate) fn announces(&self) -> Announces {
+        let described = self.config.described.as_ref();
+        described.map_or(Announces::All, |described| described.announces)
+    }
+
+    /// Digest of this participant's own description, for its announcement.
+    pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
+        self.config
+            .described
+            .as_ref()
+            .map(StaticParticipant::digest)
+    }
+
+    /// Returns whether an endpoint of this participant is described, and therefore not announced.
+    pub(crate) fn is_described(&self, entity: EntityId) -> bool {
+        let described = self.config.described.as_ref();
+        described.is_some_and(|described| {
+            let mut endpoints = described.endpoints.iter();
+            endpoints.any(|endpoint| endpoint.guid.entity == entity)
+        })
+    }
 
     /// Returns whether a destination prefix means this participant at any start.
     pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
-        self.shared.config.described.is_some()
-            && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
+        self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
     }
 }
 

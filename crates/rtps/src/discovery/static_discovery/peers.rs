@@ -16,7 +16,7 @@ use isolane_wire::{
 
 use crate::{
     discovery::{
-        DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated,
+        Discovery, DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated,
         announcement_store::SerializedAnnouncement,
         static_discovery::{
             Announces, NOT_HEARD, Named, Start, StaticError, StaticParticipant, StaticPeerState,
@@ -24,7 +24,7 @@ use crate::{
         },
     },
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     slab::Full,
     timers::TimerOwner,
 };
@@ -90,7 +90,9 @@ impl LocalParticipant {
         }
         let named = Named::new(&described.name);
         let prefix = named.at(NOT_HEARD);
-        if self.static_named(prefix).is_some() || start_of(self.guid_prefix(), prefix).is_some() {
+        if self.discovery.static_named(prefix).is_some()
+            || start_of(self.shared.guid_prefix(), prefix).is_some()
+        {
             return Err(StaticError::SameName);
         }
         if self.discovery.participants.is_full()
@@ -130,14 +132,6 @@ impl LocalParticipant {
         })
     }
 
-    /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
-    pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
-        let (named, start) = split(prefix);
-        let mut peers = self.discovery.statics.iter();
-        let which = peers.position(|peer| peer.named == named)?;
-        Some((which, start))
-    }
-
     /// Processes a datagram of a participant that is in no table. Returns true if a described peer has now got that
     /// prefix.
     #[cold]
@@ -157,7 +151,7 @@ impl LocalParticipant {
         source: Locator,
         announces: bool,
     ) -> bool {
-        let Some((which, start)) = self.static_named(prefix) else {
+        let Some((which, start)) = self.discovery.static_named(prefix) else {
             return false;
         };
         let Some(peer) = self.discovery.statics.get_mut(which) else {
@@ -173,7 +167,10 @@ impl LocalParticipant {
         if announces {
             peer.left = None;
         }
-        if self.is_ignored_participant(prefix) {
+        if self
+            .discovery
+            .is_ignored_participant(&mut self.shared, prefix)
+        {
             return false;
         }
         let Some(peer) = self.discovery.statics.get_mut(which) else {
@@ -193,7 +190,7 @@ impl LocalParticipant {
                 if peer.heard.is_none() && !is_too_soon {
                     peer.heard = Some(start);
                     if let Some(index) = place {
-                        self.remove_participant(index);
+                        self.discovery.remove_participant(&mut self.shared, index);
                     }
                     self.shared.schedule_discovery();
                 }
@@ -225,36 +222,10 @@ impl LocalParticipant {
             (before, DiscoveryChange::Gone),
             (prefix, DiscoveryChange::Found),
         ] {
-            self.note_event(DiscoveryEvent::Participant(Guid { prefix, entity }, change));
-        }
-    }
-
-    /// Returns whether a participant is not described, and may therefore be entered by its SPDP announcement.
-    pub(in crate::discovery) fn is_undescribed(&self, prefix: GuidPrefix) -> bool {
-        self.static_named(prefix).is_none()
-    }
-
-    /// Returns whether there is a place for a participant that is not described. Places of described peers that are
-    /// currently gone stay reserved.
-    pub(in crate::discovery) fn has_participant_place(&self) -> bool {
-        let gone = self
-            .discovery
-            .statics
-            .iter()
-            .filter(|peer| peer.place.is_none());
-        self.discovery.participants.free() > gone.count()
-    }
-
-    /// Number of endpoints of described peers that are currently gone, whose places stay reserved.
-    pub(in crate::discovery) fn missing_static_endpoints(&self) -> usize {
-        let missing = |peer: &StaticPeer| peer.described.endpoints.len() - peer.entered;
-        self.discovery.statics.iter().map(missing).sum()
-    }
-
-    pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
-        let mut peers = self.discovery.statics.iter_mut();
-        if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
-            (peer.place, peer.entered) = (None, 0);
+            self.discovery.note_event(
+                &mut self.shared,
+                DiscoveryEvent::Participant(Guid { prefix, entity }, change),
+            );
         }
     }
 
@@ -320,7 +291,10 @@ impl LocalParticipant {
                 now + lease,
             );
         }
-        self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
+        self.discovery.note_event(
+            &mut self.shared,
+            DiscoveryEvent::Participant(guid, DiscoveryChange::Found),
+        );
     }
 
     fn enter_static_endpoint(&mut self, now: Instant, which: usize, participant: u16) {
@@ -332,7 +306,7 @@ impl LocalParticipant {
         peer.entered += 1;
         data.guid.prefix = prefix;
         let kind = kind_of(data.guid.entity);
-        if self.is_ignored_endpoint(&data) {
+        if self.discovery.is_ignored_endpoint(&mut self.shared, &data) {
             return;
         }
         let written = SerializedAnnouncement::of(&data, None);
@@ -366,63 +340,87 @@ impl LocalParticipant {
             }
         }
     }
+}
+
+impl Discovery {
+    /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
+    pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
+        let (named, start) = split(prefix);
+        let mut peers = self.statics.iter();
+        let which = peers.position(|peer| peer.named == named)?;
+        Some((which, start))
+    }
+
+    /// Returns whether a participant is not described, and may therefore be entered by its SPDP announcement.
+    pub(in crate::discovery) fn is_undescribed(&self, prefix: GuidPrefix) -> bool {
+        self.static_named(prefix).is_none()
+    }
+
+    /// Returns whether there is a place for a participant that is not described. Places of described peers that are
+    /// currently gone stay reserved.
+    pub(in crate::discovery) fn has_participant_place(&self) -> bool {
+        let gone = self.statics.iter().filter(|peer| peer.place.is_none());
+        self.participants.free() > gone.count()
+    }
+
+    /// Number of endpoints of described peers that are currently gone, whose places stay reserved.
+    pub(in crate::discovery) fn missing_static_endpoints(&self) -> usize {
+        let missing = |peer: &StaticPeer| peer.described.endpoints.len() - peer.entered;
+        self.statics.iter().map(missing).sum()
+    }
+
+    pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
+        let mut peers = self.statics.iter_mut();
+        if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
+            (peer.place, peer.entered) = (None, 0);
+        }
+    }
 
     /// Returns whether static discovery is in use, for this participant or a peer.
     #[inline]
-    pub(crate) fn uses_descriptions(&self) -> bool {
-        !self.discovery.statics.is_empty() || self.shared.config.described.is_some()
+    pub(crate) fn uses_descriptions(&self, shared: &Shared) -> bool {
+        !self.statics.is_empty() || shared.config.described.is_some()
     }
 
     pub(in crate::discovery) fn is_known_by_description(&self, guid: Guid) -> bool {
-        let found = self.discovery.by_guid.get(&guid);
-        let endpoint = found.and_then(|&index| self.discovery.endpoints.get(index));
+        let found = self.by_guid.get(&guid);
+        let endpoint = found.and_then(|&index| self.endpoints.get(index));
         endpoint.is_some_and(|endpoint| endpoint.is_described)
     }
 
     /// Counts a disagreement if a described endpoint is announced with different data.
-    pub(in crate::discovery) fn compare_described(&mut self, data: &EndpointData) {
-        let found = self.discovery.by_guid.get(&data.guid);
-        let endpoint = found.and_then(|&index| self.discovery.endpoints.get(index));
+    pub(in crate::discovery) fn compare_described(
+        &mut self,
+        shared: &mut Shared,
+        data: &EndpointData,
+    ) {
+        let found = self.by_guid.get(&data.guid);
+        let endpoint = found.and_then(|&index| self.endpoints.get(index));
         let disagrees = endpoint.is_some_and(|endpoint| {
-            let described = endpoint.data(&self.discovery.announcements);
+            let described = endpoint.data(&self.announcements);
             let both = [&described, data].map(core::slice::from_ref);
             let [described, announced] = both.map(digest_of);
             described != announced
         });
-        self.shared.counters.static_disagreements += u64::from(disagrees);
+        shared.counters.static_disagreements += u64::from(disagrees);
     }
 
     /// Compares the digest that a participant announces with that of the local description.
-    pub(in crate::discovery) fn compare_digest(&mut self, index: u16) {
-        let Some(participant) = self.discovery.participants.get(index) else {
+    pub(in crate::discovery) fn compare_digest(&mut self, shared: &mut Shared, index: u16) {
+        let Some(participant) = self.participants.get(index) else {
             return;
         };
-        let mut peers = self.discovery.statics.iter_mut();
+        let mut peers = self.statics.iter_mut();
         let Some(peer) = peers.find(|peer| peer.place == Some(index)) else {
             return;
         };
         let disagrees = participant.data.static_digest != Some(peer.described.digest());
         let did = core::mem::replace(&mut peer.disagrees, disagrees);
-        self.shared.counters.static_disagreements += u64::from(disagrees && !did);
+        shared.counters.static_disagreements += u64::from(disagrees && !did);
     }
 }
 
 impl LocalParticipant {
-    /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
-    /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
-    #[inline]
-    pub(crate) fn is_unknown_prefix(&mut self, prefix: GuidPrefix) -> bool {
-        split(prefix).1 == NOT_HEARD && self.is_described_name(prefix)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn is_described_name(&mut self, prefix: GuidPrefix) -> bool {
-        let is_described = self.static_named(prefix).is_some() || self.is_any_start_of_this(prefix);
-        self.shared.counters.static_impostors += u64::from(is_described);
-        is_described
-    }
-
     /// Returns whether an SPDP announcement is accepted. Announcements in the name of a described participant are
     /// rejected if they come from another address, or if the participant is described to announce nothing.
     /// Announcements of other participants are rejected if this one announces nothing itself.
@@ -434,13 +432,13 @@ impl LocalParticipant {
         is_farewell: bool,
     ) -> bool {
         let is_described = self.shared.config.described.is_some();
-        if is_described && start_of(self.guid_prefix(), prefix).is_some() {
+        if is_described && start_of(self.shared.guid_prefix(), prefix).is_some() {
             // Another participant uses our own name.
             self.shared.counters.static_impostors += 1;
             return false;
         }
-        let Some((which, start)) = self.static_named(prefix) else {
-            return self.announces() != Announces::Nothing;
+        let Some((which, start)) = self.discovery.static_named(prefix) else {
+            return self.shared.announces() != Announces::Nothing;
         };
         let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
@@ -460,5 +458,23 @@ impl LocalParticipant {
             peer.left = Some(start);
         }
         is_its
+    }
+}
+
+impl Discovery {
+    /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
+    /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
+    #[inline]
+    pub(crate) fn is_unknown_prefix(&mut self, shared: &mut Shared, prefix: GuidPrefix) -> bool {
+        split(prefix).1 == NOT_HEARD && self.is_described_name(shared, prefix)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_described_name(&mut self, shared: &mut Shared, prefix: GuidPrefix) -> bool {
+        let is_described =
+            self.static_named(prefix).is_some() || shared.is_any_start_of_this(prefix);
+        shared.counters.static_impostors += u64::from(is_described);
+        is_described
     }
 }
