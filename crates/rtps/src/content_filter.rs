@@ -24,7 +24,7 @@ use crate::{
     matching::SetQosError,
     participant::LocalParticipant,
     reader::{Reader, Readers, cache::Cache},
-    slab::{ReaderId, WriterId},
+    slab::{ReaderId, WriterId, WriterProxyId},
     writer::history::ChangeKind,
 };
 
@@ -166,12 +166,12 @@ impl LocalParticipant {
     /// best-effort writer, whose readers cannot distinguish filtered samples from lost ones.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
         // Readers detect an incomplete set by its numbers, so samples of sets go to all.
-        let writer = self.writers.table.get_mut(id.0);
+        let writer = self.writers.table.get_mut(id);
         let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };
         writer.compile = Some(compile);
         for at in 0.. {
-            let writer = self.writers.table.get(id.0);
+            let writer = self.writers.table.get(id);
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
@@ -209,7 +209,7 @@ impl LocalParticipant {
         let reader = self
             .readers
             .table
-            .get_mut(id.0)
+            .get_mut(id)
             .filter(|it| it.level.is_some());
         let reader = reader.ok_or(SetQosError::Gone)?;
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
@@ -218,16 +218,17 @@ impl LocalParticipant {
             // Enabling the reader announces the filter.
             return Ok(());
         }
-        let announced = self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive);
+        let announced =
+            self.announce_endpoint(now, WriterId(SUBSCRIPTIONS), &data, ChangeKind::Alive);
         if announced.is_err() {
-            if let Some(reader) = self.readers.table.get_mut(id.0) {
+            if let Some(reader) = self.readers.table.get_mut(id) {
                 reader.content_filter = former;
             }
             return Err(SetQosError::AnnouncementFull);
         }
-        self.readers.withhold_from(id.0);
+        self.readers.withhold_from(id);
         let text = self.readers.filter_of_own(data.guid).cloned();
-        for writer in 0..self.writers.table.end() {
+        for writer in self.writers.table.ids() {
             if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, data.guid)) {
                 self.writers.set_proxy_filter(index, text.as_ref());
             }
@@ -239,13 +240,17 @@ impl LocalParticipant {
 impl Readers {
     /// Returns the filter announced by a reader of this participant.
     pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
-        let mut own = (0..self.table.end()).filter_map(|index| self.table.get(index));
+        let mut own = self.table.ids().filter_map(|index| self.table.get(index));
         own.find(|own| own.guid == reader)?.filter_text()
     }
 }
 
 /// Removes the first waiting sample of a writer if the filter rejects it; returns whether it did.
-pub(crate) fn drop_unwanted(filter: &ContentFilter, cache: &mut Cache, proxy: u16) -> bool {
+pub(crate) fn drop_unwanted(
+    filter: &ContentFilter,
+    cache: &mut Cache,
+    proxy: WriterProxyId,
+) -> bool {
     let waiting = cache.first_waiting_sample(proxy);
     let is_dropped = waiting.is_some_and(|(info, payload)| filter.holds_back(info.kind, payload));
     if is_dropped {

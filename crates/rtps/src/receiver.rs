@@ -34,7 +34,7 @@ use crate::{
         cache::SampleInfo,
         data::{Content, Stored, Unfit, is_due, keep},
     },
-    slab::ReaderId,
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{Check, judge},
 };
 
@@ -467,7 +467,7 @@ impl LocalParticipant {
             }
             let start = data.payload_offset;
             return Some(Delivery {
-                reader: ReaderId(reader),
+                reader: reader,
                 payload: start..start + data.bytes.len(),
                 is_assembled: false,
                 info: info(expires),
@@ -484,7 +484,7 @@ impl LocalParticipant {
         now: Instant,
         message: &MessageReceiver,
         writer: &Guid,
-    ) -> Option<u16> {
+    ) -> Option<WriterProxyId> {
         let is_met = self.discovery.uses_descriptions(&self.shared)
             && self.match_static_peer(now, message.prefix, message.source);
         match is_met {
@@ -506,9 +506,9 @@ impl Readers {
     /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
     pub(crate) fn addressed_proxy(
         &self,
-        mut at: Option<u16>,
+        mut at: Option<WriterProxyId>,
         meant: EntityId,
-    ) -> Option<(u16, Option<u16>)> {
+    ) -> Option<(WriterProxyId, Option<WriterProxyId>)> {
         while let Some(index) = at {
             let proxy = self.proxies.get(index)?;
             if self.table.get(proxy.reader)?.is_addressed(meant) {
@@ -525,7 +525,7 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        proxy_index: u16,
+        proxy_index: WriterProxyId,
         sequence: SequenceNumber,
         unfit: Unfit,
     ) {

@@ -31,8 +31,8 @@ pub enum StatusChange {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Noted {
-    Reader(u16),
-    Writer(u16),
+    Reader(ReaderId),
+    Writer(WriterId),
     Discovery,
 }
 
@@ -221,7 +221,7 @@ impl LocalParticipant {
                     reader.noted = false;
                     let status = core::mem::take(&mut reader.status);
                     if !status.is_empty() {
-                        return Some(StatusChange::Reader(ReaderId(index), status));
+                        return Some(StatusChange::Reader(index, status));
                     }
                 }
                 Noted::Writer(index) => {
@@ -231,7 +231,7 @@ impl LocalParticipant {
                     writer.noted = false;
                     let status = core::mem::take(&mut writer.status);
                     if !status.is_empty() {
-                        return Some(StatusChange::Writer(WriterId(index), status));
+                        return Some(StatusChange::Writer(index, status));
                     }
                 }
             }
@@ -244,27 +244,27 @@ impl LocalParticipant {
     /// A reader counts from its match (DDS 1.4 §2.2.4.1), even before it answers;
     /// [`matched_readers`](LocalParticipant::matched_readers) counts those that have.
     pub fn take_publication_matched(&mut self, id: WriterId) -> Option<Matched> {
-        self.writers.table.get_mut(id.0)?.matched.take()
+        self.writers.table.get_mut(id)?.matched.take()
     }
 
     /// Takes the change of a reader's matches; `None` if there is none, or no such reader.
     pub fn take_subscription_matched(&mut self, id: ReaderId) -> Option<Matched> {
-        self.readers.table.get_mut(id.0)?.matched.take()
+        self.readers.table.get_mut(id)?.matched.take()
     }
 
     /// Takes the incompatible readers of a writer; `None` if there is no further one.
     pub fn take_offered_incompatible(&mut self, id: WriterId) -> Option<Incompatible> {
-        take_incompatible(&mut self.writers.table.get_mut(id.0)?.incompatible)
+        take_incompatible(&mut self.writers.table.get_mut(id)?.incompatible)
     }
 
     /// Takes the incompatible writers of a reader; `None` if there is no further one.
     pub fn take_requested_incompatible(&mut self, id: ReaderId) -> Option<Incompatible> {
-        take_incompatible(&mut self.readers.table.get_mut(id.0)?.incompatible)
+        take_incompatible(&mut self.readers.table.get_mut(id)?.incompatible)
     }
 
     /// Takes the lost samples of a reader; `None` if there is no further one.
     pub fn take_sample_lost(&mut self, id: ReaderId) -> Option<SampleLost> {
-        let reader = self.readers.table.get_mut(id.0)?;
+        let reader = self.readers.table.get_mut(id)?;
         let too_large = reader.ledger.too_large;
         let total = reader.ledger.lost.wrapping_add(too_large);
         let change = change(total, &mut reader.told_lost)?;
@@ -295,7 +295,7 @@ impl LocalParticipant {
 
     /// Takes the rejected samples of a reader; `None` if there is no further one.
     pub fn take_sample_rejected(&mut self, id: ReaderId) -> Option<SampleRejected> {
-        let reader = self.readers.table.get_mut(id.0)?;
+        let reader = self.readers.table.get_mut(id)?;
         let total = reader.ledger.rejected;
         let change = change(total, &mut reader.told_rejected)?;
         Some(SampleRejected {
@@ -307,25 +307,25 @@ impl LocalParticipant {
 
     /// Takes the deadlines missed by a writer's instances; `None` if there is no further one.
     pub fn take_offered_deadline_missed(&mut self, id: WriterId) -> Option<DeadlineMissed> {
-        let clock = self.writers.table.get_mut(id.0)?.clock.as_mut()?;
+        let clock = self.writers.table.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
     /// Takes the deadlines missed by a reader's instances; `None` if there is no further one.
     pub fn take_requested_deadline_missed(&mut self, id: ReaderId) -> Option<DeadlineMissed> {
-        let clock = self.readers.table.get_mut(id.0)?.clock.as_mut()?;
+        let clock = self.readers.table.get_mut(id)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
     /// Takes the number of times a writer lost its liveliness; `None` if there is no further one.
     pub fn take_liveliness_lost(&mut self, id: WriterId) -> Option<LivelinessLost> {
-        let clock = self.writers.table.get_mut(id.0)?.clock.as_mut()?;
+        let clock = self.writers.table.get_mut(id)?.clock.as_mut()?;
         clock.signal.as_mut()?.take()
     }
 
     /// Takes the change in the liveliness of a reader's writers; `None` if there is none.
     pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
-        self.readers.table.get_mut(id.0)?.liveliness.take()
+        self.readers.table.get_mut(id)?.liveliness.take()
     }
 }
 
@@ -337,19 +337,19 @@ impl Shared {
     }
 
     /// Removes a deleted reader from the queue.
-    pub(crate) fn forget_reader_notes(&mut self, index: u16) {
+    pub(crate) fn forget_reader_notes(&mut self, index: ReaderId) {
         self.changed.retain(|noted| *noted != Noted::Reader(index));
     }
 
     /// Removes a deleted writer from the queue.
-    pub(crate) fn forget_writer_notes(&mut self, index: u16) {
+    pub(crate) fn forget_writer_notes(&mut self, index: WriterId) {
         self.changed.retain(|noted| *noted != Noted::Writer(index));
     }
 }
 
 impl Writers {
     /// Queues the status changes of a writer of the user.
-    pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: WriterId) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
@@ -363,14 +363,14 @@ impl Writers {
 
 impl Readers {
     /// Queues the status changes of a reader of the user.
-    pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let Some(reader) = self.table.get_mut(index) else {
             return;
         };
         if reader.level.is_none() {
             // Samples of built-in readers are work; participant messages were processed on arrival.
             match index {
-                MESSAGES => self.forget_messages(),
+                ReaderId(MESSAGES) => self.forget_messages(),
                 _ => shared.schedule_discovery(),
             }
         } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {

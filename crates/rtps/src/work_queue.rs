@@ -25,7 +25,7 @@ use isolane_wire::{
 use crate::{
     limits::{BATCH_BYTES, FRAGMENT_BYTES, MAX_DATAGRAM_BYTES, MAX_DESTINATIONS, MAX_HEAD_BYTES},
     participant::{Facts, LocalParticipant, Shared},
-    slab::WriterId,
+    slab::{ReaderId, ReaderProxyId, RemoteParticipantId, WriterId, WriterProxyId},
     writer::{history::Change, write::WriteSample},
 };
 
@@ -124,11 +124,37 @@ pub struct Work {
     pub to: Destinations,
 }
 
-/// Filed work: kind, and table index of its subject.
+/// Filed work, with its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Filed {
-    pub(crate) kind: WorkKind,
-    pub(crate) subject: u16,
+pub(crate) enum Filed {
+    /// Announcement to one participant, or to all addresses.
+    Announce(Option<RemoteParticipantId>),
+    Discovery,
+    Data(WriterId),
+    Fragment(WriterId),
+    Heartbeat(WriterId),
+    WriterTimedQos(WriterId),
+    ReaderTimedQos(ReaderId),
+    AckNack(WriterProxyId),
+    Repair(ReaderProxyId),
+    History(ReaderProxyId),
+}
+
+impl Filed {
+    fn kind(self) -> WorkKind {
+        match self {
+            Self::Announce(_) => WorkKind::Announce,
+            Self::Discovery => WorkKind::Discovery,
+            Self::Data(_) => WorkKind::Data,
+            Self::Fragment(_) => WorkKind::Fragment,
+            Self::Heartbeat(_) => WorkKind::Heartbeat,
+            Self::WriterTimedQos(_) => WorkKind::WriterTimedQos,
+            Self::ReaderTimedQos(_) => WorkKind::ReaderTimedQos,
+            Self::AckNack(_) => WorkKind::AckNack,
+            Self::Repair(_) => WorkKind::Repair,
+            Self::History(_) => WorkKind::History,
+        }
+    }
 }
 
 /// Queue of an endpoint's work.
@@ -224,8 +250,7 @@ impl WorkQueue {
     }
 
     /// Files work at the end of a queue. The caller ensures that it is not filed already.
-    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, kind: WorkKind, subject: u16) {
-        let what = Filed { kind, subject };
+    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
         let priority = match queue.into() {
             Queue::Of(priority) => priority,
             Queue::Sedp => {
@@ -298,16 +323,15 @@ impl WorkQueue {
         Some((what?, is_limited))
     }
 
-    /// Removes all work of these kinds for a subject that is deleted.
-    pub(crate) fn withdraw(&mut self, kinds: &[WorkKind], subject: u16) {
+    /// Removes work whose subject is deleted.
+    pub(crate) fn withdraw(&mut self, gone: &[Filed]) {
         for (priority, queue) in self.queues.iter_mut().enumerate() {
-            queue.retain(|filed| filed.subject != subject || !kinds.contains(&filed.kind));
+            queue.retain(|filed| !gone.contains(filed));
             if queue.is_empty() {
                 self.ready &= !(1 << priority);
             }
         }
-        self.limited
-            .retain(|filed| filed.subject != subject || !kinds.contains(&filed.kind));
+        self.limited.retain(|filed| !gone.contains(filed));
         self.refresh_discovery();
     }
 }
@@ -409,48 +433,49 @@ impl LocalParticipant {
         buffer: &mut [u8],
         is_between: bool,
     ) -> Option<Work> {
-        let (Filed { kind, subject }, is_limited) = self.shared.work_queue.take(priority)?;
+        let (filed, is_limited) = self.shared.work_queue.take(priority)?;
         self.shared.latest = now;
-        let work = match kind {
-            WorkKind::Announce => self.discovery.announce(&mut self.shared, subject, buffer),
-            WorkKind::Discovery => self.take_in_announcement(now),
-            WorkKind::Data => self
+        let work = match filed {
+            Filed::Announce(subject) => self.discovery.announce(&mut self.shared, subject, buffer),
+            Filed::Discovery => self.take_in_announcement(now),
+            Filed::Data(subject) => self
                 .writers
                 .send_data(&mut self.shared, now, subject, buffer),
-            WorkKind::Fragment => {
+            Filed::Fragment(subject) => {
                 self.writers
                     .send_fragment(&mut self.shared, now, subject, buffer)
             }
-            WorkKind::Heartbeat => self
-                .writers
-                .send_heartbeat(&mut self.shared, subject, buffer),
-            WorkKind::WriterTimedQos => {
+            Filed::Heartbeat(subject) => {
+                self.writers
+                    .send_heartbeat(&mut self.shared, subject, buffer)
+            }
+            Filed::WriterTimedQos(subject) => {
                 self.writers
                     .run_writer_timed_qos(&mut self.shared, now, subject)
             }
-            WorkKind::ReaderTimedQos => self.readers.run_reader_timed_qos(
+            Filed::ReaderTimedQos(subject) => self.readers.run_reader_timed_qos(
                 &mut self.shared,
                 Facts::of(&self.writers, &self.discovery),
                 now,
                 subject,
             ),
-            WorkKind::AckNack if is_between && self.readers.has_untaken(subject) => {
+            Filed::AckNack(subject) if is_between && self.readers.has_untaken(subject) => {
                 let work = self.readers.send_taken(&mut self.shared, subject, buffer);
                 self.debit_writer(subject, work)
             }
-            WorkKind::AckNack => {
+            Filed::AckNack(subject) => {
                 let work = self
                     .readers
                     .send_acknack(&mut self.shared, now, subject, buffer);
                 self.debit_writer(subject, work)
             }
-            WorkKind::Repair => {
+            Filed::Repair(subject) => {
                 let work = self
                     .writers
                     .send_repair(&mut self.shared, now, subject, buffer);
                 self.debit_reader(subject, work)
             }
-            WorkKind::History => {
+            Filed::History(subject) => {
                 let work = self
                     .writers
                     .send_history(&mut self.shared, now, subject, buffer);
@@ -462,7 +487,7 @@ impl LocalParticipant {
         }
         // A step whose subject no longer exists sends nothing, but counts as a step.
         Some(work.unwrap_or(Work {
-            kind,
+            kind: filed.kind(),
             level: None,
             bytes: 0,
             to: to_one(None),
@@ -474,30 +499,30 @@ impl LocalParticipant {
     /// level 0 shares its priorities with discovery.
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
-        let Filed { kind, subject } = self.shared.work_queue.peek(priority)?;
+        let filed = self.shared.work_queue.peek(priority)?;
         let of_writer = |writer| {
             self.writers
                 .table
                 .get(writer)
                 .and_then(|writer| writer.level)
         };
-        Some(match kind {
-            WorkKind::Announce | WorkKind::Discovery => None,
-            WorkKind::Data
-            | WorkKind::Fragment
-            | WorkKind::Heartbeat
-            | WorkKind::WriterTimedQos => of_writer(subject),
-            WorkKind::ReaderTimedQos => self
+        Some(match filed {
+            Filed::Announce(_) | Filed::Discovery => None,
+            Filed::Data(subject)
+            | Filed::Fragment(subject)
+            | Filed::Heartbeat(subject)
+            | Filed::WriterTimedQos(subject) => of_writer(subject),
+            Filed::ReaderTimedQos(subject) => self
                 .readers
                 .table
                 .get(subject)
                 .and_then(|reader| reader.level),
-            WorkKind::AckNack => self
+            Filed::AckNack(subject) => self
                 .readers
                 .proxies
                 .get(subject)
                 .and_then(|proxy| self.readers.table.get(proxy.reader)?.level),
-            WorkKind::Repair | WorkKind::History => self
+            Filed::Repair(subject) | Filed::History(subject) => self
                 .writers
                 .proxies
                 .get(subject)
@@ -509,7 +534,7 @@ impl LocalParticipant {
     /// is nothing to do.
     #[must_use]
     pub fn next_bytes(&self, priority: Priority) -> usize {
-        let Some(Filed { kind, subject }) = self.shared.work_queue.peek(priority) else {
+        let Some(filed) = self.shared.work_queue.peek(priority) else {
             return 0;
         };
         let of_slots = |writer| {
@@ -519,12 +544,12 @@ impl LocalParticipant {
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
             Some(largest.max(FRAGMENT_BYTES.into()) + 2 * MAX_HEAD_BYTES)
         };
-        match kind {
+        match filed {
             // All frames of discovery's lane have the largest size.
-            WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
-            WorkKind::WriterTimedQos | WorkKind::ReaderTimedQos => 0,
-            WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
-            WorkKind::Data => {
+            Filed::Announce(_) | Filed::Discovery => MAX_DATAGRAM_BYTES,
+            Filed::WriterTimedQos(_) | Filed::ReaderTimedQos(_) => 0,
+            Filed::Fragment(_) | Filed::Heartbeat(_) | Filed::AckNack(_) => BATCH_BYTES,
+            Filed::Data(subject) => {
                 self.writers
                     .table
                     .get(subject)
@@ -533,7 +558,7 @@ impl LocalParticipant {
                         Some(bytes) => bytes,
                     })
             }
-            WorkKind::Repair | WorkKind::History => self
+            Filed::Repair(subject) | Filed::History(subject) => self
                 .writers
                 .proxies
                 .get(subject)

@@ -18,14 +18,15 @@ use crate::{
     limits::MAX_KNOWN_WRITERS,
     participant::{Facts, Shared},
     reader::{Reader, Readers, WriterProxy, cache::Cache},
+    slab::{ReaderId, SubscriberId, WriterProxyId},
 };
 
 /// Ring of proxies, and their common properties.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CoherentGroup {
     /// Proxy from which the ring is walked.
-    pub(super) first: u16,
-    pub(super) subscriber: Option<u16>,
+    pub(super) first: WriterProxyId,
+    pub(super) subscriber: Option<SubscriberId>,
     /// Group that numbers the samples: a publisher, or a single writer.
     pub(super) publisher: Guid,
     pub(super) is_ordered: bool,
@@ -43,14 +44,14 @@ impl WriterProxy {
 
 impl Reader {
     /// Returns the subscriber whose readers share rings, with GROUP access.
-    fn circles(&self) -> Option<u16> {
+    fn circles(&self) -> Option<SubscriberId> {
         let access = self.cache.as_ref()?.access()?;
         self.subscriber.filter(|_| access.is_group)
     }
 }
 
 impl Readers {
-    pub(super) fn circle_of(&self, index: u16) -> Option<CoherentGroup> {
+    pub(super) fn circle_of(&self, index: WriterProxyId) -> Option<CoherentGroup> {
         let proxy = self.proxies.get(index)?;
         let reader = self.table.get(proxy.reader)?;
         let access = reader.cache.as_ref()?.access()?;
@@ -63,17 +64,24 @@ impl Readers {
     }
 
     /// Returns the proxy after this one; `None` at the end of the walk.
-    pub(super) fn peer_after(&self, circle: &CoherentGroup, index: u16) -> Option<u16> {
+    pub(super) fn peer_after(
+        &self,
+        circle: &CoherentGroup,
+        index: WriterProxyId,
+    ) -> Option<WriterProxyId> {
         let next = self.proxies.get(index)?.progress.next_peer;
         (next != circle.first).then_some(next)
     }
 
-    pub(super) fn peers<'a>(&'a self, circle: &'a CoherentGroup) -> impl Iterator<Item = u16> + 'a {
+    pub(super) fn peers<'a>(
+        &'a self,
+        circle: &'a CoherentGroup,
+    ) -> impl Iterator<Item = WriterProxyId> + 'a {
         core::iter::successors(Some(circle.first), |&at| self.peer_after(circle, at))
     }
 
     /// Returns the ring of a proxy, unless the current pass has visited it.
-    pub(super) fn circle_to_look_at(&mut self, index: u16) -> Option<CoherentGroup> {
+    pub(super) fn circle_to_look_at(&mut self, index: WriterProxyId) -> Option<CoherentGroup> {
         let look = self.looks;
         let looked = self.proxies.get(index)?.progress.looked;
         let circle = self.circle_of(index).filter(|_| looked != look)?;
@@ -100,7 +108,7 @@ impl Readers {
     pub(super) fn for_each_reader(
         &mut self,
         circle: &CoherentGroup,
-        mut act: impl FnMut(&mut Self, u16),
+        mut act: impl FnMut(&mut Self, ReaderId),
     ) {
         let (mut at, mut last) = (Some(circle.first), None);
         while let Some(peer) = at {
@@ -114,7 +122,7 @@ impl Readers {
     }
 
     /// Adds the proxy of a newly matched writer to its ring.
-    pub(crate) fn join_group(&mut self, index: u16) {
+    pub(crate) fn join_group(&mut self, index: WriterProxyId) {
         let before = self.peer_to_follow(index);
         let next = before.and_then(|before| {
             let proxy = self.proxies.get_mut(before)?;
@@ -126,7 +134,7 @@ impl Readers {
     }
 
     /// Returns the proxy to be followed in the ring: one of the same reader, if there is one.
-    fn peer_to_follow(&self, index: u16) -> Option<u16> {
+    fn peer_to_follow(&self, index: WriterProxyId) -> Option<WriterProxyId> {
         let proxy = self.proxies.get(index)?;
         let reader = self.table.get(proxy.reader)?;
         reader.cache.as_ref().filter(|cache| cache.groups())?;
@@ -140,9 +148,9 @@ impl Readers {
     }
 
     /// Returns a proxy of the same publisher at a reader.
-    fn peer_at(&self, reader: &Reader, index: u16) -> Option<u16> {
+    fn peer_at(&self, reader: &Reader, index: WriterProxyId) -> Option<WriterProxyId> {
         let publisher = self.proxies.get(index)?.numbered_by();
-        let is_peer = |&other: &u16| {
+        let is_peer = |&other: &WriterProxyId| {
             let found = self.proxies.get(other);
             other != index && found.is_some_and(|other| other.numbered_by() == publisher)
         };
@@ -150,7 +158,7 @@ impl Readers {
     }
 
     /// Removes a proxy from its ring, so that it forms its own; returns another proxy of the former ring.
-    pub(super) fn leave_circle(&mut self, index: u16) -> Option<u16> {
+    pub(super) fn leave_circle(&mut self, index: WriterProxyId) -> Option<WriterProxyId> {
         let circle = self.circle_of(index)?;
         let before = self.peers(&circle).last().filter(|&last| last != index)?;
         let proxy = self.proxies.get_mut(index)?;
@@ -161,7 +169,7 @@ impl Readers {
         Some(next)
     }
 
-    pub(super) fn cache_of(&self, reader: u16) -> Option<&Cache> {
+    pub(super) fn cache_of(&self, reader: ReaderId) -> Option<&Cache> {
         self.table.get(reader)?.cache.as_ref()
     }
 }

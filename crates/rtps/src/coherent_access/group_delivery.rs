@@ -17,6 +17,7 @@ use crate::{
         ReaderStatus, Readers,
         cache::{Cache, Refused},
     },
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{Claimant, check_held},
 };
 
@@ -28,9 +29,9 @@ pub(super) struct Survey {
     /// Ended set with the lowest end.
     ended: Option<EndedSet>,
     /// Lowest number of a sample that waits, and its proxy.
-    candidate: Option<(SequenceNumber, u16)>,
+    candidate: Option<(SequenceNumber, WriterProxyId)>,
     /// Peer that does not number its samples in its group.
-    stranger: Option<u16>,
+    stranger: Option<WriterProxyId>,
 }
 
 impl Survey {
@@ -46,7 +47,7 @@ pub(super) enum Step {
     Made,
     None,
     /// Nothing happens until this peer leaves the ring.
-    Without(u16),
+    Without(WriterProxyId),
 }
 
 impl Step {
@@ -61,7 +62,7 @@ impl Step {
 impl Readers {
     /// Makes available what can be, after news of a writer; `index` is its proxy's.
     #[inline(never)]
-    pub(crate) fn present(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+    pub(crate) fn present(&mut self, shared: &mut Shared, facts: Facts<'_>, index: WriterProxyId) {
         self.forget_displaced(index);
         let mut at = self.circle_of(index);
         while let Some(circle) = at {
@@ -82,13 +83,23 @@ impl Readers {
     }
 
     /// Makes available what can be for all writers of a reader, each ring once.
-    pub(crate) fn present_all_of(&mut self, shared: &mut Shared, facts: Facts<'_>, reader: u16) {
+    pub(crate) fn present_all_of(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        reader: ReaderId,
+    ) {
         self.looks += 1;
         self.present_rest_of(shared, facts, reader);
     }
 
     /// Continues the current pass for the rings of a reader that it has not visited.
-    pub(super) fn present_rest_of(&mut self, shared: &mut Shared, facts: Facts<'_>, reader: u16) {
+    pub(super) fn present_rest_of(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        reader: ReaderId,
+    ) {
         for nth in 0.. {
             let found = self.table.get(reader);
             let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
@@ -101,7 +112,7 @@ impl Readers {
     }
 
     /// Returns the number of a peer's next sample, if it has arrived and waits.
-    fn next_number(&self, index: u16) -> Option<SequenceNumber> {
+    fn next_number(&self, index: WriterProxyId) -> Option<SequenceNumber> {
         let proxy = self.proxies.get(index)?;
         let cache = self.cache_of(proxy.reader)?;
         let is_next = cache.first_waiting(index) == Some(proxy.expected);
@@ -110,7 +121,7 @@ impl Readers {
     }
 
     /// Returns the number up to which a peer has nothing that is unprocessed.
-    pub(super) fn known(&self, index: u16) -> SequenceNumber {
+    pub(super) fn known(&self, index: WriterProxyId) -> SequenceNumber {
         let proxy = self.proxies.get(index);
         let horizon = proxy.map_or(SequenceNumber(0), |proxy| proxy.progress.horizon);
         let next = self.next_number(index);
@@ -178,7 +189,12 @@ impl Readers {
     }
 
     /// Makes the next sample of a peer available; returns false if there is no room.
-    fn show_next(&mut self, shared: &mut Shared, index: u16, number: SequenceNumber) -> bool {
+    fn show_next(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterProxyId,
+        number: SequenceNumber,
+    ) -> bool {
         let Some(proxy) = self.proxies.get(index) else {
             return false;
         };
@@ -190,7 +206,7 @@ impl Readers {
         after.is_some_and(|after| after > before)
     }
 
-    fn permit(&mut self, reader: u16, number: SequenceNumber) {
+    fn permit(&mut self, reader: ReaderId, number: SequenceNumber) {
         self.shown += 1;
         let (shown, reader) = (self.shown, self.table.get_mut(reader));
         if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
@@ -235,7 +251,7 @@ impl Readers {
     }
 
     /// Returns whether a reader has room for a set; without it, the reader continues when the user has taken samples.
-    fn makes_room_for(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> bool {
+    fn makes_room_for(&mut self, index: ReaderId, publisher: Guid, set: SequenceNumber) -> bool {
         let Some(reader) = self.table.get_mut(index) else {
             return true;
         };
@@ -274,7 +290,7 @@ impl Readers {
     fn show_set_at(
         &mut self,
         shared: &Shared,
-        index: u16,
+        index: ReaderId,
         publisher: Guid,
         set: SequenceNumber,
     ) -> usize {
@@ -317,7 +333,7 @@ impl Readers {
     }
 
     /// Prepares the repeated request of a sample displaced by one that is next in order.
-    fn forget_displaced(&mut self, index: u16) {
+    fn forget_displaced(&mut self, index: WriterProxyId) {
         let reader = self.proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader.and_then(|reader| self.table.get_mut(reader)) else {
             return;

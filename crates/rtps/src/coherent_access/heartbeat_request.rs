@@ -12,6 +12,7 @@ use crate::{
     limits::{ASK_AGAIN, ASK_AGAIN_MAX, UNANSWERED_QUESTIONS},
     participant::{Facts, Shared},
     reader::{Reader, Readers},
+    slab::ReaderId,
     timers::TimerOwner,
 };
 
@@ -106,7 +107,7 @@ impl Readers {
     }
 
     /// Schedules the next check of a reader's waiting samples.
-    pub(super) fn look_at(&mut self, shared: &mut Shared, index: u16, due: Instant) {
+    pub(super) fn look_at(&mut self, shared: &mut Shared, index: ReaderId, due: Instant) {
         let Some(reader) = self.table.get_mut(index) else {
             return;
         };
@@ -121,7 +122,7 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        index: u16,
+        index: ReaderId,
     ) {
         let reader = self.table.get_mut(index);
         let is_due = |reader: &mut Reader| reader.ask_at.take_if(|at| *at <= now).is_some();

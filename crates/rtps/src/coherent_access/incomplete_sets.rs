@@ -26,11 +26,12 @@ use crate::{
     limits::SET_PATIENCE,
     participant::{Facts, Shared},
     reader::{Readers, cache::Refused},
+    slab::{ReaderId, WriterProxyId},
 };
 
 impl Readers {
     /// Schedules a reader whose set was refused; slots for sets may be free again.
-    pub(crate) fn go_on_with_sets(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn go_on_with_sets(&mut self, shared: &mut Shared, index: ReaderId) {
         let cache = self.cache_of(index);
         if cache.is_some_and(|cache| cache.has_refused_set()) {
             self.schedule_reader_timed_qos(shared, index);
@@ -43,7 +44,7 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        index: u16,
+        index: ReaderId,
     ) {
         let cache = self.cache_of(index);
         let Some(cache) = cache.filter(|cache| cache.has_refused_set()) else {
@@ -79,7 +80,7 @@ impl Readers {
 
     /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
     /// user may be that of another reader in the ring.
-    fn waits_for_user(&mut self, index: u16) -> bool {
+    fn waits_for_user(&mut self, index: ReaderId) -> bool {
         self.looks += 1;
         for nth in 0.. {
             let found = self.table.get(index);
@@ -111,7 +112,7 @@ impl Readers {
     }
 
     /// Drops a set as a whole, even before its end.
-    fn discard_set(&mut self, shared: &mut Shared, index: u16, set: SequenceNumber) {
+    fn discard_set(&mut self, shared: &mut Shared, index: WriterProxyId, set: SequenceNumber) {
         if let Some(circle) = self.circle_of(index) {
             self.for_each_peer(&circle, |progress| progress.mark_incomplete(set));
             self.drop_sets(shared, &circle, set..=set);
@@ -141,8 +142,8 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        index: u16,
-    ) -> Option<u16> {
+        index: WriterProxyId,
+    ) -> Option<WriterProxyId> {
         let circle = self.circle_of(index)?;
         let progress = self.proxies.get(index)?.progress;
         if let Some(ended) = progress.ended
@@ -174,7 +175,7 @@ impl Readers {
     }
 
     /// Drops the held samples of one writer.
-    fn drop_part(&mut self, shared: &mut Shared, index: u16) {
+    fn drop_part(&mut self, shared: &mut Shared, index: WriterProxyId) {
         let reader = self.proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader else { return };
         if let Some(reader) = self.table.get_mut(reader)
@@ -186,7 +187,12 @@ impl Readers {
     }
 
     /// Removes a reader from its rings, so that other readers proceed without it.
-    pub(crate) fn leave_circles(&mut self, shared: &mut Shared, facts: Facts<'_>, reader: u16) {
+    pub(crate) fn leave_circles(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        reader: ReaderId,
+    ) {
         for nth in 0.. {
             let found = self.table.get(reader);
             let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
@@ -208,7 +214,7 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        index: u16,
+        index: WriterProxyId,
     ) -> Option<CoherentGroup> {
         let other = self.part_sets(shared, facts, index);
         let proxy = self.proxies.get_mut(index)?;
@@ -226,7 +232,7 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        index: u16,
+        index: WriterProxyId,
         current: Option<SequenceNumber>,
     ) {
         let Some(proxy) = self.proxies.get_mut(index) else {

@@ -11,7 +11,7 @@ use crate::{
     coherent_access::{Access, Publisher},
     participant::{LocalParticipant, Shared},
     slab::{PublisherId, WriterId},
-    work_queue::WorkKind,
+    work_queue::Filed,
     writer::{
         Writer, Writers,
         history::{Change, ChangeKind, History},
@@ -103,7 +103,7 @@ impl LocalParticipant {
         let publisher = self
             .writers
             .publishers
-            .get_mut(id.0)
+            .get_mut(id)
             .ok_or(CoherentError::Gone)?;
         publisher.nested = publisher
             .nested
@@ -124,7 +124,7 @@ impl LocalParticipant {
         let publisher = self
             .writers
             .publishers
-            .get_mut(id.0)
+            .get_mut(id)
             .ok_or(CoherentError::Gone)?;
         if publisher.nested != 1 {
             publisher.nested = publisher
@@ -135,11 +135,11 @@ impl LocalParticipant {
         }
         let (group_set, is_incomplete) = (publisher.set, publisher.is_incomplete);
         for at in 0.. {
-            let Some(index) = self.writers.writer_of_group(id.0, at) else {
+            let Some(index) = self.writers.writer_of_group(id, at) else {
                 break;
             };
             if self.writers.owes_end(index, group_set) && !self.writers.has_room_for_end(index) {
-                self.request_room_notice(WriterId(index));
+                self.request_room_notice(index);
                 return Err(CoherentError::HistoryFull);
             }
         }
@@ -147,7 +147,7 @@ impl LocalParticipant {
             coherent_set: Some(SequenceNumber::UNKNOWN),
             ..SetMark::default()
         };
-        if let Some(publisher) = self.writers.publishers.get_mut(id.0) {
+        if let Some(publisher) = self.writers.publishers.get_mut(id) {
             (publisher.nested, publisher.is_incomplete) = (0, false);
             if publisher.set.take().is_some() {
                 mark.group_sequence = Some(publisher.next());
@@ -156,7 +156,7 @@ impl LocalParticipant {
             }
         }
         for at in 0.. {
-            let Some(index) = self.writers.writer_of_group(id.0, at) else {
+            let Some(index) = self.writers.writer_of_group(id, at) else {
                 break;
             };
             if self.writers.owes_end(index, group_set) {
@@ -171,7 +171,7 @@ impl LocalParticipant {
 impl Writers {
     /// Marks a new change of a writer.
     #[inline(never)]
-    pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
+    pub(crate) fn mark_written(&mut self, index: WriterId, sequence: SequenceNumber) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
@@ -183,7 +183,7 @@ impl Writers {
         history.set_mark(sequence, presents.mark(sequence, publisher));
     }
 
-    pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
+    pub(super) fn join_publisher(&mut self, group: PublisherId, writer: WriterId) {
         if let Some(publisher) = self.publishers.get_mut(group) {
             publisher.writers.push(writer);
         }
@@ -191,7 +191,7 @@ impl Writers {
     }
 
     /// Removes a writer from its group. An open set with a part of it becomes incomplete.
-    pub(crate) fn leave_publisher(&mut self, index: u16) {
+    pub(crate) fn leave_publisher(&mut self, index: WriterId) {
         let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
         // With TOPIC scope the set of each writer is independent.
         let has_part =
@@ -205,12 +205,12 @@ impl Writers {
         self.refresh_digest(group);
     }
 
-    fn refresh_digest(&mut self, group: u16) {
+    fn refresh_digest(&mut self, group: PublisherId) {
         let Some(publisher) = self.publishers.get_mut(group) else {
             return;
         };
         let writers = &self.table;
-        let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
+        let entity = |writer: &WriterId| writers.get(*writer).map(|it| it.guid.entity);
         publisher.writers.sort_unstable_by_key(entity);
         let entities = publisher
             .writers
@@ -219,12 +219,12 @@ impl Writers {
         publisher.digest = group_digest(entities);
     }
 
-    fn writer_of_group(&self, group: u16, at: usize) -> Option<u16> {
+    fn writer_of_group(&self, group: PublisherId, at: usize) -> Option<WriterId> {
         self.publishers.get(group)?.writers.get(at).copied()
     }
 
     /// Returns whether a writer must send the end of the set; with GROUP access all writers must.
-    fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
+    fn owes_end(&self, index: WriterId, group_set: Option<SequenceNumber>) -> bool {
         let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
         presents.is_some_and(|presents| match presents.access {
             Access {
@@ -236,7 +236,7 @@ impl Writers {
         })
     }
 
-    fn has_room_for_end(&self, index: u16) -> bool {
+    fn has_room_for_end(&self, index: WriterId) -> bool {
         let Some(writer) = self.table.get(index) else {
             return true;
         };
@@ -252,7 +252,7 @@ impl Writers {
     fn write_end(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: WriterId,
         mark: SetMark,
         is_incomplete: bool,
         timestamp: Timestamp,
@@ -288,13 +288,13 @@ impl Writers {
             self.schedule_first(shared, index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, WorkKind::Data, index);
+            shared.work_queue.schedule(queue, Filed::Data(index));
         }
     }
 
     /// Returns the group part of a HEARTBEAT: the group sequence number up to which this writer has sent all its
     /// samples (RTPS 2.5 §8.3.8.6).
-    pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
+    pub(crate) fn heartbeat_group(&self, index: WriterId) -> Option<HeartbeatGroup> {
         let writer = self.table.get(index)?;
         let presents = writer.presents.as_ref()?;
         if !presents.access.is_group {

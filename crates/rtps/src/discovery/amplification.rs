@@ -27,6 +27,7 @@ use crate::{
     limits::{AMPLIFICATION_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
     matching::choose,
     participant::{Facts, LocalParticipant, Shared},
+    slab::{EndpointId, ReaderProxyId, WriterProxyId},
     work_queue::Work,
 };
 
@@ -92,7 +93,11 @@ fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
 
 impl LocalParticipant {
     /// Charges an ACKNACK to the credit of the participant that it answers; see [`LocalParticipant::debit_reader`].
-    pub(crate) fn debit_writer(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
+    pub(crate) fn debit_writer(
+        &mut self,
+        index: WriterProxyId,
+        work: Option<Work>,
+    ) -> Option<Work> {
         let proxy = self.readers.proxies.get(index)?;
         let (prefix, to) = (proxy.guid.prefix, proxy.reply_to);
         let mut work = work?;
@@ -104,7 +109,11 @@ impl LocalParticipant {
 
     /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
     /// validated and the credit is used up.
-    pub(crate) fn debit_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
+    pub(crate) fn debit_reader(
+        &mut self,
+        index: ReaderProxyId,
+        work: Option<Work>,
+    ) -> Option<Work> {
         let proxy = self.writers.proxies.get(index)?;
         if proxy.is_reachable {
             return work;
@@ -127,7 +136,7 @@ impl LocalParticipant {
     /// the last one. If the participant announces that address, it is validated, and the participant's endpoints are
     /// updated one a step.
     #[cold]
-    pub(crate) fn note_answer(&mut self, index: u16, source: Locator) {
+    pub(crate) fn note_answer(&mut self, index: ReaderProxyId, source: Locator) {
         let Some(proxy) = self.writers.proxies.get_mut(index) else {
             return;
         };
@@ -165,7 +174,7 @@ impl LocalParticipant {
                 }
                 return;
             }
-            participant.follow_from = Some(0);
+            participant.follow_from = Some(EndpointId(0));
             self.discovery.has_following = true;
             self.shared.schedule_discovery();
         }

@@ -23,6 +23,7 @@ use crate::{
     discovery::Discovery,
     limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
     participant::{LocalParticipant, Shared},
+    slab::{ReaderId, WriterId},
 };
 
 /// Reason why an entity cannot be ignored.
@@ -144,7 +145,7 @@ impl LocalParticipant {
 
     /// Removes remote endpoints that are now ignored. An endpoint already being removed is left alone.
     fn remove_ignored(&mut self, now: Instant) {
-        for index in 0..self.discovery.endpoints.end() {
+        for index in self.discovery.endpoints.ids() {
             let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
@@ -160,14 +161,19 @@ impl LocalParticipant {
 
     /// Unmatches local endpoints that are now ignored from each other.
     fn remove_ignored_here(&mut self, now: Instant) {
-        for writer_index in 0..self.writers.table.end() {
-            for reader_index in 0..self.readers.table.end() {
+        for writer_index in self.writers.table.ids() {
+            for reader_index in self.readers.table.ids() {
                 self.remove_ignored_pair(now, writer_index, reader_index);
             }
         }
     }
 
-    fn remove_ignored_pair(&mut self, now: Instant, writer_index: u16, reader_index: u16) {
+    fn remove_ignored_pair(
+        &mut self,
+        now: Instant,
+        writer_index: WriterId,
+        reader_index: ReaderId,
+    ) {
         let (Some(writer), Some(reader)) = (
             self.writers.table.get(writer_index),
             self.readers.table.get(reader_index),

@@ -45,7 +45,7 @@ use crate::{
     },
     matching::RefusedMatches,
     participant::{LocalParticipant, Shared, local_endpoints::CreateError},
-    slab::Slab,
+    slab::{EndpointId, ReaderId, RemoteParticipantId, Slab},
     work_queue::{Destinations, Work, WorkKind},
 };
 
@@ -99,9 +99,9 @@ pub struct RemoteParticipant {
     missed: Option<Instant>,
     /// Index of the next endpoint whose proxies get a new address, set when an address of the participant has changed
     /// or was validated.
-    follow_from: Option<u16>,
+    follow_from: Option<EndpointId>,
     /// Index of the next endpoint to unmatch, set when the participant is being removed.
-    leave_from: Option<u16>,
+    leave_from: Option<EndpointId>,
     /// Reasons why matches of its SEDP endpoints were refused.
     refused: RefusedMatches,
     /// Reasons why matches of its participant message endpoints were refused.
@@ -186,12 +186,12 @@ const DISCOVERY_SOURCES: u8 = 6;
 /// Remote participants and endpoints, what they have announced, and this participant's own announcements.
 #[derive(Debug)]
 pub(crate) struct Discovery {
-    pub(crate) participants: Slab<RemoteParticipant>,
-    pub(crate) by_prefix: PeerIndex<GuidPrefix, u16>,
-    pub(crate) endpoints: Slab<EndpointRecord>,
+    pub(crate) participants: Slab<RemoteParticipantId, RemoteParticipant>,
+    pub(crate) by_prefix: PeerIndex<GuidPrefix, RemoteParticipantId>,
+    pub(crate) endpoints: Slab<EndpointId, EndpointRecord>,
     /// Announced data of `endpoints`.
     pub(crate) announcements: Announcements,
-    pub(crate) by_guid: PeerIndex<Guid, u16>,
+    pub(crate) by_guid: PeerIndex<Guid, EndpointId>,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
     pub(crate) statics: Vec<StaticPeer>,
@@ -208,7 +208,7 @@ pub(crate) struct Discovery {
     /// Next local endpoint to announce with new locators, writers before readers; `None` when all are announced.
     pub(crate) move_from: Option<u32>,
     /// Endpoint of a peer that is being removed.
-    pub(crate) leaving_endpoint: Option<u16>,
+    pub(crate) leaving_endpoint: Option<EndpointId>,
     /// Some match was refused.
     pub(crate) has_refused: bool,
     /// A match has ended since, so a refused one may find room.
@@ -284,8 +284,8 @@ impl LocalParticipant {
             self.discovery.turn = (self.discovery.turn + 1) % DISCOVERY_SOURCES;
             match self.discovery.turn {
                 0 => self.take_in_participant(now),
-                1 => self.take_in_endpoint(now, PUBLICATIONS, EndpointKind::Writer),
-                2 => self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader),
+                1 => self.take_in_endpoint(now, ReaderId(PUBLICATIONS), EndpointKind::Writer),
+                2 => self.take_in_endpoint(now, ReaderId(SUBSCRIPTIONS), EndpointKind::Reader),
                 3 => self.move_own_endpoint(now) || self.follow_endpoint(),
                 4 => self.forget_silent_participant(now),
                 _ => self.join_refused(now),

@@ -22,6 +22,7 @@ use crate::{
     participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::WriterProxy,
     receiver::MessageReceiver,
+    slab::{EndpointId, ReaderId, RemoteParticipantId, WriterId},
     timers::TimerOwner,
     writer::reader_proxy::ReaderProxy,
 };
@@ -164,7 +165,7 @@ impl LocalParticipant {
         now: Instant,
         source: Locator,
         data: &ParticipantData,
-    ) -> Option<u16> {
+    ) -> Option<RemoteParticipantId> {
         let addresses = &data.metatraffic_unicast;
         let is_from =
             |locator: &Locator| source.ipv4().is_some() && locator.ipv4() == source.ipv4();
@@ -204,7 +205,7 @@ impl LocalParticipant {
                     known.heard = now;
                     known.missed = None;
                     if moved {
-                        known.follow_from = Some(0);
+                        known.follow_from = Some(EndpointId(0));
                         self.discovery.has_following = true;
                     }
                     if is_changed {
@@ -254,7 +255,7 @@ impl LocalParticipant {
     }
 
     /// Registers a participant that has a place in the table.
-    pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
+    pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: RemoteParticipantId) {
         self.discovery.by_prefix.insert(prefix, index);
         self.shared.remote_participants = self.discovery.participants.len();
         self.shared
@@ -264,10 +265,10 @@ impl LocalParticipant {
     }
 
     /// Answers the first announcement of a participant and matches its built-in endpoints.
-    fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+    fn connect_newcomer(&mut self, now: Instant, index: RemoteParticipantId, prefix: GuidPrefix) {
         // The participant may have started after our last announcement.
         self.discovery
-            .schedule_announcement(&mut self.shared, index + 1);
+            .schedule_announcement(&mut self.shared, Some(index));
         self.connect_sedp(now, index);
         let is_described = !self.discovery.is_undescribed(prefix);
         if is_described || !self.discovery.is_isolane(&self.shared, prefix) {
@@ -284,7 +285,7 @@ impl LocalParticipant {
     /// we forgot it sends nothing by itself.
     ///
     /// Without a validated address only the participant's SEDP endpoints are addressed.
-    pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
+    pub(super) fn ask_again(&mut self, index: RemoteParticipantId, prefix: GuidPrefix) {
         self.ask_for_refused(index);
         self.request_revoked(index);
         let Some(participant) = self.discovery.participants.get(index) else {
@@ -295,10 +296,10 @@ impl LocalParticipant {
         } else {
             BUILTIN_ENDPOINTS
         };
-        for index in 0..self.readers.proxies.end() {
+        for index in self.readers.proxies.ids() {
             let waits = self.readers.proxies.get(index).is_some_and(|proxy| {
                 proxy.guid.prefix == prefix
-                    && proxy.reader < first_unasked
+                    && proxy.reader.0 < first_unasked
                     && proxy.reliable
                     && (!proxy.started || proxy.is_missing_any())
             });
@@ -306,10 +307,10 @@ impl LocalParticipant {
                 self.readers.schedule_acknack(&mut self.shared, index);
             }
         }
-        for index in 0..self.writers.proxies.end() {
+        for index in self.writers.proxies.ids() {
             let waits = self.writers.proxies.get(index).is_some_and(|proxy| {
                 proxy.guid.prefix == prefix
-                    && proxy.writer < first_unasked
+                    && proxy.writer.0 < first_unasked
                     && proxy.reliable
                     && !(proxy.is_joined && proxy.is_reachable)
             });
@@ -319,7 +320,7 @@ impl LocalParticipant {
         }
     }
 
-    fn follow_participant(&mut self, index: u16) {
+    fn follow_participant(&mut self, index: RemoteParticipantId) {
         let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
@@ -344,16 +345,18 @@ impl LocalParticipant {
         if !self.discovery.has_following {
             return false;
         }
-        let follows = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.follow_from?));
+        let follows = |(index, peer): (RemoteParticipantId, &RemoteParticipant)| {
+            Some((index, peer.follow_from?))
+        };
         let next = self.discovery.participants.iter().find_map(follows);
         let Some((index, from)) = next else {
             self.discovery.has_following = false;
             return false;
         };
-        if from == 0 {
+        if from == EndpointId(0) {
             self.follow_participant(index);
         }
-        let found = (from..self.discovery.endpoints.end()).find_map(|at| {
+        let found = self.discovery.endpoints.ids_from(from).find_map(|at| {
             let endpoint = self.discovery.endpoints.get(at)?;
             let is_its = endpoint.participant == index;
             is_its.then(|| {
@@ -366,7 +369,7 @@ impl LocalParticipant {
             })
         });
         if let Some(participant) = self.discovery.participants.get_mut(index) {
-            participant.follow_from = found.map(|(at, ..)| at + 1);
+            participant.follow_from = found.map(|(at, ..)| EndpointId(at.0 + 1));
         }
         if let Some((_, guid, address)) = found {
             self.follow(guid, address);
@@ -375,7 +378,7 @@ impl LocalParticipant {
     }
 
     /// Matches the local SEDP endpoints with those of a participant, where not yet matched.
-    pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
+    pub(super) fn connect_sedp(&mut self, now: Instant, index: RemoteParticipantId) {
         if self.shared.announces() != Announces::All {
             return;
         }
@@ -398,17 +401,24 @@ impl LocalParticipant {
             let guid = |entity| Guid { prefix, entity };
             let reader = guid(sedp.reader);
             if has & sedp.detector != 0
-                && !self.writers.proxy_by_reader.contains_key(&(kind, reader))
+                && !self
+                    .writers
+                    .proxy_by_reader
+                    .contains_key(&(WriterId(kind), reader))
             {
-                let mut proxy = ReaderProxy::new(kind, reader, true);
+                let mut proxy = ReaderProxy::new(WriterId(kind), reader, true);
                 proxy.is_reachable = is_reachable;
                 (proxy.unicast, proxy.multicast) = (unicast, multicast);
                 refused.readers |= self.add_reader_proxy(now, proxy, true);
             }
             let writer = guid(sedp.writer);
-            if has & sedp.announcer != 0 && self.readers.proxy_of_writer_at(writer, kind).is_none()
+            if has & sedp.announcer != 0
+                && self
+                    .readers
+                    .proxy_of_writer_at(writer, ReaderId(kind))
+                    .is_none()
             {
-                let mut proxy = WriterProxy::new(kind, writer, true);
+                let mut proxy = WriterProxy::new(ReaderId(kind), writer, true);
                 proxy.reply_to = unicast.or(multicast);
                 refused.writers |= self.add_writer_proxy(proxy);
             }
@@ -424,7 +434,7 @@ impl Discovery {
     /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
     /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
     /// announcement period apart, since the peer may do the same.
-    fn answer_again(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    fn answer_again(&mut self, shared: &mut Shared, now: Instant, index: RemoteParticipantId) {
         let period = shared.config.timing.announce_initial_period;
         let Some(participant) = self.participants.get_mut(index) else {
             return;
@@ -435,7 +445,7 @@ impl Discovery {
         if is_due {
             participant.answered = now;
             participant.answers_again += 1;
-            self.schedule_announcement(shared, index + 1);
+            self.schedule_announcement(shared, Some(index));
         }
     }
 }

@@ -24,8 +24,9 @@ use crate::{
     matching::{Refusal, RefusedMatches},
     participant::{LocalParticipant, Shared},
     reader::{Readers, WriterProxy},
+    slab::{EndpointId, ReaderId, RemoteParticipantId},
     timers::TimerOwner,
-    work_queue::WorkKind,
+    work_queue::Filed,
 };
 
 impl LocalParticipant {
@@ -38,19 +39,21 @@ impl LocalParticipant {
         if !self.discovery.has_leaving {
             return false;
         }
-        let leaves =
-            |(index, peer): (u16, &RemoteParticipant)| peer.leave_from.map(|from| (index, from));
+        let leaves = |(index, peer): (RemoteParticipantId, &RemoteParticipant)| {
+            peer.leave_from.map(|from| (index, from))
+        };
         let Some((index, from)) = self.discovery.participants.iter().find_map(leaves) else {
             self.discovery.has_leaving = false;
             return false;
         };
-        let is_its = |&at: &u16| {
+        let is_its = |&at: &EndpointId| {
             let endpoint = self.discovery.endpoints.get(at);
             endpoint.is_some_and(|endpoint| endpoint.participant == index)
         };
-        let next = (from..self.discovery.endpoints.end()).find(is_its);
+        let next = self.discovery.endpoints.ids_from(from).find(is_its);
         if let Some(participant) = self.discovery.participants.get_mut(index) {
-            participant.leave_from = Some(next.unwrap_or(self.discovery.endpoints.end()));
+            participant.leave_from =
+                Some(next.unwrap_or(EndpointId(self.discovery.endpoints.end())));
         }
         match next {
             Some(endpoint) => {
@@ -64,7 +67,7 @@ impl LocalParticipant {
 
     /// Records the reception state of the next reader to be unmatched from a writer, unless the whole participant is
     /// being removed.
-    fn note_parted(&mut self, index: u16, guid: Guid) {
+    fn note_parted(&mut self, index: EndpointId, guid: Guid) {
         let endpoint = self.discovery.endpoints.get(index);
         let participant = endpoint.and_then(|it| self.discovery.participants.get(it.participant));
         if participant.is_none_or(RemoteParticipant::is_leaving) {
@@ -78,7 +81,7 @@ impl LocalParticipant {
         }
     }
 
-    fn remove_marked_endpoint(&mut self, now: Instant, index: u16) {
+    fn remove_marked_endpoint(&mut self, now: Instant, index: EndpointId) {
         let guid = self
             .discovery
             .endpoints
@@ -96,7 +99,7 @@ impl LocalParticipant {
 
     /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
     /// endpoints are removed.
-    fn remove_marked_participant(&mut self, now: Instant, index: u16) {
+    fn remove_marked_participant(&mut self, now: Instant, index: RemoteParticipantId) {
         let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
@@ -119,7 +122,7 @@ impl LocalParticipant {
     /// level, even when a flood at the discovery ports hides the announcements. A participant without a validated
     /// address is renewed by announcements alone. So is a statically described one, of which only the described address
     /// is trusted. Cost: one pass over all matches.
-    pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
+    pub(super) fn note_life_of_endpoints(&mut self, index: RemoteParticipantId) {
         let participant = self.discovery.participants.get(index);
         let Some(participant) = participant.filter(|participant| participant.is_proven()) else {
             return;
@@ -149,7 +152,7 @@ impl LocalParticipant {
         if !self.discovery.leases_due {
             return false;
         }
-        for index in 0..self.discovery.participants.end() {
+        for index in self.discovery.participants.ids() {
             let Some(participant) = self.discovery.participants.get(index) else {
                 continue;
             };
@@ -196,7 +199,7 @@ impl LocalParticipant {
 
 impl Discovery {
     /// Returns whether a remote endpoint is being removed.
-    pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
+    pub(crate) fn is_leaving(&self, index: EndpointId, endpoint: &EndpointRecord) -> bool {
         let participant = self.participants.get(endpoint.participant);
         self.leaving_endpoint == Some(index)
             || participant.is_none_or(|participant| participant.leave_from.is_some())
@@ -213,21 +216,21 @@ impl Discovery {
     }
 
     /// Starts the removal of a participant, after its farewell or the end of its lease.
-    pub(super) fn remove_participant(&mut self, shared: &mut Shared, index: u16) {
+    pub(super) fn remove_participant(&mut self, shared: &mut Shared, index: RemoteParticipantId) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
         };
         if participant.is_leaving() {
             return;
         }
-        participant.leave_from = Some(0);
+        participant.leave_from = Some(EndpointId(0));
         self.has_leaving = true;
         participant.follow_from = None;
         let guid = participant.data.guid;
         shared
             .timers
             .disarm(TimerOwner::lease(index, &shared.config.limits));
-        shared.work_queue.withdraw(&[WorkKind::Announce], index + 1);
+        shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
         self.note_event(
             shared,
             DiscoveryEvent::Participant(guid, DiscoveryChange::Gone),
@@ -334,7 +337,7 @@ impl LocalParticipant {
         false
     }
 
-    fn connect_refused(&mut self, now: Instant, index: u16) {
+    fn connect_refused(&mut self, now: Instant, index: RemoteParticipantId) {
         self.connect_sedp(now, index);
         let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
@@ -351,7 +354,7 @@ impl LocalParticipant {
     }
 
     /// Requests all announcements of a participant again, from the oldest one that was replaced or disposed.
-    pub(super) fn request_revoked(&mut self, index: u16) {
+    pub(super) fn request_revoked(&mut self, index: RemoteParticipantId) {
         let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
@@ -359,10 +362,13 @@ impl LocalParticipant {
         let revoked = core::mem::take(&mut participant.revoked);
         for (reader, sedp) in (0u16..).zip(&SEDP) {
             if let Some(number) = revoked[usize::from(reader)] {
-                self.readers
-                    .ask_sedp_again(&mut self.shared, reader, sedp, prefix, |proxy| {
-                        proxy.restart_from(number)
-                    });
+                self.readers.ask_sedp_again(
+                    &mut self.shared,
+                    ReaderId(reader),
+                    sedp,
+                    prefix,
+                    |proxy| proxy.restart_from(number),
+                );
             }
         }
     }
@@ -371,7 +377,7 @@ impl LocalParticipant {
     ///
     /// This happens at most once for each of the participant's own announcements. Otherwise one peer that repeatedly
     /// frees and takes a place could make all others repeat theirs.
-    pub(super) fn ask_for_refused(&mut self, index: u16) {
+    pub(super) fn ask_for_refused(&mut self, index: RemoteParticipantId) {
         for (reader, sedp) in (0u16..).zip(&SEDP) {
             let Some(participant) = self.discovery.participants.get(index) else {
                 return;
@@ -391,7 +397,7 @@ impl LocalParticipant {
             // All of them were acknowledged, so the proxy must start from nothing.
             self.readers.ask_sedp_again(
                 &mut self.shared,
-                reader,
+                ReaderId(reader),
                 sedp,
                 prefix,
                 WriterProxy::restart,
@@ -405,7 +411,7 @@ impl Readers {
     fn ask_sedp_again(
         &mut self,
         shared: &mut Shared,
-        reader: u16,
+        reader: ReaderId,
         sedp: &Sedp,
         prefix: GuidPrefix,
         forget: impl FnOnce(&mut WriterProxy),
@@ -436,7 +442,7 @@ impl Discovery {
 
     /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
     /// requested once more after the participant's own next announcement.
-    pub(super) fn mark_revoked(&mut self, endpoint: u16) {
+    pub(super) fn mark_revoked(&mut self, endpoint: EndpointId) {
         let Some(endpoint) = self.endpoints.get(endpoint) else {
             return;
         };

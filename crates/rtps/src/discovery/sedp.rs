@@ -22,7 +22,7 @@ use crate::{
     matching::{Refusal, choose_own, share_of},
     participant::{Facts, LocalParticipant, Shared},
     reader::Readers,
-    slab::{Full, WriterId},
+    slab::{EndpointId, Full, ReaderId, RemoteParticipantId, WriterId},
     writer::{
         history::ChangeKind,
         write::{WriteError, WriteSample},
@@ -33,7 +33,7 @@ impl LocalParticipant {
     pub(super) fn take_in_endpoint(
         &mut self,
         now: Instant,
-        reader: u16,
+        reader: ReaderId,
         kind: EndpointKind,
     ) -> bool {
         let Some(cache) = self
@@ -153,8 +153,8 @@ impl LocalParticipant {
         data: &EndpointData,
         written: &SerializedAnnouncement,
         kind: EndpointKind,
-        participant: u16,
-    ) -> Result<u16, Full> {
+        participant: RemoteParticipantId,
+    ) -> Result<EndpointId, Full> {
         if self.discovery.endpoints.is_full() {
             return Err(Full);
         }
@@ -185,7 +185,7 @@ impl LocalParticipant {
     fn change_endpoint(
         &mut self,
         now: Instant,
-        index: u16,
+        index: EndpointId,
         data: EndpointData,
         filter: Option<FilterText>,
         number: SequenceNumber,
@@ -251,7 +251,7 @@ impl LocalParticipant {
     pub(crate) fn announce_endpoint(
         &mut self,
         now: Instant,
-        builtin: u16,
+        builtin: WriterId,
         data: &EndpointData,
         kind: ChangeKind,
     ) -> Result<(), WriteError> {
@@ -259,7 +259,7 @@ impl LocalParticipant {
             return Ok(());
         }
         let key_hash = Some(data.guid.to_bytes());
-        let id = WriterId(builtin);
+        let id = builtin;
         let timestamp = self.shared.timestamp(now);
         if !self.has_room(id, key_hash)
             && let Some(writer) = self.writers.table.get_mut(builtin)
@@ -276,7 +276,7 @@ impl LocalParticipant {
             }
         }
         let filter = match builtin {
-            SUBSCRIPTIONS => self.readers.filter_of_own(data.guid).cloned(),
+            WriterId(SUBSCRIPTIONS) => self.readers.filter_of_own(data.guid).cloned(),
             _ => None,
         };
         let slot = self.writers.reserve(id, key_hash, 0)?;
@@ -323,7 +323,7 @@ impl Discovery {
     }
 
     /// Returns whether a participant uses less than its share of endpoints and announcement pieces.
-    pub(super) fn is_in_share(&self, participant: u16) -> bool {
+    pub(super) fn is_in_share(&self, participant: RemoteParticipantId) -> bool {
         let participant = self.participants.get(participant);
         let has = participant.map_or(0, |participant| participant.pieces);
         let free_pieces = self.announcements.free_for(true);
@@ -336,7 +336,7 @@ impl Discovery {
     fn note_refused_endpoint(
         &mut self,
         shared: &mut Shared,
-        participant: u16,
+        participant: RemoteParticipantId,
         kind: EndpointKind,
         why: Refusal,
         is_new: bool,
@@ -352,7 +352,7 @@ impl Discovery {
     }
 
     /// Removes a remote endpoint without matches from the table.
-    pub(super) fn forget_endpoint(&mut self, shared: &mut Shared, index: u16) {
+    pub(super) fn forget_endpoint(&mut self, shared: &mut Shared, index: EndpointId) {
         if let Some(endpoint) = self.endpoints.remove(index) {
             self.announcements.release(&endpoint.kept);
             self.by_guid.remove(&endpoint.guid);
@@ -370,7 +370,7 @@ impl Discovery {
         &self,
         shared: &Shared,
         data: &EndpointData,
-        participant: u16,
+        participant: RemoteParticipantId,
     ) -> (Option<Locator>, Option<Locator>) {
         let participant = self.participants.get(participant);
         let own = match participant {

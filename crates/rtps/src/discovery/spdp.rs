@@ -39,8 +39,9 @@ use crate::{
     limits::DISCOVERY_SLOT_BYTES,
     matching::choose_own,
     participant::{LocalParticipant, Shared},
+    slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     timers::TimerOwner,
-    work_queue::{Destinations, Priority, Work, WorkKind},
+    work_queue::{Destinations, Filed, Priority, Work, WorkKind},
     writer::history::ChangeKind,
 };
 
@@ -168,12 +169,16 @@ impl Discovery {
         first + Duration::from_nanos(waits_ns as u64)
     }
 
-    /// Files an announcement: for all addresses if `subject` is 0, or for the participant with index `subject - 1`.
-    pub(crate) fn schedule_announcement(&mut self, shared: &mut Shared, subject: u16) {
+    /// Files an announcement: for one participant, or for all addresses.
+    pub(crate) fn schedule_announcement(
+        &mut self,
+        shared: &mut Shared,
+        only: Option<RemoteParticipantId>,
+    ) {
         if shared.announces() == Announces::Nothing {
             return;
         }
-        let is_filed = match subject.checked_sub(1) {
+        let is_filed = match only {
             None => core::mem::replace(&mut self.announce_filed, true),
             Some(index) => self.participants.get_mut(index).is_none_or(|participant| {
                 core::mem::replace(&mut participant.announce_filed, true)
@@ -182,17 +187,17 @@ impl Discovery {
         if !is_filed {
             shared
                 .work_queue
-                .schedule(Priority::DISCOVERY, WorkKind::Announce, subject);
+                .schedule(Priority::DISCOVERY, Filed::Announce(only));
         }
     }
 
     /// Files an announcement for all addresses, and for each participant that these do not reach.
     pub(crate) fn announce_now(&mut self, shared: &mut Shared) {
-        self.schedule_announcement(shared, 0);
-        for index in 0..self.participants.end() {
+        self.schedule_announcement(shared, None);
+        for index in self.participants.ids() {
             let peer = self.participants.get(index);
             if peer.is_some_and(|peer| !peer.is_leaving() && shared.is_unlisted(peer)) {
-                self.schedule_announcement(shared, index + 1);
+                self.schedule_announcement(shared, Some(index));
             }
         }
     }
@@ -201,7 +206,7 @@ impl Discovery {
     /// still filed has waited for a whole period. For a validated participant it then gets the highest priority, as the
     /// periodic announcement does.
     pub(crate) fn schedule_announcements_to_unlisted(&mut self, shared: &mut Shared) {
-        for index in 0..self.participants.end() {
+        for index in self.participants.ids() {
             let peer = self.participants.get(index);
             let Some(peer) = peer.filter(|peer| !peer.is_leaving() && shared.is_unlisted(peer))
             else {
@@ -209,25 +214,25 @@ impl Discovery {
             };
             let is_starved = peer.announce_filed && peer.is_proven();
             if is_starved {
-                shared.work_queue.withdraw(&[WorkKind::Announce], index + 1);
+                shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
                 shared
                     .work_queue
-                    .schedule(Priority::HIGHEST, WorkKind::Announce, index + 1);
+                    .schedule(Priority::HIGHEST, Filed::Announce(Some(index)));
             } else {
-                self.schedule_announcement(shared, index + 1);
+                self.schedule_announcement(shared, Some(index));
             }
         }
     }
 
-    /// Writes the SPDP announcement for all addresses (0), or for the participant with index `subject - 1`.
+    /// Writes the SPDP announcement for one participant, or for all addresses.
     pub(crate) fn announce(
         &mut self,
         shared: &mut Shared,
-        subject: u16,
+        only: Option<RemoteParticipantId>,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let mut only = None;
-        let to = match subject.checked_sub(1) {
+        let mut unlisted = None;
+        let to = match only {
             None => {
                 self.announce_filed = false;
                 self.announcements_sent = self.announcements_sent.saturating_add(1);
@@ -238,14 +243,14 @@ impl Discovery {
                 let participant = self.participants.get(index)?;
                 let locators = &participant.data.metatraffic_unicast;
                 let locator = shared.choose_of(participant, locators)?;
-                only = Some((participant.data.guid.prefix, locator));
+                unlisted = Some((participant.data.guid.prefix, locator));
                 Destinations::Listed(BoundedVec::from_iter([locator]))
             }
         };
         let mut payload = [0; DISCOVERY_SLOT_BYTES];
         let length = shared.participant_data().emit(&mut payload).ok()?;
         let emitted = shared.emit_announcement(buffer, PayloadKind::Data, None, &payload[..length]);
-        let bytes = only.map_or(emitted, |(prefix, to)| {
+        let bytes = unlisted.map_or(emitted, |(prefix, to)| {
             self.debit(shared, prefix, Some(&to), emitted)
         });
         Some(Work {
@@ -388,10 +393,10 @@ impl LocalParticipant {
             *locators = moved(locators, &networks);
         }
         own.networks = networks;
-        for index in 0..self.discovery.participants.end() {
+        for index in self.discovery.participants.ids() {
             let participant = self.discovery.participants.get_mut(index);
             if let Some(participant) = participant.filter(|peer| !peer.is_leaving()) {
-                participant.follow_from = Some(0);
+                participant.follow_from = Some(EndpointId(0));
             }
         }
         self.discovery.has_following = true;
@@ -414,11 +419,11 @@ impl LocalParticipant {
         let writers = u32::from(self.writers.table.end());
         let end = writers + u32::from(self.readers.table.end());
         for place in from..end {
-            let (kind, index) = match place.checked_sub(writers) {
-                None => (PUBLICATIONS, place as u16),
-                Some(reader) => (SUBSCRIPTIONS, reader as u16),
+            let (own, builtin) = match place.checked_sub(writers) {
+                None => (LocalId::Writer(WriterId(place as u16)), PUBLICATIONS),
+                Some(reader) => (LocalId::Reader(ReaderId(reader as u16)), SUBSCRIPTIONS),
             };
-            let Some((data, is_enabled)) = self.own_endpoint(kind, index) else {
+            let Some((data, is_enabled)) = self.own_endpoint(own) else {
                 continue;
             };
             let unicast = moved(&data.unicast, &self.shared.config.networks);
@@ -431,7 +436,7 @@ impl LocalParticipant {
             };
             if is_enabled
                 && self
-                    .announce_endpoint(now, kind, &data, ChangeKind::Alive)
+                    .announce_endpoint(now, WriterId(builtin), &data, ChangeKind::Alive)
                     .is_err()
             {
                 self.discovery.move_from = Some(place);
@@ -440,10 +445,10 @@ impl LocalParticipant {
             let unicast = choose_own(&data.unicast, &self.shared.config.networks);
             let address = (unicast, self.shared.group_of(&data.multicast, unicast));
             self.follow(data.guid, address);
-            match kind {
-                PUBLICATIONS => self.writers.table.get_mut(index).map(|it| it.data = data),
-                _ => self.readers.table.get_mut(index).map(|it| it.data = data),
-            };
+            match own {
+                LocalId::Writer(writer) => self.writers.table[writer].data = data,
+                LocalId::Reader(reader) => self.readers.table[reader].data = data,
+            }
             self.discovery.move_from = Some(place + 1);
             return true;
         }
@@ -452,23 +457,15 @@ impl LocalParticipant {
     }
 
     /// Returns a user endpoint and whether it is enabled.
-    fn own_endpoint(&self, kind: u16, index: u16) -> Option<(&EndpointData, bool)> {
-        match kind {
-            PUBLICATIONS => {
-                let writer = self
-                    .writers
-                    .table
-                    .get(index)
-                    .filter(|it| it.level.is_some())?;
-                Some((&writer.data, writer.is_enabled()))
+    fn own_endpoint(&self, own: LocalId) -> Option<(&EndpointData, bool)> {
+        match own {
+            LocalId::Writer(writer) => {
+                let writer = self.writers.table.get(writer)?;
+                writer.level.map(|_| (&writer.data, writer.is_enabled()))
             }
-            _ => {
-                let reader = self
-                    .readers
-                    .table
-                    .get(index)
-                    .filter(|it| it.level.is_some())?;
-                Some((&reader.data, reader.is_enabled))
+            LocalId::Reader(reader) => {
+                let reader = self.readers.table.get(reader)?;
+                reader.level.map(|_| (&reader.data, reader.is_enabled))
             }
         }
     }

@@ -24,6 +24,7 @@ use crate::{
     matching::qos_compatibility::{Before, Comparison, compare},
     participant::{LocalParticipant, Shared},
     reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
+    slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     timed_qos::WriterLiveness,
     writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
 };
@@ -59,7 +60,7 @@ impl LocalParticipant {
     fn match_writer(
         &mut self,
         now: Instant,
-        writer_index: u16,
+        writer_index: WriterId,
         reader: &Counterpart<'_>,
     ) -> Refusal {
         let guid = reader.data.guid;
@@ -129,7 +130,7 @@ impl LocalParticipant {
     fn match_reader(
         &mut self,
         now: Instant,
-        reader_index: u16,
+        reader_index: ReaderId,
         writer: &Counterpart<'_>,
     ) -> Refusal {
         let guid = writer.data.guid;
@@ -188,21 +189,26 @@ impl LocalParticipant {
     }
 
     /// Matches a new remote endpoint with the user's endpoints.
-    pub(crate) fn match_remote(&mut self, now: Instant, index: u16) {
+    pub(crate) fn match_remote(&mut self, now: Instant, index: EndpointId) {
         self.compare_remote(now, index, Before::New);
     }
 
     /// Retries the refused matches of a remote endpoint.
-    pub(crate) fn match_remote_again(&mut self, now: Instant, index: u16) {
+    pub(crate) fn match_remote_again(&mut self, now: Instant, index: EndpointId) {
         self.compare_remote(now, index, Before::Unchanged);
     }
 
     /// Compares a changed remote endpoint again, and matches or unmatches accordingly.
-    pub(crate) fn match_remote_changed(&mut self, now: Instant, index: u16, former: &EndpointData) {
+    pub(crate) fn match_remote_changed(
+        &mut self,
+        now: Instant,
+        index: EndpointId,
+        former: &EndpointData,
+    ) {
         self.compare_remote(now, index, Before::Was(former));
     }
 
-    fn compare_remote(&mut self, now: Instant, index: u16, before: Before<'_>) {
+    fn compare_remote(&mut self, now: Instant, index: EndpointId, before: Before<'_>) {
         let Some(endpoint) = self.discovery.endpoints.get(index) else {
             return;
         };
@@ -229,12 +235,12 @@ impl LocalParticipant {
                 }
             }
             EndpointKind::Reader => {
-                for writer in 0..self.writers.table.end() {
+                for writer in self.writers.table.ids() {
                     refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer => {
-                for reader in 0..self.readers.table.end() {
+                for reader in self.readers.table.ids() {
                     refused |= self.match_reader(now, reader, &other);
                 }
             }
@@ -245,21 +251,23 @@ impl LocalParticipant {
         }
     }
 
-    /// Topic of a user endpoint that matches remote endpoints of this kind.
-    fn topic_of(&self, kind: EndpointKind, own: u16) -> Option<&str> {
-        let data = match kind {
-            EndpointKind::Reader => &self.writers.table.get(own)?.data,
-            EndpointKind::Writer => &self.readers.table.get(own)?.data,
+    /// Topic of a user endpoint.
+    fn topic_of(&self, own: LocalId) -> Option<&str> {
+        let data = match own {
+            LocalId::Writer(writer) => &self.writers.table.get(writer)?.data,
+            LocalId::Reader(reader) => &self.readers.table.get(reader)?.data,
         };
         Some(&data.topic_name)
     }
 
-    /// Compares a user endpoint with all remote endpoints of the given kind.
-    fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
-        let topic = self
-            .topic_of(kind, own)
-            .map(|name| self.readers.topic_hash(name));
-        for index in 0..self.discovery.endpoints.end() {
+    /// Compares a user endpoint with all remote endpoints of the other kind.
+    fn match_remotes(&mut self, now: Instant, own: LocalId, before: Before<'_>) {
+        let topic = self.topic_of(own).map(|name| self.readers.topic_hash(name));
+        let kind = match own {
+            LocalId::Writer(_) => EndpointKind::Reader,
+            LocalId::Reader(_) => EndpointKind::Writer,
+        };
+        for index in self.discovery.endpoints.ids() {
             let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
@@ -273,9 +281,9 @@ impl LocalParticipant {
             let other =
                 self.discovery
                     .as_remote(&self.shared, index, (&data, filter.as_ref()), before);
-            let refused = match kind {
-                EndpointKind::Reader => self.match_writer(now, own, &other),
-                EndpointKind::Writer => self.match_reader(now, own, &other),
+            let refused = match own {
+                LocalId::Writer(writer) => self.match_writer(now, writer, &other),
+                LocalId::Reader(reader) => self.match_reader(now, reader, &other),
             };
             self.discovery.has_refused |= !refused.is_empty();
             if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
@@ -285,38 +293,38 @@ impl LocalParticipant {
     }
 
     /// Matches a new user writer with all known readers.
-    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
+    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: WriterId) {
         self.compare_writer(now, writer_index, Before::New);
     }
 
     /// Matches a new user reader with all known writers.
-    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
+    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: ReaderId) {
         self.compare_reader(now, reader_index, Before::New);
     }
 
-    fn compare_writer(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
-        self.match_remotes(now, EndpointKind::Reader, writer_index, before);
+    fn compare_writer(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
+        self.match_remotes(now, LocalId::Writer(writer_index), before);
         self.match_local_readers(now, writer_index, before);
     }
 
-    fn compare_reader(&mut self, now: Instant, reader_index: u16, before: Before<'_>) {
-        self.match_remotes(now, EndpointKind::Writer, reader_index, before);
-        for writer in 0..self.writers.table.end() {
+    fn compare_reader(&mut self, now: Instant, reader_index: ReaderId, before: Before<'_>) {
+        self.match_remotes(now, LocalId::Reader(reader_index), before);
+        for writer in self.writers.table.ids() {
             self.match_local(now, writer, reader_index, before);
         }
     }
 
     /// Retries a user writer's refused matches with readers of this participant.
-    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: u16) {
+    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: WriterId) {
         self.match_local_readers(now, writer_index, Before::Unchanged);
     }
 
     /// Compares a user writer with the readers of this participant.
-    fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
+    fn match_local_readers(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
         if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.refused = RefusedMatches::default();
         }
-        for reader in 0..self.readers.table.end() {
+        for reader in self.readers.table.ids() {
             self.match_local(now, writer_index, reader, before);
         }
     }
@@ -325,8 +333,8 @@ impl LocalParticipant {
     fn match_local(
         &mut self,
         now: Instant,
-        writer_index: u16,
-        reader_index: u16,
+        writer_index: WriterId,
+        reader_index: ReaderId,
         before: Before<'_>,
     ) {
         let (Some(writer), Some(reader)) = (
@@ -402,12 +410,14 @@ impl Discovery {
     fn as_remote<'a>(
         &self,
         shared: &Shared,
-        index: u16,
+        index: EndpointId,
         (data, filter): (&'a EndpointData, Option<&'a FilterText>),
         before: Before<'a>,
     ) -> Counterpart<'a> {
         let endpoint = self.endpoints.get(index);
-        let participant = endpoint.map_or(u16::MAX, |endpoint| endpoint.participant);
+        let participant = endpoint.map_or(RemoteParticipantId(u16::MAX), |endpoint| {
+            endpoint.participant
+        });
         Counterpart {
             data,
             address: self.address_of(shared, data, participant),

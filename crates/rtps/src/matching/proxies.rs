@@ -15,8 +15,8 @@ use crate::{
     limits::GUARANTEED_ENTRIES,
     participant::{Facts, LocalParticipant, Shared},
     reader::{ReaderStatus, Readers, WriterProxy},
-    slab::{Slab, WriterId},
-    work_queue::WorkKind,
+    slab::{Id, ReaderId, ReaderProxyId, Slab, WriterId, WriterProxyId},
+    work_queue::Filed,
     writer::{WriterStatus, Writers, destinations::Address, reader_proxy::ReaderProxy},
 };
 
@@ -56,7 +56,7 @@ impl Refusal {
     }
 
     /// Returns whether a refused match of a participant that has `has` matches may have a place now.
-    pub(crate) fn is_over_in<T>(self, matches: &Slab<T>, has: usize) -> bool {
+    pub(crate) fn is_over_in<I: Id, T>(self, matches: &Slab<I, T>, has: usize) -> bool {
         let fits = |is_highest| matches.free_for(is_highest) > 0;
         self.is_over(fits, has < share_of(matches.free()))
     }
@@ -136,7 +136,12 @@ impl LocalParticipant {
     }
 
     /// Returns why a match with a peer's endpoint is refused.
-    fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Slab<T>) -> Refusal {
+    fn refusal_of<I: Id, T>(
+        &self,
+        peer: Guid,
+        level: Option<Level>,
+        matches: &Slab<I, T>,
+    ) -> Refusal {
         let participant = self.discovery.by_prefix.get(&peer.prefix);
         let participant = participant.and_then(|&index| self.discovery.participants.get(index));
         let participant = participant.filter(|_| level.is_some());
@@ -169,7 +174,7 @@ impl LocalParticipant {
     }
 
     /// Changes the address of a matched reader, or whether that is validated.
-    pub(super) fn move_reader_proxy(&mut self, index: u16, address: Address) {
+    pub(super) fn move_reader_proxy(&mut self, index: ReaderProxyId, address: Address) {
         let Some(proxy) = self.writers.proxies.get(index) else {
             return;
         };
@@ -212,7 +217,7 @@ impl LocalParticipant {
                 .get(index)
                 .and_then(|proxy| proxy.next_of_writer);
         }
-        for writer in 0..self.writers.table.end() {
+        for writer in self.writers.table.ids() {
             if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, guid)) {
                 self.move_reader_proxy(index, address);
             }
@@ -221,7 +226,7 @@ impl LocalParticipant {
 
     /// Replaces the GUID prefix of a participant's endpoints in all proxies.
     pub(crate) fn rename_proxies(&mut self, from: GuidPrefix, to: GuidPrefix) {
-        for index in 0..self.readers.proxies.end() {
+        for index in self.readers.proxies.ids() {
             let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 continue;
             };
@@ -236,7 +241,7 @@ impl LocalParticipant {
                 }
             }
         }
-        for index in 0..self.writers.proxies.end() {
+        for index in self.writers.proxies.ids() {
             let Some(proxy) = self.writers.proxies.get_mut(index) else {
                 continue;
             };
@@ -257,7 +262,7 @@ impl LocalParticipant {
         while let Some(proxy) = self.readers.by_writer.get(&guid) {
             self.remove_writer_proxy(now, proxy);
         }
-        for writer in 0..self.writers.table.end() {
+        for writer in self.writers.table.ids() {
             if let Some(&proxy) = self.writers.proxy_by_reader.get(&(writer, guid)) {
                 self.remove_reader_proxy(now, proxy);
             }
@@ -272,14 +277,14 @@ impl LocalParticipant {
             return true;
         }
         let of_writer = |writer| self.writers.proxy_by_reader.get(&(writer, guid)).copied();
-        let found = (0..self.writers.table.end()).find_map(of_writer);
+        let found = self.writers.table.ids().find_map(of_writer);
         if let Some(proxy) = found {
             self.remove_reader_proxy(now, proxy);
         }
         found.is_some()
     }
 
-    pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: u16) {
+    pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: ReaderProxyId) {
         if let Some(ended) = self.writers.end_reader_proxy(&mut self.shared, now, index) {
             self.discovery.count_match(ended, -1);
             self.discovery.note_place(&mut self.shared);
@@ -287,7 +292,7 @@ impl LocalParticipant {
     }
 
     /// Removes all reader proxies of a writer that is being deleted.
-    pub(crate) fn remove_reader_proxies(&mut self, writer: u16) {
+    pub(crate) fn remove_reader_proxies(&mut self, writer: WriterId) {
         while let Some(&index) = self
             .writers
             .table
@@ -301,7 +306,7 @@ impl LocalParticipant {
         self.discovery.note_place(&mut self.shared);
     }
 
-    pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
+    pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: WriterProxyId) {
         if let Some(ended) = self.readers.end_writer_proxy(
             &mut self.shared,
             Facts::of(&self.writers, &self.discovery),
@@ -317,7 +322,7 @@ impl LocalParticipant {
     /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
-        let writer = self.writers.table.get(writer.0);
+        let writer = self.writers.table.get(writer);
         writer.map_or(0, |writer| writer.joined as usize)
     }
 
@@ -328,7 +333,7 @@ impl LocalParticipant {
         let proxies = self
             .writers
             .table
-            .get(writer.0)
+            .get(writer)
             .map_or(&[][..], |it| &it.proxies);
         let proxies = proxies
             .iter()
@@ -347,7 +352,7 @@ impl Shared {
 }
 
 impl Writers {
-    fn begin_reader_proxy(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    fn begin_reader_proxy(&mut self, shared: &mut Shared, now: Instant, index: ReaderProxyId) {
         let Some(proxy) = self.proxies.get(index) else {
             return;
         };
@@ -370,7 +375,7 @@ impl Writers {
     }
 
     /// Marks a matched reader as known to receive from the writer.
-    pub(crate) fn join_reader(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn join_reader(&mut self, shared: &mut Shared, index: ReaderProxyId) {
         let Some(proxy) = self.proxies.get_mut(index) else {
             return;
         };
@@ -387,7 +392,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: ReaderProxyId,
     ) -> Option<EndedMatch> {
         let (writer, ended) = self.take_reader_proxy(shared, index)?;
         self.refresh_destinations(shared, writer);
@@ -400,12 +405,16 @@ impl Writers {
     }
 
     /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
-    fn take_reader_proxy(&mut self, shared: &mut Shared, index: u16) -> Option<(u16, EndedMatch)> {
+    fn take_reader_proxy(
+        &mut self,
+        shared: &mut Shared,
+        index: ReaderProxyId,
+    ) -> Option<(WriterId, EndedMatch)> {
         let proxy = self.proxies.remove(index)?;
         if proxy.repair_filed || proxy.history_filed {
             shared
                 .work_queue
-                .withdraw(&[WorkKind::Repair, WorkKind::History], index);
+                .withdraw(&[Filed::Repair(index), Filed::History(index)]);
         }
         self.proxy_by_reader.remove(&(proxy.writer, proxy.guid));
         if let Some(writer) = self.table.get_mut(proxy.writer) {
@@ -422,7 +431,7 @@ impl Writers {
 }
 
 impl Readers {
-    fn begin_writer_proxy(&mut self, shared: &mut Shared, index: u16) {
+    fn begin_writer_proxy(&mut self, shared: &mut Shared, index: WriterProxyId) {
         let Some(proxy) = self.proxies.get_mut(index) else {
             return;
         };
@@ -442,7 +451,11 @@ impl Readers {
         }
     }
 
-    pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
+    pub(super) fn move_writer_proxy(
+        &mut self,
+        index: WriterProxyId,
+        (unicast, multicast): Address,
+    ) {
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.reply_to = unicast.or(multicast);
         }
@@ -453,12 +466,12 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        index: u16,
+        index: WriterProxyId,
     ) -> Option<EndedMatch> {
         let other = self.part_sets(shared, facts, index);
         let proxy = self.proxies.remove(index)?;
         if proxy.acknack_filed {
-            shared.work_queue.withdraw(&[WorkKind::AckNack], index);
+            shared.work_queue.withdraw(&[Filed::AckNack(index)]);
         }
         self.unlink(&proxy, index);
         let level = self.table.get(proxy.reader).and_then(|it| it.level);
@@ -496,7 +509,7 @@ impl Readers {
     }
 
     /// Removes a proxy from the chain of its writer.
-    fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
+    fn unlink(&mut self, proxy: &WriterProxy, index: WriterProxyId) {
         let first = self.by_writer.get(&proxy.guid);
         if first == Some(index) {
             match proxy.next_of_writer {
@@ -520,7 +533,11 @@ impl Readers {
         }
     }
 
-    pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
+    pub(crate) fn proxy_of_writer_at(
+        &self,
+        writer: Guid,
+        reader: ReaderId,
+    ) -> Option<WriterProxyId> {
         let mut at = self.by_writer.get(&writer);
         while let Some(index) = at {
             let proxy = self.proxies.get(index)?;

@@ -24,6 +24,7 @@ use crate::{
         reassembly::Reassembly,
     },
     sample_memory::Sizes,
+    slab::{ReaderId, WriterId},
     status::{MatchTally, RejectReason},
     timed_qos::{LivelinessTally, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
     writer::{
@@ -124,7 +125,11 @@ impl LocalParticipant {
             self.writers
                 .writer(&self.shared, guid, data(guid), None, Some(history), bytes);
         let inserted = self.insert_writer(writer);
-        assert_eq!(inserted, Ok(index), "the built-in writers come first");
+        assert_eq!(
+            inserted,
+            Ok(WriterId(index)),
+            "the built-in writers come first"
+        );
 
         let guid = self.shared.guid(reader);
         let bytes = builtin.room.sizes.slot_bytes();
@@ -145,7 +150,11 @@ impl LocalParticipant {
         reader.key_of = Some(builtin.key_of);
         reader.assemblies = Reassembly::for_payloads_of(bytes, self.shared.config.zeroed)?;
         let inserted = self.readers.table.insert(reader);
-        assert_eq!(inserted, Ok(index), "the built-in readers come first");
+        assert_eq!(
+            inserted,
+            Ok(ReaderId(index)),
+            "the built-in readers come first"
+        );
         self.make_room_to_file();
         Ok(())
     }

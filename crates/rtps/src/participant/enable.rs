@@ -88,24 +88,24 @@ impl LocalParticipant {
         if !self.shared.config.autoenable {
             return Ok(());
         }
-        for index in 0..self.writers.table.end() {
+        for index in self.writers.table.ids() {
             let is_disabled = self
                 .writers
                 .table
                 .get(index)
                 .is_some_and(|it| !it.is_enabled());
             if is_disabled {
-                self.enable_writer(now, WriterId(index))?;
+                self.enable_writer(now, index)?;
             }
         }
-        for index in 0..self.readers.table.end() {
+        for index in self.readers.table.ids() {
             let is_disabled = self
                 .readers
                 .table
                 .get(index)
                 .is_some_and(|it| !it.is_enabled);
             if is_disabled {
-                self.enable_reader(now, ReaderId(index))?;
+                self.enable_reader(now, index)?;
             }
         }
         Ok(())
@@ -116,7 +116,7 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_writer(&mut self, now: Instant, id: WriterId) -> Result<(), EnableError> {
-        let writer = self.writers.table.get(id.0).ok_or(EnableError::Gone)?;
+        let writer = self.writers.table.get(id).ok_or(EnableError::Gone)?;
         if writer.is_enabled() {
             return Ok(());
         }
@@ -124,13 +124,13 @@ impl LocalParticipant {
             return Err(EnableError::ParticipantDisabled);
         }
         let data = writer.data.clone();
-        self.publish(now, PUBLICATIONS, &data)?;
-        if let Some(writer) = self.writers.table.get_mut(id.0)
+        self.publish(now, WriterId(PUBLICATIONS), &data)?;
+        if let Some(writer) = self.writers.table.get_mut(id)
             && let Some(limit) = writer.limit_when_enabled.take()
         {
             writer.max_payload_bytes = limit;
         }
-        self.begin_writer(now, id.0);
+        self.begin_writer(now, id);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_reader(&mut self, now: Instant, id: ReaderId) -> Result<(), EnableError> {
-        let reader = self.readers.table.get(id.0).ok_or(EnableError::Gone)?;
+        let reader = self.readers.table.get(id).ok_or(EnableError::Gone)?;
         if reader.is_enabled {
             return Ok(());
         }
@@ -147,28 +147,28 @@ impl LocalParticipant {
             return Err(EnableError::ParticipantDisabled);
         }
         let data = reader.data.clone();
-        self.publish(now, SUBSCRIPTIONS, &data)?;
-        if let Some(reader) = self.readers.table.get_mut(id.0) {
+        self.publish(now, WriterId(SUBSCRIPTIONS), &data)?;
+        if let Some(reader) = self.readers.table.get_mut(id) {
             reader.is_enabled = true;
         }
-        self.begin_reader(now, id.0);
+        self.begin_reader(now, id);
         Ok(())
     }
 
     /// Returns whether a writer is enabled.
     #[must_use]
     pub fn is_writer_enabled(&self, id: WriterId) -> bool {
-        self.writers.table.get(id.0).is_some_and(Writer::is_enabled)
+        self.writers.table.get(id).is_some_and(Writer::is_enabled)
     }
 
     /// Returns whether a reader is enabled.
     #[must_use]
     pub fn is_reader_enabled(&self, id: ReaderId) -> bool {
-        self.readers.table.get(id.0).is_some_and(|it| it.is_enabled)
+        self.readers.table.get(id).is_some_and(|it| it.is_enabled)
     }
 
     /// Starts the clock of an enabled writer, and matches it.
-    pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
+    pub(crate) fn begin_writer(&mut self, now: Instant, index: WriterId) {
         self.writers.set_writer_clock(&mut self.shared, now, index);
         self.writers.set_batch(&mut self.shared, index);
         if let Some(writer) = self.writers.table.get(index) {
@@ -178,7 +178,7 @@ impl LocalParticipant {
     }
 
     /// Starts the clock of an enabled reader, and matches it.
-    pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
+    pub(crate) fn begin_reader(&mut self, now: Instant, index: ReaderId) {
         self.readers.set_reader_clock(&mut self.shared, now, index);
         if let Some(reader) = self.readers.table.get(index) {
             self.readers.by_topic.insert(&reader.data.topic_name, index);
@@ -196,7 +196,7 @@ impl Shared {
 
 impl Discovery {
     pub(crate) fn begin_announcing(&mut self, shared: &mut Shared, now: Instant) {
-        self.schedule_announcement(shared, 0);
+        self.schedule_announcement(shared, None);
         let first = shared.config.timing.announce_initial_period;
         shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
     }

@@ -29,10 +29,10 @@ use crate::{
         reassembly::Reassembly,
     },
     sample_memory::Sizes,
-    slab::{ReaderId, WriterId},
+    slab::{PublisherId, ReaderId, SubscriberId, WriterId},
     timed_qos::kept_back,
     timers::TimerOwner,
-    work_queue::{Priority, WorkKind},
+    work_queue::{Filed, Priority},
     writer::{
         Writer,
         fragments::Fragmenter,
@@ -220,7 +220,7 @@ impl LocalParticipant {
         &mut self,
         now: Instant,
         config: &EndpointConfig<'_>,
-        group: Option<(u16, EntityId)>,
+        group: Option<(PublisherId, EntityId)>,
     ) -> Result<WriterId, CreateError> {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
@@ -278,7 +278,7 @@ impl LocalParticipant {
         if let (Some(access), Some(history)) = (access, &mut history) {
             history.keep_marks(access.is_coherent);
         }
-        let data = endpoint_data(guid, config, group)?;
+        let data = endpoint_data(guid, config, group.map(|(_, entity)| entity))?;
         let mut writer = self
             .writers
             .writer(&self.shared, guid, data, Some(level), history, bytes);
@@ -293,17 +293,18 @@ impl LocalParticipant {
             writer.disable();
             let index = self.insert_writer(writer)?;
             self.shared.sample_bytes += sample_bytes;
-            return Ok(WriterId(index));
+            return Ok(index);
         }
         let data = writer.data.clone();
         let index = self.insert_writer(writer)?;
-        self.publish(now, PUBLICATIONS, &data).inspect_err(|_| {
-            self.writers.by_entity.remove(&data.guid.entity);
-            self.writers.table.remove(index);
-        })?;
+        self.publish(now, WriterId(PUBLICATIONS), &data)
+            .inspect_err(|_| {
+                self.writers.by_entity.remove(&data.guid.entity);
+                self.writers.table.remove(index);
+            })?;
         self.shared.sample_bytes += sample_bytes;
         self.begin_writer(now, index);
-        Ok(WriterId(index))
+        Ok(index)
     }
 
     /// Creates a reader, allocates its cache, and announces it.
@@ -340,7 +341,7 @@ impl LocalParticipant {
         config: &EndpointConfig<'_>,
         delivery: DeliveryMode,
         content_filter: Option<ContentFilter>,
-        group: Option<(u16, EntityId)>,
+        group: Option<(SubscriberId, EntityId)>,
     ) -> Result<ReaderId, CreateError> {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
@@ -418,7 +419,7 @@ impl LocalParticipant {
         if let (Some(access), Some(cache)) = (access, &mut cache) {
             cache.group(access, in_sets);
         }
-        let data = endpoint_data(guid, config, group)?;
+        let data = endpoint_data(guid, config, group.map(|(_, entity)| entity))?;
         let mut reader = self.writers.reader(
             &self.shared,
             guid,
@@ -442,19 +443,20 @@ impl LocalParticipant {
         self.shared.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
-            self.publish(now, SUBSCRIPTIONS, &data).inspect_err(|_| {
-                self.readers.table.remove(index);
-            })?;
+            self.publish(now, WriterId(SUBSCRIPTIONS), &data)
+                .inspect_err(|_| {
+                    self.readers.table.remove(index);
+                })?;
             self.begin_reader(now, index);
         }
         self.shared.sample_bytes += sample_bytes;
-        Ok(ReaderId(index))
+        Ok(index)
     }
 
     /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
     /// not disposed.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
-        let Some(writer) = self.writers.table.get(id.0) else {
+        let Some(writer) = self.writers.table.get(id) else {
             return;
         };
         if writer.level.is_none() {
@@ -462,38 +464,37 @@ impl LocalParticipant {
         }
         let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
         self.shared.sample_bytes -= writer.sample_bytes;
-        self.writers.leave_publisher(id.0);
-        self.remove_reader_proxies(id.0);
+        self.writers.leave_publisher(id);
+        self.remove_reader_proxies(id);
         self.readers.note_deleted(data.guid);
         self.unmatch(now, data.guid);
         self.shared
             .timers
-            .disarm(TimerOwner::heartbeat(id.0, &self.shared.config.limits));
+            .disarm(TimerOwner::heartbeat(id, &self.shared.config.limits));
         self.shared
             .timers
-            .disarm(TimerOwner::writer_clock(id.0, &self.shared.config.limits));
+            .disarm(TimerOwner::writer_clock(id, &self.shared.config.limits));
         self.shared
             .timers
-            .disarm(TimerOwner::batch(id.0, &self.shared.config.limits));
-        let kinds = [
-            WorkKind::Data,
-            WorkKind::Fragment,
-            WorkKind::Heartbeat,
-            WorkKind::WriterTimedQos,
-        ];
-        self.shared.work_queue.withdraw(&kinds, id.0);
-        self.shared.forget_writer_notes(id.0);
+            .disarm(TimerOwner::batch(id, &self.shared.config.limits));
+        self.shared.work_queue.withdraw(&[
+            Filed::Data(id),
+            Filed::Fragment(id),
+            Filed::Heartbeat(id),
+            Filed::WriterTimedQos(id),
+        ]);
+        self.shared.forget_writer_notes(id);
         self.writers.by_entity.remove(&data.guid.entity);
-        self.writers.by_topic.remove(&data.topic_name, id.0);
-        self.writers.table.remove(id.0);
+        self.writers.by_topic.remove(&data.topic_name, id);
+        self.writers.table.remove(id);
         if was_enabled {
-            self.retract(now, PUBLICATIONS, &data);
+            self.retract(now, WriterId(PUBLICATIONS), &data);
         }
     }
 
     /// Deletes a reader and announces that.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
-        let Some(reader) = self.readers.table.get(id.0) else {
+        let Some(reader) = self.readers.table.get(id) else {
             return;
         };
         if reader.level.is_none() {
@@ -504,14 +505,14 @@ impl LocalParticipant {
         self.readers.leave_circles(
             &mut self.shared,
             Facts::of(&self.writers, &self.discovery),
-            id.0,
+            id,
         );
-        for index in 0..self.readers.proxies.end() {
+        for index in self.readers.proxies.ids() {
             if self
                 .readers
                 .proxies
                 .get(index)
-                .is_some_and(|proxy| proxy.reader == id.0)
+                .is_some_and(|proxy| proxy.reader == id)
             {
                 self.remove_writer_proxy(now, index);
             }
@@ -519,49 +520,49 @@ impl LocalParticipant {
         self.unmatch(now, data.guid);
         self.shared
             .timers
-            .disarm(TimerOwner::reader_clock(id.0, &self.shared.config.limits));
+            .disarm(TimerOwner::reader_clock(id, &self.shared.config.limits));
         self.shared
             .work_queue
-            .withdraw(&[WorkKind::ReaderTimedQos], id.0);
-        self.shared.forget_reader_notes(id.0);
-        self.readers.leave_subscriber(id.0);
-        self.readers.by_topic.remove(&data.topic_name, id.0);
-        self.readers.table.remove(id.0);
+            .withdraw(&[Filed::ReaderTimedQos(id)]);
+        self.shared.forget_reader_notes(id);
+        self.readers.leave_subscriber(id);
+        self.readers.by_topic.remove(&data.topic_name, id);
+        self.readers.table.remove(id);
         if was_enabled {
-            self.retract(now, SUBSCRIPTIONS, &data);
+            self.retract(now, WriterId(SUBSCRIPTIONS), &data);
         }
     }
 
     /// Returns the sample counts of a writer.
     #[must_use]
     pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
-        self.writers.table.get(id.0).map(Writer::ledger)
+        self.writers.table.get(id).map(Writer::ledger)
     }
 
     /// Returns the sample counts of a reader.
     #[must_use]
     pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
-        self.readers.table.get(id.0).map(Reader::ledger)
+        self.readers.table.get(id).map(Reader::ledger)
     }
 
     /// Announces an endpoint for the first time.
     pub(crate) fn publish(
         &mut self,
         now: Instant,
-        builtin: u16,
+        builtin: WriterId,
         data: &EndpointData,
     ) -> Result<(), CreateError> {
         let announced = self.announce_endpoint(now, builtin, data, ChangeKind::Alive);
         announced.map_err(|_| CreateError::AnnouncementFull)
     }
 
-    fn retract(&mut self, now: Instant, builtin: u16, data: &EndpointData) {
+    fn retract(&mut self, now: Instant, builtin: WriterId, data: &EndpointData) {
         // Under KEEP_LAST 1 the dispose replaces the announcement, so there is always room for it.
         let retracted = self.announce_endpoint(now, builtin, data, ChangeKind::Dispose);
         debug_assert_eq!(retracted, Ok(()));
     }
 
-    pub(crate) fn insert_writer(&mut self, writer: Writer) -> Result<u16, CreateError> {
+    pub(crate) fn insert_writer(&mut self, writer: Writer) -> Result<WriterId, CreateError> {
         let entity = writer.guid.entity;
         let index = self
             .writers
@@ -608,7 +609,7 @@ fn ends_beside(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
 pub(crate) fn endpoint_data(
     guid: Guid,
     config: &EndpointConfig<'_>,
-    group: Option<(u16, EntityId)>,
+    group: Option<EntityId>,
 ) -> Result<EndpointData, CreateError> {
     let name = |name: &str| {
         if name.len() > MAX_NAME_BYTES {
@@ -622,7 +623,7 @@ pub(crate) fn endpoint_data(
         qos: config.qos.clone(),
         unicast: config.unicast.clone(),
         multicast: config.multicast.clone(),
-        group: group.map(|(_, entity)| entity),
+        group,
         ..EndpointData::new(guid)
     })
 }

@@ -25,9 +25,10 @@ use crate::{
     counters::Counters,
     discovery::{Announces, Discovery, EndpointRecord, RemoteEndpoint, RemoteParticipant},
     reader::Readers,
+    slab::EndpointId,
     status::Noted,
     timers::{TimerOwner, Timers},
-    work_queue::{Priority, WorkKind, WorkQueue},
+    work_queue::{Filed, Priority, WorkQueue},
     writer::Writers,
 };
 
@@ -90,7 +91,7 @@ impl Shared {
     pub(crate) fn schedule_discovery(&mut self) {
         if !core::mem::replace(&mut self.discovery_filed, true) {
             self.work_queue
-                .schedule(Priority::DISCOVERY, WorkKind::Discovery, 0);
+                .schedule(Priority::DISCOVERY, Filed::Discovery);
         }
     }
 }
@@ -274,12 +275,12 @@ impl LocalParticipant {
         if self.discovery.announce_filed {
             // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
             // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
-            self.shared.work_queue.withdraw(&[WorkKind::Announce], 0);
+            self.shared.work_queue.withdraw(&[Filed::Announce(None)]);
             self.shared
                 .work_queue
-                .schedule(Priority::HIGHEST, WorkKind::Announce, 0);
+                .schedule(Priority::HIGHEST, Filed::Announce(None));
         } else {
-            self.discovery.schedule_announcement(&mut self.shared, 0);
+            self.discovery.schedule_announcement(&mut self.shared, None);
         }
         self.discovery
             .schedule_announcements_to_unlisted(&mut self.shared);
@@ -328,7 +329,7 @@ impl LocalParticipant {
 
     /// Iterates over the known remote endpoints.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint> {
-        let stays = |&(index, endpoint): &(u16, &EndpointRecord)| {
+        let stays = |&(index, endpoint): &(EndpointId, &EndpointRecord)| {
             !self.discovery.is_leaving(index, endpoint)
         };
         let all = self.discovery.endpoints.iter().filter(stays);
@@ -371,13 +372,13 @@ impl LocalParticipant {
     /// Writes to every page of all slots without changing their contents. Call it before start only; the time is
     /// proportional to the memory.
     pub fn touch_slots(&mut self) {
-        for index in 0..self.writers.table.end() {
+        for index in self.writers.table.ids() {
             let writer = self.writers.table.get_mut(index);
             if let Some(history) = writer.and_then(|writer| writer.history.as_mut()) {
                 history.memory_mut().for_each(touch);
             }
         }
-        for index in 0..self.readers.table.end() {
+        for index in self.readers.table.ids() {
             let reader = self.readers.table.get_mut(index);
             if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
                 cache.memory_mut().for_each(touch);

@@ -18,6 +18,7 @@ use crate::{
         instance::InstanceState,
     },
     receiver::MessageReceiver,
+    slab::WriterProxyId,
     status::RejectReason,
     writer::history::ChangeKind,
 };
@@ -63,7 +64,7 @@ impl Readers {
         facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         sequence: SequenceNumber,
     ) -> Settled {
         let is_own = facts.is_own_address(shared, message.prefix, message.source);
@@ -206,7 +207,7 @@ pub(crate) enum Stored {
 /// Stores a sample in the reader's cache. `index` is that of the proxy.
 #[inline(never)]
 pub(crate) fn keep(
-    index: u16,
+    index: WriterProxyId,
     proxy: &mut WriterProxy,
     reader: &mut Reader,
     info: SampleInfo,
@@ -273,7 +274,7 @@ impl Readers {
         facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         data: &Data<'_>,
         mark: &SetMark,
     ) {

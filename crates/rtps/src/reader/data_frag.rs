@@ -16,12 +16,14 @@ use isolane_wire::{
 use crate::{
     limits::LAST_SEQUENCE,
     participant::{Facts, LocalParticipant, Shared},
+    reader::reassembly::SampleId,
     reader::{
         Reader, Readers, Settled, WriterProxy,
         data::{Unfit, begin_unasked, is_due},
         reassembly::{Put, Reassembly},
     },
     receiver::{Delivery, MessageReceiver},
+    slab::WriterProxyId,
     status::RejectReason,
 };
 
@@ -145,7 +147,7 @@ impl LocalParticipant {
         &mut self,
         now: Instant,
         message: &mut MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         at: usize,
         fragment: &DataFrag<'_>,
     ) -> Option<Delivery> {
@@ -195,7 +197,7 @@ impl LocalParticipant {
         let bytes = match delivery.is_assembled {
             false => datagram,
             true => {
-                let reader = self.readers.table.get(delivery.reader.0);
+                let reader = self.readers.table.get(delivery.reader);
                 let assemblies = reader.and_then(|reader| reader.assemblies.as_ref());
                 assemblies.map_or(&[][..], Reassembly::bytes)
             }
@@ -207,7 +209,7 @@ impl LocalParticipant {
     /// the range of the payload. The memory must be [returned](LocalParticipant::give_back) before more is received.
     #[must_use]
     pub fn lend(&mut self, delivery: &Delivery) -> Option<Vec<u8>> {
-        let reader = self.readers.table.get_mut(delivery.reader.0)?;
+        let reader = self.readers.table.get_mut(delivery.reader)?;
         let assemblies = reader.assemblies.as_mut();
         assemblies
             .filter(|_| delivery.is_assembled)
@@ -216,7 +218,7 @@ impl LocalParticipant {
 
     /// Returns lent memory. It is freed if the reader no longer exists.
     pub fn give_back(&mut self, delivery: &Delivery, memory: Vec<u8>) {
-        let reader = self.readers.table.get_mut(delivery.reader.0);
+        let reader = self.readers.table.get_mut(delivery.reader);
         if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
             assemblies.give_back(memory);
         }
@@ -231,7 +233,7 @@ impl Readers {
         facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         fragment: &DataFrag<'_>,
     ) -> Option<Put> {
         let sequence = fragment.sequence;
@@ -275,7 +277,7 @@ impl Readers {
             }
             None => {
                 let proxies = &self.proxies;
-                let is_done = |(index, sequence): (u16, SequenceNumber)| {
+                let is_done = |(index, sequence): SampleId| {
                     let proxy = proxies.get(index);
                     proxy.is_none_or(|proxy| proxy.is_done_with(sequence))
                 };
@@ -304,7 +306,7 @@ impl Readers {
     }
 
     /// Records new fragments as a sign of life, since a sample may take longer than the lease to complete.
-    fn hear_by_fragment(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    fn hear_by_fragment(&mut self, shared: &mut Shared, now: Instant, index: WriterProxyId) {
         let Some(proxy) = self.proxies.get_mut(index) else {
             return;
         };
@@ -367,7 +369,7 @@ impl Readers {
     }
 
     /// Frees assemblies of finished samples at a proxy's reader.
-    pub(crate) fn release_assemblies(&mut self, index: u16) {
+    pub(crate) fn release_assemblies(&mut self, index: WriterProxyId) {
         let proxies = &self.proxies;
         let reader = proxies.get(index).map(|proxy| proxy.reader);
         let reader = reader.and_then(|reader| self.table.get_mut(reader));

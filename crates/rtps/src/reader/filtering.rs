@@ -17,6 +17,7 @@ use crate::{
         Reader, Readers, WriterProxy,
         writer_proxy::{WORDS, words},
     },
+    slab::ReaderId,
 };
 
 /// Filtered numbers of the proxy's window, by bit (number mod WINDOW).
@@ -94,7 +95,7 @@ impl WriterProxy {
 
 impl Readers {
     /// Prepares the proxies of a reader that announces a new filter for filtered numbers.
-    pub(crate) fn withhold_from(&mut self, reader_index: u16) {
+    pub(crate) fn withhold_from(&mut self, reader_index: ReaderId) {
         for at in 0.. {
             let Some(reader) = self.table.get(reader_index) else {
                 return;

@@ -41,7 +41,7 @@ use crate::{
         cache::{Cache, Refused},
         reassembly::Reassembly,
     },
-    slab::{ReaderId, Slab},
+    slab::{ReaderId, Slab, SubscriberId, WriterProxyId},
     status::{EncapsulationsRefused, MatchTally, RejectReason},
     timed_qos::{LivelinessTally, ReaderTimedQos},
     work_queue::{Priority, Queue},
@@ -104,7 +104,7 @@ pub(crate) struct Reader {
     pub(crate) assemblies: Option<Reassembly>,
     /// Count of the last NACK_FRAG to any writer.
     pub(crate) nack_count: i32,
-    pub(crate) proxies: Vec<u16>,
+    pub(crate) proxies: Vec<WriterProxyId>,
     pub(crate) status: ReaderStatus,
     /// The reader is in the queue of status changes.
     pub(crate) noted: bool,
@@ -114,7 +114,7 @@ pub(crate) struct Reader {
     pub(crate) content_filter: Option<ContentFilter>,
     pub(crate) clock_filed: bool,
     /// Index of its group.
-    pub(crate) subscriber: Option<u16>,
+    pub(crate) subscriber: Option<SubscriberId>,
     /// Next time to check the progress of the writers that the reader waits for.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) liveliness: LivelinessTally,
@@ -210,7 +210,7 @@ impl LocalParticipant {
     /// which are promised none.
     #[must_use]
     pub fn has_history(&self, id: ReaderId) -> bool {
-        let Some(reader) = self.readers.table.get(id.0) else {
+        let Some(reader) = self.readers.table.get(id) else {
             return true;
         };
         let mut proxies = reader.proxies.iter();
@@ -272,18 +272,18 @@ impl EndedMatches {
 /// Local readers, their groups, and their proxies of matched writers.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    pub(crate) table: Slab<Reader>,
-    pub(crate) proxies: Slab<WriterProxy>,
+    pub(crate) table: Slab<ReaderId, Reader>,
+    pub(crate) proxies: Slab<WriterProxyId, WriterProxy>,
     pub(crate) by_writer: WriterProxyIndex,
-    pub(crate) by_topic: TopicIndex,
-    pub(crate) subscribers: Slab<Subscriber>,
+    pub(crate) by_topic: TopicIndex<ReaderId>,
+    pub(crate) subscribers: Slab<SubscriberId, Subscriber>,
     pub(crate) parted: EndedMatches,
     /// Counter that orders samples made available in group order.
     pub(crate) shown: u64,
     /// Number of the present pass over the rings of proxies with group access.
     pub(crate) looks: u64,
     /// Reader of the last sample that was too large.
-    pub(crate) last_too_large: Option<u16>,
+    pub(crate) last_too_large: Option<ReaderId>,
 }
 
 impl Readers {

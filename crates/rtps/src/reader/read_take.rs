@@ -44,7 +44,7 @@ impl LocalParticipant {
         let cache = self
             .readers
             .table
-            .get(id.0)
+            .get(id)
             .and_then(|reader| reader.cache.as_ref());
         cache.map_or(0, |cache| cache.available())
     }
@@ -52,7 +52,7 @@ impl LocalParticipant {
     /// Returns the `nth` available sample of a reader, oldest first.
     #[must_use]
     pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.readers.table.get(id.0)?.cache.as_ref()?.get(nth)?;
+        let (info, payload) = self.readers.table.get(id)?.cache.as_ref()?.get(nth)?;
         Some(CachedSample { info, payload })
     }
 
@@ -61,7 +61,7 @@ impl LocalParticipant {
         if let Some(cache) = self
             .readers
             .table
-            .get_mut(id.0)
+            .get_mut(id)
             .and_then(|reader| reader.cache.as_mut())
         {
             cache.mark_read(nth);
@@ -74,13 +74,13 @@ impl LocalParticipant {
         self.readers.discard_oldest(
             &mut self.shared,
             Facts::of(&self.writers, &self.discovery),
-            id.0,
+            id,
         );
     }
 
     /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
     pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
-        if let Some(reader) = self.readers.table.get_mut(id.0)
+        if let Some(reader) = self.readers.table.get_mut(id)
             && reader.ledger.delivered > 0
         {
             reader.ledger.delivered -= 1;
@@ -92,19 +92,19 @@ impl LocalParticipant {
     /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
-        self.readers.table.get(id.0)?.encapsulations_refused
+        self.readers.table.get(id)?.encapsulations_refused
     }
 
     /// Returns the topic, type, policies and locators of a reader, as at its creation.
     #[must_use]
     pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
-        self.readers.table.get(id.0).map(|reader| &reader.data)
+        self.readers.table.get(id).map(|reader| &reader.data)
     }
 
     /// Returns the topic, type, policies and locators of a writer, as at its creation.
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
-        self.writers.table.get(id.0).map(|writer| &writer.data)
+        self.writers.table.get(id).map(|writer| &writer.data)
     }
 
     /// Returns the maximum payload size in bytes of a reader.
@@ -112,7 +112,7 @@ impl LocalParticipant {
     pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
         self.readers
             .table
-            .get(id.0)
+            .get(id)
             .map(|reader| reader.max_payload_bytes)
     }
 
@@ -121,7 +121,7 @@ impl LocalParticipant {
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
             .table
-            .get(id.0)
+            .get(id)
             .map(crate::writer::Writer::payload_limit)
     }
 
@@ -132,7 +132,7 @@ impl LocalParticipant {
             .table
             .iter()
             .filter(|(_, writer)| writer.level.is_some());
-        of_user.map(|(index, _)| WriterId(index))
+        of_user.map(|(index, _)| index)
     }
 
     /// Iterates over the user's readers, without the built-in ones.
@@ -142,7 +142,7 @@ impl LocalParticipant {
             .table
             .iter()
             .filter(|(_, reader)| reader.level.is_some());
-        of_user.map(|(index, _)| ReaderId(index))
+        of_user.map(|(index, _)| index)
     }
 
     /// Returns the number of writers that a reader is matched with.
@@ -150,7 +150,7 @@ impl LocalParticipant {
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
             .table
-            .get(id.0)
+            .get(id)
             .map_or(0, |reader| reader.matched.current() as usize)
     }
 
@@ -162,7 +162,7 @@ impl LocalParticipant {
         let proxies = self
             .readers
             .table
-            .get(id.0)
+            .get(id)
             .map_or(&[][..], |reader| &reader.proxies);
         proxies.iter().filter_map(|&proxy| {
             let proxy = self.readers.proxies.get(proxy)?;
@@ -179,7 +179,7 @@ impl LocalParticipant {
         let proxies = self
             .writers
             .table
-            .get(id.0)
+            .get(id)
             .map_or(&[][..], |writer| &writer.proxies);
         let proxies = proxies.iter().map(|&proxy| self.writers.proxies.get(proxy));
         proxies
@@ -199,19 +199,19 @@ impl LocalParticipant {
     /// Returns the incompatible reader that a writer has met last.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
-        self.writers.table.get(id.0)?.incompatible
+        self.writers.table.get(id)?.incompatible
     }
 
     /// Returns the incompatible writer that a reader has met last.
     #[must_use]
     pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
-        self.readers.table.get(id.0)?.incompatible
+        self.readers.table.get(id)?.incompatible
     }
 
     /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self, id: WriterId) -> bool {
-        self.writers.table.get(id.0).is_none_or(|writer| {
+        self.writers.table.get(id).is_none_or(|writer| {
             writer.next_unsent > writer.last
                 && writer.proxies.iter().all(|&proxy| {
                     self.writers.proxies.get(proxy).is_none_or(|proxy| {
@@ -224,7 +224,7 @@ impl LocalParticipant {
     /// Returns whether the history has room for a write of this instance.
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
-        self.writers.table.get(id.0).is_some_and(|writer| {
+        self.writers.table.get(id).is_some_and(|writer| {
             let has_spare = writer
                 .history
                 .as_ref()
@@ -236,7 +236,7 @@ impl LocalParticipant {
     /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
     /// shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
-        let Some(writer) = self.writers.table.get_mut(id.0) else {
+        let Some(writer) = self.writers.table.get_mut(id) else {
             return true;
         };
         let history = writer.history.as_mut();
@@ -246,7 +246,7 @@ impl LocalParticipant {
 
     /// Requests a [`WriterStatus::ROOM`] notice for when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.status -= WriterStatus::ROOM;
             writer.wants_room = true;
         }
@@ -254,7 +254,12 @@ impl LocalParticipant {
 }
 
 impl Readers {
-    pub(crate) fn discard_oldest(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+    pub(crate) fn discard_oldest(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: ReaderId,
+    ) {
         let Some(reader) = self.table.get_mut(index) else {
             return;
         };
@@ -268,7 +273,7 @@ impl Readers {
     }
 
     /// Requests the samples that a reader refused for lack of room; its cache has room again.
-    pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+    pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: ReaderId) {
         let Some(reader) = self.table.get_mut(index) else {
             return;
         };
@@ -340,7 +345,7 @@ impl LocalParticipant {
     /// Takes the selected samples out of the cache and counts them as delivered. Samples refused for lack of room are
     /// requested again.
     pub fn take_selected(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.table.get_mut(id.0) else {
+        let Some(reader) = self.readers.table.get_mut(id) else {
             return;
         };
         let Some(cache) = &mut reader.cache else {
@@ -350,7 +355,7 @@ impl LocalParticipant {
         self.readers.resume(
             &mut self.shared,
             Facts::of(&self.writers, &self.discovery),
-            id.0,
+            id,
         );
     }
 
@@ -369,7 +374,7 @@ impl LocalParticipant {
     /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
-        let history = self.writers.table.get(id.0)?.history.as_ref()?;
+        let history = self.writers.table.get(id)?.history.as_ref()?;
         let (change, payload) = history.oldest_of(instance)?;
         Some((change.kind == ChangeKind::Alive, payload))
     }
@@ -384,11 +389,11 @@ impl LocalParticipant {
 
 impl Readers {
     fn cache_mut(&mut self, id: ReaderId) -> Option<&mut Cache> {
-        self.table.get_mut(id.0)?.cache.as_mut()
+        self.table.get_mut(id)?.cache.as_mut()
     }
 
     fn cache(&self, id: ReaderId) -> Option<&Cache> {
-        self.table.get(id.0)?.cache.as_ref()
+        self.table.get(id)?.cache.as_ref()
     }
 }
 

@@ -28,8 +28,9 @@ use crate::{
         cache::{Cache, Refused},
     },
     receiver::MessageReceiver,
+    slab::WriterProxyId,
     timed_qos::{Claimant, check_waiting},
-    work_queue::{Work, WorkKind, to_one},
+    work_queue::{Filed, Work, WorkKind, to_one},
 };
 
 impl Readers {
@@ -40,7 +41,7 @@ impl Readers {
         facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        first: Option<u16>,
+        first: Option<WriterProxyId>,
         heartbeat: &Heartbeat,
     ) -> bool {
         shared.latest = now;
@@ -133,7 +134,7 @@ impl Readers {
         facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         heartbeat: &Heartbeat,
     ) -> Verdict {
         let is_own = facts.is_own_address(shared, message.prefix, message.source);
@@ -148,7 +149,7 @@ impl Readers {
     /// Requests a confirmation of a far jump. Returns `false` within the suppression time. A writer that sends from an
     /// unannounced address answers at once, and its answer confirms nothing.
     #[cold]
-    fn ask_to_confirm(&mut self, shared: &mut Shared, now: Instant, index: u16) -> bool {
+    fn ask_to_confirm(&mut self, shared: &mut Shared, now: Instant, index: WriterProxyId) -> bool {
         let suppression = shared.timing().nack_suppression;
         let proxy = self.proxies.get_mut(index);
         let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
@@ -160,7 +161,7 @@ impl Readers {
 
     /// Returns to a position of the writer, after an advance that no sample of it has confirmed.
     #[cold]
-    fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
+    fn return_to_writer(&mut self, index: WriterProxyId, to: SequenceNumber) {
         if let Some(proxy) = self.proxies.get_mut(index)
             && let Some(reader) = self.table.get_mut(proxy.reader)
         {
@@ -246,7 +247,7 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        proxy_index: u16,
+        proxy_index: WriterProxyId,
     ) {
         self.advance_to(shared, facts, proxy_index, SequenceNumber(0));
     }
@@ -257,7 +258,7 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        proxy_index: u16,
+        proxy_index: WriterProxyId,
         to: SequenceNumber,
     ) {
         if self.advance_alone(shared, proxy_index, to) {
@@ -270,7 +271,7 @@ impl Readers {
     pub(crate) fn advance_alone(
         &mut self,
         shared: &mut Shared,
-        proxy_index: u16,
+        proxy_index: WriterProxyId,
         to: SequenceNumber,
     ) -> bool {
         let Some(proxy) = self.proxies.get_mut(proxy_index) else {
@@ -387,7 +388,7 @@ impl Readers {
         groups
     }
 
-    pub(crate) fn schedule_acknack(&mut self, shared: &mut Shared, proxy_index: u16) {
+    pub(crate) fn schedule_acknack(&mut self, shared: &mut Shared, proxy_index: WriterProxyId) {
         let Some(proxy) = self.proxies.get_mut(proxy_index) else {
             return;
         };
@@ -398,20 +399,20 @@ impl Readers {
             let queue = reader.protocol_queue();
             shared
                 .work_queue
-                .schedule(queue, WorkKind::AckNack, proxy_index);
+                .schedule(queue, Filed::AckNack(proxy_index));
         }
     }
 }
 
 impl Readers {
     /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
-    fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
+    fn untaken(&self, index: WriterProxyId) -> Option<(&Cache, SequenceNumber)> {
         let proxy = self.proxies.get(index)?;
         let cache = self.table.get(proxy.reader)?.cache.as_ref()?;
         Some((cache, cache.first_untaken(index)?))
     }
 
-    pub(crate) fn has_untaken(&self, index: u16) -> bool {
+    pub(crate) fn has_untaken(&self, index: WriterProxyId) -> bool {
         self.untaken(index).is_some()
     }
 
@@ -419,7 +420,7 @@ impl Readers {
     pub(crate) fn send_taken(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;
@@ -453,7 +454,7 @@ impl Readers {
                 header,
             );
         }
-        shared.work_queue.schedule(queue, WorkKind::AckNack, index);
+        shared.work_queue.schedule(queue, Filed::AckNack(index));
         Some(Work {
             kind: WorkKind::AckNack,
             level,
@@ -468,7 +469,7 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;

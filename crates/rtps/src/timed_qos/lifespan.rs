@@ -25,7 +25,7 @@ use crate::{
     limits::{AGED_SAMPLES, EXPIRY_ITEMS, LEAST_AGE_WINDOW, PLAUSIBLE_DELAY},
     participant::{Facts, LocalParticipant, Shared},
     reader::Readers,
-    slab::ReaderId,
+    slab::{ReaderId, WriterId},
     writer::{
         WriterStatus, Writers,
         history::{Change, ChangeKind},
@@ -109,20 +109,20 @@ impl LocalParticipant {
     /// [`drop_expired`](LocalParticipant::drop_expired) before reading them.
     #[must_use]
     pub fn may_expire(&self, id: ReaderId) -> bool {
-        let reader = self.readers.table.get(id.0);
+        let reader = self.readers.table.get(id);
         let cache = reader.and_then(|reader| reader.cache.as_ref());
         cache.is_some_and(|cache| cache.may_expire())
     }
 
     /// Drops a reader's expired samples. [`sample`](LocalParticipant::sample) then returns only samples valid at `now`.
     pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
-        let reader = self.readers.table.get_mut(id.0);
+        let reader = self.readers.table.get_mut(id);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire(now) > 0) {
             self.readers.resume(
                 &mut self.shared,
                 Facts::of(&self.writers, &self.discovery),
-                id.0,
+                id,
             );
         }
     }
@@ -150,7 +150,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
     ) -> Expired {
         let offset_ns = shared.config.wall_offset_ns;
         let Some(writer) = self.table.get_mut(index) else {
@@ -216,7 +216,7 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        index: u16,
+        index: ReaderId,
     ) {
         let reader = self.table.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());

@@ -24,6 +24,7 @@ use crate::{
     limits::LEASE_GRACE,
     participant::{Facts, Shared},
     reader::{Reader, ReaderStatus, Readers},
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{lifespan::LeastAge, period},
 };
 
@@ -260,7 +261,7 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        reader_index: u16,
+        reader_index: ReaderId,
     ) -> Option<Instant> {
         let mut next = None;
         for at in 0.. {
@@ -293,8 +294,8 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
-        proxy: u16,
+        index: ReaderId,
+        proxy: WriterProxyId,
         guid: Guid,
         turn: LivelinessTransition,
     ) {
@@ -311,7 +312,7 @@ impl Readers {
 
     /// Ends the instances of a writer that is not alive, after a delayed sample of it was delivered. Such a sample must
     /// not keep its instance alive.
-    pub(crate) fn end_if_silent(&mut self, shared: &mut Shared, proxy: u16) {
+    pub(crate) fn end_if_silent(&mut self, shared: &mut Shared, proxy: WriterProxyId) {
         let found = self.proxies.get(proxy);
         if let Some(found) = found.filter(|found| found.clock.is_silent()) {
             self.end_instances_of(shared, shared.latest, found.reader, proxy, found.guid);
@@ -322,8 +323,8 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
-        proxy: u16,
+        index: ReaderId,
+        proxy: WriterProxyId,
         guid: Guid,
     ) {
         let Some(reader) = self.table.get_mut(index) else {

@@ -41,12 +41,13 @@ use crate::{
     limits::{MIN_PERIOD, WATCHED_INSTANCES},
     participant::{Facts, Shared},
     reader::{Reader, ReaderStatus, Readers},
+    slab::{ReaderId, WriterId},
     timed_qos::{
         deadline::Deadline, destination_order::SourceOrder, liveliness::LivelinessAssertion,
         ownership::Owners, time_based_filter::Filter,
     },
     timers::TimerOwner,
-    work_queue::{Destinations, Work, WorkKind},
+    work_queue::{Destinations, Filed, Work, WorkKind},
     writer::{WriterStatus, Writers, write::WriteSample},
 };
 
@@ -194,7 +195,12 @@ impl Reader {
 impl Writers {
     /// Applies the timed policies to a sample just written.
     #[inline(never)]
-    pub(crate) fn note_written(&mut self, shared: &mut Shared, index: u16, sample: &WriteSample) {
+    pub(crate) fn note_written(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterId,
+        sample: &WriteSample,
+    ) {
         let (at, latest) = (shared.written_about(sample.timestamp), shared.latest);
         let Some(writer) = self.table.get_mut(index) else {
             return;
@@ -224,7 +230,7 @@ impl Writers {
     }
 
     /// Arms a writer's clock for whatever is due first.
-    pub(crate) fn arm_writer(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    pub(crate) fn arm_writer(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
         let by_participant = self.assertions.at();
         let Some(clock) = self
             .table
@@ -251,7 +257,7 @@ impl Writers {
         }
     }
 
-    pub(crate) fn schedule_writer_timed_qos(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn schedule_writer_timed_qos(&mut self, shared: &mut Shared, index: WriterId) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
@@ -261,7 +267,7 @@ impl Writers {
         {
             shared
                 .work_queue
-                .schedule(priority, WorkKind::WriterTimedQos, index);
+                .schedule(priority, Filed::WriterTimedQos(index));
         }
     }
 
@@ -269,7 +275,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
     ) -> Option<Work> {
         let by_participant = self.assertions.at();
         let writer = self.table.get_mut(index)?;
@@ -293,7 +299,7 @@ impl Writers {
 
 impl Readers {
     /// Arms a reader's clock for whatever received samples make due first.
-    pub(crate) fn arm_reader(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn arm_reader(&mut self, shared: &mut Shared, index: ReaderId) {
         let due = self.table.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
             let timer = TimerOwner::reader_clock(index, &shared.config.limits);
@@ -301,7 +307,7 @@ impl Readers {
         }
     }
 
-    pub(crate) fn schedule_reader_timed_qos(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn schedule_reader_timed_qos(&mut self, shared: &mut Shared, index: ReaderId) {
         let Some(reader) = self.table.get_mut(index) else {
             return;
         };
@@ -309,7 +315,7 @@ impl Readers {
         if !core::mem::replace(&mut reader.clock_filed, true) {
             shared
                 .work_queue
-                .schedule(priority, WorkKind::ReaderTimedQos, index);
+                .schedule(priority, Filed::ReaderTimedQos(index));
         }
     }
 
@@ -318,7 +324,7 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        index: u16,
+        index: ReaderId,
     ) -> Option<Work> {
         self.table.get_mut(index)?.clock_filed = false;
         self.expire_some(shared, facts, now, index);
@@ -406,7 +412,7 @@ impl ReaderTimedQos {
 
 impl Writers {
     /// Applies a writer's current policies to its clock and arms it.
-    pub(crate) fn set_writer_clock(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    pub(crate) fn set_writer_clock(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
         let seed = shared.config.seed;
         let Some(writer) = self.table.get_mut(index) else {
             return;
@@ -424,7 +430,7 @@ impl Writers {
 
 impl Readers {
     /// Applies a reader's current policies to its clock and arms it. Its matched writers are checked afterwards.
-    pub(crate) fn set_reader_clock(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    pub(crate) fn set_reader_clock(&mut self, shared: &mut Shared, now: Instant, index: ReaderId) {
         let seed = shared.config.seed;
         let Some(reader) = self.table.get_mut(index) else {
             return;

@@ -28,10 +28,10 @@ use crate::{
     matching::Refusal,
     participant::{Facts, LocalParticipant, Shared},
     reader::{Readers, WriterProxy},
-    slab::WriterId,
+    slab::{ReaderId, RemoteParticipantId, WriterId, WriterProxyId},
     timed_qos::{WriterLiveness, liveliness::LivelinessTransition, period},
     timers::TimerOwner,
-    work_queue::{Priority, WorkKind},
+    work_queue::{Filed, Priority},
     writer::{Writers, history::ChangeKind, reader_proxy::ReaderProxy, write::WriteSample},
 };
 
@@ -63,7 +63,7 @@ impl LocalParticipant {
     /// Asserts the liveliness of a writer (DDS 1.4 §2.2.2.4.2.22), as writing a sample does. No effect for AUTOMATIC or
     /// an infinite lease.
     pub fn assert_liveliness(&mut self, now: Instant, id: WriterId) {
-        let writer = self.writers.table.get_mut(id.0);
+        let writer = self.writers.table.get_mut(id);
         let Some(clock) = writer.and_then(|writer| writer.clock.as_mut()) else {
             return;
         };
@@ -72,9 +72,9 @@ impl LocalParticipant {
         };
         let is_by_topic = signal.kind == LivelinessKind::ManualByTopic;
         clock.asserts |= is_by_topic;
-        self.writers.assert_writer(&mut self.shared, now, id.0);
+        self.writers.assert_writer(&mut self.shared, now, id);
         if is_by_topic {
-            self.writers.schedule_assertion(&mut self.shared, id.0);
+            self.writers.schedule_assertion(&mut self.shared, id);
         }
     }
 
@@ -106,7 +106,7 @@ impl LocalParticipant {
             // No lease is shorter: writers revived by the previous message are still alive.
             return;
         }
-        for index in 0..self.readers.table.end() {
+        for index in self.readers.table.ids() {
             let reader = self.readers.table.get(index);
             if reader.is_some_and(|reader| reader.liveliness.has_silent()) {
                 self.readers
@@ -116,7 +116,12 @@ impl LocalParticipant {
     }
 
     /// Starts or updates the monitoring of a matched writer, after a match or another announcement.
-    pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: WriterLiveness) {
+    pub(crate) fn watch_writer(
+        &mut self,
+        now: Instant,
+        index: WriterProxyId,
+        clock: WriterLiveness,
+    ) {
         let Some(proxy) = self.readers.proxies.get_mut(index) else {
             return;
         };
@@ -149,7 +154,12 @@ impl LocalParticipant {
     }
 
     /// Matches the participant message writer with a participant whose reader needs assertions from this writer.
-    pub(crate) fn connect_for_liveliness(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+    pub(crate) fn connect_for_liveliness(
+        &mut self,
+        now: Instant,
+        index: WriterId,
+        prefix: GuidPrefix,
+    ) {
         let liveliness = self
             .writers
             .table
@@ -179,14 +189,19 @@ impl LocalParticipant {
         };
         let data = &participant.data;
         let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_WRITER != 0;
-        if !has_it || self.readers.proxy_of_writer_at(writer, MESSAGES).is_some() {
+        if !has_it
+            || self
+                .readers
+                .proxy_of_writer_at(writer, ReaderId(MESSAGES))
+                .is_some()
+        {
             return;
         }
         let unicast = self
             .shared
             .choose_of(participant, &data.metatraffic_unicast);
         let multicast = self.shared.group_of(&data.metatraffic_multicast, unicast);
-        let mut proxy = WriterProxy::new(MESSAGES, writer, true);
+        let mut proxy = WriterProxy::new(ReaderId(MESSAGES), writer, true);
         proxy.reply_to = unicast.or(multicast);
         let writers = self.add_writer_proxy(proxy);
         self.discovery
@@ -211,7 +226,7 @@ impl LocalParticipant {
             || self
                 .writers
                 .proxy_by_reader
-                .contains_key(&(MESSAGES, reader))
+                .contains_key(&(WriterId(MESSAGES), reader))
         {
             return;
         }
@@ -222,7 +237,7 @@ impl LocalParticipant {
         let is_reachable = self
             .discovery
             .is_validated(&self.shared, prefix, unicast.or(multicast));
-        let mut proxy = ReaderProxy::new(MESSAGES, reader, true);
+        let mut proxy = ReaderProxy::new(WriterId(MESSAGES), reader, true);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = (unicast, multicast);
         let readers = self.add_reader_proxy(now, proxy, true);
@@ -235,7 +250,7 @@ impl Writers {
     pub(crate) fn assert_participant(&mut self, shared: &mut Shared, now: Instant) {
         self.assertions.at = self.assertions.at.max(Some(now));
         self.assertions.is_untold = true;
-        for index in 0..self.table.end() {
+        for index in self.table.ids() {
             let writer = self.table.get_mut(index);
             let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
             if let Some(signal) = signal
@@ -255,7 +270,7 @@ impl Writers {
     }
 
     /// Asserts the liveliness of one writer, after a write or an assertion by the user.
-    pub(super) fn assert_writer(&mut self, shared: &mut Shared, at: Instant, index: u16) {
+    pub(super) fn assert_writer(&mut self, shared: &mut Shared, at: Instant, index: WriterId) {
         let writer = self.table.get_mut(index);
         let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
         let Some(signal) = signal else { return };
@@ -269,15 +284,13 @@ impl Writers {
     }
 
     /// Files a HEARTBEAT that asserts a writer's liveliness.
-    fn schedule_assertion(&mut self, shared: &mut Shared, index: u16) {
+    fn schedule_assertion(&mut self, shared: &mut Shared, index: WriterId) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
         let queue = writer.protocol_queue();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            shared
-                .work_queue
-                .schedule(queue, WorkKind::Heartbeat, index);
+            shared.work_queue.schedule(queue, Filed::Heartbeat(index));
         }
     }
 
@@ -294,7 +307,7 @@ impl Writers {
     }
 
     /// Arms the timer of AUTOMATIC messages if the writer needs them.
-    pub(super) fn arm_messages(&mut self, shared: &mut Shared, now: Instant, index: u16) {
+    pub(super) fn arm_messages(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
         let writer = self.table.get(index);
         if writer.is_some_and(|writer| {
             writer.data.qos.liveliness.kind == PARTICIPANT_LIVELINESS_KINDS[0]
@@ -331,7 +344,7 @@ impl Writers {
             },
             data: &[],
         };
-        let Some(writer) = self.table.get(MESSAGES) else {
+        let Some(writer) = self.table.get(WriterId(MESSAGES)) else {
             return;
         };
         if writer.proxies.is_empty() {
@@ -357,10 +370,12 @@ impl Writers {
             debug_assert!(committed.is_ok());
         }
         if was_kept_back {
-            shared.work_queue.withdraw(&[WorkKind::Data], MESSAGES);
             shared
                 .work_queue
-                .schedule(Priority::HIGHEST, WorkKind::Data, MESSAGES);
+                .withdraw(&[Filed::Data(WriterId(MESSAGES))]);
+            shared
+                .work_queue
+                .schedule(Priority::HIGHEST, Filed::Data(WriterId(MESSAGES)));
         }
     }
 }
@@ -368,7 +383,7 @@ impl Writers {
 impl Readers {
     /// Discards received participant messages, which are processed on reception.
     pub(crate) fn forget_messages(&mut self) {
-        let Some(reader) = self.table.get_mut(MESSAGES) else {
+        let Some(reader) = self.table.get_mut(ReaderId(MESSAGES)) else {
             return;
         };
         while let Some(is_counted) = reader.cache.as_mut().and_then(|cache| cache.pop()) {
@@ -379,7 +394,12 @@ impl Readers {
 
 impl Discovery {
     /// Records why matches of the participant message endpoints were refused.
-    fn note_messages_refused(&mut self, index: u16, readers: Refusal, writers: Refusal) {
+    fn note_messages_refused(
+        &mut self,
+        index: RemoteParticipantId,
+        readers: Refusal,
+        writers: Refusal,
+    ) {
         if let Some(participant) = self.participants.get_mut(index) {
             participant.messages_refused.note(readers, writers);
             self.has_refused |= participant.messages_refused.is_any();

@@ -13,6 +13,7 @@ use crate::{
     limits::TIMED_QOS_ITEMS,
     participant::{Facts, Shared},
     reader::{Readers, cache::Cache, instance::InstanceState},
+    slab::ReaderId,
     timed_qos::{event_order::EventOrder, period},
 };
 
@@ -135,7 +136,7 @@ impl Readers {
         shared: &mut Shared,
         facts: Facts<'_>,
         now: Instant,
-        index: u16,
+        index: ReaderId,
     ) {
         let reader = self.table.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());

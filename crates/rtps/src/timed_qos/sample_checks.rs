@@ -13,6 +13,7 @@ use crate::{
         Reader, Readers, WriterProxy,
         cache::{Cache, SampleInfo},
     },
+    slab::WriterProxyId,
     timed_qos::{ReaderTimedQos, lifespan::expiry, ownership::Claimant},
     writer::history::ChangeKind,
 };
@@ -30,7 +31,7 @@ pub(crate) enum Check {
 /// `expired` counts samples whose LIFESPAN was over on arrival.
 #[inline(never)]
 pub(crate) fn judge(
-    index: u16,
+    index: WriterProxyId,
     proxy: &mut WriterProxy,
     reader: &mut Reader,
     mut info: SampleInfo,
@@ -186,7 +187,7 @@ pub(crate) fn check_held(
 
 impl Reader {
     /// Removes a writer's ownership of all instances, when it is not alive or removed.
-    pub(crate) fn release_owner(&mut self, index: u16) {
+    pub(crate) fn release_owner(&mut self, index: WriterProxyId) {
         let owners = self.clock.as_mut().and_then(|clock| clock.owners.as_mut());
         if let Some(owners) = owners {
             owners.release_all(index);
@@ -194,7 +195,7 @@ impl Reader {
     }
 
     /// Delivers or drops the held samples of a removed writer.
-    pub(crate) fn forget_held(&mut self, index: u16) {
+    pub(crate) fn forget_held(&mut self, index: WriterProxyId) {
         if let (Some(clock), Some(cache)) = (&mut self.clock, &mut self.cache)
             && let Some(filter) = &mut clock.filter
         {
@@ -206,7 +207,12 @@ impl Reader {
 impl Readers {
     /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
     #[inline(never)]
-    pub(crate) fn count_checked(&mut self, shared: &mut Shared, facts: Facts<'_>, index: u16) {
+    pub(crate) fn count_checked(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: WriterProxyId,
+    ) {
         let Some(proxy) = self.proxies.get(index) else {
             return;
         };
@@ -277,7 +283,7 @@ impl ReaderTimedQos {
     /// Records a sample for DEADLINE and TIME_BASED_FILTER. Returns `false` if it comes too soon to be delivered.
     fn is_shown(
         &mut self,
-        proxy: u16,
+        proxy: WriterProxyId,
         info: &SampleInfo,
         cache: Option<&mut Cache>,
         ledger: &mut ReaderLedger,

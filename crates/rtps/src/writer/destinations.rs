@@ -6,7 +6,7 @@ use crate::{
     config::Network,
     limits::{MAX_DESTINATIONS, MAX_FILTERED_ADDRESSES},
     participant::{LocalParticipant, Shared},
-    slab::WriterId,
+    slab::{ReaderProxyId, WriterId},
     writer::{Writers, reader_proxy::ReaderProxy},
 };
 
@@ -79,14 +79,14 @@ impl Writers {
     /// Computes the destinations of first transmissions, sorted by address: a multicast group that two or more
     /// addresses share, otherwise each address. Silent readers, readers at addresses not validated, and addresses of
     /// one participant beyond [`MAX_DESTINATIONS`] are left out.
-    pub(crate) fn refresh_destinations(&mut self, shared: &mut Shared, writer_index: u16) {
+    pub(crate) fn refresh_destinations(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let Some(writer) = self.table.get_mut(writer_index) else {
             return;
         };
         // A group saves datagrams only if at least two addresses listen. Entries: group, first listener, and whether
         // there is a second.
         let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();
-        let proxies = |proxy: &u16| self.proxies.get(*proxy);
+        let proxies = |proxy: &ReaderProxyId| self.proxies.get(*proxy);
         for proxy in writer.proxies.iter().filter_map(proxies) {
             let Some(multicast) = proxy.multicast.filter(|_| proxy.is_sent_to()) else {
                 continue;

@@ -21,7 +21,7 @@ use crate::{
     limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, WINDOW},
     participant::Shared,
     reader::writer_proxy::{WORDS, words},
-    slab::Slab,
+    slab::{ReaderProxyId, Slab},
     work_queue::{Work, gap},
     writer::{
         Writer, Writers, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy,
@@ -192,7 +192,7 @@ impl Writer {
     /// Returns the count of sequence numbers. GAPs that do not fit wait for the next datagram or a request.
     pub(crate) fn tell(
         &self,
-        proxies: &mut Slab<ReaderProxy>,
+        proxies: &mut Slab<ReaderProxyId, ReaderProxy>,
         to: AddressBits,
         mut room: usize,
         message: &mut MessageWriter<'_>,
@@ -260,7 +260,7 @@ impl Writers {
     pub(crate) fn send_unannounced(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;
@@ -289,7 +289,11 @@ impl Writers {
     /// Returns the run of sequence numbers from `sequence` on that the reader's filter rejects, from the records or
     /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
     /// is gone. Fragmented samples are sent to all readers and are in no run.
-    pub(crate) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Numbers> {
+    pub(crate) fn unwanted_run(
+        &self,
+        index: ReaderProxyId,
+        sequence: SequenceNumber,
+    ) -> Option<Numbers> {
         let proxy = self.proxies.get(index)?;
         let noted = proxy.unwanted.as_ref()?.run_from(sequence);
         if !noted.is_empty() {
@@ -323,7 +327,7 @@ impl Writers {
     pub(crate) fn emit_unwanted(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         gone_from: SequenceNumber,
         numbers: &Numbers,
         buffer: &mut [u8],
@@ -360,7 +364,7 @@ impl Writers {
     pub(crate) fn answer_unwanted(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         numbers: &Numbers,
         buffer: &mut [u8],
     ) -> Option<Work> {

@@ -32,9 +32,9 @@ use crate::{
         MAX_FILTERED_ADDRESSES, MAX_FILTERS, WINDOW,
     },
     participant::Shared,
-    slab::WriterId,
+    slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Work, WorkKind},
+    work_queue::{Destinations, Filed, Work, WorkKind},
     writer::{
         NOTHING_FILTERED, Writer, Writers,
         filtered_changes::FilteredChanges,
@@ -177,7 +177,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let writer = self.table.get_mut(index)?;
@@ -187,7 +187,7 @@ impl Writers {
             {
                 // The next sample may be larger than the buffer was chosen for.
                 self.schedule_first(shared, index);
-                return Some(self.data_work(index, 0, Destinations::Writer(WriterId(index))));
+                return Some(self.data_work(index, 0, Destinations::Writer(index)));
             }
             let writer = self.table.get(index)?;
             let first = writer.unsent()?;
@@ -199,19 +199,19 @@ impl Writers {
             self.begin_run(shared, index, buffer.len());
         }
         let mut bytes = 0;
-        let mut to = Destinations::Writer(WriterId(index));
+        let mut to = Destinations::Writer(index);
         let parts = &mut self.table.get_mut(index)?.filters.as_mut()?.run.parts;
         if let Some(part) = parts.pop() {
             bytes = self.emit_part(shared, index, part, buffer);
             if self.table.get(index)?.destinations.len() != part.to.count_ones() as usize {
-                to = Destinations::Subset(WriterId(index), part.to);
+                to = Destinations::Subset(index, part.to);
             }
         }
         let writer = self.table.get_mut(index)?;
         if writer.has_part() {
             writer.data_filed = true;
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, WorkKind::Data, index);
+            shared.work_queue.schedule(queue, Filed::Data(index));
         } else {
             let begins = writer.filters.as_ref()?.run.begins;
             self.schedule_after_first(shared, now, index, begins);
@@ -219,7 +219,7 @@ impl Writers {
         Some(self.data_work(index, bytes, to))
     }
 
-    fn data_work(&self, index: u16, bytes: usize, to: Destinations) -> Work {
+    fn data_work(&self, index: WriterId, bytes: usize, to: Destinations) -> Work {
         Work {
             kind: WorkKind::Data,
             level: self.table.get(index).and_then(|writer| writer.level),
@@ -229,7 +229,7 @@ impl Writers {
     }
 
     /// Evaluates the filters for the next run, records filtered samples, and assigns the others to destinations.
-    fn begin_run(&mut self, shared: &mut Shared, index: u16, buffer_bytes: usize) {
+    fn begin_run(&mut self, shared: &mut Shared, index: WriterId, buffer_bytes: usize) {
         let Some(writer) = self.table.get(index) else {
             return;
         };
@@ -272,7 +272,7 @@ impl Writers {
     }
 
     /// Counts the samples of a run, and sets up its parts.
-    fn enter_run(&mut self, index: u16, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
+    fn enter_run(&mut self, index: WriterId, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
@@ -300,7 +300,7 @@ impl Writers {
     }
 
     /// Files GAPs for withheld samples of readers that get no part of this run, when an acknowledgement is due.
-    fn tell_in_time(&mut self, shared: &mut Shared, index: u16, gets: &Gets) {
+    fn tell_in_time(&mut self, shared: &mut Shared, index: WriterId, gets: &Gets) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
@@ -332,7 +332,7 @@ impl Writers {
     fn emit_part(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: WriterId,
         part: Part,
         buffer: &mut [u8],
     ) -> usize {
@@ -537,7 +537,7 @@ impl Writer {
 
 impl Writers {
     /// Sets the filter of a reader proxy to the one that its writer can compile from the announced text.
-    pub(crate) fn set_proxy_filter(&mut self, index: u16, text: Option<&FilterText>) {
+    pub(crate) fn set_proxy_filter(&mut self, index: ReaderProxyId, text: Option<&FilterText>) {
         let Some(proxy) = self.proxies.get_mut(index) else {
             return;
         };
@@ -577,7 +577,7 @@ impl Writers {
 
     /// Recomputes the filters in use by a writer's readers. Readers request what was still to be sent to the former
     /// addresses.
-    pub(crate) fn refresh_filters(&mut self, writer_index: u16) {
+    pub(crate) fn refresh_filters(&mut self, writer_index: WriterId) {
         let Some(writer) = self.table.get_mut(writer_index) else {
             return;
         };
@@ -594,7 +594,7 @@ impl Writers {
     }
 
     /// Recomputes the lowest filtered number that some reader has not acknowledged.
-    pub(crate) fn refresh_unwanted(&mut self, writer_index: u16) {
+    pub(crate) fn refresh_unwanted(&mut self, writer_index: WriterId) {
         let Some(writer) = self.table.get_mut(writer_index) else {
             return;
         };

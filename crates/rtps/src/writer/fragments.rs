@@ -25,9 +25,9 @@ use crate::{
     limits::{FRAGMENT_BYTES, FRAGMENTS_PER_HEARTBEAT, MIN_FRAGMENT_BYTES},
     participant::Shared,
     reader::is_news,
-    slab::WriterId,
+    slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Work, WorkKind, gap, to_one},
+    work_queue::{Destinations, Filed, Work, WorkKind, gap, to_one},
     writer::{Writer, Writers, write::data_head},
 };
 
@@ -305,7 +305,7 @@ impl Writer {
 impl Writers {
     /// Files the first transmission of the next unsent sample: a whole sample at data priority, a fragment at protocol
     /// priority.
-    pub(crate) fn schedule_first(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn schedule_first(&mut self, shared: &mut Shared, index: WriterId) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };
@@ -314,12 +314,10 @@ impl Writers {
         }
         if writer.is_next_cut() {
             let priority = writer.protocol_priority();
-            shared
-                .work_queue
-                .schedule(priority, WorkKind::Fragment, index);
+            shared.work_queue.schedule(priority, Filed::Fragment(index));
         } else {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, WorkKind::Data, index);
+            shared.work_queue.schedule(queue, Filed::Data(index));
         }
     }
 
@@ -328,7 +326,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;
@@ -363,7 +361,7 @@ impl Writers {
             kind: WorkKind::Fragment,
             level,
             bytes,
-            to: Destinations::Writer(WriterId(index)),
+            to: Destinations::Writer(index),
         })
     }
 
@@ -371,7 +369,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         at: FragmentOf,
         buffer: &mut [u8],
     ) -> usize {
@@ -430,7 +428,7 @@ impl Writers {
     pub(crate) fn send_fragment_repair(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let proxy = self.proxies.get(index)?;
@@ -472,7 +470,7 @@ impl Writers {
     pub(crate) fn begin_fragment_repair(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
@@ -487,7 +485,7 @@ impl Writers {
     pub(crate) fn send_history_fragment(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         cursor: SequenceNumber,
         sequence: SequenceNumber,
         buffer: &mut [u8],
@@ -520,7 +518,7 @@ impl Writers {
             self.emit_fragment(shared, writer_index, at, guid, told, buffer)
         };
         self.proxies.get_mut(index)?.history_filed = true;
-        shared.work_queue.schedule(queue, WorkKind::History, index);
+        shared.work_queue.schedule(queue, Filed::History(index));
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -534,7 +532,7 @@ impl Writers {
     fn emit_fragment(
         &mut self,
         shared: &mut Shared,
-        writer_index: u16,
+        writer_index: WriterId,
         at: FragmentOf,
         reader: Guid,
         told: Option<u32>,

@@ -37,7 +37,7 @@ use crate::{
     limits::MAX_GROUPS,
     matching::{Incompatible, RefusedMatches, TopicIndex},
     participant::BUILTIN_ENDPOINTS,
-    slab::{Slab, WriterId},
+    slab::{PublisherId, ReaderProxyId, Slab, WriterId},
     status::MatchTally,
     timed_qos::{Assertions, WriterTimedQos},
     work_queue::{Priority, Queue},
@@ -100,7 +100,7 @@ pub(crate) struct Writer {
     /// Every number below was acknowledged by every reliable reader. Cached, so that samples and acknowledgements need
     /// not scan the proxies.
     pub(crate) lowest_acknowledged: SequenceNumber,
-    pub(crate) proxies: Vec<u16>,
+    pub(crate) proxies: Vec<ReaderProxyId>,
     /// Destinations of first transmissions, sorted.
     pub(crate) destinations: Vec<Locator>,
     pub(crate) data_filed: bool,
@@ -131,7 +131,7 @@ pub(crate) struct Writer {
     /// State of time-based policies.
     pub(crate) clock: Option<Box<WriterTimedQos>>,
     /// Index of its group.
-    pub(crate) publisher: Option<u16>,
+    pub(crate) publisher: Option<PublisherId>,
     /// Instances to unregister when it is deleted; `None` if keys are not kept.
     pub(crate) registered: Option<Box<RegisteredInstances>>,
     /// State of coherent or ordered access of its group.
@@ -245,7 +245,7 @@ impl Writer {
     }
 
     /// Returns the lowest number not acknowledged by a reliable reader; silent readers do not count.
-    pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxy>) -> SequenceNumber {
+    pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxyId, ReaderProxy>) -> SequenceNumber {
         let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
         reliable
             .filter(|proxy| proxy.reliable && !proxy.is_silent())
@@ -284,13 +284,13 @@ impl Writer {
 /// Local writers, their groups, and their proxies of matched readers.
 #[derive(Debug)]
 pub(crate) struct Writers {
-    pub(crate) table: Slab<Writer>,
-    pub(crate) proxies: Slab<ReaderProxy>,
-    pub(crate) by_entity: Index<EntityId, u16>,
+    pub(crate) table: Slab<WriterId, Writer>,
+    pub(crate) proxies: Slab<ReaderProxyId, ReaderProxy>,
+    pub(crate) by_entity: Index<EntityId, WriterId>,
     /// Proxies by local writer and remote reader.
-    pub(crate) proxy_by_reader: PeerIndex<(u16, Guid), u16>,
-    pub(crate) by_topic: TopicIndex,
-    pub(crate) publishers: Slab<Publisher>,
+    pub(crate) proxy_by_reader: PeerIndex<(WriterId, Guid), ReaderProxyId>,
+    pub(crate) by_topic: TopicIndex<WriterId>,
+    pub(crate) publishers: Slab<PublisherId, Publisher>,
     /// Liveliness assertions of the user for all writers.
     pub(crate) assertions: Assertions,
     /// Reader that became silent last, and its writer.

@@ -16,19 +16,19 @@ use crate::{
     limits::PARTICIPANTS_PER_HEARTBEAT_PERIOD,
     participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     receiver::MessageReceiver,
-    slab::WriterId,
+    slab::{ReaderProxyId, WriterId},
     timers::TimerOwner,
-    work_queue::{Destinations, Work, WorkKind},
+    work_queue::{Destinations, Filed, Work, WorkKind},
     writer::{Writer, WriterStatus, Writers},
 };
 
 impl Shared {
     /// Minimum time between two HEARTBEATs of a writer that await a response. For the built-in writers it grows with
     /// the number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
-    fn shortest_heartbeat_period_ns(&self, writer_index: u16) -> u64 {
+    fn shortest_heartbeat_period_ns(&self, writer_index: WriterId) -> u64 {
         let timing = &self.config.timing;
         let period_ns = timing.heartbeat_period.as_nanos() as u64;
-        if writer_index >= BUILTIN_ENDPOINTS {
+        if writer_index >= WriterId(BUILTIN_ENDPOINTS) {
             return period_ns;
         }
         let periods = self.remote_participants / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
@@ -42,7 +42,7 @@ impl Writers {
     pub(crate) fn send_heartbeat(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;
@@ -67,7 +67,7 @@ impl Writers {
             |message| message.heartbeat(&heartbeat).map(|_| ()),
             header,
         );
-        let to = Destinations::Writer(WriterId(index));
+        let to = Destinations::Writer(index);
         Some(Work {
             kind: WorkKind::Heartbeat,
             level,
@@ -76,7 +76,7 @@ impl Writers {
         })
     }
 
-    pub(crate) fn schedule_heartbeat(&mut self, shared: &mut Shared, writer_index: u16) {
+    pub(crate) fn schedule_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let Some(writer) = self.table.get_mut(writer_index) else {
             return;
         };
@@ -87,7 +87,7 @@ impl Writers {
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
             shared
                 .work_queue
-                .schedule(queue, WorkKind::Heartbeat, writer_index);
+                .schedule(queue, Filed::Heartbeat(writer_index));
         }
         for at in 0.. {
             let writer = self.table.get(writer_index);
@@ -116,7 +116,12 @@ impl Writers {
     }
 
     /// Starts the heartbeat timer if a HEARTBEAT is owed. A running timer stays as it is; on expiry it checks again.
-    pub(crate) fn arm_heartbeat(&mut self, shared: &mut Shared, now: Instant, writer_index: u16) {
+    pub(crate) fn arm_heartbeat(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        writer_index: WriterId,
+    ) {
         let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
         if shared.timers.is_armed(timer) {
             return;
@@ -132,7 +137,7 @@ impl Writers {
     }
 
     /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
-    fn rest_heartbeat(&mut self, shared: &mut Shared, writer_index: u16) {
+    fn rest_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
         let writer = self.table.get(writer_index);
         if shared.timers.is_armed(timer)
@@ -148,7 +153,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        writer_index: u16,
+        writer_index: WriterId,
     ) {
         let period_ns = shared.shortest_heartbeat_period_ns(writer_index);
         let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
@@ -162,7 +167,12 @@ impl Writers {
     }
 
     /// Handles the heartbeat timer: files a HEARTBEAT and doubles the period.
-    pub(crate) fn heartbeat_due(&mut self, shared: &mut Shared, now: Instant, writer_index: u16) {
+    pub(crate) fn heartbeat_due(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        writer_index: WriterId,
+    ) {
         let max_ns = shared.config.timing.heartbeat_period_max.as_nanos() as u64;
         let writer = self.table.get(writer_index);
         if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
@@ -182,7 +192,7 @@ impl Writers {
 
     /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
     /// longer waited for.
-    fn count_unanswered(&mut self, shared: &mut Shared, writer_index: u16) {
+    fn count_unanswered(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let Some(writer) = self.table.get(writer_index) else {
             return;
         };
@@ -196,7 +206,7 @@ impl Writers {
                 proxy.unanswered += 1;
                 if proxy.is_silent() {
                     gone_silent += 1;
-                    last = Some((WriterId(writer_index), proxy.guid));
+                    last = Some((writer_index, proxy.guid));
                 }
             }
         }
@@ -210,14 +220,14 @@ impl Writers {
     }
 
     /// Recomputes the lowest sequence number acknowledged by all reliable readers.
-    pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
+    pub(crate) fn refresh_lowest(&mut self, writer_index: WriterId) {
         if let Some(writer) = self.table.get_mut(writer_index) {
             writer.lowest_acknowledged = writer.lowest_of(&self.proxies);
         }
     }
 
     /// Removes changes that all reliable readers have acknowledged and no late joiner will request.
-    pub(crate) fn release_acknowledged(&mut self, shared: &mut Shared, writer_index: u16) {
+    pub(crate) fn release_acknowledged(&mut self, shared: &mut Shared, writer_index: WriterId) {
         let Some(writer) = self.table.get_mut(writer_index) else {
             return;
         };
@@ -308,7 +318,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: ReaderProxyId,
         acknack: &AckNack,
         (was_ready, was_silent): (bool, bool),
     ) {
@@ -358,7 +368,7 @@ impl Writers {
     fn schedule_requested(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         is_first: bool,
         acknack: &AckNack,
     ) {

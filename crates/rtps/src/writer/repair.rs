@@ -12,8 +12,9 @@ use isolane_wire::{
 use crate::{
     coherent_access::head_of,
     participant::Shared,
+    slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Work, WorkKind, gap, to_one},
+    work_queue::{Filed, Work, WorkKind, gap, to_one},
     writer::{Writers, reader_proxy::ReaderProxy, write::data_head},
 };
 
@@ -23,7 +24,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let writer_index = self.proxies.get(index)?.writer;
@@ -85,7 +86,7 @@ impl Writers {
     pub(crate) fn repaired(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         level: Option<Level>,
         bytes: usize,
         to: Option<Locator>,
@@ -100,7 +101,7 @@ impl Writers {
     }
 
     /// Files a reader's remaining requests.
-    pub(crate) fn schedule_rest_of_repair(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn schedule_rest_of_repair(&mut self, shared: &mut Shared, index: ReaderProxyId) {
         let proxy = self.proxies.get(index);
         let is_owed =
             |proxy: &ReaderProxy| !proxy.requested.is_empty() || proxy.fragments.repair.is_some();
@@ -113,7 +114,7 @@ impl Writers {
     pub(crate) fn emit_gone(
         &mut self,
         shared: &mut Shared,
-        writer_index: u16,
+        writer_index: WriterId,
         sequence: SequenceNumber,
         start: SequenceNumber,
         reader: Guid,
@@ -140,7 +141,7 @@ impl Writers {
     fn send_heartbeat_to(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;
@@ -179,7 +180,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let writer_index = self.proxies.get(index)?.writer;
@@ -187,7 +188,7 @@ impl Writers {
         if writer.clock.is_some() {
             let queue = writer.protocol_queue();
             if self.expire_history(shared, now, writer_index) == Expired::Incomplete {
-                shared.work_queue.schedule(queue, WorkKind::History, index);
+                shared.work_queue.schedule(queue, Filed::History(index));
                 return None;
             }
         }
@@ -231,7 +232,7 @@ impl Writers {
     fn go_on_with_history(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: ReaderProxyId,
         next: SequenceNumber,
         bytes: usize,
     ) -> Option<Work> {
@@ -241,7 +242,7 @@ impl Writers {
         let to = proxy.address();
         let writer = self.table.get(proxy.writer)?;
         let (level, queue) = (writer.level, writer.protocol_queue());
-        shared.work_queue.schedule(queue, WorkKind::History, index);
+        shared.work_queue.schedule(queue, Filed::History(index));
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -254,7 +255,7 @@ impl Writers {
     fn emit_sample(
         &mut self,
         shared: &mut Shared,
-        writer_index: u16,
+        writer_index: WriterId,
         after: Option<SequenceNumber>,
         sequence: SequenceNumber,
         reader: Guid,
@@ -297,7 +298,7 @@ impl Writers {
     fn emit_gap(
         &mut self,
         shared: &mut Shared,
-        writer_index: u16,
+        writer_index: WriterId,
         start: SequenceNumber,
         end: SequenceNumber,
         reader: Guid,
@@ -322,7 +323,7 @@ impl Writers {
     }
 
     /// Files the history for a late joiner.
-    pub(crate) fn schedule_history(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn schedule_history(&mut self, shared: &mut Shared, index: ReaderProxyId) {
         let Some(proxy) = self.proxies.get_mut(index) else {
             return;
         };
@@ -331,12 +332,12 @@ impl Writers {
         };
         if !core::mem::replace(&mut proxy.history_filed, true) {
             let queue = writer.protocol_queue();
-            shared.work_queue.schedule(queue, WorkKind::History, index);
+            shared.work_queue.schedule(queue, Filed::History(index));
         }
     }
 
     /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
-    pub(crate) fn schedule_repair(&mut self, shared: &mut Shared, proxy_index: u16) {
+    pub(crate) fn schedule_repair(&mut self, shared: &mut Shared, proxy_index: ReaderProxyId) {
         let Some(proxy) = self.proxies.get_mut(proxy_index) else {
             return;
         };
@@ -347,7 +348,7 @@ impl Writers {
             let queue = writer.protocol_queue();
             shared
                 .work_queue
-                .schedule(queue, WorkKind::Repair, proxy_index);
+                .schedule(queue, Filed::Repair(proxy_index));
         }
     }
 }

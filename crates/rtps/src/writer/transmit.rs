@@ -30,7 +30,7 @@ use crate::{
     slab::WriterId,
     timed_qos::Expired,
     timers::TimerOwner,
-    work_queue::{Destinations, Work, WorkKind, gap},
+    work_queue::{Destinations, Filed, Work, WorkKind, gap},
     writer::{
         Writer, Writers,
         history::ChangeKind,
@@ -179,7 +179,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = shared.header;
@@ -236,7 +236,7 @@ impl Writers {
             kind: WorkKind::Data,
             level,
             bytes,
-            to: Destinations::Writer(WriterId(index)),
+            to: Destinations::Writer(index),
         })
     }
 
@@ -245,7 +245,7 @@ impl Writers {
         &mut self,
         shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         begins_run: bool,
     ) {
         self.schedule_first(shared, index);
@@ -326,24 +326,24 @@ impl LocalParticipant {
         if self
             .writers
             .table
-            .get(writer.0)
+            .get(writer)
             .is_some_and(|it| it.batch.is_some())
         {
-            self.writers.flush_batch(&mut self.shared, writer.0);
+            self.writers.flush_batch(&mut self.shared, writer);
         }
     }
 
     /// Returns whether a transmission of this writer is filed.
     #[must_use]
     pub fn is_filed(&self, writer: WriterId) -> bool {
-        let writer = self.writers.table.get(writer.0);
+        let writer = self.writers.table.get(writer);
         writer.is_some_and(|writer| writer.data_filed)
     }
 
     /// Returns whether all samples of a writer are sent as one DATA each.
     #[must_use]
     pub fn sends_whole(&self, writer: WriterId) -> bool {
-        let writer = self.writers.table.get(writer.0);
+        let writer = self.writers.table.get(writer);
         writer.is_some_and(|writer| !writer.fragmenter.cuts())
     }
 }
@@ -353,7 +353,7 @@ impl Writers {
     pub(crate) fn add_to_batch(
         &mut self,
         shared: &mut Shared,
-        index: u16,
+        index: WriterId,
         payload_bytes: usize,
         sample: &WriteSample,
     ) {
@@ -395,7 +395,7 @@ impl Writers {
     }
 
     /// Files the first transmission of the samples that a writer holds, if any.
-    pub(crate) fn flush_batch(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn flush_batch(&mut self, shared: &mut Shared, index: WriterId) {
         let timer = TimerOwner::batch(index, &shared.config.limits);
         shared.timers.disarm(timer);
         let Some(writer) = self.table.get_mut(index) else {
@@ -411,12 +411,12 @@ impl Writers {
             self.schedule_first(shared, index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, WorkKind::Data, index);
+            shared.work_queue.schedule(queue, Filed::Data(index));
         }
     }
 
     /// Applies a changed LATENCY_BUDGET; held samples are released.
-    pub(crate) fn set_batch(&mut self, shared: &mut Shared, index: u16) {
+    pub(crate) fn set_batch(&mut self, shared: &mut Shared, index: WriterId) {
         let Some(writer) = self.table.get_mut(index) else {
             return;
         };

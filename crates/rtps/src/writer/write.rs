@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::{
     participant::{LocalParticipant, Shared},
     slab::WriterId,
-    work_queue::WorkKind,
+    work_queue::Filed,
     writer::{
         Writer, Writers,
         history::{Change, ChangeKind, HistoryFull},
@@ -105,7 +105,7 @@ impl LocalParticipant {
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
             .table
-            .get(writer.0)
+            .get(writer)
             .is_some_and(|writer| writer.history.is_some())
     }
 
@@ -114,7 +114,7 @@ impl LocalParticipant {
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
         self.writers
             .table
-            .get(writer.0)
+            .get(writer)
             .map_or(0, Writer::payload_limit)
     }
 
@@ -124,7 +124,7 @@ impl LocalParticipant {
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
         self.writers
             .table
-            .get(writer.0)
+            .get(writer)
             .map_or(&[], |writer| &writer.destinations)
     }
 
@@ -148,7 +148,7 @@ impl LocalParticipant {
         let writer = self
             .writers
             .table
-            .get_mut(id.0)
+            .get_mut(id)
             .ok_or(WriteError::NoSuchWriter)?;
         let length = payload.len();
         if writer.history.is_some() && !writer.sends_at_once(length) {
@@ -196,7 +196,7 @@ impl LocalParticipant {
             writer.ledger.sent += 1;
         }
         if writer.clock.is_some() {
-            self.writers.note_written(&mut self.shared, id.0, sample);
+            self.writers.note_written(&mut self.shared, id, sample);
         }
         Ok(payload.start - head_bytes..payload.end)
     }
@@ -205,20 +205,20 @@ impl LocalParticipant {
     /// [`LocalParticipant::write_best_effort`]: it fits a datagram, and no sample is queued.
     #[must_use]
     pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
-        let writer = self.writers.table.get(id.0);
+        let writer = self.writers.table.get(id);
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
     /// Counts a sample that was refused before it reached the protocol.
     pub fn note_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.ledger.refused += 1;
         }
     }
 
     /// Takes back the count of a refused sample that is tried again.
     pub fn forget_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.table.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
         }
     }
@@ -259,7 +259,7 @@ impl Writers {
         key_hash: Option<KeyHash>,
         bytes: usize,
     ) -> Result<&mut [u8], WriteError> {
-        let writer = self.table.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self.table.get_mut(id).ok_or(WriteError::NoSuchWriter)?;
         if writer.history.is_some() && !writer.is_enabled() {
             writer.ledger.refused += 1;
             return Err(WriteError::NotEnabled);
@@ -308,7 +308,7 @@ impl Writers {
         sample: &WriteSample,
         length: usize,
     ) -> Result<SequenceNumber, WriteError> {
-        let writer = self.table.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self.table.get_mut(id).ok_or(WriteError::NoSuchWriter)?;
         let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
         if length > history.max_bytes() {
             writer.ledger.refused += 1;
@@ -342,18 +342,18 @@ impl Writers {
         }
         let (has_clock, is_marked) = (writer.clock.is_some(), writer.presents.is_some());
         if writer.batch.is_some() {
-            self.add_to_batch(shared, id.0, length, sample);
+            self.add_to_batch(shared, id, length, sample);
         } else if writer.fragmenter.cuts() {
-            self.schedule_first(shared, id.0);
+            self.schedule_first(shared, id);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, WorkKind::Data, id.0);
+            shared.work_queue.schedule(queue, Filed::Data(id));
         }
         if has_clock {
-            self.note_written(shared, id.0, sample);
+            self.note_written(shared, id, sample);
         }
         if is_marked {
-            self.mark_written(id.0, sequence);
+            self.mark_written(id, sequence);
         }
         // The transmission arms the heartbeat: before it, nothing is owed.
         Ok(sequence)

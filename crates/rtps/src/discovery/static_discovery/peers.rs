@@ -25,7 +25,7 @@ use crate::{
     },
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
     participant::{LocalParticipant, Shared},
-    slab::Full,
+    slab::{Full, RemoteParticipantId},
     timers::TimerOwner,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct StaticPeer {
     /// Start that has sent a farewell, which only an announcement revokes.
     pub(super) left: Option<Start>,
     /// Index in the table of participants; `None` while the peer is removed.
-    place: Option<u16>,
+    place: Option<RemoteParticipantId>,
     /// Number of its endpoints entered so far.
     entered: usize,
     /// Start to enter next, once the peer is removed.
@@ -200,13 +200,13 @@ impl LocalParticipant {
     }
 
     /// Replaces the prefix of a described peer, its endpoints and proxies by the one in its first datagram.
-    fn name_static(&mut self, index: u16, before: GuidPrefix, prefix: GuidPrefix) {
+    fn name_static(&mut self, index: RemoteParticipantId, before: GuidPrefix, prefix: GuidPrefix) {
         if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.data.guid.prefix = prefix;
         }
         self.discovery.by_prefix.remove(&before);
         self.discovery.by_prefix.insert(prefix, index);
-        for at in 0..self.discovery.endpoints.end() {
+        for at in self.discovery.endpoints.ids() {
             let Some(endpoint) = self.discovery.endpoints.get_mut(at) else {
                 continue;
             };
@@ -297,7 +297,12 @@ impl LocalParticipant {
         );
     }
 
-    fn enter_static_endpoint(&mut self, now: Instant, which: usize, participant: u16) {
+    fn enter_static_endpoint(
+        &mut self,
+        now: Instant,
+        which: usize,
+        participant: RemoteParticipantId,
+    ) {
         let peer = &mut self.discovery.statics[which];
         let prefix = peer.prefix();
         let Some(mut data) = peer.described.endpoints.get(peer.entered).cloned() else {
@@ -369,7 +374,7 @@ impl Discovery {
         self.statics.iter().map(missing).sum()
     }
 
-    pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
+    pub(in crate::discovery) fn note_static_gone(&mut self, index: RemoteParticipantId) {
         let mut peers = self.statics.iter_mut();
         if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
             (peer.place, peer.entered) = (None, 0);
@@ -406,7 +411,11 @@ impl Discovery {
     }
 
     /// Compares the digest that a participant announces with that of the local description.
-    pub(in crate::discovery) fn compare_digest(&mut self, shared: &mut Shared, index: u16) {
+    pub(in crate::discovery) fn compare_digest(
+        &mut self,
+        shared: &mut Shared,
+        index: RemoteParticipantId,
+    ) {
         let Some(participant) = self.participants.get(index) else {
             return;
         };
