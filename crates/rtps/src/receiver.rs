@@ -374,8 +374,7 @@ impl LocalParticipant {
                         Some(mark) => self.readers.receive_set_end(
                             &mut self.shared,
                             Facts::of(&self.writers, &self.discovery),
-                            now,
-                            message,
+                            (now, message.timestamp),
                             index,
                             &data,
                             &mark,
@@ -529,13 +528,9 @@ impl Readers {
         sequence: SequenceNumber,
         unfit: Unfit,
     ) {
-        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[proxy_index];
         let reader_index = proxy.reader;
-        let Some(reader) = self.table.get_mut(reader_index) else {
-            return;
-        };
+        let reader = &mut self.table[reader_index];
         // An out-of-order sample is requested again, and counted when it is next in order.
         if sequence == proxy.expected {
             proxy.begun = true;

@@ -232,7 +232,10 @@ pub(crate) enum LocalId {
     Reader(ReaderId),
 }
 
-/// Panics if there is no record: used where another record holds the index, which is removed first.
+/// Panics if there is no record. Used for an index that a live record holds: a proxy's writer or reader, the proxies in
+/// the list of an endpoint or a ring, the ends of a chain, and what the indexes by GUID, prefix or entity name. One
+/// function removes a record, and withdraws all of these first. An index from the user, a timer or the work queue may
+/// miss; it is looked up with [`Slab::get`]. Nothing that a peer sends is an index.
 impl<I: Id, T> Index<I> for Slab<I, T> {
     type Output = T;
 

@@ -350,9 +350,7 @@ impl Shared {
 impl Writers {
     /// Queues the status changes of a writer of the user.
     pub(crate) fn note_writer(&mut self, shared: &mut Shared, index: WriterId) {
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         if writer.level.is_none() {
             writer.status = WriterStatus::empty();
         } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
@@ -364,9 +362,7 @@ impl Writers {
 impl Readers {
     /// Queues the status changes of a reader of the user.
     pub(crate) fn note_reader(&mut self, shared: &mut Shared, index: ReaderId) {
-        let Some(reader) = self.table.get_mut(index) else {
-            return;
-        };
+        let reader = &mut self.table[index];
         if reader.level.is_none() {
             // Samples of built-in readers are work; participant messages were processed on arrival.
             match index {

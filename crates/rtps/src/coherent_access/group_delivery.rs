@@ -137,9 +137,7 @@ impl Readers {
         };
         for peer in self.peers(circle) {
             survey.known = survey.known.min(self.known(peer));
-            let Some(proxy) = self.proxies.get(peer) else {
-                continue;
-            };
+            let proxy = &self.proxies[peer];
             if proxy.progress.is_undescribed() {
                 survey.stranger = Some(peer);
             }
@@ -195,9 +193,7 @@ impl Readers {
         index: WriterProxyId,
         number: SequenceNumber,
     ) -> bool {
-        let Some(proxy) = self.proxies.get(index) else {
-            return false;
-        };
+        let proxy = &self.proxies[index];
         let (before, reader) = (proxy.expected, proxy.reader);
         self.permit(reader, number);
         self.advance_alone(shared, index, SequenceNumber(0));
@@ -252,9 +248,7 @@ impl Readers {
 
     /// Returns whether a reader has room for a set; without it, the reader continues when the user has taken samples.
     fn makes_room_for(&mut self, index: ReaderId, publisher: Guid, set: SequenceNumber) -> bool {
-        let Some(reader) = self.table.get_mut(index) else {
-            return true;
-        };
+        let reader = &mut self.table[index];
         let cache = reader.cache.as_mut();
         let has_room = cache.is_none_or(|cache| cache.has_room_for_set(publisher, set));
         if !has_room {
@@ -295,9 +289,7 @@ impl Readers {
         set: SequenceNumber,
     ) -> usize {
         let (shown, latest, proxies) = (self.shown, shared.latest, &self.proxies);
-        let Some(reader) = self.table.get_mut(index) else {
-            return 0;
-        };
+        let reader = &mut self.table[index];
         let (Some(cache), clock, ledger) =
             (&mut reader.cache, &mut reader.clock, &mut reader.ledger)
         else {

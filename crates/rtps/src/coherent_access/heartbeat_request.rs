@@ -86,9 +86,7 @@ impl Readers {
             at = self.peer_after(circle, peer);
             keeper = keeper.min(peer);
             let known = self.known(peer);
-            let Some(proxy) = self.proxies.get_mut(peer) else {
-                continue;
-            };
+            let proxy = &mut self.proxies[peer];
             if known.next() >= number {
                 continue;
             }
@@ -108,9 +106,7 @@ impl Readers {
 
     /// Schedules the next check of a reader's waiting samples.
     pub(super) fn look_at(&mut self, shared: &mut Shared, index: ReaderId, due: Instant) {
-        let Some(reader) = self.table.get_mut(index) else {
-            return;
-        };
+        let reader = &mut self.table[index];
         reader.ask_at = Some(reader.ask_at.map_or(due, |at| at.min(due)));
         let timer = TimerOwner::reader_clock(index, &shared.config.limits);
         shared.timers.bring_forward(timer, due);

@@ -235,9 +235,7 @@ impl Readers {
         index: WriterProxyId,
         current: Option<SequenceNumber>,
     ) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         match current {
             Some(current) => proxy.progress.hear(current),
             None if proxy.progress.question.retries_exhausted() => proxy.progress.note_stranger(),

@@ -172,9 +172,7 @@ impl Writers {
     /// Marks a new change of a writer.
     #[inline(never)]
     pub(crate) fn mark_written(&mut self, index: WriterId, sequence: SequenceNumber) {
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
             return;
         };

@@ -137,9 +137,7 @@ impl LocalParticipant {
     /// updated one a step.
     #[cold]
     pub(crate) fn note_answer(&mut self, index: ReaderProxyId, source: Locator) {
-        let Some(proxy) = self.writers.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.writers.proxies[index];
         let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
         let was_reachable = proxy.is_reachable;
         let networks = &self.shared.config.networks;
@@ -179,9 +177,7 @@ impl LocalParticipant {
             self.shared.schedule_discovery();
         }
         let is_reachable = self.discovery.is_validated(&self.shared, prefix, to);
-        let Some(proxy) = self.writers.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.writers.proxies[index];
         proxy.answered_from = source.ipv4();
         if is_reachable && !core::mem::replace(&mut proxy.is_reachable, true) {
             let waits_for_history = proxy.waits_for_history();

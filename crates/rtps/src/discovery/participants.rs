@@ -321,9 +321,7 @@ impl LocalParticipant {
     }
 
     fn follow_participant(&mut self, index: RemoteParticipantId) {
-        let Some(participant) = self.discovery.participants.get(index) else {
-            return;
-        };
+        let participant = &self.discovery.participants[index];
         let data = &participant.data;
         let prefix = data.guid.prefix;
         let unicast = self
@@ -436,9 +434,7 @@ impl Discovery {
     /// announcement period apart, since the peer may do the same.
     fn answer_again(&mut self, shared: &mut Shared, now: Instant, index: RemoteParticipantId) {
         let period = shared.config.timing.announce_initial_period;
-        let Some(participant) = self.participants.get_mut(index) else {
-            return;
-        };
+        let participant = &mut self.participants[index];
         let is_due = !participant.is_proven()
             && participant.answers_again < MAX_ANSWERS_AGAIN
             && now >= participant.answered + period;

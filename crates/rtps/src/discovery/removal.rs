@@ -100,9 +100,7 @@ impl LocalParticipant {
     /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
     /// endpoints are removed.
     fn remove_marked_participant(&mut self, now: Instant, index: RemoteParticipantId) {
-        let Some(participant) = self.discovery.participants.get(index) else {
-            return;
-        };
+        let participant = &self.discovery.participants[index];
         let prefix = participant.data.guid.prefix;
         let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
         for entity in entities.chain(MESSAGE_ENDPOINTS) {
@@ -170,9 +168,7 @@ impl LocalParticipant {
                 continue;
             }
             self.note_life_of_endpoints(index);
-            let Some(participant) = self.discovery.participants.get_mut(index) else {
-                continue;
-            };
+            let participant = &mut self.discovery.participants[index];
             let lease_ends = participant.lease_ends();
             let look = match waited {
                 _ if now < lease_ends => {
@@ -443,9 +439,7 @@ impl Discovery {
     /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
     /// requested once more after the participant's own next announcement.
     pub(super) fn mark_revoked(&mut self, endpoint: EndpointId) {
-        let Some(endpoint) = self.endpoints.get(endpoint) else {
-            return;
-        };
+        let endpoint = &self.endpoints[endpoint];
         let nth = usize::from(endpoint.kind == EndpointKind::Reader);
         let participant = self.participants.get_mut(endpoint.participant);
         if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {

@@ -194,9 +194,7 @@ impl LocalParticipant {
             self.shared.counters.malformed_announcements += 1;
             return;
         };
-        let Some(endpoint) = self.discovery.endpoints.get_mut(index) else {
-            return;
-        };
+        let endpoint = &mut self.discovery.endpoints[index];
         if self.discovery.announcements.says(&endpoint.kept, &written) {
             endpoint.announced_by = Some(number);
             return;
@@ -224,9 +222,7 @@ impl LocalParticipant {
             }
         }
         self.discovery.mark_revoked(index);
-        let Some(endpoint) = self.discovery.endpoints.get_mut(index) else {
-            return;
-        };
+        let endpoint = &mut self.discovery.endpoints[index];
         let former = endpoint.data(&self.discovery.announcements);
         self.discovery.announcements.release(&endpoint.kept);
         let Ok(kept) = self.discovery.announcements.keep(&written) else {

@@ -83,9 +83,7 @@ impl LocalParticipant {
         if !self.shared.may_match(entity, reader.is_described) {
             return Refusal::empty();
         }
-        let Some(writer) = self.writers.table.get_mut(writer_index) else {
-            return Refusal::empty();
-        };
+        let writer = &mut self.writers.table[writer_index];
         let found = compare(&writer.data, reader.data);
         if let Comparison::Differ(policy) = found
             && reader.before.is_news(found, &writer.data, reader.data)
@@ -146,9 +144,7 @@ impl LocalParticipant {
         if !self.shared.may_match(entity, writer.is_described) {
             return Refusal::empty();
         }
-        let Some(reader) = self.readers.table.get_mut(reader_index) else {
-            return Refusal::empty();
-        };
+        let reader = &mut self.readers.table[reader_index];
         let found = compare(writer.data, &reader.data);
         if let Comparison::Differ(policy) = found
             && writer.before.is_news(found, writer.data, &reader.data)

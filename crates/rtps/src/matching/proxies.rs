@@ -102,9 +102,7 @@ impl LocalParticipant {
         wants_history: bool,
     ) -> Refusal {
         let writer_index = proxy.writer;
-        let Some(writer) = self.writers.table.get(writer_index) else {
-            return Refusal::empty();
-        };
+        let writer = &self.writers.table[writer_index];
         let (guid, reliable) = (proxy.guid, proxy.reliable);
         let gets_history = reliable && wants_history && !writer.volatile;
         proxy.wants_history = gets_history;
@@ -175,16 +173,12 @@ impl LocalParticipant {
 
     /// Changes the address of a matched reader, or whether that is validated.
     pub(super) fn move_reader_proxy(&mut self, index: ReaderProxyId, address: Address) {
-        let Some(proxy) = self.writers.proxies.get(index) else {
-            return;
-        };
+        let proxy = &self.writers.proxies[index];
         let (writer, was_ready) = (proxy.writer, proxy.is_ready());
         let is_reachable =
             self.discovery
                 .is_validated(&self.shared, proxy.guid.prefix, address.0.or(address.1));
-        let Some(proxy) = self.writers.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.writers.proxies[index];
         let is_other =
             (proxy.unicast, proxy.multicast) != address || is_reachable != proxy.is_reachable;
         if !is_other {
@@ -353,9 +347,7 @@ impl Shared {
 
 impl Writers {
     fn begin_reader_proxy(&mut self, shared: &mut Shared, now: Instant, index: ReaderProxyId) {
-        let Some(proxy) = self.proxies.get(index) else {
-            return;
-        };
+        let proxy = &self.proxies[index];
         let (writer_index, guid, is_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
         self.proxy_by_reader.insert((writer_index, guid), index);
         if let Some(writer) = self.table.get_mut(writer_index) {
@@ -376,9 +368,7 @@ impl Writers {
 
     /// Marks a matched reader as known to receive from the writer.
     pub(crate) fn join_reader(&mut self, shared: &mut Shared, index: ReaderProxyId) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         let was_joined = core::mem::replace(&mut proxy.is_joined, true);
         let writer_index = proxy.writer;
         if let Some(writer) = self.table.get_mut(writer_index) {
@@ -432,9 +422,7 @@ impl Writers {
 
 impl Readers {
     fn begin_writer_proxy(&mut self, shared: &mut Shared, index: WriterProxyId) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
         proxy.next_of_writer = self.by_writer.insert(guid, index);
         if let Some(reader) = self.table.get_mut(reader_index) {
@@ -476,9 +464,7 @@ impl Readers {
         self.unlink(&proxy, index);
         let level = self.table.get(proxy.reader).and_then(|it| it.level);
         let ended = (proxy.guid, level);
-        let Some(reader) = self.table.get_mut(proxy.reader) else {
-            return Some(ended);
-        };
+        let reader = &mut self.table[proxy.reader];
         reader.proxies.retain(|&other| other != index);
         reader.matched.part(proxy.guid);
         reader.liveliness.part(proxy.guid, proxy.clock.is_alive());
@@ -522,9 +508,7 @@ impl Readers {
         }
         let mut at = first;
         while let Some(here) = at {
-            let Some(before) = self.proxies.get_mut(here) else {
-                return;
-            };
+            let before = &mut self.proxies[here];
             if before.next_of_writer == Some(index) {
                 before.next_of_writer = proxy.next_of_writer;
                 return;

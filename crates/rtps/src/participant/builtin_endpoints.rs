@@ -19,7 +19,7 @@ use crate::{
     matching::RefusedMatches,
     participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::{
-        KeyOf, Reader, ReaderStatus,
+        KeyOf, Reader, ReaderStatus, Readers,
         cache::{Cache, Room},
         reassembly::Reassembly,
     },
@@ -138,15 +138,9 @@ impl LocalParticipant {
             // A participant that announces endpoints endlessly leaves slots to others.
             cache.share();
         }
-        let mut reader = self.writers.reader(
-            &self.shared,
-            guid,
-            data(guid),
-            true,
-            None,
-            Some(cache),
-            bytes,
-        );
+        let mut reader =
+            self.readers
+                .reader(&self.shared, guid, data(guid), None, Some(cache), bytes);
         reader.key_of = Some(builtin.key_of);
         reader.assemblies = Reassembly::for_payloads_of(bytes, self.shared.config.zeroed)?;
         let inserted = self.readers.table.insert(reader);
@@ -160,13 +154,18 @@ impl LocalParticipant {
     }
 }
 
-impl Writers {
-    /// Returns the number of matches for which an endpoint allocates memory when it is created.
-    fn matches_at_start(&self, shared: &Shared) -> usize {
-        let is_fixed = shared.config.limits.fixed_memory;
-        if is_fixed { self.proxies.room() } else { 0 }
+impl Shared {
+    /// Returns the number of matches for which an endpoint allocates memory when it is created; `room` is the most.
+    fn matches_at_start(&self, room: usize) -> usize {
+        if self.config.limits.fixed_memory {
+            room
+        } else {
+            0
+        }
     }
+}
 
+impl Writers {
     /// Creates a writer that has written nothing.
     pub(crate) fn writer(
         &self,
@@ -192,9 +191,9 @@ impl Writers {
             next_unsent: SequenceNumber(1),
             highest_acknowledged: SequenceNumber(1),
             lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
-            proxies: Vec::with_capacity(self.matches_at_start(shared)),
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
             head: SampleHead::new(&shared.header, guid.entity),
-            destinations: Vec::with_capacity(self.matches_at_start(shared)),
+            destinations: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
             data_filed: false,
             heartbeat_filed: false,
             heartbeat_count: 0,
@@ -220,21 +219,22 @@ impl Writers {
             ledger: WriterLedger::default(),
         }
     }
+}
 
+impl Readers {
     /// Creates a reader that has received nothing.
     pub(crate) fn reader(
         &self,
         shared: &Shared,
         guid: Guid,
         data: EndpointData,
-        keyed: bool,
         level: Option<Level>,
         cache: Option<Cache>,
         max_payload_bytes: usize,
     ) -> Reader {
         Reader {
             guid,
-            keyed,
+            keyed: true,
             key_of: None,
             level,
             reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
@@ -246,7 +246,7 @@ impl Writers {
             assemblies: None,
             sample_bytes: 0,
             nack_count: 0,
-            proxies: Vec::with_capacity(self.matches_at_start(shared)),
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
             status: ReaderStatus::empty(),
             noted: false,
             incompatible: None,

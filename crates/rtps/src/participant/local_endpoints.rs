@@ -420,16 +420,15 @@ impl LocalParticipant {
             cache.group(access, in_sets);
         }
         let data = endpoint_data(guid, config, group.map(|(_, entity)| entity))?;
-        let mut reader = self.writers.reader(
+        let mut reader = self.readers.reader(
             &self.shared,
             guid,
             data,
-            config.keyed,
             Some(level),
             cache,
             config.max_payload_bytes,
         );
-        reader.key_of = config.key_of;
+        (reader.keyed, reader.key_of) = (config.keyed, config.key_of);
         (reader.assemblies, reader.sample_bytes) = (assemblies, sample_bytes);
         reader.content_filter = content_filter;
         reader.subscriber = group.map(|(index, _)| index);

@@ -6,7 +6,7 @@ use isolane_wire::{
     cdr::{CdrError, KeyHash},
     message::{Data, PayloadKind, SetMark},
     sequence::SequenceNumber,
-    time::Instant,
+    time::{Instant, Timestamp},
 };
 
 use crate::{
@@ -68,12 +68,8 @@ impl Readers {
         sequence: SequenceNumber,
     ) -> Settled {
         let is_own = facts.is_own_address(shared, message.prefix, message.source);
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return Settled::Refused;
-        };
-        let Some(reader) = self.table.get_mut(proxy.reader) else {
-            return Settled::Refused;
-        };
+        let proxy = &mut self.proxies[index];
+        let reader = &mut self.table[proxy.reader];
         let is_far = proxy.is_far(sequence);
         let settled = proxy.settle(sequence, Origin { now, is_own }, &mut reader.ledger);
         shared.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
@@ -272,24 +268,19 @@ impl Readers {
         &mut self,
         shared: &mut Shared,
         facts: Facts<'_>,
-        now: Instant,
-        message: &MessageReceiver,
+        (received, source_timestamp): (Instant, Option<Timestamp>),
         index: WriterProxyId,
         data: &Data<'_>,
         mark: &SetMark,
     ) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
-        let Some(reader) = self.table.get_mut(proxy.reader) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
+        let reader = &mut self.table[proxy.reader];
         if reader.cache.as_ref().is_some_and(Cache::groups) {
             let info = SampleInfo {
                 writer: proxy.guid,
                 sequence: data.sequence,
-                source_timestamp: message.timestamp,
-                received: now,
+                source_timestamp,
+                received,
                 kind: ChangeKind::Alive,
                 ..SampleInfo::UNSEEN
             };

@@ -307,9 +307,7 @@ impl Readers {
 
     /// Records new fragments as a sign of life, since a sample may take longer than the lease to complete.
     fn hear_by_fragment(&mut self, shared: &mut Shared, now: Instant, index: WriterProxyId) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         proxy.heard = now;
         let Some(lease) = &mut proxy.clock.lease else {
             return;
@@ -338,12 +336,8 @@ impl Readers {
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
-            let Some(proxy) = self.proxies.get_mut(index) else {
-                return is_answered;
-            };
-            let Some(reader) = self.table.get_mut(proxy.reader) else {
-                return is_answered;
-            };
+            let proxy = &mut self.proxies[index];
+            let reader = &mut self.table[proxy.reader];
             let sequence = heartbeat.sequence;
             let is_missing = proxy.reliable && proxy.in_window(sequence) && !proxy.has(sequence);
             if !is_missing || !proxy.accept_fragments(now, heartbeat.count) {

@@ -50,9 +50,7 @@ impl Readers {
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
-            let Some(proxy) = self.proxies.get(index) else {
-                return is_answered;
-            };
+            let proxy = &self.proxies[index];
             if proxy.may_jump(heartbeat) {
                 match self.judge_heartbeat(shared, facts, now, message, index, heartbeat) {
                     Verdict::Jump(to) => self.advance_to(shared, facts, index, to),
@@ -64,9 +62,7 @@ impl Readers {
                     }
                 }
             }
-            let Some(proxy) = self.proxies.get_mut(index) else {
-                return is_answered;
-            };
+            let proxy = &mut self.proxies[index];
             if let Some(lease) = &mut proxy.clock.lease
                 && lease.is_heard_by(heartbeat)
             {
@@ -76,12 +72,8 @@ impl Readers {
                     self.schedule_reader_timed_qos(shared, reader);
                 }
             }
-            let Some(proxy) = self.proxies.get_mut(index) else {
-                return is_answered;
-            };
-            let Some(reader) = self.table.get_mut(proxy.reader) else {
-                return is_answered;
-            };
+            let proxy = &mut self.proxies[index];
+            let reader = &mut self.table[proxy.reader];
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
                 continue;
             }
@@ -109,9 +101,7 @@ impl Readers {
                 };
                 proxy.go_back(begin, &mut reader.ledger);
             }
-            let Some(proxy) = self.proxies.get_mut(index) else {
-                return is_answered;
-            };
+            let proxy = &mut self.proxies[index];
             proxy.last = last;
             let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
             if proxy.expected > heartbeat.last && proxy.progress.is_numbered() {
@@ -138,9 +128,7 @@ impl Readers {
         heartbeat: &Heartbeat,
     ) -> Verdict {
         let is_own = facts.is_own_address(shared, message.prefix, message.source);
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return Verdict::Refuted;
-        };
+        let proxy = &mut self.proxies[index];
         let verdict = proxy.judge_jump(heartbeat, Origin { now, is_own });
         shared.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
         verdict
@@ -191,18 +179,14 @@ impl Readers {
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
             next = after;
-            let Some(mut proxy) = self.proxies.get_mut(index) else {
-                return is_answered;
-            };
+            let mut proxy = &mut self.proxies[index];
             if !proxy.reliable {
                 continue;
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
                 let is_own = facts.is_own_address(shared, message.prefix, message.source);
-                let Some(again) = self.proxies.get_mut(index) else {
-                    return is_answered;
-                };
+                let again = &mut self.proxies[index];
                 proxy = again;
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
                     shared.counters.jumps_doubted += 1;
@@ -221,18 +205,14 @@ impl Readers {
                 let end = base.get().min(window_end);
                 proxy.mark_run(gap.start.get()..end);
             }
-            let Some(proxy) = self.proxies.get_mut(index) else {
-                return is_answered;
-            };
+            let proxy = &mut self.proxies[index];
             for sequence in gap.list.iter() {
                 if proxy.in_window(sequence) {
                     proxy.mark(sequence);
                 }
             }
             self.advance_proxy(shared, facts, index);
-            let Some(proxy) = self.proxies.get(index) else {
-                return is_answered;
-            };
+            let proxy = &self.proxies[index];
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
             {
                 self.schedule_acknack(shared, index);
@@ -274,13 +254,9 @@ impl Readers {
         proxy_index: WriterProxyId,
         to: SequenceNumber,
     ) -> bool {
-        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
-            return false;
-        };
+        let proxy = &mut self.proxies[proxy_index];
         let (reader_index, before) = (proxy.reader, proxy.expected);
-        let Some(reader) = self.table.get_mut(reader_index) else {
-            return false;
-        };
+        let reader = &mut self.table[reader_index];
         let mut refused = None;
         let mut groups = false;
         let incomplete = reader.ledger.incomplete;
@@ -389,12 +365,8 @@ impl Readers {
     }
 
     pub(crate) fn schedule_acknack(&mut self, shared: &mut Shared, proxy_index: WriterProxyId) {
-        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let Some(reader) = self.table.get(proxy.reader) else {
-            return;
-        };
+        let proxy = &mut self.proxies[proxy_index];
+        let reader = &self.table[proxy.reader];
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
             let queue = reader.protocol_queue();
             shared

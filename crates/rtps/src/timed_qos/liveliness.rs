@@ -299,9 +299,7 @@ impl Readers {
         guid: Guid,
         turn: LivelinessTransition,
     ) {
-        let Some(reader) = self.table.get_mut(index) else {
-            return;
-        };
+        let reader = &mut self.table[index];
         reader.liveliness.turn(guid, turn);
         reader.status |= ReaderStatus::LIVELINESS_CHANGED;
         if turn == LivelinessTransition::Lost {
@@ -327,9 +325,7 @@ impl Readers {
         proxy: WriterProxyId,
         guid: Guid,
     ) {
-        let Some(reader) = self.table.get_mut(index) else {
-            return;
-        };
+        let reader = &mut self.table[index];
         if let Some(cache) = &mut reader.cache {
             cache.count_as_shown(self.shown);
             cache.writer_not_alive(proxy, guid, now);

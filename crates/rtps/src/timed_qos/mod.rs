@@ -202,9 +202,7 @@ impl Writers {
         sample: &WriteSample,
     ) {
         let (at, latest) = (shared.written_about(sample.timestamp), shared.latest);
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         let Some(clock) = &mut writer.clock else {
             return;
         };

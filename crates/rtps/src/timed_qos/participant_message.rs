@@ -184,9 +184,7 @@ impl LocalParticipant {
         let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
             return;
         };
-        let Some(participant) = self.discovery.participants.get(index) else {
-            return;
-        };
+        let participant = &self.discovery.participants[index];
         let data = &participant.data;
         let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_WRITER != 0;
         if !has_it
@@ -217,9 +215,7 @@ impl LocalParticipant {
         let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
             return;
         };
-        let Some(participant) = self.discovery.participants.get(index) else {
-            return;
-        };
+        let participant = &self.discovery.participants[index];
         let data = &participant.data;
         let has_it = data.builtin_endpoints & BuiltinEndpoints::P2P_MESSAGE_READER != 0;
         if !has_it

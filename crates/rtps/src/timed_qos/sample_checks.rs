@@ -213,9 +213,7 @@ impl Readers {
         facts: Facts<'_>,
         index: WriterProxyId,
     ) {
-        let Some(proxy) = self.proxies.get(index) else {
-            return;
-        };
+        let proxy = &self.proxies[index];
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
             // The writer was heard, which a check of its lease must record.

@@ -80,9 +80,7 @@ impl Writers {
     /// addresses share, otherwise each address. Silent readers, readers at addresses not validated, and addresses of
     /// one participant beyond [`MAX_DESTINATIONS`] are left out.
     pub(crate) fn refresh_destinations(&mut self, shared: &mut Shared, writer_index: WriterId) {
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         // A group saves datagrams only if at least two addresses listen. Entries: group, first listener, and whether
         // there is a second.
         let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();

@@ -333,16 +333,12 @@ impl Writers {
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return 0;
-        };
+        let proxy = &mut self.proxies[index];
         let (reader, writer_index) = (proxy.guid, proxy.writer);
         if let Some(unwanted) = &mut proxy.unwanted {
             unwanted.mark_announced(numbers);
         }
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return 0;
-        };
+        let writer = &mut self.table[writer_index];
         writer.unwanted_from = writer.unwanted_from.min(numbers.start);
         writer.ledger.gaps += (numbers.end.get() - gone_from.get()).unsigned_abs();
         let told = filtered_gap(writer, reader, numbers);

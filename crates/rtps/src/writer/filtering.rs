@@ -230,9 +230,7 @@ impl Writers {
 
     /// Evaluates the filters for the next run, records filtered samples, and assigns the others to destinations.
     fn begin_run(&mut self, shared: &mut Shared, index: WriterId, buffer_bytes: usize) {
-        let Some(writer) = self.table.get(index) else {
-            return;
-        };
+        let writer = &self.table[index];
         let begins = writer.highest_acknowledged >= writer.next_unsent;
         let Some((samples, asked)) = writer.next_run(buffer_bytes) else {
             return;
@@ -247,9 +245,7 @@ impl Writers {
         }
         let mut unwanted_from = writer.unwanted_from;
         for &proxy in &writer.proxies {
-            let Some(proxy) = self.proxies.get_mut(proxy) else {
-                continue;
-            };
+            let proxy = &mut self.proxies[proxy];
             let Some(place) = writer.place_of(proxy) else {
                 continue;
             };
@@ -273,9 +269,7 @@ impl Writers {
 
     /// Counts the samples of a run, and sets up its parts.
     fn enter_run(&mut self, index: WriterId, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         let is_wanted = gets.iter().fold(0, |all, gets| all | gets);
         for (at, sample) in samples.iter().enumerate() {
             match is_wanted >> at & 1 {
@@ -301,24 +295,18 @@ impl Writers {
 
     /// Files GAPs for withheld samples of readers that get no part of this run, when an acknowledgement is due.
     fn tell_in_time(&mut self, shared: &mut Shared, index: WriterId, gets: &Gets) {
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         let tell_after = writer.tell_after();
         let is_due = writer.since_demand >= tell_after;
         if is_due {
             writer.since_demand = 0;
         }
         for at in 0.. {
-            let Some(writer) = self.table.get(index) else {
-                return;
-            };
+            let writer = &self.table[index];
             let Some(&proxy_index) = writer.proxies.get(at) else {
                 return;
             };
-            let Some(proxy) = self.proxies.get(proxy_index) else {
-                continue;
-            };
+            let proxy = &self.proxies[proxy_index];
             let unannounced = proxy.unwanted.as_ref().map_or(0, |it| it.unannounced());
             let is_told = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
             let is_time = unannounced > 0 && is_due || unannounced >= WINDOW / 2;
@@ -337,9 +325,7 @@ impl Writers {
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
-        let Some(writer) = self.table.get(index) else {
-            return 0;
-        };
+        let writer = &self.table[index];
         let Some(run) = writer.filters.as_ref().map(|filters| &filters.run) else {
             return 0;
         };
@@ -365,9 +351,7 @@ impl Writers {
             shared.counters.buffer_too_small += 1;
             return 0;
         };
-        let Some(writer) = self.table.get_mut(index) else {
-            return 0;
-        };
+        let writer = &mut self.table[index];
         writer.ledger.gaps += told;
         if let Some(is_final) = heartbeat {
             let heartbeat = writer.heartbeat(is_final);
@@ -538,15 +522,11 @@ impl Writer {
 impl Writers {
     /// Sets the filter of a reader proxy to the one that its writer can compile from the announced text.
     pub(crate) fn set_proxy_filter(&mut self, index: ReaderProxyId, text: Option<&FilterText>) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         let (writer_index, is_reliable) = (proxy.writer, proxy.reliable);
         // The former filter makes room, unless the new one is equal.
         let former = proxy.filter.take();
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         let compile = writer.compile;
         let compile = compile.filter(|_| is_reliable && writer.may_withhold());
         let asks = text.zip(compile);
@@ -578,9 +558,7 @@ impl Writers {
     /// Recomputes the filters in use by a writer's readers. Readers request what was still to be sent to the former
     /// addresses.
     pub(crate) fn refresh_filters(&mut self, writer_index: WriterId) {
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         let Some(filters) = &mut writer.filters else {
             return;
         };
@@ -595,9 +573,7 @@ impl Writers {
 
     /// Recomputes the lowest filtered number that some reader has not acknowledged.
     pub(crate) fn refresh_unwanted(&mut self, writer_index: WriterId) {
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         let noted = writer.proxies.iter().filter_map(|&proxy| {
             let proxy = self.proxies.get(proxy)?;
             // A silent reader would keep it forever.

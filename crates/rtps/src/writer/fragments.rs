@@ -306,9 +306,7 @@ impl Writers {
     /// Files the first transmission of the next unsent sample: a whole sample at data priority, a fragment at protocol
     /// priority.
     pub(crate) fn schedule_first(&mut self, shared: &mut Shared, index: WriterId) {
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         if writer.next_unsent > writer.last || core::mem::replace(&mut writer.data_filed, true) {
             return;
         }
@@ -374,9 +372,7 @@ impl Writers {
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
-        let Some(writer) = self.table.get_mut(index) else {
-            return 0;
-        };
+        let writer = &mut self.table[index];
         if writer.destinations.is_empty() {
             writer.end_fragments(at.sequence, false);
             return 0;
@@ -539,9 +535,7 @@ impl Writers {
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return 0;
-        };
+        let writer = &mut self.table[writer_index];
         let heartbeat = told
             .filter(|&total| total > 0)
             .map(|total| writer.heartbeat_frag(reader.entity, at.sequence, total));

@@ -77,9 +77,7 @@ impl Writers {
     }
 
     pub(crate) fn schedule_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         if !writer.reliable {
             return;
         }
@@ -183,9 +181,7 @@ impl Writers {
         if !still_waits {
             self.count_unanswered(shared, writer_index);
         }
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         writer.heartbeat_period_ns = writer.heartbeat_period_ns.saturating_mul(2).min(max_ns);
         self.arm_heartbeat(shared, now, writer_index);
     }
@@ -193,9 +189,7 @@ impl Writers {
     /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
     /// longer waited for.
     fn count_unanswered(&mut self, shared: &mut Shared, writer_index: WriterId) {
-        let Some(writer) = self.table.get(writer_index) else {
-            return;
-        };
+        let writer = &self.table[writer_index];
         let mut gone_silent = 0;
         let mut last = None;
         for &index in &writer.proxies {
@@ -228,9 +222,7 @@ impl Writers {
 
     /// Removes changes that all reliable readers have acknowledged and no late joiner will request.
     pub(crate) fn release_acknowledged(&mut self, shared: &mut Shared, writer_index: WriterId) {
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         debug_assert_eq!(writer.lowest_acknowledged, writer.lowest_of(&self.proxies));
         let lowest = writer.lowest_unacknowledged();
         let all_acknowledged = lowest > writer.last;
@@ -290,9 +282,7 @@ impl LocalParticipant {
             self.shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(proxy) = self.writers.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.writers.proxies[index];
         if !proxy.reliable {
             return;
         }
@@ -322,13 +312,9 @@ impl Writers {
         acknack: &AckNack,
         (was_ready, was_silent): (bool, bool),
     ) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         let writer_index = proxy.writer;
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         // A peer cannot acknowledge samples not sent yet.
         let base = acknack.state.base().min(writer.next_unsent);
         let begins = proxy.begins(acknack);
@@ -372,12 +358,8 @@ impl Writers {
         is_first: bool,
         acknack: &AckNack,
     ) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
-        let Some(writer) = self.table.get(proxy.writer) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
+        let writer = &self.table[proxy.writer];
         // Requests for samples received meanwhile are dropped.
         let base = acknack.state.base();
         for had in proxy.requested.iter().take_while(|&had| had < base) {
@@ -428,13 +410,9 @@ impl Writers {
             shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         let writer_index = proxy.writer;
-        let Some(writer) = self.table.get(writer_index) else {
-            return;
-        };
+        let writer = &self.table[writer_index];
         // A reader that never acknowledged anything gets no repair.
         let is_ready = proxy.reliable && proxy.is_ready() && writer.fragmenter.cuts();
         if !is_ready || !proxy.fragments.accept(now, nack.count) {

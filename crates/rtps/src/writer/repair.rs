@@ -120,9 +120,7 @@ impl Writers {
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let Some(writer) = self.table.get(writer_index) else {
-            return 0;
-        };
+        let writer = &self.table[writer_index];
         let history = writer.history.as_ref();
         let kept = history.and_then(|history| history.at_or_after(sequence.max(start)));
         let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
@@ -262,9 +260,7 @@ impl Writers {
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
-        let Some(writer) = self.table.get(writer_index) else {
-            return 0;
-        };
+        let writer = &self.table[writer_index];
         let Some((change, payload)) = writer
             .history
             .as_ref()
@@ -305,9 +301,7 @@ impl Writers {
         buffer: &mut [u8],
     ) -> usize {
         let header = shared.header;
-        let Some(writer) = self.table.get_mut(writer_index) else {
-            return 0;
-        };
+        let writer = &mut self.table[writer_index];
         writer.ledger.gaps += (end.get() - start.get()) as u64;
         let gap = gap(writer.guid.entity, reader.entity, start, end);
         shared.finish(
@@ -324,12 +318,8 @@ impl Writers {
 
     /// Files the history for a late joiner.
     pub(crate) fn schedule_history(&mut self, shared: &mut Shared, index: ReaderProxyId) {
-        let Some(proxy) = self.proxies.get_mut(index) else {
-            return;
-        };
-        let Some(writer) = self.table.get(proxy.writer) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
+        let writer = &self.table[proxy.writer];
         if !core::mem::replace(&mut proxy.history_filed, true) {
             let queue = writer.protocol_queue();
             shared.work_queue.schedule(queue, Filed::History(index));
@@ -338,12 +328,8 @@ impl Writers {
 
     /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
     pub(crate) fn schedule_repair(&mut self, shared: &mut Shared, proxy_index: ReaderProxyId) {
-        let Some(proxy) = self.proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let Some(writer) = self.table.get(proxy.writer) else {
-            return;
-        };
+        let proxy = &mut self.proxies[proxy_index];
+        let writer = &self.table[proxy.writer];
         if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
             let queue = writer.protocol_queue();
             shared

@@ -361,9 +361,7 @@ impl Writers {
         let sequence = SequenceNumber(1);
         let head = data_head(EntityId::UNKNOWN, EntityId::UNKNOWN, sequence, sample);
         let data_bytes = head.buffer_len() + payload_bytes.next_multiple_of(4);
-        let Some(writer) = self.table.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         let is_alone = writer.next_unsent == writer.last;
         if let Some(batch) = &mut writer.batch {
             let before = if is_alone { 0 } else { batch.unsent_bytes };

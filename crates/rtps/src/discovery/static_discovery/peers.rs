@@ -416,9 +416,7 @@ impl Discovery {
         shared: &mut Shared,
         index: RemoteParticipantId,
     ) {
-        let Some(participant) = self.participants.get(index) else {
-            return;
-        };
+        let participant = &self.participants[index];
         let mut peers = self.statics.iter_mut();
         let Some(peer) = peers.find(|peer| peer.place == Some(index)) else {
             return;
