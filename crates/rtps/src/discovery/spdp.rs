@@ -185,9 +185,7 @@ impl Discovery {
             }),
         };
         if !is_filed {
-            shared
-                .work_queue
-                .schedule(Priority::DISCOVERY, Filed::Announce(only));
+            shared.schedule(Priority::DISCOVERY, Filed::Announce(only));
         }
     }
 
@@ -215,9 +213,7 @@ impl Discovery {
             let is_starved = peer.announce_filed && peer.is_proven();
             if is_starved {
                 shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
-                shared
-                    .work_queue
-                    .schedule(Priority::HIGHEST, Filed::Announce(Some(index)));
+                shared.schedule(Priority::HIGHEST, Filed::Announce(Some(index)));
             } else {
                 self.schedule_announcement(shared, Some(index));
             }

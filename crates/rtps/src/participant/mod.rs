@@ -28,7 +28,7 @@ use crate::{
     slab::EndpointId,
     status::Noted,
     timers::{TimerOwner, Timers},
-    work_queue::{Filed, Priority, WorkQueue},
+    work_queue::{Filed, Priority, Queue, WorkQueue},
     writer::Writers,
 };
 
@@ -88,10 +88,14 @@ impl<'a> Facts<'a> {
 }
 
 impl Shared {
+    /// Files work; see [`WorkQueue::schedule`].
+    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
+        self.work_queue.schedule(queue, what);
+    }
+
     pub(crate) fn schedule_discovery(&mut self) {
         if !core::mem::replace(&mut self.discovery_filed, true) {
-            self.work_queue
-                .schedule(Priority::DISCOVERY, Filed::Discovery);
+            self.schedule(Priority::DISCOVERY, Filed::Discovery);
         }
     }
 }
@@ -277,7 +281,6 @@ impl LocalParticipant {
             // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
             self.shared.work_queue.withdraw(&[Filed::Announce(None)]);
             self.shared
-                .work_queue
                 .schedule(Priority::HIGHEST, Filed::Announce(None));
         } else {
             self.discovery.schedule_announcement(&mut self.shared, None);

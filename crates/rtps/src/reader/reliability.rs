@@ -369,9 +369,7 @@ impl Readers {
         let reader = &self.table[proxy.reader];
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
             let queue = reader.protocol_queue();
-            shared
-                .work_queue
-                .schedule(queue, Filed::AckNack(proxy_index));
+            shared.schedule(queue, Filed::AckNack(proxy_index));
         }
     }
 }
@@ -426,7 +424,7 @@ impl Readers {
                 header,
             );
         }
-        shared.work_queue.schedule(queue, Filed::AckNack(index));
+        shared.schedule(queue, Filed::AckNack(index));
         Some(Work {
             kind: WorkKind::AckNack,
             level,

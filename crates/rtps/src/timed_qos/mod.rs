@@ -263,9 +263,7 @@ impl Writers {
         if let Some(clock) = &mut writer.clock
             && !core::mem::replace(&mut clock.is_filed, true)
         {
-            shared
-                .work_queue
-                .schedule(priority, Filed::WriterTimedQos(index));
+            shared.schedule(priority, Filed::WriterTimedQos(index));
         }
     }
 
@@ -311,9 +309,7 @@ impl Readers {
         };
         let priority = reader.protocol_priority();
         if !core::mem::replace(&mut reader.clock_filed, true) {
-            shared
-                .work_queue
-                .schedule(priority, Filed::ReaderTimedQos(index));
+            shared.schedule(priority, Filed::ReaderTimedQos(index));
         }
     }
 

@@ -286,7 +286,7 @@ impl Writers {
         };
         let queue = writer.protocol_queue();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            shared.work_queue.schedule(queue, Filed::Heartbeat(index));
+            shared.schedule(queue, Filed::Heartbeat(index));
         }
     }
 
@@ -369,9 +369,7 @@ impl Writers {
             shared
                 .work_queue
                 .withdraw(&[Filed::Data(WriterId(MESSAGES))]);
-            shared
-                .work_queue
-                .schedule(Priority::HIGHEST, Filed::Data(WriterId(MESSAGES)));
+            shared.schedule(Priority::HIGHEST, Filed::Data(WriterId(MESSAGES)));
         }
     }
 }

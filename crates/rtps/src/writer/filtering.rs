@@ -211,7 +211,7 @@ impl Writers {
         if writer.has_part() {
             writer.data_filed = true;
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, Filed::Data(index));
+            shared.schedule(queue, Filed::Data(index));
         } else {
             let begins = writer.filters.as_ref()?.run.begins;
             self.schedule_after_first(shared, now, index, begins);

@@ -312,10 +312,10 @@ impl Writers {
         }
         if writer.is_next_cut() {
             let priority = writer.protocol_priority();
-            shared.work_queue.schedule(priority, Filed::Fragment(index));
+            shared.schedule(priority, Filed::Fragment(index));
         } else {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, Filed::Data(index));
+            shared.schedule(queue, Filed::Data(index));
         }
     }
 
@@ -514,7 +514,7 @@ impl Writers {
             self.emit_fragment(shared, writer_index, at, guid, told, buffer)
         };
         self.proxies.get_mut(index)?.history_filed = true;
-        shared.work_queue.schedule(queue, Filed::History(index));
+        shared.schedule(queue, Filed::History(index));
         Some(Work {
             kind: WorkKind::History,
             level,

@@ -83,9 +83,7 @@ impl Writers {
         }
         let queue = writer.protocol_queue();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            shared
-                .work_queue
-                .schedule(queue, Filed::Heartbeat(writer_index));
+            shared.schedule(queue, Filed::Heartbeat(writer_index));
         }
         for at in 0.. {
             let writer = self.table.get(writer_index);

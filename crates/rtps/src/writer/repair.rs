@@ -186,7 +186,7 @@ impl Writers {
         if writer.clock.is_some() {
             let queue = writer.protocol_queue();
             if self.expire_history(shared, now, writer_index) == Expired::Incomplete {
-                shared.work_queue.schedule(queue, Filed::History(index));
+                shared.schedule(queue, Filed::History(index));
                 return None;
             }
         }
@@ -240,7 +240,7 @@ impl Writers {
         let to = proxy.address();
         let writer = self.table.get(proxy.writer)?;
         let (level, queue) = (writer.level, writer.protocol_queue());
-        shared.work_queue.schedule(queue, Filed::History(index));
+        shared.schedule(queue, Filed::History(index));
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -322,7 +322,7 @@ impl Writers {
         let writer = &self.table[proxy.writer];
         if !core::mem::replace(&mut proxy.history_filed, true) {
             let queue = writer.protocol_queue();
-            shared.work_queue.schedule(queue, Filed::History(index));
+            shared.schedule(queue, Filed::History(index));
         }
     }
 
@@ -332,9 +332,7 @@ impl Writers {
         let writer = &self.table[proxy.writer];
         if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
             let queue = writer.protocol_queue();
-            shared
-                .work_queue
-                .schedule(queue, Filed::Repair(proxy_index));
+            shared.schedule(queue, Filed::Repair(proxy_index));
         }
     }
 }

@@ -409,7 +409,7 @@ impl Writers {
             self.schedule_first(shared, index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, Filed::Data(index));
+            shared.schedule(queue, Filed::Data(index));
         }
     }
 

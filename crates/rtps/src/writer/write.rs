@@ -347,7 +347,7 @@ impl Writers {
             self.schedule_first(shared, id);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let queue = writer.data_queue();
-            shared.work_queue.schedule(queue, Filed::Data(id));
+            shared.schedule(queue, Filed::Data(id));
         }
         if has_clock {
             self.note_written(shared, id, sample);
