@@ -291,7 +291,7 @@ impl LocalParticipant {
             }
             Submessage::NackFrag(nack) => {
                 self.writers
-                    .receive_nack_frag(&mut self.shared, now, message, &nack)
+                    .receive_nack_frag(&mut self.shared, now, message, &nack);
             }
             _ => self.shared.counters.skipped_submessages += 1,
         }
@@ -466,7 +466,7 @@ impl LocalParticipant {
             }
             let start = data.payload_offset;
             return Some(Delivery {
-                reader: reader,
+                reader,
                 payload: start..start + data.bytes.len(),
                 is_assembled: false,
                 info: info(expires),

@@ -58,7 +58,7 @@ impl<I: Id> TopicIndex<I> {
     /// Removes an endpoint from the chain of its topic.
     pub(crate) fn remove(&mut self, topic_name: &str, endpoint: I) {
         let key = self.hash(topic_name);
-        let after = core::mem::replace(&mut self.next[usize::from(endpoint.slot())], None);
+        let after = self.next[usize::from(endpoint.slot())].take();
         let Some(ends) = self.chains.get_mut(&key) else {
             return;
         };

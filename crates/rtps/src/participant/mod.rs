@@ -249,7 +249,7 @@ impl LocalParticipant {
                 }
                 TimerOwner::Lease(_) => self.discovery.lease_due(&mut self.shared),
                 TimerOwner::Heartbeat(writer) => {
-                    self.writers.heartbeat_due(&mut self.shared, now, writer)
+                    self.writers.heartbeat_due(&mut self.shared, now, writer);
                 }
                 TimerOwner::WriterTimedQos(writer) => self
                     .writers
@@ -259,7 +259,7 @@ impl LocalParticipant {
                     .schedule_reader_timed_qos(&mut self.shared, reader),
                 TimerOwner::Batch(writer) => self.writers.flush_batch(&mut self.shared, writer),
                 TimerOwner::Message(which) => {
-                    self.writers.message_due(&mut self.shared, now, which)
+                    self.writers.message_due(&mut self.shared, now, which);
                 }
             }
         }
