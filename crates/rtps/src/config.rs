@@ -198,6 +198,11 @@ pub(crate) fn from_allocator(bytes: usize) -> Option<Box<[u8]>> {
 }
 
 impl ParticipantConfig {
+    /// Returns the seed of one hash table.
+    pub(crate) fn salted_seed(&self, salt: u64) -> u64 {
+        self.seed.wrapping_add(salt)
+    }
+
     /// Creates a configuration with defaults for all but the identity.
     #[must_use]
     pub fn new(domain: u32, guid_prefix: GuidPrefix, seed: u64) -> Self {

@@ -23,8 +23,8 @@ use crate::{
     limits::{FILTER_STEPS, MAX_FILTER_STEPS},
     matching::SetQosError,
     participant::LocalParticipant,
-    reader::{Reader, cache::Cache},
-    slab::{ReaderId, WriterId},
+    reader::{Reader, Readers, cache::Cache},
+    slab::{ReaderId, WriterId, WriterProxyId},
     writer::history::ChangeKind,
 };
 
@@ -166,35 +166,33 @@ impl LocalParticipant {
     /// best-effort writer, whose readers cannot distinguish filtered samples from lost ones.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
         // Readers detect an incomplete set by its numbers, so samples of sets go to all.
-        let writer = self.writers.get_mut(id.0);
+        let writer = self.writers.table.get_mut(id);
         let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };
         writer.compile = Some(compile);
         for at in 0.. {
-            let writer = self.writers.get(id.0);
+            let writer = self.writers.table.get(id);
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
-            let Some(guid) = self.reader_proxies.get(index).map(|proxy| proxy.guid) else {
+            let Some(guid) = self.writers.proxies.get(index).map(|proxy| proxy.guid) else {
                 continue;
             };
             let text = self.announced_filter(guid);
-            self.set_proxy_filter(index, text.as_ref());
+            self.writers.set_proxy_filter(index, text.as_ref());
         }
     }
 
     /// Returns the filter announced by a reader of a peer or of this participant.
     fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<FilterText> {
-        if let Some(&index) = self.endpoint_by_guid.get(&reader) {
-            return self.endpoints.get(index)?.filter(&self.announcements);
+        if let Some(&index) = self.discovery.by_guid.get(&reader) {
+            return self
+                .discovery
+                .endpoints
+                .get(index)?
+                .filter(&self.discovery.announcements);
         }
-        self.filter_of_own(reader).cloned()
-    }
-
-    /// Returns the filter announced by a reader of this participant.
-    pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
-        let mut own = (0..self.readers.end()).filter_map(|index| self.readers.get(index));
-        own.find(|own| own.guid == reader)?.filter_text()
+        self.readers.filter_of_own(reader).cloned()
     }
 
     /// Replaces or removes a reader's filter, and announces it. The new filter applies to samples that arrive from now
@@ -208,7 +206,11 @@ impl LocalParticipant {
         id: ReaderId,
         filter: Option<ContentFilter>,
     ) -> Result<(), SetQosError> {
-        let reader = self.readers.get_mut(id.0).filter(|it| it.level.is_some());
+        let reader = self
+            .readers
+            .table
+            .get_mut(id)
+            .filter(|it| it.level.is_some());
         let reader = reader.ok_or(SetQosError::Gone)?;
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let former = core::mem::replace(&mut reader.content_filter, filter);
@@ -216,26 +218,39 @@ impl LocalParticipant {
             // Enabling the reader announces the filter.
             return Ok(());
         }
-        let announced = self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive);
+        let announced =
+            self.announce_endpoint(now, WriterId(SUBSCRIPTIONS), &data, ChangeKind::Alive);
         if announced.is_err() {
-            if let Some(reader) = self.readers.get_mut(id.0) {
+            if let Some(reader) = self.readers.table.get_mut(id) {
                 reader.content_filter = former;
             }
             return Err(SetQosError::AnnouncementFull);
         }
-        self.withhold_from(id.0);
-        let text = self.filter_of_own(data.guid).cloned();
-        for writer in 0..self.writers.end() {
-            if let Some(&index) = self.proxy_of_reader.get(&(writer, data.guid)) {
-                self.set_proxy_filter(index, text.as_ref());
+        self.readers.withhold_from(id);
+        let text = self.readers.filter_of_own(data.guid).cloned();
+        for writer in self.writers.table.ids() {
+            if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, data.guid)) {
+                self.writers.set_proxy_filter(index, text.as_ref());
             }
         }
         Ok(())
     }
 }
 
+impl Readers {
+    /// Returns the filter announced by a reader of this participant.
+    pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
+        let mut own = self.table.ids().filter_map(|index| self.table.get(index));
+        own.find(|own| own.guid == reader)?.filter_text()
+    }
+}
+
 /// Removes the first waiting sample of a writer if the filter rejects it; returns whether it did.
-pub(crate) fn drop_unwanted(filter: &ContentFilter, cache: &mut Cache, proxy: u16) -> bool {
+pub(crate) fn drop_unwanted(
+    filter: &ContentFilter,
+    cache: &mut Cache,
+    proxy: WriterProxyId,
+) -> bool {
     let waiting = cache.first_waiting_sample(proxy);
     let is_dropped = waiting.is_some_and(|(info, payload)| filter.holds_back(info.kind, payload));
     if is_dropped {

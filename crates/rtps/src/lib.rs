@@ -25,6 +25,12 @@
 //! the content filter that a reader announces is stored as bounded text and compiled for the writer
 //! ([`ContentFilter`]), in a discovery step.
 //!
+//! A participant has four parts, and each method is on the part whose state it changes: the writers with their proxies of
+//! readers, the readers with their proxies of writers, discovery, and what all three share (configuration, counters,
+//! timers, the work queue). A writer's protocol touches nothing of a reader or of discovery. Readers may look things up
+//! elsewhere, but change nothing there. [`LocalParticipant`] has the public interface, and the methods that join the
+//! parts: the receiver, matching, the end of a match.
+//!
 //! The files are named after the concepts of the standard: [`writer`](WriterLedger) and [`reader`](ReaderLedger) with
 //! their proxies, `history` and `cache` for the HistoryCache of each, `discovery`, `matching`, `receiver` (the RTPS
 //! Receiver), `timed_qos` for time-based policies, `coherent_access` for coherent and ordered access.

@@ -19,8 +19,8 @@ use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     message::{
-        Data, HEADER_BYTES, Header, InfoTimestamp, RawSubmessage, Submessage, SubmessageId,
-        Submessages,
+        Data, HEADER_BYTES, HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES, Header, InfoTimestamp,
+        RawSubmessage, Submessage, SubmessageId, Submessages,
     },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
@@ -28,13 +28,13 @@ use isolane_wire::{
 
 use crate::{
     limits::LAST_SEQUENCE,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{
-        ReaderStatus, Settled,
+        ReaderStatus, Readers, Settled,
         cache::SampleInfo,
         data::{Content, Stored, Unfit, is_due, keep},
     },
-    slab::ReaderId,
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{Check, judge},
 };
 
@@ -136,14 +136,17 @@ impl LocalParticipant {
                 Ok(header) if header_extension_is_valid(bytes) => {
                     message.prefix = header.prefix;
                     message.offset = HEADER_BYTES;
-                    self.counters.messages += 1;
-                    if self.is_unknown_prefix(header.prefix) {
+                    self.shared.counters.messages += 1;
+                    if self
+                        .discovery
+                        .is_unknown_prefix(&mut self.shared, header.prefix)
+                    {
                         message.offset = bytes.len();
                         return None;
                     }
                 }
                 _ => {
-                    self.counters.malformed_messages += 1;
+                    self.shared.counters.malformed_messages += 1;
                     return None;
                 }
             }
@@ -152,7 +155,7 @@ impl LocalParticipant {
         loop {
             let start = submessages.offset();
             let Ok(found) = submessages.next_raw()? else {
-                self.note_malformed();
+                self.shared.note_malformed();
                 message.offset = submessages.offset();
                 continue;
             };
@@ -192,18 +195,12 @@ impl LocalParticipant {
                     ..
                 } => match InfoTimestamp::parse(info.flags, info.body) {
                     Ok(timestamp) => message.timestamp = timestamp.0,
-                    Err(_) => self.note_malformed(),
+                    Err(_) => self.shared.note_malformed(),
                 },
                 other => self.receive_other(now, message, other),
             }
             message.offset = submessages.offset();
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn note_malformed(&mut self) {
-        self.counters.malformed_submessages += 1;
     }
 
     /// Receives a DATA. Out of line: inlined, it would leave the submessage loop no registers.
@@ -215,9 +212,9 @@ impl LocalParticipant {
         found: RawSubmessage<'_>,
     ) -> Option<Delivery> {
         match Data::parse(found.flags, found.body, found.body_offset) {
-            Ok(_) if message.for_others => self.counters.for_others += 1,
+            Ok(_) if message.for_others => self.shared.counters.for_others += 1,
             Ok(data) => return self.receive_data(now, message, data),
-            Err(_) => self.note_malformed(),
+            Err(_) => self.shared.note_malformed(),
         }
         None
     }
@@ -230,13 +227,16 @@ impl LocalParticipant {
         found: RawSubmessage<'_>,
     ) {
         let Ok(submessage) = found.decode() else {
-            self.note_malformed();
+            self.shared.note_malformed();
             return;
         };
         match submessage {
             Submessage::InfoSource(source) => {
                 // RTPS 2.5 §8.3.8.10: INFO_SRC also resets the time stamp.
-                message.prefix = match self.is_unknown_prefix(source.prefix) {
+                message.prefix = match self
+                    .discovery
+                    .is_unknown_prefix(&mut self.shared, source.prefix)
+                {
                     true => GuidPrefix::UNKNOWN,
                     false => source.prefix,
                 };
@@ -244,20 +244,61 @@ impl LocalParticipant {
             }
             Submessage::InfoDestination(prefix) => {
                 message.for_others = prefix != GuidPrefix::UNKNOWN
-                    && prefix != self.guid_prefix()
-                    && !self.is_any_start_of_this(prefix);
+                    && prefix != self.shared.guid_prefix()
+                    && !self.shared.is_any_start_of_this(prefix);
             }
             // Checked before the rest of its message.
             Submessage::HeaderExtension(_) => {}
-            _ if message.for_others => self.counters.for_others += 1,
-            Submessage::Heartbeat(heartbeat) => self.receive_heartbeat(now, message, &heartbeat),
-            Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
-            Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
-            Submessage::HeartbeatFrag(heartbeat) => {
-                self.receive_heartbeat_frag(now, message, &heartbeat);
+            _ if message.for_others => self.shared.counters.for_others += 1,
+            Submessage::Heartbeat(heartbeat) => {
+                let writer = Guid {
+                    prefix: message.prefix,
+                    entity: heartbeat.writer,
+                };
+                let mut first = self.readers.by_writer.recall(&writer);
+                if first.is_none() {
+                    first = self.lookup_described(now, message, &writer);
+                }
+                if self.readers.receive_heartbeat(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    now,
+                    message,
+                    first,
+                    &heartbeat,
+                ) {
+                    self.discovery
+                        .credit(message.prefix, message.count(HEARTBEAT_BYTES));
+                }
             }
-            Submessage::NackFrag(nack) => self.receive_nack_frag(now, message, &nack),
-            _ => self.counters.skipped_submessages += 1,
+            Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
+            Submessage::Gap(gap) => {
+                if self.readers.receive_gap(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    now,
+                    message,
+                    &gap,
+                ) {
+                    // The shortest GAP has the same length.
+                    self.discovery
+                        .credit(message.prefix, message.count(HEARTBEAT_BYTES));
+                }
+            }
+            Submessage::HeartbeatFrag(heartbeat) => {
+                if self
+                    .readers
+                    .receive_heartbeat_frag(&mut self.shared, now, message, &heartbeat)
+                {
+                    self.discovery
+                        .credit(message.prefix, message.count(HEARTBEAT_FRAG_BYTES));
+                }
+            }
+            Submessage::NackFrag(nack) => {
+                self.writers
+                    .receive_nack_frag(&mut self.shared, now, message, &nack);
+            }
+            _ => self.shared.counters.skipped_submessages += 1,
         }
     }
 
@@ -268,13 +309,13 @@ impl LocalParticipant {
         data: Data<'_>,
     ) -> Option<Delivery> {
         if data.sequence > LAST_SEQUENCE {
-            self.note_malformed();
+            self.shared.note_malformed();
             return None;
         }
         if data.writer.is_builtin() {
             match data.writer {
                 EntityId::SPDP_WRITER if data.non_standard => {
-                    self.counters.malformed_announcements += 1;
+                    self.shared.counters.malformed_announcements += 1;
                     return None;
                 }
                 EntityId::SPDP_WRITER => {
@@ -294,17 +335,17 @@ impl LocalParticipant {
         // creates a reader.
         let further = core::mem::take(&mut message.further);
         let resumes = further > 0;
-        let mut next = self.proxies_of_writer.recall(&writer);
+        let mut next = self.readers.by_writer.recall(&writer);
         if next.is_none() {
             next = self.lookup_described(now, message, &writer);
         }
         if next.is_none() {
-            self.counters.unmatched_data += u64::from(!resumes);
+            self.shared.counters.unmatched_data += u64::from(!resumes);
             return None;
         }
         while let Some(index) = next {
-            let mut proxy = self.writer_proxies.get_mut(index)?;
-            let mut reader = self.readers.get_mut(proxy.reader)?;
+            let mut proxy = self.readers.proxies.get_mut(index)?;
+            let mut reader = self.readers.table.get_mut(proxy.reader)?;
             next = proxy.next_of_writer;
             let is_served = resumes && proxy.is_done_with(data.sequence);
             if is_served || !reader.is_addressed(data.reader) {
@@ -312,13 +353,20 @@ impl LocalParticipant {
             }
             let mut has_confirmed = false;
             if !proxy.reliable && proxy.strays(data.sequence) {
-                match self.settle_position(now, message, index, data.sequence) {
+                match self.readers.settle_position(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    now,
+                    message,
+                    index,
+                    data.sequence,
+                ) {
                     Settled::Refused => continue,
                     Settled::Taken => {}
                     Settled::Confirmed => has_confirmed = true,
                 }
-                proxy = self.writer_proxies.get_mut(index)?;
-                reader = self.readers.get_mut(proxy.reader)?;
+                proxy = self.readers.proxies.get_mut(index)?;
+                reader = self.readers.table.get_mut(proxy.reader)?;
             }
             let Some(has_lost) = is_due(proxy, reader, data.sequence, now) else {
                 continue;
@@ -328,8 +376,21 @@ impl LocalParticipant {
                 Ok(content) => content,
                 Err(unfit) => {
                     match data.set_end() {
-                        Some(mark) => self.receive_set_end(now, message, index, &data, &mark),
-                        None => self.refuse_for_good(index, data.sequence, unfit),
+                        Some(mark) => self.readers.receive_set_end(
+                            &mut self.shared,
+                            Facts::of(&self.writers, &self.discovery),
+                            (now, message.timestamp),
+                            index,
+                            &data,
+                            &mark,
+                        ),
+                        None => self.readers.refuse_for_good(
+                            &mut self.shared,
+                            Facts::of(&self.writers, &self.discovery),
+                            index,
+                            data.sequence,
+                            unfit,
+                        ),
                     }
                     continue;
                 }
@@ -349,24 +410,44 @@ impl LocalParticipant {
             };
             let is_watched = proxy.clock.is_watched;
             if is_watched {
-                let wall_ns = received.as_nanos().wrapping_add(self.config.wall_offset_ns);
-                let expired = &mut self.counters.expired_on_arrival;
+                let wall_ns = received
+                    .as_nanos()
+                    .wrapping_add(self.shared.config.wall_offset_ns);
+                let expired = &mut self.shared.counters.expired_on_arrival;
                 match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
                     Check::Take(at) => expires = at,
                     Check::Done => {
-                        self.count_checked(index);
+                        self.readers.count_checked(
+                            &mut self.shared,
+                            Facts::of(&self.writers, &self.discovery),
+                            index,
+                        );
                         continue;
                     }
                 }
             }
             if reader.cache.is_some() {
                 match keep(index, proxy, reader, info(expires), data.bytes) {
-                    Stored::InOrder => self.advance_proxy(index),
+                    Stored::InOrder => self.readers.advance_proxy(
+                        &mut self.shared,
+                        Facts::of(&self.writers, &self.discovery),
+                        index,
+                    ),
                     Stored::OutOfOrder => {}
-                    Stored::Never(unfit) => self.refuse_for_good(index, data.sequence, unfit),
+                    Stored::Never(unfit) => self.readers.refuse_for_good(
+                        &mut self.shared,
+                        Facts::of(&self.writers, &self.discovery),
+                        index,
+                        data.sequence,
+                        unfit,
+                    ),
                 }
                 if is_watched {
-                    self.count_checked(index);
+                    self.readers.count_checked(
+                        &mut self.shared,
+                        Facts::of(&self.writers, &self.discovery),
+                        index,
+                    );
                 }
                 continue;
             }
@@ -376,17 +457,21 @@ impl LocalParticipant {
             reader.ledger.delivered += 1;
             let reader = proxy.reader;
             if has_lost {
-                self.note_reader(reader);
+                self.readers.note_reader(&mut self.shared, reader);
             }
             if is_watched {
-                self.count_checked(index);
+                self.readers.count_checked(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    index,
+                );
             }
             if next.is_some() {
-                message.further = further.checked_sub(1).unwrap_or(self.readers.end());
+                message.further = further.checked_sub(1).unwrap_or(self.readers.table.end());
             }
             let start = data.payload_offset;
             return Some(Delivery {
-                reader: ReaderId(reader),
+                reader,
                 payload: start..start + data.bytes.len(),
                 is_assembled: false,
                 info: info(expires),
@@ -403,24 +488,34 @@ impl LocalParticipant {
         now: Instant,
         message: &MessageReceiver,
         writer: &Guid,
-    ) -> Option<u16> {
-        let is_met =
-            self.uses_descriptions() && self.match_static_peer(now, message.prefix, message.source);
+    ) -> Option<WriterProxyId> {
+        let is_met = self.discovery.uses_descriptions(&self.shared)
+            && self.match_static_peer(now, message.prefix, message.source);
         match is_met {
-            true => self.proxies_of_writer.recall(writer),
+            true => self.readers.by_writer.recall(writer),
             false => None,
         }
     }
+}
 
+impl Shared {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_malformed(&mut self) {
+        self.counters.malformed_submessages += 1;
+    }
+}
+
+impl Readers {
     /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
     pub(crate) fn addressed_proxy(
         &self,
-        mut at: Option<u16>,
+        mut at: Option<WriterProxyId>,
         meant: EntityId,
-    ) -> Option<(u16, Option<u16>)> {
+    ) -> Option<(WriterProxyId, Option<WriterProxyId>)> {
         while let Some(index) = at {
-            let proxy = self.writer_proxies.get(index)?;
-            if self.readers.get(proxy.reader)?.is_addressed(meant) {
+            let proxy = self.proxies.get(index)?;
+            if self.table.get(proxy.reader)?.is_addressed(meant) {
                 return Some((index, proxy.next_of_writer));
             }
             at = proxy.next_of_writer;
@@ -432,17 +527,15 @@ impl LocalParticipant {
     #[cold]
     pub(crate) fn refuse_for_good(
         &mut self,
-        proxy_index: u16,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: WriterProxyId,
         sequence: SequenceNumber,
         unfit: Unfit,
     ) {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[proxy_index];
         let reader_index = proxy.reader;
-        let Some(reader) = self.readers.get_mut(reader_index) else {
-            return;
-        };
+        let reader = &mut self.table[reader_index];
         // An out-of-order sample is requested again, and counted when it is next in order.
         if sequence == proxy.expected {
             proxy.begun = true;
@@ -451,14 +544,14 @@ impl LocalParticipant {
             match unfit {
                 Unfit::Rejected(reason) => {
                     reader.count_rejected(proxy.guid, reason);
-                    self.counters.count_rejected(reason);
+                    shared.counters.count_rejected(reason);
                     reader.status |= ReaderStatus::SAMPLE_REJECTED;
                 }
                 Unfit::TooLarge(bytes) => {
                     reader.ledger.too_large += 1;
                     reader.too_large_bytes = bytes;
                     reader.status |= ReaderStatus::SAMPLE_LOST;
-                    self.counters.samples_too_large += 1;
+                    shared.counters.samples_too_large += 1;
                     self.last_too_large = Some(reader_index);
                 }
             }
@@ -467,10 +560,10 @@ impl LocalParticipant {
                 proxy.progress.lose();
                 reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
             }
-            self.advance_proxy(proxy_index);
-            self.go_on_with_sets(reader_index);
+            self.advance_proxy(shared, facts, proxy_index);
+            self.go_on_with_sets(shared, reader_index);
         }
-        self.note_reader(reader_index);
+        self.note_reader(shared, reader_index);
     }
 }
 

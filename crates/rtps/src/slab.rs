@@ -19,6 +19,10 @@
 //! at any position: mostly it is the oldest, but users take what they select, and LIFESPAN expires any slot.
 
 use alloc::{vec, vec::Vec};
+use core::{
+    marker::PhantomData,
+    ops::{Index, IndexMut},
+};
 
 use crate::limits::{RESERVE_RATIO, UNRESERVED_ENTRIES};
 
@@ -30,8 +34,57 @@ const BLOCK: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
+/// Index of a record in a [`Slab`]; a type of its own for each table.
+pub(crate) trait Id: Copy + Eq {
+    fn at(slot: u16) -> Self;
+
+    fn slot(self) -> u16;
+}
+
+/// Defines types that implement [`Id`].
+macro_rules! ids {
+    ($($(#[$doc:meta])* $vis:vis struct $name:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        $vis struct $name(pub(crate) u16);
+
+        impl Id for $name {
+            #[inline]
+            fn at(slot: u16) -> Self {
+                Self(slot)
+            }
+
+            #[inline]
+            fn slot(self) -> u16 {
+                self.0
+            }
+        }
+    )+};
+}
+
+ids! {
+    /// Local writer. Valid from `create_writer` to `delete_writer`.
+    pub struct WriterId;
+    /// Local reader. Valid from `create_reader` to `delete_reader`.
+    pub struct ReaderId;
+    /// Group of local writers. Valid from `create_publisher` to `delete_publisher`.
+    pub struct PublisherId;
+    /// Group of local readers. Valid from `create_subscriber` to `delete_subscriber`.
+    pub struct SubscriberId;
+    /// Match of a local writer with a reader.
+    pub(crate) struct ReaderProxyId;
+    /// Match of a local reader with a writer.
+    pub(crate) struct WriterProxyId;
+    /// Remote participant.
+    pub(crate) struct RemoteParticipantId;
+    /// Remote endpoint.
+    pub(crate) struct EndpointId;
+    /// Piece of a stored announcement.
+    pub(crate) struct PieceId;
+}
+
 #[derive(Debug)]
-pub(crate) struct Slab<T> {
+pub(crate) struct Slab<I, T> {
     /// Blocks are full except for the last, and never move.
     blocks: Vec<Vec<Option<T>>>,
     free: Vec<u16>,
@@ -40,9 +93,10 @@ pub(crate) struct Slab<T> {
     kept: usize,
     used: usize,
     end: usize,
+    index: PhantomData<I>,
 }
 
-impl<T> Slab<T> {
+impl<I: Id, T> Slab<I, T> {
     /// Creates a table for at most `room` records (up to 65,535); `is_fixed` allocates all of them now.
     pub(crate) fn new(room: usize, is_fixed: bool) -> Self {
         let room = room.min(usize::from(u16::MAX));
@@ -53,6 +107,7 @@ impl<T> Slab<T> {
             kept: 0,
             used: 0,
             end: 0,
+            index: PhantomData,
         };
         if is_fixed {
             let blocks = (0..room.div_ceil(BLOCK)).map(|_| Vec::with_capacity(BLOCK));
@@ -71,8 +126,8 @@ impl<T> Slab<T> {
         }
     }
 
-    pub(crate) fn insert(&mut self, record: T) -> Result<u16, Full> {
-        if let Some(index) = self.free.pop() {
+    pub(crate) fn insert(&mut self, record: T) -> Result<I, Full> {
+        if let Some(index) = self.free.pop().map(I::at) {
             if let Some(place) = self.place(index) {
                 *place = Some(record);
             }
@@ -91,49 +146,59 @@ impl<T> Slab<T> {
         self.blocks[block].push(Some(record));
         self.end += 1;
         self.used += 1;
-        Ok((self.end - 1) as u16)
+        Ok(I::at((self.end - 1) as u16))
     }
 
     #[inline]
-    fn place(&mut self, index: u16) -> Option<&mut Option<T>> {
-        let block = self.blocks.get_mut(usize::from(index) / BLOCK)?;
-        block.get_mut(usize::from(index) % BLOCK)
+    fn place(&mut self, index: I) -> Option<&mut Option<T>> {
+        let block = self.blocks.get_mut(usize::from(index.slot()) / BLOCK)?;
+        block.get_mut(usize::from(index.slot()) % BLOCK)
     }
 
-    pub(crate) fn remove(&mut self, index: u16) -> Option<T> {
+    pub(crate) fn remove(&mut self, index: I) -> Option<T> {
         let record = self.place(index)?.take()?;
-        self.free.push(index);
+        self.free.push(index.slot());
         self.used -= 1;
         Some(record)
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u16) -> Option<&T> {
-        let block = self.blocks.get(usize::from(index) / BLOCK)?;
-        block.get(usize::from(index) % BLOCK)?.as_ref()
+    pub(crate) fn get(&self, index: I) -> Option<&T> {
+        let block = self.blocks.get(usize::from(index.slot()) / BLOCK)?;
+        block.get(usize::from(index.slot()) % BLOCK)?.as_ref()
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u16) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, index: I) -> Option<&mut T> {
         self.place(index)?.as_mut()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         let records = self.blocks.iter().flatten().enumerate();
-        records.filter_map(|(index, record)| record.as_ref().map(|record| (index as u16, record)))
+        records.filter_map(|(index, record)| Some((I::at(index as u16), record.as_ref()?)))
     }
 
-    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<u16> {
+    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<I> {
         let mut records = self.iter();
         records
             .find(|(_, record)| is_so(record))
             .map(|(index, _)| index)
     }
 
-    /// Returns one past the highest index ever used: `0..end()` with [`Self::get`] visits all records while the table
-    /// may change between visits.
+    /// Returns one past the highest index ever used.
     pub(crate) fn end(&self) -> u16 {
         self.end as u16
+    }
+
+    /// Iterates over all indexes ever used: with [`Self::get`] this visits all records while the table may change
+    /// between visits.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
+        (0..self.end()).map(I::at)
+    }
+
+    /// Iterates over all indexes ever used from this one.
+    pub(crate) fn ids_from(&self, from: I) -> impl Iterator<Item = I> + use<I, T> {
+        (from.slot()..self.end()).map(I::at)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -160,21 +225,35 @@ impl<T> Slab<T> {
     }
 }
 
-/// Local writer. Valid from `create_writer` to `delete_writer`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WriterId(pub(crate) u16);
+/// Writer or reader of this participant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LocalId {
+    Writer(WriterId),
+    Reader(ReaderId),
+}
 
-/// Local reader. Valid from `create_reader` to `delete_reader`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ReaderId(pub(crate) u16);
+/// Panics if there is no record. Used for an index that a live record holds: a proxy's writer or reader, the proxies in
+/// the list of an endpoint or a ring, the ends of a chain, and what the indexes by GUID, prefix or entity name. One
+/// function removes a record, and withdraws all of these first. An index from the user, a timer or the work queue may
+/// miss; it is looked up with [`Slab::get`]. Nothing that a peer sends is an index.
+impl<I: Id, T> Index<I> for Slab<I, T> {
+    type Output = T;
 
-/// Group of local writers. Valid from `create_publisher` to `delete_publisher`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PublisherId(pub(crate) u16);
+    #[inline]
+    fn index(&self, index: I) -> &T {
+        self.get(index).expect(NO_RECORD)
+    }
+}
 
-/// Group of local readers. Valid from `create_subscriber` to `delete_subscriber`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SubscriberId(pub(crate) u16);
+impl<I: Id, T> IndexMut<I> for Slab<I, T> {
+    #[inline]
+    fn index_mut(&mut self, index: I) -> &mut T {
+        self.get_mut(index).expect(NO_RECORD)
+    }
+}
+
+/// Panic message of a broken invariant.
+const NO_RECORD: &str = "a record outlives what refers to it";
 
 impl WriterId {
     /// Returns the index for tables that the caller keeps per writer.
@@ -305,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses_and_a_freed_index_is_used_again() {
-        let mut table = Slab::new(2, false);
+        let mut table = Slab::<WriterId, _>::new(2, false);
         let first = table.insert('a').unwrap();
         let second = table.insert('b').unwrap();
         assert_eq!(table.insert('c'), Err(Full));
@@ -318,19 +397,19 @@ mod tests {
     #[test]
     fn records_keep_their_place_while_the_table_grows_by_blocks() {
         for is_fixed in [false, true] {
-            let mut table = Slab::new(3 * BLOCK + 1, is_fixed);
+            let mut table = Slab::<WriterId, _>::new(3 * BLOCK + 1, is_fixed);
             let first = table.insert(0).unwrap();
             let at = core::ptr::from_ref(table.get(first).unwrap());
             for record in 1..=3 * BLOCK {
-                assert_eq!(table.insert(record), Ok(record as u16));
+                assert_eq!(table.insert(record), Ok(WriterId(record as u16)));
             }
             assert_eq!(table.insert(0), Err(Full));
             assert_eq!(core::ptr::from_ref(table.get(first).unwrap()), at);
-            assert_eq!(table.remove(BLOCK as u16), Some(BLOCK));
+            assert_eq!(table.remove(WriterId(BLOCK as u16)), Some(BLOCK));
             assert!(
                 table
                     .iter()
-                    .map(|(index, _)| index)
+                    .map(|(id, _)| id.0)
                     .eq((0..).take(BLOCK).chain(BLOCK as u16 + 1..table.end()))
             );
             assert_eq!(table.blocks.len(), 4);

@@ -9,7 +9,11 @@ use alloc::{vec, vec::Vec};
 use isolane_wire::time::Instant;
 
 use crate::participant::BUILTIN_ENDPOINTS;
-use crate::{config::Limits, timed_qos::PARTICIPANT_LIVELINESS_KINDS};
+use crate::{
+    config::Limits,
+    slab::{ReaderId, RemoteParticipantId, WriterId},
+    timed_qos::PARTICIPANT_LIVELINESS_KINDS,
+};
 
 /// Instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
@@ -102,12 +106,12 @@ pub(crate) enum TimerOwner {
     Announce,
     /// Discovery may send again.
     DiscoveryRate,
-    Lease(u16),
-    Heartbeat(u16),
-    WriterTimedQos(u16),
-    ReaderTimedQos(u16),
+    Lease(RemoteParticipantId),
+    Heartbeat(WriterId),
+    WriterTimedQos(WriterId),
+    ReaderTimedQos(ReaderId),
     /// A held batch is due.
-    Batch(u16),
+    Batch(WriterId),
     /// Liveliness assertion for a kind of writers.
     Message(u8),
 }
@@ -118,24 +122,24 @@ impl TimerOwner {
     const FIRST_OF_ENDPOINTS: usize = 2;
 
     /// Returns the timer of a participant's lease. These come last because the number of participants grows.
-    pub(crate) fn lease(participant: u16, limits: &Limits) -> usize {
-        Self::message(PARTICIPANT_LIVELINESS_KINDS.len() as u8, limits) + usize::from(participant)
+    pub(crate) fn lease(participant: RemoteParticipantId, limits: &Limits) -> usize {
+        Self::message(PARTICIPANT_LIVELINESS_KINDS.len() as u8, limits) + usize::from(participant.0)
     }
 
-    pub(crate) fn heartbeat(writer: u16, limits: &Limits) -> usize {
-        Self::of_endpoint(0, writer, limits)
+    pub(crate) fn heartbeat(writer: WriterId, limits: &Limits) -> usize {
+        Self::of_endpoint(0, writer.0, limits)
     }
 
-    pub(crate) fn writer_clock(writer: u16, limits: &Limits) -> usize {
-        Self::of_endpoint(1, writer, limits)
+    pub(crate) fn writer_clock(writer: WriterId, limits: &Limits) -> usize {
+        Self::of_endpoint(1, writer.0, limits)
     }
 
-    pub(crate) fn reader_clock(reader: u16, limits: &Limits) -> usize {
-        Self::of_endpoint(2, reader, limits)
+    pub(crate) fn reader_clock(reader: ReaderId, limits: &Limits) -> usize {
+        Self::of_endpoint(2, reader.0, limits)
     }
 
-    pub(crate) fn batch(writer: u16, limits: &Limits) -> usize {
-        Self::of_endpoint(3, writer, limits)
+    pub(crate) fn batch(writer: WriterId, limits: &Limits) -> usize {
+        Self::of_endpoint(3, writer.0, limits)
     }
 
     pub(crate) fn message(which: u8, limits: &Limits) -> usize {
@@ -158,30 +162,27 @@ impl TimerOwner {
                 _ => Self::DiscoveryRate,
             };
         };
-        if let Some(participant) = timer.checked_sub(Self::lease(0, limits)) {
-            return Self::Lease(participant as u16);
+        if let Some(participant) = timer.checked_sub(Self::lease(RemoteParticipantId(0), limits)) {
+            return Self::Lease(RemoteParticipantId(participant as u16));
         }
         let endpoints = Self::endpoints(limits);
         let endpoint = (rest % endpoints) as u16;
         match rest / endpoints {
-            0 => Self::Heartbeat(endpoint),
-            1 => Self::WriterTimedQos(endpoint),
-            2 => Self::ReaderTimedQos(endpoint),
-            3 => Self::Batch(endpoint),
+            0 => Self::Heartbeat(WriterId(endpoint)),
+            1 => Self::WriterTimedQos(WriterId(endpoint)),
+            2 => Self::ReaderTimedQos(ReaderId(endpoint)),
+            3 => Self::Batch(WriterId(endpoint)),
             _ => Self::Message(endpoint as u8),
         }
     }
 
     /// Returns the initial number of timers: without participants or, with [`Limits::fixed_memory`], for the maximum.
     pub(crate) fn count(limits: &Limits) -> usize {
-        Self::lease(
-            if limits.fixed_memory {
-                limits.participants
-            } else {
-                0
-            },
-            limits,
-        )
+        let participants = match limits.fixed_memory {
+            true => limits.participants,
+            false => 0,
+        };
+        Self::lease(RemoteParticipantId(participants), limits)
     }
 }
 

@@ -24,8 +24,8 @@ use isolane_wire::{
 
 use crate::{
     limits::{BATCH_BYTES, FRAGMENT_BYTES, MAX_DATAGRAM_BYTES, MAX_DESTINATIONS, MAX_HEAD_BYTES},
-    participant::LocalParticipant,
-    slab::WriterId,
+    participant::{Facts, LocalParticipant, Shared},
+    slab::{ReaderId, ReaderProxyId, RemoteParticipantId, WriterId, WriterProxyId},
     writer::{history::Change, write::WriteSample},
 };
 
@@ -124,11 +124,64 @@ pub struct Work {
     pub to: Destinations,
 }
 
-/// Filed work: kind, and table index of its subject.
+/// Filed work, with its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Filed {
-    pub(crate) kind: WorkKind,
-    pub(crate) subject: u16,
+pub(crate) enum Filed {
+    /// Announcement to one participant, or to all addresses.
+    Announce(Option<RemoteParticipantId>),
+    Discovery,
+    Data(WriterId),
+    Fragment(WriterId),
+    Heartbeat(WriterId),
+    WriterTimedQos(WriterId),
+    ReaderTimedQos(ReaderId),
+    AckNack(WriterProxyId),
+    Repair(ReaderProxyId),
+    History(ReaderProxyId),
+}
+
+impl Filed {
+    fn kind(self) -> WorkKind {
+        match self {
+            Self::Announce(_) => WorkKind::Announce,
+            Self::Discovery => WorkKind::Discovery,
+            Self::Data(_) => WorkKind::Data,
+            Self::Fragment(_) => WorkKind::Fragment,
+            Self::Heartbeat(_) => WorkKind::Heartbeat,
+            Self::WriterTimedQos(_) => WorkKind::WriterTimedQos,
+            Self::ReaderTimedQos(_) => WorkKind::ReaderTimedQos,
+            Self::AckNack(_) => WorkKind::AckNack,
+            Self::Repair(_) => WorkKind::Repair,
+            Self::History(_) => WorkKind::History,
+        }
+    }
+}
+
+/// Queue of an endpoint's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Queue of a priority.
+    Of(Priority),
+    /// Rate-limited queue of SEDP, at [`Priority::DISCOVERY`].
+    Sedp,
+}
+
+impl Queue {
+    /// Returns the queue in which a built-in endpoint files what it sends. Participant messages are not limited.
+    pub(crate) fn of_builtin(entity: EntityId) -> Self {
+        match entity {
+            EntityId::P2P_MESSAGE_WRITER | EntityId::P2P_MESSAGE_READER => {
+                Self::Of(Priority::DISCOVERY)
+            }
+            _ => Self::Sedp,
+        }
+    }
+}
+
+impl From<Priority> for Queue {
+    fn from(priority: Priority) -> Self {
+        Self::Of(priority)
+    }
 }
 
 /// Work queues, one for each priority.
@@ -196,8 +249,16 @@ impl WorkQueue {
         self.ready
     }
 
-    /// Files work at the end of the queue of `priority`. The caller ensures that it is not filed already.
-    pub(crate) fn schedule(&mut self, priority: Priority, what: Filed) {
+    /// Files work at the end of a queue. The caller ensures that it is not filed already.
+    pub(crate) fn schedule(&mut self, queue: impl Into<Queue>, what: Filed) {
+        let priority = match queue.into() {
+            Queue::Of(priority) => priority,
+            Queue::Sedp => {
+                self.limited.push_back(what);
+                self.refresh_discovery();
+                return;
+            }
+        };
         let queue = &mut self.queues[usize::from(priority.get())];
         assert!(
             queue.len() < queue.capacity(),
@@ -205,11 +266,6 @@ impl WorkQueue {
         );
         queue.push_back(what);
         self.ready |= 1 << priority.get();
-    }
-
-    pub(crate) fn schedule_limited(&mut self, what: Filed) {
-        self.limited.push_back(what);
-        self.refresh_discovery();
     }
 
     /// Holds or releases the rate-limited work; returns whether there is any.
@@ -242,8 +298,8 @@ impl WorkQueue {
         }
     }
 
-    /// Takes the oldest work at `priority`.
-    pub(crate) fn take(&mut self, priority: Priority) -> Option<Filed> {
+    /// Takes the oldest work at `priority`, and returns whether it is rate-limited.
+    pub(crate) fn take(&mut self, priority: Priority) -> Option<(Filed, bool)> {
         if priority == Priority::DISCOVERY {
             return self.take_at_discovery();
         }
@@ -252,11 +308,11 @@ impl WorkQueue {
         if queue.is_empty() {
             self.ready &= !(1 << priority.get());
         }
-        what
+        Some((what?, false))
     }
 
     /// Takes the oldest work of discovery, alternating between both queues.
-    fn take_at_discovery(&mut self) -> Option<Filed> {
+    fn take_at_discovery(&mut self) -> Option<(Filed, bool)> {
         let is_limited = self.takes_limited(Priority::DISCOVERY);
         self.is_turn_of_limited = !is_limited;
         let what = match is_limited {
@@ -264,19 +320,18 @@ impl WorkQueue {
             false => self.queues[usize::from(Priority::DISCOVERY.get())].pop_front(),
         };
         self.refresh_discovery();
-        what
+        Some((what?, is_limited))
     }
 
-    /// Removes all work of these kinds for a subject that is deleted.
-    pub(crate) fn withdraw(&mut self, kinds: &[WorkKind], subject: u16) {
+    /// Removes work whose subject is deleted.
+    pub(crate) fn withdraw(&mut self, gone: &[Filed]) {
         for (priority, queue) in self.queues.iter_mut().enumerate() {
-            queue.retain(|filed| filed.subject != subject || !kinds.contains(&filed.kind));
+            queue.retain(|filed| !gone.contains(filed));
             if queue.is_empty() {
                 self.ready &= !(1 << priority);
             }
         }
-        self.limited
-            .retain(|filed| filed.subject != subject || !kinds.contains(&filed.kind));
+        self.limited.retain(|filed| !gone.contains(filed));
         self.refresh_discovery();
     }
 }
@@ -378,28 +433,52 @@ impl LocalParticipant {
         buffer: &mut [u8],
         is_between: bool,
     ) -> Option<Work> {
-        let filed = self.work_queue.take(priority)?;
-        let Filed { kind, subject } = filed;
-        let is_limited = priority == Priority::DISCOVERY && self.is_limited(filed);
-        self.latest = now;
-        let work = match kind {
-            WorkKind::Announce => self.announce(subject, buffer),
-            WorkKind::Discovery => self.take_in_announcement(now),
-            WorkKind::Data => self.send_data(now, subject, buffer),
-            WorkKind::Fragment => self.send_fragment(now, subject, buffer),
-            WorkKind::Heartbeat => self.send_heartbeat(subject, buffer),
-            WorkKind::WriterTimedQos => self.run_writer_timed_qos(now, subject),
-            WorkKind::ReaderTimedQos => self.run_reader_timed_qos(now, subject),
-            WorkKind::AckNack if is_between && self.has_untaken(subject) => {
-                self.send_taken(subject, buffer)
+        let (filed, is_limited) = self.shared.work_queue.take(priority)?;
+        self.shared.latest = now;
+        let work = match filed {
+            Filed::Announce(subject) => self.discovery.announce(&mut self.shared, subject, buffer),
+            Filed::Discovery => self.take_in_announcement(now),
+            Filed::Data(subject) => self
+                .writers
+                .send_data(&mut self.shared, now, subject, buffer),
+            Filed::Fragment(subject) => {
+                self.writers
+                    .send_fragment(&mut self.shared, now, subject, buffer)
             }
-            WorkKind::AckNack => self.send_acknack(now, subject, buffer),
-            WorkKind::Repair => {
-                let work = self.send_repair(now, subject, buffer);
+            Filed::Heartbeat(subject) => {
+                self.writers
+                    .send_heartbeat(&mut self.shared, subject, buffer)
+            }
+            Filed::WriterTimedQos(subject) => {
+                self.writers
+                    .run_writer_timed_qos(&mut self.shared, now, subject)
+            }
+            Filed::ReaderTimedQos(subject) => self.readers.run_reader_timed_qos(
+                &mut self.shared,
+                Facts::of(&self.writers, &self.discovery),
+                now,
+                subject,
+            ),
+            Filed::AckNack(subject) if is_between && self.readers.has_untaken(subject) => {
+                let work = self.readers.send_taken(&mut self.shared, subject, buffer);
+                self.debit_writer(subject, work)
+            }
+            Filed::AckNack(subject) => {
+                let work = self
+                    .readers
+                    .send_acknack(&mut self.shared, now, subject, buffer);
+                self.debit_writer(subject, work)
+            }
+            Filed::Repair(subject) => {
+                let work = self
+                    .writers
+                    .send_repair(&mut self.shared, now, subject, buffer);
                 self.debit_reader(subject, work)
             }
-            WorkKind::History => {
-                let work = self.send_history(now, subject, buffer);
+            Filed::History(subject) => {
+                let work = self
+                    .writers
+                    .send_history(&mut self.shared, now, subject, buffer);
                 self.debit_reader(subject, work)
             }
         };
@@ -408,33 +487,44 @@ impl LocalParticipant {
         }
         // A step whose subject no longer exists sends nothing, but counts as a step.
         Some(work.unwrap_or(Work {
-            kind,
+            kind: filed.kind(),
             level: None,
             bytes: 0,
             to: to_one(None),
         }))
     }
 
-    /// Level of the step that [`Self::poll_transmit`] would run next at `priority`, which determines the frame to use
+    /// Level of the step that [`LocalParticipant::poll_transmit`] would run next at `priority`, which determines the frame to use
     /// (`Some(None)`: discovery's). Returns `None` if there is nothing to do. The priority alone is ambiguous, since
     /// level 0 shares its priorities with discovery.
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
-        let Filed { kind, subject } = self.work_queue.peek(priority)?;
-        let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
-        Some(match kind {
-            WorkKind::Announce | WorkKind::Discovery => None,
-            WorkKind::Data
-            | WorkKind::Fragment
-            | WorkKind::Heartbeat
-            | WorkKind::WriterTimedQos => of_writer(subject),
-            WorkKind::ReaderTimedQos => self.readers.get(subject).and_then(|reader| reader.level),
-            WorkKind::AckNack => self
-                .writer_proxies
+        let filed = self.shared.work_queue.peek(priority)?;
+        let of_writer = |writer| {
+            self.writers
+                .table
+                .get(writer)
+                .and_then(|writer| writer.level)
+        };
+        Some(match filed {
+            Filed::Announce(_) | Filed::Discovery => None,
+            Filed::Data(subject)
+            | Filed::Fragment(subject)
+            | Filed::Heartbeat(subject)
+            | Filed::WriterTimedQos(subject) => of_writer(subject),
+            Filed::ReaderTimedQos(subject) => self
+                .readers
+                .table
                 .get(subject)
-                .and_then(|proxy| self.readers.get(proxy.reader)?.level),
-            WorkKind::Repair | WorkKind::History => self
-                .reader_proxies
+                .and_then(|reader| reader.level),
+            Filed::AckNack(subject) => self
+                .readers
+                .proxies
+                .get(subject)
+                .and_then(|proxy| self.readers.table.get(proxy.reader)?.level),
+            Filed::Repair(subject) | Filed::History(subject) => self
+                .writers
+                .proxies
                 .get(subject)
                 .and_then(|proxy| of_writer(proxy.writer)),
         })
@@ -444,37 +534,41 @@ impl LocalParticipant {
     /// is nothing to do.
     #[must_use]
     pub fn next_bytes(&self, priority: Priority) -> usize {
-        let Some(Filed { kind, subject }) = self.work_queue.peek(priority) else {
+        let Some(filed) = self.shared.work_queue.peek(priority) else {
             return 0;
         };
         let of_slots = |writer| {
-            let writer = self.writers.get(writer)?;
+            let writer = self.writers.table.get(writer)?;
             let max_bytes = writer.history.as_ref()?.max_bytes();
             // One sample or fragment, preceded by an INFO_DST and a GAP that a first transmission does not have.
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
             Some(largest.max(FRAGMENT_BYTES.into()) + 2 * MAX_HEAD_BYTES)
         };
-        match kind {
+        match filed {
             // All frames of discovery's lane have the largest size.
-            WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
-            WorkKind::WriterTimedQos | WorkKind::ReaderTimedQos => 0,
-            WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
-            WorkKind::Data => {
+            Filed::Announce(_) | Filed::Discovery => MAX_DATAGRAM_BYTES,
+            Filed::WriterTimedQos(_) | Filed::ReaderTimedQos(_) => 0,
+            Filed::Fragment(_) | Filed::Heartbeat(_) | Filed::AckNack(_) => BATCH_BYTES,
+            Filed::Data(subject) => {
                 self.writers
+                    .table
                     .get(subject)
                     .map_or(0, |writer| match writer.next_part_bytes() {
                         None => writer.next_bytes().max(writer.waiting_bytes()),
                         Some(bytes) => bytes,
                     })
             }
-            WorkKind::Repair | WorkKind::History => self
-                .reader_proxies
+            Filed::Repair(subject) | Filed::History(subject) => self
+                .writers
+                .proxies
                 .get(subject)
                 .and_then(|proxy| of_slots(proxy.writer))
                 .unwrap_or(0),
         }
     }
+}
 
+impl Shared {
     /// Writes one message. A message that does not fit is counted, and its length is 0.
     pub(crate) fn finish(
         &mut self,

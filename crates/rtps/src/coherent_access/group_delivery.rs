@@ -12,11 +12,12 @@ use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
 use crate::{
     coherent_access::{coherent_group::CoherentGroup, progress::EndedSet},
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        ReaderStatus,
+        ReaderStatus, Readers,
         cache::{Cache, Refused},
     },
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{Claimant, check_held},
 };
 
@@ -28,9 +29,9 @@ pub(super) struct Survey {
     /// Ended set with the lowest end.
     ended: Option<EndedSet>,
     /// Lowest number of a sample that waits, and its proxy.
-    candidate: Option<(SequenceNumber, u16)>,
+    candidate: Option<(SequenceNumber, WriterProxyId)>,
     /// Peer that does not number its samples in its group.
-    stranger: Option<u16>,
+    stranger: Option<WriterProxyId>,
 }
 
 impl Survey {
@@ -46,7 +47,7 @@ pub(super) enum Step {
     Made,
     None,
     /// Nothing happens until this peer leaves the ring.
-    Without(u16),
+    Without(WriterProxyId),
 }
 
 impl Step {
@@ -58,20 +59,20 @@ impl Step {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Makes available what can be, after news of a writer; `index` is its proxy's.
     #[inline(never)]
-    pub(crate) fn present(&mut self, index: u16) {
+    pub(crate) fn present(&mut self, shared: &mut Shared, facts: Facts<'_>, index: WriterProxyId) {
         self.forget_displaced(index);
         let mut at = self.circle_of(index);
         while let Some(circle) = at {
             if self.is_accessed(&circle) {
                 return;
             }
-            at = match self.present_next(&circle) {
+            at = match self.present_next(shared, facts, &circle) {
                 Step::Made => Some(circle),
                 Step::None => None,
-                Step::Without(peer) => self.leave_group(peer),
+                Step::Without(peer) => self.leave_group(shared, facts, peer),
             };
         }
     }
@@ -82,27 +83,37 @@ impl LocalParticipant {
     }
 
     /// Makes available what can be for all writers of a reader, each ring once.
-    pub(crate) fn present_all_of(&mut self, reader: u16) {
+    pub(crate) fn present_all_of(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        reader: ReaderId,
+    ) {
         self.looks += 1;
-        self.present_rest_of(reader);
+        self.present_rest_of(shared, facts, reader);
     }
 
     /// Continues the current pass for the rings of a reader that it has not visited.
-    pub(super) fn present_rest_of(&mut self, reader: u16) {
+    pub(super) fn present_rest_of(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        reader: ReaderId,
+    ) {
         for nth in 0.. {
-            let found = self.readers.get(reader);
+            let found = self.table.get(reader);
             let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
                 return;
             };
             if self.circle_to_look_at(index).is_some() {
-                self.present(index);
+                self.present(shared, facts, index);
             }
         }
     }
 
     /// Returns the number of a peer's next sample, if it has arrived and waits.
-    fn next_number(&self, index: u16) -> Option<SequenceNumber> {
-        let proxy = self.writer_proxies.get(index)?;
+    fn next_number(&self, index: WriterProxyId) -> Option<SequenceNumber> {
+        let proxy = self.proxies.get(index)?;
         let cache = self.cache_of(proxy.reader)?;
         let is_next = cache.first_waiting(index) == Some(proxy.expected);
         let place = cache.first_waiting_place(index).filter(|_| is_next);
@@ -110,8 +121,8 @@ impl LocalParticipant {
     }
 
     /// Returns the number up to which a peer has nothing that is unprocessed.
-    pub(super) fn known(&self, index: u16) -> SequenceNumber {
-        let proxy = self.writer_proxies.get(index);
+    pub(super) fn known(&self, index: WriterProxyId) -> SequenceNumber {
+        let proxy = self.proxies.get(index);
         let horizon = proxy.map_or(SequenceNumber(0), |proxy| proxy.progress.horizon);
         let next = self.next_number(index);
         next.map_or(horizon, |next| horizon.max(SequenceNumber(next.get() - 1)))
@@ -126,9 +137,7 @@ impl LocalParticipant {
         };
         for peer in self.peers(circle) {
             survey.known = survey.known.min(self.known(peer));
-            let Some(proxy) = self.writer_proxies.get(peer) else {
-                continue;
-            };
+            let proxy = &self.proxies[peer];
             if proxy.progress.is_undescribed() {
                 survey.stranger = Some(peer);
             }
@@ -144,17 +153,22 @@ impl LocalParticipant {
     }
 
     /// Makes the next set or sample available, if possible.
-    pub(super) fn present_next(&mut self, circle: &CoherentGroup) -> Step {
+    pub(super) fn present_next(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        circle: &CoherentGroup,
+    ) -> Step {
         let survey = self.survey(circle);
         if let Some(stranger) = survey.stranger {
             return Step::Without(stranger);
         }
         if let Some(settled) = survey.settled() {
-            return Step::of(self.settle(circle, settled));
+            return Step::of(self.settle(shared, facts, circle, settled));
         }
         if let Some(ended) = survey.ended {
             // The other ends are in transit, and repaired if lost.
-            self.wait_for(circle, ended.end.next(), false);
+            self.wait_for(shared, circle, ended.end.next(), false);
         }
         let Some((number, peer)) = survey.candidate.filter(|_| circle.is_ordered) else {
             return Step::None;
@@ -166,36 +180,45 @@ impl LocalParticipant {
         // writer have the same sample.
         let comes_first = |other| other != peer && self.known(other).next() < number;
         if self.peers(circle).any(comes_first) {
-            self.wait_for(circle, number, true);
+            self.wait_for(shared, circle, number, true);
             return Step::None;
         }
-        Step::of(self.show_next(peer, number))
+        Step::of(self.show_next(shared, peer, number))
     }
 
     /// Makes the next sample of a peer available; returns false if there is no room.
-    fn show_next(&mut self, index: u16, number: SequenceNumber) -> bool {
-        let Some(proxy) = self.writer_proxies.get(index) else {
-            return false;
-        };
+    fn show_next(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterProxyId,
+        number: SequenceNumber,
+    ) -> bool {
+        let proxy = &self.proxies[index];
         let (before, reader) = (proxy.expected, proxy.reader);
         self.permit(reader, number);
-        self.advance_alone(index, SequenceNumber(0));
+        self.advance_alone(shared, index, SequenceNumber(0));
         self.permit(reader, SequenceNumber(0));
-        let after = self.writer_proxies.get(index).map(|proxy| proxy.expected);
+        let after = self.proxies.get(index).map(|proxy| proxy.expected);
         after.is_some_and(|after| after > before)
     }
 
-    fn permit(&mut self, reader: u16, number: SequenceNumber) {
+    fn permit(&mut self, reader: ReaderId, number: SequenceNumber) {
         self.shown += 1;
-        let (shown, reader) = (self.shown, self.readers.get_mut(reader));
+        let (shown, reader) = (self.shown, self.table.get_mut(reader));
         if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
             cache.permit(number, shown);
         }
     }
 
     /// Releases or drops a set whose end all peers have passed; returns false if its readers have no room now.
-    fn settle(&mut self, circle: &CoherentGroup, ended: EndedSet) -> bool {
-        let has_lost = self.has_lost_a_writer(circle, &ended);
+    fn settle(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        circle: &CoherentGroup,
+        ended: EndedSet,
+    ) -> bool {
+        let has_lost = self.has_lost_a_writer(shared, facts, circle, &ended);
         if !has_lost && self.is_whole_everywhere(circle, ended.set) {
             let mut has_room = true;
             self.for_each_reader(circle, |protocol, reader| {
@@ -204,30 +227,28 @@ impl LocalParticipant {
             if !has_room {
                 return false;
             }
-            self.show_set(circle, ended.set);
+            self.show_set(shared, circle, ended.set);
         }
-        self.drop_sets_to(circle, ended.set);
+        self.drop_sets_to(shared, circle, ended.set);
         let mut at = Some(circle.first);
         while let Some(peer) = at {
             at = self.peer_after(circle, peer);
-            self.advance_alone(peer, SequenceNumber(0));
+            self.advance_alone(shared, peer, SequenceNumber(0));
         }
         true
     }
 
     pub(super) fn is_whole_everywhere(&self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
         self.peers(circle).all(|peer| {
-            let proxy = self.writer_proxies.get(peer);
+            let proxy = self.proxies.get(peer);
             let ended = proxy.and_then(|proxy| proxy.progress.ended);
             ended.is_some_and(|ended| ended.set == set && ended.is_whole)
         })
     }
 
     /// Returns whether a reader has room for a set; without it, the reader continues when the user has taken samples.
-    fn makes_room_for(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> bool {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return true;
-        };
+    fn makes_room_for(&mut self, index: ReaderId, publisher: Guid, set: SequenceNumber) -> bool {
+        let reader = &mut self.table[index];
         let cache = reader.cache.as_mut();
         let has_room = cache.is_none_or(|cache| cache.has_room_for_set(publisher, set));
         if !has_room {
@@ -236,30 +257,39 @@ impl LocalParticipant {
         has_room
     }
 
-    pub(super) fn show_set(&mut self, circle: &CoherentGroup, set: SequenceNumber) {
+    pub(super) fn show_set(
+        &mut self,
+        shared: &mut Shared,
+        circle: &CoherentGroup,
+        set: SequenceNumber,
+    ) {
         self.shown += 1;
         self.for_each_reader(circle, |protocol, reader| {
-            if protocol.show_set_at(reader, circle.publisher, set) > 0 {
-                if let Some(reader) = protocol.readers.get_mut(reader) {
+            if protocol.show_set_at(shared, reader, circle.publisher, set) > 0 {
+                if let Some(reader) = protocol.table.get_mut(reader) {
                     reader.status |= ReaderStatus::DATA_AVAILABLE;
                 }
-                protocol.note_reader(reader);
-                protocol.arm_reader(reader);
+                protocol.note_reader(shared, reader);
+                protocol.arm_reader(shared, reader);
             }
         });
         let mut at = Some(circle.first);
         while let Some(peer) = at {
             at = self.peer_after(circle, peer);
-            self.end_if_silent(peer);
+            self.end_if_silent(shared, peer);
         }
     }
 
     /// Releases the samples of a set at one reader, as far as its policies allow; returns their number.
-    fn show_set_at(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> usize {
-        let (shown, latest, proxies) = (self.shown, self.latest, &self.writer_proxies);
-        let Some(reader) = self.readers.get_mut(index) else {
-            return 0;
-        };
+    fn show_set_at(
+        &mut self,
+        shared: &Shared,
+        index: ReaderId,
+        publisher: Guid,
+        set: SequenceNumber,
+    ) -> usize {
+        let (shown, latest, proxies) = (self.shown, shared.latest, &self.proxies);
+        let reader = &mut self.table[index];
         let (Some(cache), clock, ledger) =
             (&mut reader.cache, &mut reader.clock, &mut reader.ledger)
         else {
@@ -279,8 +309,13 @@ impl LocalParticipant {
     }
 
     /// Drops the held samples of a set and all before it.
-    pub(super) fn drop_sets_to(&mut self, circle: &CoherentGroup, set: SequenceNumber) {
-        self.drop_sets(circle, SequenceNumber(0)..=set);
+    pub(super) fn drop_sets_to(
+        &mut self,
+        shared: &mut Shared,
+        circle: &CoherentGroup,
+        set: SequenceNumber,
+    ) {
+        self.drop_sets(shared, circle, SequenceNumber(0)..=set);
         self.for_each_peer(circle, |progress| {
             progress.ended.take_if(|ended| ended.set <= set);
             if let Some(open) = progress.open.as_mut().filter(|open| open.set <= set) {
@@ -290,15 +325,15 @@ impl LocalParticipant {
     }
 
     /// Prepares the repeated request of a sample displaced by one that is next in order.
-    fn forget_displaced(&mut self, index: u16) {
-        let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
-        let Some(reader) = reader.and_then(|reader| self.readers.get_mut(reader)) else {
+    fn forget_displaced(&mut self, index: WriterProxyId) {
+        let reader = self.proxies.get(index).map(|proxy| proxy.reader);
+        let Some(reader) = reader.and_then(|reader| self.table.get_mut(reader)) else {
             return;
         };
         let displaced = reader.cache.as_mut().and_then(Cache::take_displaced);
         if let Some((proxy, sequence)) = displaced {
             reader.ledger.deferred += 1;
-            if let Some(proxy) = self.writer_proxies.get_mut(proxy) {
+            if let Some(proxy) = self.proxies.get_mut(proxy) {
                 proxy.unmark(sequence);
             }
         }

@@ -10,8 +10,9 @@ use isolane_wire::{sequence::SequenceNumber, time::Instant};
 use crate::{
     coherent_access::coherent_group::CoherentGroup,
     limits::{ASK_AGAIN, ASK_AGAIN_MAX, UNANSWERED_QUESTIONS},
-    participant::LocalParticipant,
-    reader::Reader,
+    participant::{Facts, Shared},
+    reader::{Reader, Readers},
+    slab::ReaderId,
     timers::TimerOwner,
 };
 
@@ -67,16 +68,17 @@ impl HeartbeatRequest {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Schedules HEARTBEAT requests to each writer of the group that has not reported all group sequence numbers below
     /// `number`: now, or when `ASK_AGAIN` passes without an answer.
     pub(super) fn wait_for(
         &mut self,
+        shared: &mut Shared,
         circle: &CoherentGroup,
         number: SequenceNumber,
         asks_now: bool,
     ) {
-        let now = self.latest;
+        let now = shared.latest;
         let mut keeper = circle.first;
         let mut due: Option<Instant> = None;
         let mut at = Some(circle.first);
@@ -84,9 +86,7 @@ impl LocalParticipant {
             at = self.peer_after(circle, peer);
             keeper = keeper.min(peer);
             let known = self.known(peer);
-            let Some(proxy) = self.writer_proxies.get_mut(peer) else {
-                continue;
-            };
+            let proxy = &mut self.proxies[peer];
             if known.next() >= number {
                 continue;
             }
@@ -95,31 +95,35 @@ impl LocalParticipant {
             due = [due, question.again_at].into_iter().flatten().min();
             if asks {
                 proxy.progress.asks = true;
-                self.schedule_acknack(peer);
+                self.schedule_acknack(shared, peer);
             }
         }
-        let keeper = self.writer_proxies.get(keeper).map(|proxy| proxy.reader);
+        let keeper = self.proxies.get(keeper).map(|proxy| proxy.reader);
         if let (Some(due), Some(keeper)) = (due, keeper) {
-            self.look_at(keeper, due);
+            self.look_at(shared, keeper, due);
         }
     }
 
     /// Schedules the next check of a reader's waiting samples.
-    pub(super) fn look_at(&mut self, index: u16, due: Instant) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
+    pub(super) fn look_at(&mut self, shared: &mut Shared, index: ReaderId, due: Instant) {
+        let reader = &mut self.table[index];
         reader.ask_at = Some(reader.ask_at.map_or(due, |at| at.min(due)));
-        let timer = TimerOwner::reader_clock(index, &self.config.limits);
-        self.timers.bring_forward(timer, due);
+        let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+        shared.timers.bring_forward(timer, due);
     }
 
     /// Repeats the requests of a reader that still waits.
-    pub(crate) fn ask_writers_again(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+    pub(crate) fn ask_writers_again(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: ReaderId,
+    ) {
+        let reader = self.table.get_mut(index);
         let is_due = |reader: &mut Reader| reader.ask_at.take_if(|at| *at <= now).is_some();
         if reader.is_some_and(is_due) {
-            self.present_all_of(index);
+            self.present_all_of(shared, facts, index);
         }
     }
 }

@@ -24,21 +24,28 @@ use isolane_wire::{sequence::SequenceNumber, time::Instant};
 use crate::{
     coherent_access::{coherent_group::CoherentGroup, group_delivery::Step, progress::Progress},
     limits::SET_PATIENCE,
-    participant::LocalParticipant,
-    reader::cache::Refused,
+    participant::{Facts, Shared},
+    reader::{Readers, cache::Refused},
+    slab::{ReaderId, WriterProxyId},
 };
 
-impl LocalParticipant {
+impl Readers {
     /// Schedules a reader whose set was refused; slots for sets may be free again.
-    pub(crate) fn go_on_with_sets(&mut self, index: u16) {
+    pub(crate) fn go_on_with_sets(&mut self, shared: &mut Shared, index: ReaderId) {
         let cache = self.cache_of(index);
         if cache.is_some_and(|cache| cache.has_refused_set()) {
-            self.schedule_reader_timed_qos(index);
+            self.schedule_reader_timed_qos(shared, index);
         }
     }
 
     /// Handles a sample of a set that found no slot: waits, or drops the largest set.
-    pub(crate) fn make_set_room(&mut self, now: Instant, index: u16) {
+    pub(crate) fn make_set_room(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: ReaderId,
+    ) {
         let cache = self.cache_of(index);
         let Some(cache) = cache.filter(|cache| cache.has_refused_set()) else {
             return;
@@ -46,37 +53,37 @@ impl LocalParticipant {
         if !cache.has_set_room() && cache.is_still_refused() {
             let largest = cache.largest_set();
             if self.waits_for_user(index) {
-                if let Some(reader) = self.readers.get_mut(index) {
+                if let Some(reader) = self.table.get_mut(index) {
                     reader.refuse(Refused::Full);
                 }
                 return;
             }
-            let cache = self.readers.get_mut(index).and_then(|it| it.cache.as_mut());
+            let cache = self.table.get_mut(index).and_then(|it| it.cache.as_mut());
             let until = cache.and_then(|cache| cache.refused_until(now, SET_PATIENCE));
             if let Some(until) = until.filter(|&until| now < until) {
-                self.look_at(index, until);
+                self.look_at(shared, index, until);
                 return;
             }
             if let Some((proxy, set)) = largest {
-                self.discard_set(proxy, set);
+                self.discard_set(shared, proxy, set);
             }
         }
-        let Some(reader) = self.readers.get_mut(index) else {
+        let Some(reader) = self.table.get_mut(index) else {
             return;
         };
         if let Some(cache) = &mut reader.cache {
             cache.forget_refused_set();
         }
         reader.refused_for_share = true;
-        self.resume(index);
+        self.resume(shared, facts, index);
     }
 
     /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
     /// user may be that of another reader in the ring.
-    fn waits_for_user(&mut self, index: u16) -> bool {
+    fn waits_for_user(&mut self, index: ReaderId) -> bool {
         self.looks += 1;
         for nth in 0.. {
-            let found = self.readers.get(index);
+            let found = self.table.get(index);
             let Some(&proxy) = found.and_then(|reader| reader.proxies.get(nth)) else {
                 break;
             };
@@ -97,7 +104,7 @@ impl LocalParticipant {
     fn has_room_everywhere(&mut self, circle: &CoherentGroup, set: SequenceNumber) -> bool {
         let mut has_room = true;
         self.for_each_reader(circle, |protocol, reader| {
-            let reader = protocol.readers.get_mut(reader);
+            let reader = protocol.table.get_mut(reader);
             let cache = reader.and_then(|reader| reader.cache.as_mut());
             has_room &= cache.is_none_or(|cache| cache.has_room_for_set(circle.publisher, set));
         });
@@ -105,40 +112,46 @@ impl LocalParticipant {
     }
 
     /// Drops a set as a whole, even before its end.
-    fn discard_set(&mut self, index: u16, set: SequenceNumber) {
+    fn discard_set(&mut self, shared: &mut Shared, index: WriterProxyId, set: SequenceNumber) {
         if let Some(circle) = self.circle_of(index) {
             self.for_each_peer(&circle, |progress| progress.mark_incomplete(set));
-            self.drop_sets(&circle, set..=set);
+            self.drop_sets(shared, &circle, set..=set);
         }
     }
 
     /// Drops the held samples of some sets.
     pub(super) fn drop_sets(
         &mut self,
+        shared: &mut Shared,
         circle: &CoherentGroup,
         sets: RangeInclusive<SequenceNumber>,
     ) {
         self.for_each_reader(circle, |protocol, index| {
-            if let Some(reader) = protocol.readers.get_mut(index)
+            if let Some(reader) = protocol.table.get_mut(index)
                 && let Some(cache) = &mut reader.cache
             {
                 reader.ledger.incomplete += cache.drop_sets(circle.publisher, &sets);
             }
-            protocol.go_on_with_sets(index);
+            protocol.go_on_with_sets(shared, index);
         });
     }
 
     /// Removes a writer from a reader: its sets become available or are dropped, and it leaves its ring. Returns
     /// another proxy of the ring, which may proceed now.
-    pub(crate) fn part_sets(&mut self, index: u16) -> Option<u16> {
+    pub(crate) fn part_sets(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: WriterProxyId,
+    ) -> Option<WriterProxyId> {
         let circle = self.circle_of(index)?;
-        let progress = self.writer_proxies.get(index)?.progress;
+        let progress = self.proxies.get(index)?.progress;
         if let Some(ended) = progress.ended
             && self.is_whole_everywhere(&circle, ended.set)
-            && !self.has_lost_a_writer(&circle, &ended)
+            && !self.has_lost_a_writer(shared, facts, &circle, &ended)
         {
-            self.show_set(&circle, ended.set);
-            self.drop_sets_to(&circle, ended.set);
+            self.show_set(shared, &circle, ended.set);
+            self.drop_sets_to(shared, &circle, ended.set);
         }
         if progress.is_deleted {
             let parts = [
@@ -146,70 +159,88 @@ impl LocalParticipant {
                 progress.ended.map(|it| it.set),
             ];
             for set in parts.into_iter().flatten() {
-                self.discard_set(index, set);
+                self.discard_set(shared, index, set);
             }
             self.for_each_peer(&circle, |progress| progress.is_doubtful = true);
         } else if self.peer_after(&circle, index).is_some() {
             self.for_each_peer(&circle, Progress::mark_all_incomplete);
-            self.drop_sets(&circle, SequenceNumber(0)..=SequenceNumber(i64::MAX));
+            self.drop_sets(
+                shared,
+                &circle,
+                SequenceNumber(0)..=SequenceNumber(i64::MAX),
+            );
         }
-        self.drop_part(index);
+        self.drop_part(shared, index);
         self.leave_circle(index)
     }
 
     /// Drops the held samples of one writer.
-    fn drop_part(&mut self, index: u16) {
-        let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
+    fn drop_part(&mut self, shared: &mut Shared, index: WriterProxyId) {
+        let reader = self.proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader else { return };
-        if let Some(reader) = self.readers.get_mut(reader)
+        if let Some(reader) = self.table.get_mut(reader)
             && let Some(cache) = &mut reader.cache
         {
             reader.ledger.incomplete += cache.drop_sets_of(index);
         }
-        self.go_on_with_sets(reader);
+        self.go_on_with_sets(shared, reader);
     }
 
     /// Removes a reader from its rings, so that other readers proceed without it.
-    pub(crate) fn leave_circles(&mut self, reader: u16) {
+    pub(crate) fn leave_circles(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        reader: ReaderId,
+    ) {
         for nth in 0.. {
-            let found = self.readers.get(reader);
+            let found = self.table.get(reader);
             let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
                 return;
             };
-            self.drop_part(index);
-            if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            self.drop_part(shared, index);
+            if let Some(proxy) = self.proxies.get_mut(index) {
                 (proxy.progress.open, proxy.progress.ended) = (None, None);
             }
             if let Some(other) = self.leave_circle(index) {
-                self.present(other);
+                self.present(shared, facts, other);
             }
         }
     }
 
     /// Makes a writer a group by itself; returns the ring of the others.
     #[cold]
-    pub(super) fn leave_group(&mut self, index: u16) -> Option<CoherentGroup> {
-        let other = self.part_sets(index);
-        let proxy = self.writer_proxies.get_mut(index)?;
+    pub(super) fn leave_group(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: WriterProxyId,
+    ) -> Option<CoherentGroup> {
+        let other = self.part_sets(shared, facts, index);
+        let proxy = self.proxies.get_mut(index)?;
         let before = SequenceNumber(proxy.expected.get() - 1);
         proxy.progress.number_alone(proxy.guid.entity, before);
-        self.counters.groups_unnumbered += 1;
-        self.advance_alone(index, SequenceNumber(0));
+        shared.counters.groups_unnumbered += 1;
+        self.advance_alone(shared, index, SequenceNumber(0));
         let alone = self.circle_of(index)?;
-        while let Step::Made = self.present_next(&alone) {}
+        while let Step::Made = self.present_next(shared, facts, &alone) {}
         self.circle_of(other?)
     }
 
     /// Processes the group progress in a HEARTBEAT of a writer whose samples have all arrived.
-    pub(crate) fn hear_group(&mut self, index: u16, current: Option<SequenceNumber>) {
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
-            return;
-        };
+    pub(crate) fn hear_group(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: WriterProxyId,
+        current: Option<SequenceNumber>,
+    ) {
+        let proxy = &mut self.proxies[index];
         match current {
             Some(current) => proxy.progress.hear(current),
             None if proxy.progress.question.retries_exhausted() => proxy.progress.note_stranger(),
             None => return,
         }
-        self.present(index);
+        self.present(shared, facts, index);
     }
 }

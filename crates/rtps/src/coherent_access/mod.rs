@@ -40,10 +40,10 @@ use crate::{
     content_filter::ContentFilter,
     limits::MAX_GROUPS,
     participant::{
-        LocalParticipant,
+        Facts, LocalParticipant,
         local_endpoints::{CreateError, EndpointConfig},
     },
-    reader::DeliveryMode,
+    reader::{DeliveryMode, Readers},
     slab::{PublisherId, ReaderId, SubscriberId, WriterId},
 };
 
@@ -100,7 +100,7 @@ impl Access {
 pub(crate) struct Publisher {
     entity: EntityId,
     presentation: Presentation,
-    writers: Vec<u16>,
+    writers: Vec<WriterId>,
     digest: GroupDigest,
     /// Depth of nested coherent sets; the outermost one counts.
     nested: u32,
@@ -117,7 +117,7 @@ pub(crate) struct Publisher {
 pub(crate) struct Subscriber {
     entity: EntityId,
     presentation: Presentation,
-    readers: Vec<u16>,
+    readers: Vec<ReaderId>,
     /// True between `begin_access` and `end_access`: no sample becomes available.
     is_accessed: bool,
 }
@@ -131,20 +131,20 @@ impl LocalParticipant {
         &mut self,
         presentation: Presentation,
     ) -> Result<PublisherId, CreateError> {
-        let entity = self.next_entity(EntityKind::WRITER_GROUP);
+        let entity = self.shared.next_entity(EntityKind::WRITER_GROUP);
         let publisher = Publisher {
             entity,
             presentation,
-            writers: Vec::with_capacity(usize::from(self.config.limits.local_endpoints)),
+            writers: Vec::with_capacity(usize::from(self.shared.config.limits.local_endpoints)),
             digest: group_digest([].into_iter()),
             nested: 0,
             sequence: SequenceNumber(0),
             set: None,
             is_incomplete: false,
         };
-        let inserted = self.publishers.insert(publisher);
+        let inserted = self.writers.publishers.insert(publisher);
         let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;
-        Ok(PublisherId(index))
+        Ok(index)
     }
 
     /// Creates a group of readers that share this policy (DDS 1.4 §2.2.2.5.2).
@@ -155,54 +155,58 @@ impl LocalParticipant {
         &mut self,
         presentation: Presentation,
     ) -> Result<SubscriberId, CreateError> {
-        let entity = self.next_entity(EntityKind::READER_GROUP);
+        let entity = self.shared.next_entity(EntityKind::READER_GROUP);
         let subscriber = Subscriber {
             entity,
             presentation,
-            readers: Vec::with_capacity(usize::from(self.config.limits.local_endpoints)),
+            readers: Vec::with_capacity(usize::from(self.shared.config.limits.local_endpoints)),
             is_accessed: false,
         };
-        let inserted = self.subscribers.insert(subscriber);
+        let inserted = self.readers.subscribers.insert(subscriber);
         let index = inserted.map_err(|_| CreateError::TooManyGroups(MAX_GROUPS))?;
-        Ok(SubscriberId(index))
+        Ok(index)
     }
 
     /// Deletes an empty group of writers; returns false if it has writers or does not exist.
     pub fn delete_publisher(&mut self, id: PublisherId) -> bool {
-        let found = self.publishers.get(id.0);
+        let found = self.writers.publishers.get(id);
         let is_empty = found.is_some_and(|publisher| publisher.writers.is_empty());
-        is_empty && self.publishers.remove(id.0).is_some()
+        is_empty && self.writers.publishers.remove(id).is_some()
     }
 
     /// Deletes an empty group of readers; returns false if it has readers or does not exist.
     pub fn delete_subscriber(&mut self, id: SubscriberId) -> bool {
-        let found = self.subscribers.get(id.0);
+        let found = self.readers.subscribers.get(id);
         let is_empty = found.is_some_and(|subscriber| subscriber.readers.is_empty());
-        is_empty && self.subscribers.remove(id.0).is_some()
+        is_empty && self.readers.subscribers.remove(id).is_some()
     }
 
     /// Creates a writer in a group, with the group's PRESENTATION.
     ///
     /// # Errors
-    /// Errors of [`create_writer`](Self::create_writer), and [`CreateError::NoSuchGroup`].
+    /// Errors of [`create_writer`](LocalParticipant::create_writer), and [`CreateError::NoSuchGroup`].
     pub fn create_writer_in(
         &mut self,
         now: Instant,
         id: PublisherId,
         config: &EndpointConfig<'_>,
     ) -> Result<WriterId, CreateError> {
-        let publisher = self.publishers.get(id.0).ok_or(CreateError::NoSuchGroup)?;
+        let publisher = self
+            .writers
+            .publishers
+            .get(id)
+            .ok_or(CreateError::NoSuchGroup)?;
         let (mut config, group) = (config.clone(), publisher.entity);
         config.qos.presentation = publisher.presentation;
-        let writer = self.create_writer_with(now, &config, Some((id.0, group)))?;
-        self.join_publisher(id.0, writer.0);
+        let writer = self.create_writer_with(now, &config, Some((id, group)))?;
+        self.writers.join_publisher(id, writer);
         Ok(writer)
     }
 
     /// Creates a reader in a group, with the group's PRESENTATION and an optional filter.
     ///
     /// # Errors
-    /// Errors of [`create_reader`](Self::create_reader), and [`CreateError::NoSuchGroup`].
+    /// Errors of [`create_reader`](LocalParticipant::create_reader), and [`CreateError::NoSuchGroup`].
     pub fn create_reader_in(
         &mut self,
         now: Instant,
@@ -210,13 +214,17 @@ impl LocalParticipant {
         config: &EndpointConfig<'_>,
         filter: Option<ContentFilter>,
     ) -> Result<ReaderId, CreateError> {
-        let subscriber = self.subscribers.get(id.0).ok_or(CreateError::NoSuchGroup)?;
+        let subscriber = self
+            .readers
+            .subscribers
+            .get(id)
+            .ok_or(CreateError::NoSuchGroup)?;
         let (mut config, group) = (config.clone(), subscriber.entity);
         config.qos.presentation = subscriber.presentation;
-        let group = Some((id.0, group));
+        let group = Some((id, group));
         let reader = self.create_reader_with(now, &config, DeliveryMode::Cache, filter, group)?;
-        if let Some(subscriber) = self.subscribers.get_mut(id.0) {
-            subscriber.readers.push(reader.0);
+        if let Some(subscriber) = self.readers.subscribers.get_mut(id) {
+            subscriber.readers.push(reader);
         }
         Ok(reader)
     }
@@ -224,20 +232,22 @@ impl LocalParticipant {
     /// Returns the `nth` writer of a group.
     #[must_use]
     pub fn writer_in(&self, id: PublisherId, nth: usize) -> Option<WriterId> {
-        let writer = self.publishers.get(id.0)?.writers.get(nth)?;
-        Some(WriterId(*writer))
+        let writer = self.writers.publishers.get(id)?.writers.get(nth)?;
+        Some(*writer)
     }
 
     /// Returns the `nth` reader of a group.
     #[must_use]
     pub fn reader_in(&self, id: SubscriberId, nth: usize) -> Option<ReaderId> {
-        let reader = self.subscribers.get(id.0)?.readers.get(nth)?;
-        Some(ReaderId(*reader))
+        let reader = self.readers.subscribers.get(id)?.readers.get(nth)?;
+        Some(*reader)
     }
+}
 
+impl Readers {
     /// Removes a reader from its group.
-    pub(crate) fn leave_subscriber(&mut self, reader: u16) {
-        let group = self.readers.get(reader).and_then(|it| it.subscriber);
+    pub(crate) fn leave_subscriber(&mut self, reader: ReaderId) {
+        let group = self.table.get(reader).and_then(|it| it.subscriber);
         if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {
             subscriber.readers.retain(|&other| other != reader);
         }
@@ -249,34 +259,39 @@ impl LocalParticipant {
     /// access, the one that a publisher wrote first.
     #[must_use]
     pub fn next_in_order(&self, id: SubscriberId) -> Option<ReaderId> {
-        let readers = self.subscribers.get(id.0)?.readers.iter();
-        let first = |&reader: &u16| Some((self.cache_of(reader)?.first_shown()?, reader));
+        let readers = self.readers.subscribers.get(id)?.readers.iter();
+        let first =
+            |&reader: &ReaderId| Some((self.readers.cache_of(reader)?.first_shown()?, reader));
         let (_, reader) = readers.filter_map(first).min()?;
-        Some(ReaderId(reader))
+        Some(reader)
     }
 
-    /// Begins access to the samples of a group of readers. Until [`end_access`](Self::end_access) no sets and no
+    /// Begins access to the samples of a group of readers. Until [`end_access`](LocalParticipant::end_access) no sets and no
     /// ordered samples become available (DDS 1.4 §2.2.2.5.2.8).
     ///
     /// Returns false if the group does not exist, or access has begun.
     pub fn begin_access(&mut self, id: SubscriberId) -> bool {
-        let subscriber = self.subscribers.get_mut(id.0);
+        let subscriber = self.readers.subscribers.get_mut(id);
         subscriber.is_some_and(|it| !core::mem::replace(&mut it.is_accessed, true))
     }
 
     /// Ends access to a group (§2.2.2.5.2.9); returns false if it had not begun.
     pub fn end_access(&mut self, id: SubscriberId) -> bool {
-        let subscriber = self.subscribers.get_mut(id.0);
+        let subscriber = self.readers.subscribers.get_mut(id);
         let was_accessed =
             subscriber.is_some_and(|it| core::mem::replace(&mut it.is_accessed, false));
         if was_accessed {
-            self.looks += 1;
+            self.readers.looks += 1;
             for nth in 0.. {
-                let found = self.subscribers.get(id.0);
+                let found = self.readers.subscribers.get(id);
                 let Some(&reader) = found.and_then(|it| it.readers.get(nth)) else {
                     break;
                 };
-                self.present_rest_of(reader);
+                self.readers.present_rest_of(
+                    &mut self.shared,
+                    Facts::of(&self.writers, &self.discovery),
+                    reader,
+                );
             }
         }
         was_accessed

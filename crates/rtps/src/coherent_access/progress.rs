@@ -15,6 +15,7 @@ use crate::{
         Reader, WriterProxy,
         cache::{Cache, Place, Refused, SampleInfo},
     },
+    slab::WriterProxyId,
 };
 
 /// Set with at least one received sample.
@@ -68,7 +69,7 @@ pub(crate) struct Progress {
     /// Another writer of the ring was deleted: the sets that follow may have ended before that.
     pub(super) is_doubtful: bool,
     /// Next proxy in the ring.
-    pub(super) next_peer: u16,
+    pub(super) next_peer: WriterProxyId,
     /// Last pass over all rings that has visited this proxy.
     pub(super) looked: u64,
 }
@@ -85,7 +86,7 @@ impl Progress {
         asks: false,
         is_deleted: false,
         is_doubtful: false,
-        next_peer: u16::MAX,
+        next_peer: WriterProxyId(u16::MAX),
         looked: 0,
     };
 
@@ -251,7 +252,7 @@ fn place_of(
 
 /// Stores a sample, or the end of a set, until it is admitted.
 pub(crate) fn keep_in_turn(
-    index: u16,
+    index: WriterProxyId,
     proxy: &mut WriterProxy,
     reader: &mut Reader,
     info: SampleInfo,
@@ -281,7 +282,7 @@ pub(crate) fn keep_in_turn(
 /// # Errors
 /// The sample must wait: others come first, or there is no room.
 pub(crate) fn admit(
-    index: u16,
+    index: WriterProxyId,
     proxy: &mut WriterProxy,
     cache: &mut Cache,
     ledger: &mut ReaderLedger,
@@ -341,7 +342,11 @@ pub(crate) fn admit(
 }
 
 /// Returns the place of the next sample; `None` if it must wait.
-fn place_in_turn(index: u16, proxy: &mut WriterProxy, cache: &mut Cache) -> Option<Place> {
+fn place_in_turn(
+    index: WriterProxyId,
+    proxy: &mut WriterProxy,
+    cache: &mut Cache,
+) -> Option<Place> {
     let place = cache.first_waiting_place(index)?;
     if proxy.progress.ended.is_some() {
         return None;

@@ -9,11 +9,11 @@ use thiserror::Error;
 
 use crate::{
     coherent_access::{Access, Publisher},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     slab::{PublisherId, WriterId},
-    work_queue::WorkKind,
+    work_queue::Filed,
     writer::{
-        Writer,
+        Writer, Writers,
         history::{Change, ChangeKind, History},
     },
 };
@@ -96,65 +96,19 @@ pub(crate) fn head_of(head: DataPrefix, mark: &CoherentSetInfo) -> DataPrefix {
 }
 
 impl LocalParticipant {
-    /// Marks a new change of a writer.
-    #[inline(never)]
-    pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
-        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
-            return;
-        };
-        let publisher = writer.publisher;
-        let publisher = publisher.and_then(|publisher| self.publishers.get_mut(publisher));
-        history.set_mark(sequence, presents.mark(sequence, publisher));
-    }
-
-    pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
-        if let Some(publisher) = self.publishers.get_mut(group) {
-            publisher.writers.push(writer);
-        }
-        self.refresh_digest(group);
-    }
-
-    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
-    pub(crate) fn leave_publisher(&mut self, index: u16) {
-        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
-        // With TOPIC scope the set of each writer is independent.
-        let has_part =
-            presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
-        let group = self.writers.get(index).and_then(|it| it.publisher);
-        let Some(group) = group else { return };
-        if let Some(publisher) = self.publishers.get_mut(group) {
-            publisher.writers.retain(|&other| other != index);
-            publisher.is_incomplete |= has_part;
-        }
-        self.refresh_digest(group);
-    }
-
-    fn refresh_digest(&mut self, group: u16) {
-        let Some(publisher) = self.publishers.get_mut(group) else {
-            return;
-        };
-        let writers = &self.writers;
-        let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
-        publisher.writers.sort_unstable_by_key(entity);
-        let entities = publisher
-            .writers
-            .iter()
-            .map(|it| entity(it).unwrap_or_default());
-        publisher.digest = group_digest(entities);
-    }
-
     /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10). Samples written until its
-    /// [end](Self::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
+    /// [end](LocalParticipant::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
     /// Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's part is
     /// a set. It has no effect unless the group's PRESENTATION is coherent.
     ///
     /// # Errors
     /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].
     pub fn begin_coherent_changes(&mut self, id: PublisherId) -> Result<(), CoherentError> {
-        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        let publisher = self
+            .writers
+            .publishers
+            .get_mut(id)
+            .ok_or(CoherentError::Gone)?;
         publisher.nested = publisher
             .nested
             .checked_add(1)
@@ -171,7 +125,11 @@ impl LocalParticipant {
         id: PublisherId,
         timestamp: Timestamp,
     ) -> Result<(), CoherentError> {
-        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        let publisher = self
+            .writers
+            .publishers
+            .get_mut(id)
+            .ok_or(CoherentError::Gone)?;
         if publisher.nested != 1 {
             publisher.nested = publisher
                 .nested
@@ -181,11 +139,11 @@ impl LocalParticipant {
         }
         let (group_set, is_incomplete) = (publisher.set, publisher.is_incomplete);
         for at in 0.. {
-            let Some(index) = self.writer_of_group(id.0, at) else {
+            let Some(index) = self.writers.writer_of_group(id, at) else {
                 break;
             };
-            if self.owes_end(index, group_set) && !self.has_room_for_end(index) {
-                self.request_room_notice(WriterId(index));
+            if self.writers.owes_end(index, group_set) && !self.writers.has_room_for_end(index) {
+                self.request_room_notice(index);
                 return Err(CoherentError::HistoryFull);
             }
         }
@@ -193,7 +151,7 @@ impl LocalParticipant {
             coherent_set: Some(SequenceNumber::UNKNOWN),
             ..CoherentSetInfo::default()
         };
-        if let Some(publisher) = self.publishers.get_mut(id.0) {
+        if let Some(publisher) = self.writers.publishers.get_mut(id) {
             (publisher.nested, publisher.is_incomplete) = (0, false);
             if publisher.set.take().is_some() {
                 mark.group_sequence = Some(publisher.next());
@@ -202,23 +160,74 @@ impl LocalParticipant {
             }
         }
         for at in 0.. {
-            let Some(index) = self.writer_of_group(id.0, at) else {
+            let Some(index) = self.writers.writer_of_group(id, at) else {
                 break;
             };
-            if self.owes_end(index, group_set) {
-                self.write_end(index, mark, is_incomplete, timestamp);
+            if self.writers.owes_end(index, group_set) {
+                self.writers
+                    .write_end(&mut self.shared, index, mark, is_incomplete, timestamp);
             }
         }
         Ok(())
     }
+}
 
-    fn writer_of_group(&self, group: u16, at: usize) -> Option<u16> {
+impl Writers {
+    /// Marks a new change of a writer.
+    #[inline(never)]
+    pub(crate) fn mark_written(&mut self, index: WriterId, sequence: SequenceNumber) {
+        let writer = &mut self.table[index];
+        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
+            return;
+        };
+        let publisher = writer.publisher;
+        let publisher = publisher.and_then(|publisher| self.publishers.get_mut(publisher));
+        history.set_mark(sequence, presents.mark(sequence, publisher));
+    }
+
+    pub(super) fn join_publisher(&mut self, group: PublisherId, writer: WriterId) {
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.push(writer);
+        }
+        self.refresh_digest(group);
+    }
+
+    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
+    pub(crate) fn leave_publisher(&mut self, index: WriterId) {
+        let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
+        // With TOPIC scope the set of each writer is independent.
+        let has_part =
+            presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
+        let group = self.table.get(index).and_then(|it| it.publisher);
+        let Some(group) = group else { return };
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.retain(|&other| other != index);
+            publisher.is_incomplete |= has_part;
+        }
+        self.refresh_digest(group);
+    }
+
+    fn refresh_digest(&mut self, group: PublisherId) {
+        let Some(publisher) = self.publishers.get_mut(group) else {
+            return;
+        };
+        let writers = &self.table;
+        let entity = |writer: &WriterId| writers.get(*writer).map(|it| it.guid.entity);
+        publisher.writers.sort_unstable_by_key(entity);
+        let entities = publisher
+            .writers
+            .iter()
+            .map(|it| entity(it).unwrap_or_default());
+        publisher.digest = group_digest(entities);
+    }
+
+    fn writer_of_group(&self, group: PublisherId, at: usize) -> Option<WriterId> {
         self.publishers.get(group)?.writers.get(at).copied()
     }
 
     /// Returns whether a writer must send the end of the set; with GROUP access all writers must.
-    fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
-        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+    fn owes_end(&self, index: WriterId, group_set: Option<SequenceNumber>) -> bool {
+        let presents = self.table.get(index).and_then(|it| it.presents.as_ref());
         presents.is_some_and(|presents| match presents.access {
             Access {
                 is_coherent: true,
@@ -229,8 +238,8 @@ impl LocalParticipant {
         })
     }
 
-    fn has_room_for_end(&self, index: u16) -> bool {
-        let Some(writer) = self.writers.get(index) else {
+    fn has_room_for_end(&self, index: WriterId) -> bool {
+        let Some(writer) = self.table.get(index) else {
             return true;
         };
         let Some(history) = &writer.history else {
@@ -244,12 +253,13 @@ impl LocalParticipant {
     /// the gap.
     fn write_end(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: WriterId,
         mark: CoherentSetInfo,
         is_incomplete: bool,
         timestamp: Timestamp,
     ) {
-        let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
+        let Some(writer) = self.table.get_mut(index).filter(|it| it.is_enabled()) else {
             return;
         };
         let below = writer.set_ends_may_go_below();
@@ -277,17 +287,17 @@ impl LocalParticipant {
         writer.last = sequence;
         writer.ledger.set_ends += 1;
         if writer.fragmenter.cuts() {
-            self.schedule_first(index);
+            self.schedule_first(shared, index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            shared.schedule(queue, Filed::Data(index));
         }
     }
 
     /// Returns the group part of a HEARTBEAT: the group sequence number up to which this writer has sent all its
     /// samples (RTPS 2.5 §8.3.8.6).
-    pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
-        let writer = self.writers.get(index)?;
+    pub(crate) fn heartbeat_group(&self, index: WriterId) -> Option<HeartbeatGroup> {
+        let writer = self.table.get(index)?;
         let presents = writer.presents.as_ref()?;
         if !presents.access.is_group {
             return None;

@@ -23,10 +23,11 @@ use isolane_wire::{
 
 use crate::{
     config::Network,
-    discovery::RemoteParticipant,
+    discovery::{Discovery, RemoteParticipant},
     limits::{AMPLIFICATION_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
     matching::choose,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
+    slab::{EndpointId, ReaderProxyId, WriterProxyId},
     work_queue::Work,
 };
 
@@ -91,92 +92,39 @@ fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
 }
 
 impl LocalParticipant {
-    /// Returns whether a datagram of a participant came from one of its addresses.
-    pub(crate) fn is_own_address(&self, prefix: GuidPrefix, source: Locator) -> bool {
-        let Some(address) = source.ipv4() else {
-            return false;
-        };
-        let networks = &self.config.networks;
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
-            // The prefix is that of this participant.
-            return networks.is_empty() || is_of_this_host(networks, address);
-        };
-        let participant = self.participants.get(index).filter(|peer| peer.is_proven());
-        participant.is_some_and(|participant| {
-            let validated = &participant.validated;
-            announces(&participant.data, address)
-                || validated.addresses.contains(&address)
-                || validated.are_all && is_of_this_host(networks, address)
-        })
-    }
-
-    fn participant(&self, prefix: GuidPrefix) -> Option<&RemoteParticipant> {
-        let &index = self.participant_by_prefix.get(&prefix)?;
-        self.participants.get(index)
-    }
-
-    /// Selects the address used among several of a participant, a validated one if there is any.
-    pub(crate) fn choose_of(
-        &self,
-        participant: &RemoteParticipant,
-        locators: &LocatorList,
-    ) -> Option<Locator> {
-        let is_validated = |locator: &Locator| participant.validated.covers(locator);
-        choose(locators, &self.config.networks, is_validated)
-    }
-
-    /// Credits a participant with [`AMPLIFICATION_FACTOR`] times the bytes received from it that call for an answer.
-    pub(crate) fn credit(&mut self, prefix: GuidPrefix, bytes: usize) {
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
-            return;
-        };
-        if let Some(participant) = self.participants.get_mut(index) {
-            let earned = (bytes as u32).saturating_mul(AMPLIFICATION_FACTOR);
-            let credit_bytes = participant.credit_bytes.saturating_add(earned);
-            participant.credit_bytes = credit_bytes.min(UNVALIDATED_BYTES_PER_S);
-        }
-    }
-
-    /// Returns how many bytes of a datagram may be sent to a participant's address: all, or 0 if the address is not
-    /// validated and the credit is used up.
-    pub(crate) fn debit(
+    /// Charges an ACKNACK to the credit of the participant that it answers; see [`LocalParticipant::debit_reader`].
+    pub(crate) fn debit_writer(
         &mut self,
-        prefix: GuidPrefix,
-        to: Option<&Locator>,
-        bytes: usize,
-    ) -> usize {
-        let found = self.participant_by_prefix.get(&prefix);
-        let Some(participant) = found.and_then(|&index| self.participants.get_mut(index)) else {
-            // The prefix is that of this participant.
-            return bytes;
-        };
-        if to.is_none_or(|to| participant.validated.covers(to)) {
-            return bytes;
-        }
-        let Some(left) = participant.credit_bytes.checked_sub(bytes as u32) else {
-            self.counters.answers_withheld += 1;
-            return 0;
-        };
-        if !self.unvalidated.take(self.latest, bytes) {
-            self.counters.unvalidated_limited += 1;
-            return 0;
-        }
-        participant.credit_bytes = left;
-        bytes
+        index: WriterProxyId,
+        work: Option<Work>,
+    ) -> Option<Work> {
+        let proxy = self.readers.proxies.get(index)?;
+        let (prefix, to) = (proxy.guid.prefix, proxy.reply_to);
+        let mut work = work?;
+        work.bytes = self
+            .discovery
+            .debit(&mut self.shared, prefix, to.as_ref(), work.bytes);
+        Some(work)
     }
 
     /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
     /// validated and the credit is used up.
-    pub(crate) fn debit_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
-        let proxy = self.reader_proxies.get(index)?;
+    pub(crate) fn debit_reader(
+        &mut self,
+        index: ReaderProxyId,
+        work: Option<Work>,
+    ) -> Option<Work> {
+        let proxy = self.writers.proxies.get(index)?;
         if proxy.is_reachable {
             return work;
         }
         let (prefix, to) = (proxy.guid.prefix, proxy.address());
         let mut work = work?;
-        let bytes = self.debit(prefix, to.as_ref(), work.bytes);
+        let bytes = self
+            .discovery
+            .debit(&mut self.shared, prefix, to.as_ref(), work.bytes);
         if bytes < work.bytes
-            && let Some(proxy) = self.reader_proxies.get_mut(index)
+            && let Some(proxy) = self.writers.proxies.get_mut(index)
         {
             proxy.forget_requests();
         }
@@ -184,38 +132,17 @@ impl LocalParticipant {
         Some(work)
     }
 
-    /// Returns whether an address of a participant is validated; without an address, whether the participant has any
-    /// validated one. All addresses of this participant are validated.
-    pub(crate) fn is_validated(&self, prefix: GuidPrefix, to: Option<Locator>) -> bool {
-        let Some(participant) = self.participant(prefix) else {
-            return prefix == self.guid_prefix();
-        };
-        match to {
-            Some(to) => participant.validated.covers(&to),
-            None => participant.is_proven(),
-        }
-    }
-
-    /// Returns whether a participant has a validated address other than this one.
-    pub(crate) fn answers_elsewhere(&self, prefix: GuidPrefix, to: Option<Locator>) -> bool {
-        let participant = self.participant(prefix);
-        participant.is_some_and(|participant| participant.is_proven())
-            && !self.is_validated(prefix, to)
-    }
-
     /// Processes an ACKNACK of a matched reader whose address is not validated, or that came from another address than
     /// the last one. If the participant announces that address, it is validated, and the participant's endpoints are
     /// updated one a step.
     #[cold]
-    pub(crate) fn note_answer(&mut self, index: u16, source: Locator) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
+    pub(crate) fn note_answer(&mut self, index: ReaderProxyId, source: Locator) {
+        let proxy = &mut self.writers.proxies[index];
         let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
         let was_reachable = proxy.is_reachable;
-        let networks = &self.config.networks;
-        if let Some(&place) = self.participant_by_prefix.get(&prefix)
-            && let Some(participant) = self.participants.get_mut(place)
+        let networks = &self.shared.config.networks;
+        if let Some(&place) = self.discovery.by_prefix.get(&prefix)
+            && let Some(participant) = self.discovery.participants.get_mut(place)
             && !participant.validated.covers(&source)
         {
             let data = &participant.data;
@@ -233,28 +160,150 @@ impl LocalParticipant {
                 _ => false,
             };
             if !is_entered {
-                self.counters.answers_elsewhere += u64::from(!was_reachable);
-                if let Some(proxy) = self.reader_proxies.get_mut(index).filter(|_| was_reachable) {
+                self.shared.counters.answers_elsewhere += u64::from(!was_reachable);
+                if let Some(proxy) = self
+                    .writers
+                    .proxies
+                    .get_mut(index)
+                    .filter(|_| was_reachable)
+                {
                     // The next ACKNACK from there costs one comparison only.
                     proxy.answered_from = source.ipv4();
                 }
                 return;
             }
-            participant.follow_from = Some(0);
-            self.has_following = true;
-            self.schedule_discovery();
+            participant.follow_from = Some(EndpointId(0));
+            self.discovery.has_following = true;
+            self.shared.schedule_discovery();
         }
-        let is_reachable = self.is_validated(prefix, to);
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
+        let is_reachable = self.discovery.is_validated(&self.shared, prefix, to);
+        let proxy = &mut self.writers.proxies[index];
         proxy.answered_from = source.ipv4();
         if is_reachable && !core::mem::replace(&mut proxy.is_reachable, true) {
             let waits_for_history = proxy.waits_for_history();
-            self.refresh_destinations(writer);
+            self.writers.refresh_destinations(&mut self.shared, writer);
             if waits_for_history {
-                self.schedule_history(index);
+                self.writers.schedule_history(&mut self.shared, index);
             }
         }
+    }
+}
+
+impl Shared {
+    /// Selects the address used among several of a participant, a validated one if there is any.
+    pub(crate) fn choose_of(
+        &self,
+        participant: &RemoteParticipant,
+        locators: &LocatorList,
+    ) -> Option<Locator> {
+        let is_validated = |locator: &Locator| participant.validated.covers(locator);
+        choose(locators, &self.config.networks, is_validated)
+    }
+}
+
+impl Discovery {
+    fn participant(&self, prefix: GuidPrefix) -> Option<&RemoteParticipant> {
+        let &index = self.by_prefix.get(&prefix)?;
+        self.participants.get(index)
+    }
+
+    /// Credits a participant with [`AMPLIFICATION_FACTOR`] times the bytes received from it that call for an answer.
+    pub(crate) fn credit(&mut self, prefix: GuidPrefix, bytes: usize) {
+        let Some(&index) = self.by_prefix.get(&prefix) else {
+            return;
+        };
+        if let Some(participant) = self.participants.get_mut(index) {
+            let earned = (bytes as u32).saturating_mul(AMPLIFICATION_FACTOR);
+            let credit_bytes = participant.credit_bytes.saturating_add(earned);
+            participant.credit_bytes = credit_bytes.min(UNVALIDATED_BYTES_PER_S);
+        }
+    }
+
+    /// Returns how many bytes of a datagram may be sent to a participant's address: all, or 0 if the address is not
+    /// validated and the credit is used up.
+    pub(crate) fn debit(
+        &mut self,
+        shared: &mut Shared,
+        prefix: GuidPrefix,
+        to: Option<&Locator>,
+        bytes: usize,
+    ) -> usize {
+        let found = self.by_prefix.get(&prefix);
+        let Some(participant) = found.and_then(|&index| self.participants.get_mut(index)) else {
+            // The prefix is that of this participant.
+            return bytes;
+        };
+        if to.is_none_or(|to| participant.validated.covers(to)) {
+            return bytes;
+        }
+        let Some(left) = participant.credit_bytes.checked_sub(bytes as u32) else {
+            shared.counters.answers_withheld += 1;
+            return 0;
+        };
+        if !self.unvalidated.take(shared.latest, bytes) {
+            shared.counters.unvalidated_limited += 1;
+            return 0;
+        }
+        participant.credit_bytes = left;
+        bytes
+    }
+
+    /// Returns whether an address of a participant is validated; without an address, whether the participant has any
+    /// validated one. All addresses of this participant are validated.
+    pub(crate) fn is_validated(
+        &self,
+        shared: &Shared,
+        prefix: GuidPrefix,
+        to: Option<Locator>,
+    ) -> bool {
+        let Some(participant) = self.participant(prefix) else {
+            return prefix == shared.guid_prefix();
+        };
+        match to {
+            Some(to) => participant.validated.covers(&to),
+            None => participant.is_proven(),
+        }
+    }
+
+    /// Returns whether a participant has a validated address other than this one.
+    pub(crate) fn answers_elsewhere(
+        &self,
+        shared: &Shared,
+        prefix: GuidPrefix,
+        to: Option<Locator>,
+    ) -> bool {
+        let participant = self.participant(prefix);
+        participant.is_some_and(|participant| participant.is_proven())
+            && !self.is_validated(shared, prefix, to)
+    }
+}
+
+impl Facts<'_> {
+    /// Returns whether a datagram of a participant came from one of its addresses.
+    pub(crate) fn is_own_address(
+        &self,
+        shared: &Shared,
+        prefix: GuidPrefix,
+        source: Locator,
+    ) -> bool {
+        let Some(address) = source.ipv4() else {
+            return false;
+        };
+        let networks = &shared.config.networks;
+        let Some(&index) = self.discovery.by_prefix.get(&prefix) else {
+            // The prefix is that of this participant.
+            return networks.is_empty() || is_of_this_host(networks, address);
+        };
+        let participant = self
+            .discovery
+            .participants
+            .get(index)
+            .filter(|peer| peer.is_proven());
+        participant.is_some_and(|participant| {
+            let validated = &participant.validated;
+            announces(&participant.data, address)
+                || validated.addresses.contains(&address)
+                || validated.are_all && is_of_this_host(networks, address)
+        })
     }
 }

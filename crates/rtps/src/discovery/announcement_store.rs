@@ -16,7 +16,7 @@ use crate::{
     discovery::{EndpointKind, RemoteEndpoint},
     limits::DISCOVERY_SLOT_BYTES,
     matching::Refusal,
-    slab::{Full, Slab},
+    slab::{Full, PieceId, RemoteParticipantId, Slab},
 };
 
 /// Payload of a piece in bytes: with the index of the next piece it fills two cache lines.
@@ -27,19 +27,19 @@ const PIECE_BYTES: usize = 126;
 pub(super) const PIECES_PER_ENDPOINT: usize = 4;
 
 /// End of a chain of pieces.
-const NONE: u16 = u16::MAX;
+const NONE: PieceId = PieceId(u16::MAX);
 
 /// Piece of a serialized announcement.
 #[derive(Debug)]
 struct Piece {
-    next: u16,
+    next: PieceId,
     bytes: [u8; PIECE_BYTES],
 }
 
 /// Stored announcement.
 #[derive(Debug)]
 pub(crate) struct StoredAnnouncement {
-    first: u16,
+    first: PieceId,
     length: u16,
     /// Truncation flags of USER_DATA, TOPIC_DATA and GROUP_DATA.
     are_cut: [bool; 3],
@@ -91,7 +91,7 @@ impl SerializedAnnouncement {
 /// Stored announcements of all remote endpoints.
 #[derive(Debug)]
 pub(crate) struct Announcements {
-    pieces: Slab<Piece>,
+    pieces: Slab<PieceId, Piece>,
 }
 
 fn octets(qos: &QosPolicies) -> [&Octets; 3] {
@@ -169,7 +169,7 @@ impl Announcements {
 pub(crate) struct EndpointRecord {
     pub(crate) guid: Guid,
     pub(crate) kind: EndpointKind,
-    pub(crate) participant: u16,
+    pub(crate) participant: RemoteParticipantId,
     /// Sequence number of its SEDP announcement; `None` if statically described.
     pub(crate) announced_by: Option<SequenceNumber>,
     /// Reason why matches of it were refused.

@@ -20,8 +20,10 @@ use isolane_wire::{
 use thiserror::Error;
 
 use crate::{
+    discovery::Discovery,
     limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
+    slab::{ReaderId, WriterId},
 };
 
 /// Reason why an entity cannot be ignored.
@@ -89,11 +91,11 @@ impl LocalParticipant {
         prefix: GuidPrefix,
     ) -> Result<(), IgnoreError> {
         let entity = EntityId::PARTICIPANT;
-        self.ignored.add(Guid { prefix, entity })?;
-        if prefix == self.guid_prefix() {
+        self.discovery.ignored.add(Guid { prefix, entity })?;
+        if prefix == self.shared.guid_prefix() {
             self.remove_ignored_here(now);
-        } else if let Some(&index) = self.participant_by_prefix.get(&prefix) {
-            self.remove_participant(index);
+        } else if let Some(&index) = self.discovery.by_prefix.get(&prefix) {
+            self.discovery.remove_participant(&mut self.shared, index);
         }
         Ok(())
     }
@@ -103,7 +105,7 @@ impl LocalParticipant {
     /// # Errors
     /// [`IgnoreError::ListFull`].
     pub fn ignore_endpoint(&mut self, now: Instant, guid: Guid) -> Result<(), IgnoreError> {
-        self.ignored.add(guid)?;
+        self.discovery.ignored.add(guid)?;
         self.remove_ignored(now);
         self.remove_ignored_here(now);
         Ok(())
@@ -115,13 +117,13 @@ impl LocalParticipant {
     /// [`IgnoreError`].
     pub fn ignore_topic(&mut self, now: Instant, name: &str) -> Result<(), IgnoreError> {
         let name = BoundedString::try_from(name).map_err(|_| IgnoreError::NameTooLong)?;
-        if self.ignored.topics.contains(&name) {
+        if self.discovery.ignored.topics.contains(&name) {
             return Ok(());
         }
-        if self.ignored.topics.len() >= MAX_IGNORED_TOPICS {
+        if self.discovery.ignored.topics.len() >= MAX_IGNORED_TOPICS {
             return Err(IgnoreError::ListFull(MAX_IGNORED_TOPICS));
         }
-        self.ignored.topics.push(name);
+        self.discovery.ignored.topics.push(name);
         self.remove_ignored(now);
         self.remove_ignored_here(now);
         Ok(())
@@ -129,75 +131,95 @@ impl LocalParticipant {
 
     /// Returns the ignored endpoints, and the ignored participants with the entity [`EntityId::PARTICIPANT`].
     pub fn ignored_entities(&self) -> impl Iterator<Item = Guid> {
-        self.ignored.entities.iter().copied()
+        self.discovery.ignored.entities.iter().copied()
     }
 
     /// Returns the names of the ignored topics.
     pub fn ignored_topics(&self) -> impl Iterator<Item = &str> {
-        self.ignored.topics.iter().map(|name| name.as_str())
-    }
-
-    /// Returns whether a participant is ignored, and counts its announcement if so.
-    pub(super) fn is_ignored_participant(&mut self, prefix: GuidPrefix) -> bool {
-        let is_ignored = self.ignored.has_participant(prefix);
-        self.counters.announcements_ignored += u64::from(is_ignored);
-        is_ignored
-    }
-
-    /// Returns whether an endpoint is ignored, and counts its announcement if so.
-    pub(super) fn is_ignored_endpoint(&mut self, data: &EndpointData) -> bool {
-        let is_ignored = self.ignored.has_endpoint(data);
-        self.counters.announcements_ignored += u64::from(is_ignored);
-        is_ignored
-    }
-
-    /// Returns whether an endpoint of this participant may not match local endpoints.
-    pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
-        self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
+        self.discovery
+            .ignored
+            .topics
+            .iter()
+            .map(|name| name.as_str())
     }
 
     /// Removes remote endpoints that are now ignored. An endpoint already being removed is left alone.
     fn remove_ignored(&mut self, now: Instant) {
-        for index in 0..self.endpoints.end() {
-            let Some(endpoint) = self.endpoints.get(index) else {
+        for index in self.discovery.endpoints.ids() {
+            let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
-            let is_leaving = self.is_leaving(index, endpoint);
-            let data = endpoint.data(&self.announcements);
-            if is_leaving || !self.ignored.has_endpoint(&data) {
+            let is_leaving = self.discovery.is_leaving(index, endpoint);
+            let data = endpoint.data(&self.discovery.announcements);
+            if is_leaving || !self.discovery.ignored.has_endpoint(&data) {
                 continue;
             }
             self.unmatch(now, data.guid);
-            self.forget_endpoint(index);
+            self.discovery.forget_endpoint(&mut self.shared, index);
         }
     }
 
     /// Unmatches local endpoints that are now ignored from each other.
     fn remove_ignored_here(&mut self, now: Instant) {
-        for writer_index in 0..self.writers.end() {
-            for reader_index in 0..self.readers.end() {
+        for writer_index in self.writers.table.ids() {
+            for reader_index in self.readers.table.ids() {
                 self.remove_ignored_pair(now, writer_index, reader_index);
             }
         }
     }
 
-    fn remove_ignored_pair(&mut self, now: Instant, writer_index: u16, reader_index: u16) {
+    fn remove_ignored_pair(
+        &mut self,
+        now: Instant,
+        writer_index: WriterId,
+        reader_index: ReaderId,
+    ) {
         let (Some(writer), Some(reader)) = (
-            self.writers.get(writer_index),
-            self.readers.get(reader_index),
+            self.writers.table.get(writer_index),
+            self.readers.table.get(reader_index),
         ) else {
             return;
         };
-        if !self.is_ignored_here(&writer.data) && !self.is_ignored_here(&reader.data) {
+        if !self.discovery.is_ignored_here(&writer.data)
+            && !self.discovery.is_ignored_here(&reader.data)
+        {
             return;
         }
-        let of_reader = self.proxy_of_reader.get(&(writer_index, reader.guid));
-        let of_writer = self.proxy_of_writer_at(writer.guid, reader_index);
+        let of_reader = self
+            .writers
+            .proxy_by_reader
+            .get(&(writer_index, reader.guid));
+        let of_writer = self.readers.proxy_of_writer_at(writer.guid, reader_index);
         if let Some(&proxy) = of_reader {
             self.remove_reader_proxy(now, proxy);
         }
         if let Some(proxy) = of_writer {
             self.remove_writer_proxy(now, proxy);
         }
+    }
+}
+
+impl Discovery {
+    /// Returns whether a participant is ignored, and counts its announcement if so.
+    pub(super) fn is_ignored_participant(
+        &mut self,
+        shared: &mut Shared,
+        prefix: GuidPrefix,
+    ) -> bool {
+        let is_ignored = self.ignored.has_participant(prefix);
+        shared.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Returns whether an endpoint is ignored, and counts its announcement if so.
+    pub(super) fn is_ignored_endpoint(&mut self, shared: &mut Shared, data: &EndpointData) -> bool {
+        let is_ignored = self.ignored.has_endpoint(data);
+        shared.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Returns whether an endpoint of this participant may not match local endpoints.
+    pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
+        self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
     }
 }

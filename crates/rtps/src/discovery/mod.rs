@@ -25,21 +25,28 @@ mod sedp;
 mod spdp;
 mod static_discovery;
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     builtin_data::{EndpointData, ParticipantData},
-    guid::Guid,
+    guid::{Guid, GuidPrefix},
     sequence::SequenceNumber,
     time::Instant,
 };
 
 use crate::{
-    limits::{MAX_DISCOVERY_EVENTS, MAX_LEASE},
+    config::ParticipantConfig,
+    discovery::rate_limit::TokenBucket,
+    hash::PeerIndex,
+    limits::{
+        DISCOVERY_SLOT_BYTES, MAX_DISCOVERY_EVENTS, MAX_LEASE, SPDP_INBOX_SLOTS,
+        UNVALIDATED_BYTES_PER_S,
+    },
     matching::RefusedMatches,
-    participant::LocalParticipant,
-    work_queue::{Destinations, Priority, Work, WorkKind},
+    participant::{LocalParticipant, Shared, local_endpoints::CreateError},
+    slab::{EndpointId, ReaderId, RemoteParticipantId, Slab},
+    work_queue::{Destinations, Work, WorkKind},
 };
 
 pub use self::{
@@ -92,9 +99,9 @@ pub struct RemoteParticipant {
     missed: Option<Instant>,
     /// Index of the next endpoint whose proxies get a new address, set when an address of the participant has changed
     /// or was validated.
-    follow_from: Option<u16>,
+    follow_from: Option<EndpointId>,
     /// Index of the next endpoint to unmatch, set when the participant is being removed.
-    leave_from: Option<u16>,
+    leave_from: Option<EndpointId>,
     /// Reasons why matches of its SEDP endpoints were refused.
     refused: RefusedMatches,
     /// Reasons why matches of its participant message endpoints were refused.
@@ -176,20 +183,90 @@ pub(crate) const SUBSCRIPTIONS: u16 = 1;
 /// Number of tasks among which [`LocalParticipant::take_in_next`] alternates.
 const DISCOVERY_SOURCES: u8 = 6;
 
-impl LocalParticipant {
-    pub(crate) fn schedule_discovery(&mut self) {
-        if !core::mem::replace(&mut self.discovery_filed, true) {
-            self.schedule(Priority::DISCOVERY, WorkKind::Discovery, 0);
-        }
-    }
+/// Remote participants and endpoints, what they have announced, and this participant's own announcements.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    pub(crate) participants: Slab<RemoteParticipantId, RemoteParticipant>,
+    pub(crate) by_prefix: PeerIndex<GuidPrefix, RemoteParticipantId>,
+    pub(crate) endpoints: Slab<EndpointId, EndpointRecord>,
+    /// Announced data of `endpoints`.
+    pub(crate) announcements: Announcements,
+    pub(crate) by_guid: PeerIndex<Guid, EndpointId>,
+    pub(crate) inbox: Inbox,
+    pub(crate) ignored: Ignored,
+    pub(crate) statics: Vec<StaticPeer>,
+    pub(crate) events: Events,
+    /// Rate limit for all unvalidated addresses together.
+    pub(crate) unvalidated: TokenBucket,
+    pub(crate) rate: TokenBucket,
+    pub(crate) announcements_sent: u32,
+    /// Announcements are in this participant's own phase of the period.
+    pub(crate) is_in_phase: bool,
+    pub(crate) announce_filed: bool,
+    /// Discovery task that had its turn last.
+    pub(crate) turn: u8,
+    /// Next local endpoint to announce with new locators, writers before readers; `None` when all are announced.
+    pub(crate) move_from: Option<u32>,
+    /// Endpoint of a peer that is being removed.
+    pub(crate) leaving_endpoint: Option<EndpointId>,
+    /// Some match was refused.
+    pub(crate) has_refused: bool,
+    /// A match has ended since, so a refused one may find room.
+    pub(crate) has_place: bool,
+    /// Some participant may be leaving.
+    pub(crate) has_leaving: bool,
+    pub(crate) has_following: bool,
+    /// Some participant's lease may have expired.
+    pub(crate) leases_due: bool,
+}
 
+impl Discovery {
+    pub(crate) fn try_new(config: &ParticipantConfig) -> Result<Self, CreateError> {
+        let limits = &config.limits;
+        let is_fixed = limits.fixed_memory;
+        let participants = usize::from(limits.participants);
+        let remote = usize::from(limits.remote_endpoints);
+        let endpoints = Slab::with_kept(remote, is_fixed);
+        // With the entries reserved for the highest level.
+        let known = endpoints.room();
+        let inbox = Inbox::try_new(SPDP_INBOX_SLOTS, config.zeroed);
+        Ok(Self {
+            participants: Slab::new(participants, is_fixed),
+            by_prefix: PeerIndex::new(participants, is_fixed, config.salted_seed(4)),
+            endpoints,
+            announcements: Announcements::new(remote, is_fixed),
+            by_guid: PeerIndex::new(known, is_fixed, config.salted_seed(5)),
+            inbox: inbox.ok_or(CreateError::NoMemory {
+                bytes: SPDP_INBOX_SLOTS * DISCOVERY_SLOT_BYTES,
+            })?,
+            ignored: Ignored::new(),
+            statics: Vec::new(),
+            events: Events::default(),
+            unvalidated: TokenBucket::new(UNVALIDATED_BYTES_PER_S.into()),
+            rate: TokenBucket::new(config.discovery_bytes_per_s),
+            announcements_sent: 0,
+            is_in_phase: false,
+            announce_filed: false,
+            turn: 0,
+            move_from: None,
+            leaving_endpoint: None,
+            has_refused: false,
+            has_place: false,
+            has_leaving: false,
+            has_following: false,
+            leases_due: false,
+        })
+    }
+}
+
+impl LocalParticipant {
     /// Processes one discovery step: part of a removal, one announcement, or one consequence of an announcement.
     pub(crate) fn take_in_announcement(&mut self, now: Instant) -> Option<Work> {
-        self.discovery_filed = false;
+        self.shared.discovery_filed = false;
         // Removal comes first, so that nothing is entered again while it is half removed.
         let took = self.remove_one(now) || self.enter_static(now) || self.take_in_next(now);
         if took {
-            self.schedule_discovery();
+            self.shared.schedule_discovery();
         }
         let to = Destinations::Listed(BoundedVec::new());
         Some(Work {
@@ -204,11 +281,11 @@ impl LocalParticipant {
     /// delay another peer's endpoints or the end of a lease.
     fn take_in_next(&mut self, now: Instant) -> bool {
         (0..DISCOVERY_SOURCES).any(|_| {
-            self.discovery_turn = (self.discovery_turn + 1) % DISCOVERY_SOURCES;
-            match self.discovery_turn {
+            self.discovery.turn = (self.discovery.turn + 1) % DISCOVERY_SOURCES;
+            match self.discovery.turn {
                 0 => self.take_in_participant(now),
-                1 => self.take_in_endpoint(now, PUBLICATIONS, EndpointKind::Writer),
-                2 => self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader),
+                1 => self.take_in_endpoint(now, ReaderId(PUBLICATIONS), EndpointKind::Writer),
+                2 => self.take_in_endpoint(now, ReaderId(SUBSCRIPTIONS), EndpointKind::Reader),
                 3 => self.move_own_endpoint(now) || self.follow_endpoint(),
                 4 => self.forget_silent_participant(now),
                 _ => self.join_refused(now),
@@ -269,25 +346,30 @@ impl Events {
 }
 
 impl LocalParticipant {
-    /// Starts queuing events for [`Self::next_discovery_event`], and allocates the queue.
+    /// Starts queuing events for [`LocalParticipant::next_discovery_event`], and allocates the queue.
     pub fn watch_discovery(&mut self) {
-        self.events.kept.reserve_exact(MAX_DISCOVERY_EVENTS);
+        self.discovery
+            .events
+            .kept
+            .reserve_exact(MAX_DISCOVERY_EVENTS);
     }
 
     /// Removes and returns the oldest event.
     pub fn next_discovery_event(&mut self) -> Option<DiscoveryEvent> {
-        self.events.kept.pop_front()
+        self.discovery.events.kept.pop_front()
     }
 
     /// Returns whether an event is queued.
     #[must_use]
     pub fn has_discovery_event(&self) -> bool {
-        !self.events.kept.is_empty()
+        !self.discovery.events.kept.is_empty()
     }
+}
 
+impl Discovery {
     /// Queues an event and notifies the user of the change.
-    fn note_event(&mut self, event: DiscoveryEvent) {
+    fn note_event(&mut self, shared: &mut Shared, event: DiscoveryEvent) {
         self.events.put(event);
-        self.note_discovery();
+        shared.note_discovery();
     }
 }

@@ -13,15 +13,16 @@ use isolane_wire::{
 
 use crate::{
     discovery::{
-        Announces, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
+        Announces, Discovery, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
         amplification::AROUND_ANNOUNCEMENT_BYTES,
         spdp::{Put, Sender},
     },
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
     matching::RefusedMatches,
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::WriterProxy,
     receiver::MessageReceiver,
+    slab::{EndpointId, ReaderId, RemoteParticipantId, WriterId},
     timers::TimerOwner,
     writer::reader_proxy::ReaderProxy,
 };
@@ -62,35 +63,37 @@ impl LocalParticipant {
         data: Data<'_>,
     ) {
         let prefix = message.sender();
-        if prefix == self.guid_prefix() || !self.is_enabled() {
+        if prefix == self.shared.guid_prefix() || !self.is_enabled() {
             return;
         }
         let is_farewell = data.status_info().disposed || data.status_info().unregistered;
-        if self.uses_descriptions() && !self.admits(now, prefix, message.source(), is_farewell) {
+        if self.discovery.uses_descriptions(&self.shared)
+            && !self.admits(now, prefix, message.source(), is_farewell)
+        {
             return;
         }
-        let is_known = self.participant_by_prefix.contains_key(&prefix);
+        let is_known = self.discovery.by_prefix.contains_key(&prefix);
         let sender = Sender {
             prefix,
             source: message.source(),
             is_known,
         };
-        match self.inbox.put(sender, data.bytes, is_farewell) {
-            Put::StoredAnnouncement => self.schedule_discovery(),
-            Put::Replaced => self.counters.announcements_replaced += 1,
-            Put::Refused => self.counters.announcements_dropped += 1,
+        match self.discovery.inbox.put(sender, data.bytes, is_farewell) {
+            Put::StoredAnnouncement => self.shared.schedule_discovery(),
+            Put::Replaced => self.shared.counters.announcements_replaced += 1,
+            Put::Refused => self.shared.counters.announcements_dropped += 1,
         }
     }
 
     pub(super) fn take_in_participant(&mut self, now: Instant) -> bool {
-        let Some((sender, payload, is_farewell)) = self.inbox.oldest() else {
+        let Some((sender, payload, is_farewell)) = self.discovery.inbox.oldest() else {
             return false;
         };
         let prefix = sender.prefix;
         let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
         // A participant announces itself only: the sender's prefix must be its own.
-        let domain = self.config.domain;
+        let domain = self.shared.config.domain;
         let is_addressed = |data: &ParticipantData| {
             data.guid.prefix == prefix && data.domain_id.is_none_or(|it| it == domain)
         };
@@ -101,20 +104,23 @@ impl LocalParticipant {
             // Processed by a later step, when the place is free.
             return true;
         }
-        self.inbox.remove_oldest();
+        self.discovery.inbox.remove_oldest();
         match parsed {
             None => {
-                if let Some(&index) = self.participant_by_prefix.get(&prefix) {
-                    self.remove_participant(index);
+                if let Some(&index) = self.discovery.by_prefix.get(&prefix) {
+                    self.discovery.remove_participant(&mut self.shared, index);
                 }
             }
-            Some(Err(_)) => self.counters.malformed_announcements += 1,
+            Some(Err(_)) => self.shared.counters.malformed_announcements += 1,
             Some(Ok(data)) => {
                 if !is_addressed(&data) {
-                    self.counters.malformed_announcements += 1;
-                } else if !self.is_ignored_participant(prefix) {
+                    self.shared.counters.malformed_announcements += 1;
+                } else if !self
+                    .discovery
+                    .is_ignored_participant(&mut self.shared, prefix)
+                {
                     self.update_participant(now, data);
-                    self.credit(prefix, bytes);
+                    self.discovery.credit(prefix, bytes);
                 }
             }
         }
@@ -126,13 +132,14 @@ impl LocalParticipant {
     /// new participant's former start goes.
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
-        let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
-            && self.is_undescribed(prefix)
-            && !self.ignored.has_participant(prefix);
-        if !is_newcomer || self.has_participant_place() {
+        let is_newcomer = !self.discovery.by_prefix.contains_key(&prefix)
+            && self.discovery.is_undescribed(prefix)
+            && !self.discovery.ignored.has_participant(prefix);
+        if !is_newcomer || self.discovery.has_participant_place() {
             return false;
         }
         let unproven = self
+            .discovery
             .participants
             .iter()
             .filter(|(_, peer)| !peer.is_proven() && !peer.is_leaving());
@@ -144,8 +151,8 @@ impl LocalParticipant {
         let Some(index) = displaced else {
             return false;
         };
-        self.counters.participants_displaced += 1;
-        self.remove_participant(index);
+        self.shared.counters.participants_displaced += 1;
+        self.discovery.remove_participant(&mut self.shared, index);
         true
     }
 
@@ -158,22 +165,25 @@ impl LocalParticipant {
         now: Instant,
         source: Locator,
         data: &ParticipantData,
-    ) -> Option<u16> {
+    ) -> Option<RemoteParticipantId> {
         let addresses = &data.metatraffic_unicast;
         let is_from =
             |locator: &Locator| source.ipv4().is_some() && locator.ipv4() == source.ipv4();
         if data.vendor != VENDOR_ID || !addresses.iter().any(is_from) {
             return None;
         }
-        let index = self.participants.find(|peer| {
+        let index = self.discovery.participants.find(|peer| {
             let is_same = peer.data.metatraffic_unicast == *addresses;
             is_same && peer.data.vendor == VENDOR_ID && peer.is_silent(now) && !peer.is_leaving()
         })?;
-        if !self.is_undescribed(self.participants.get(index)?.data.guid.prefix) {
+        if !self
+            .discovery
+            .is_undescribed(self.discovery.participants.get(index)?.data.guid.prefix)
+        {
             return None;
         }
         self.note_life_of_endpoints(index);
-        let is_silent = self.participants.get(index)?.is_silent(now);
+        let is_silent = self.discovery.participants.get(index)?.is_silent(now);
         is_silent.then_some(index)
     }
 
@@ -182,11 +192,11 @@ impl LocalParticipant {
         let prefix = guid.prefix;
         let lease = data.lease.min(MAX_LEASE);
         let octets_cut = u64::from(data.user_data.is_truncated());
-        self.counters.leases_shortened += u64::from(lease < data.lease);
+        self.shared.counters.leases_shortened += u64::from(lease < data.lease);
         let (mut is_first_word, mut is_assumed_alive) = (false, false);
-        let index = match self.participant_by_prefix.get(&prefix) {
+        let index = match self.discovery.by_prefix.get(&prefix) {
             Some(&index) => {
-                if let Some(known) = self.participants.get_mut(index) {
+                if let Some(known) = self.discovery.participants.get_mut(index) {
                     is_first_word = core::mem::take(&mut known.awaits_announcement);
                     is_assumed_alive = known.is_assumed_alive;
                     let moved = !is_reached_alike(&known.data, &data);
@@ -195,87 +205,77 @@ impl LocalParticipant {
                     known.heard = now;
                     known.missed = None;
                     if moved {
-                        known.follow_from = Some(0);
-                        self.has_following = true;
+                        known.follow_from = Some(EndpointId(0));
+                        self.discovery.has_following = true;
                     }
                     if is_changed {
-                        self.counters.octets_cut += octets_cut;
-                        self.note_event(DiscoveryEvent::Participant(
-                            guid,
-                            DiscoveryChange::Changed,
-                        ));
+                        self.shared.counters.octets_cut += octets_cut;
+                        self.discovery.note_event(
+                            &mut self.shared,
+                            DiscoveryEvent::Participant(guid, DiscoveryChange::Changed),
+                        );
                     }
                 }
                 if is_first_word {
                     self.connect_newcomer(now, index, prefix);
                 }
-                self.compare_digest(index);
-                self.answer_again(now, index);
+                self.discovery.compare_digest(&mut self.shared, index);
+                self.discovery.answer_again(&mut self.shared, now, index);
                 self.ask_again(index, prefix);
                 index
             }
             None => {
-                if !self.is_undescribed(prefix) {
+                if !self.discovery.is_undescribed(prefix) {
                     // The description enters it in a later step.
                     return;
                 }
-                self.counters.octets_cut += octets_cut;
+                self.shared.counters.octets_cut += octets_cut;
                 let found = RemoteParticipant::new(data, now);
-                let has_place = self.has_participant_place();
-                let inserted = has_place.then(|| self.participants.insert(found));
+                let has_place = self.discovery.has_participant_place();
+                let inserted = has_place.then(|| self.discovery.participants.insert(found));
                 let Some(Ok(index)) = inserted else {
-                    self.counters.participants_refused += 1;
+                    self.shared.counters.participants_refused += 1;
                     return;
                 };
                 self.enter_participant(prefix, index);
                 self.connect_newcomer(now, index, prefix);
-                self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
+                self.discovery.note_event(
+                    &mut self.shared,
+                    DiscoveryEvent::Participant(guid, DiscoveryChange::Found),
+                );
                 index
             }
         };
         if !is_assumed_alive {
-            self.timers
-                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
+            self.shared.timers.arm(
+                TimerOwner::lease(index, &self.shared.config.limits),
+                now + lease,
+            );
         }
     }
 
     /// Registers a participant that has a place in the table.
-    pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
-        self.participant_by_prefix.insert(prefix, index);
-        self.timers
-            .reserve(TimerOwner::lease(index, &self.config.limits));
+    pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: RemoteParticipantId) {
+        self.discovery.by_prefix.insert(prefix, index);
+        self.shared.remote_participants = self.discovery.participants.len();
+        self.shared
+            .timers
+            .reserve(TimerOwner::lease(index, &self.shared.config.limits));
         self.make_room_to_file();
     }
 
     /// Answers the first announcement of a participant and matches its built-in endpoints.
-    fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+    fn connect_newcomer(&mut self, now: Instant, index: RemoteParticipantId, prefix: GuidPrefix) {
         // The participant may have started after our last announcement.
-        self.schedule_announcement(index + 1);
+        self.discovery
+            .schedule_announcement(&mut self.shared, Some(index));
         self.connect_sedp(now, index);
-        let is_described = !self.is_undescribed(prefix);
-        if is_described || !self.is_isolane(prefix) {
+        let is_described = !self.discovery.is_undescribed(prefix);
+        if is_described || !self.discovery.is_isolane(&self.shared, prefix) {
             // Other vendors assume that these endpoints are matched, and ask until they are answered. A described peer
             // was matched before its endpoints could be reached.
             self.connect_message_reader(prefix);
             self.connect_message_writer(now, prefix);
-        }
-    }
-
-    /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
-    /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
-    /// announcement period apart, since the peer may do the same.
-    fn answer_again(&mut self, now: Instant, index: u16) {
-        let period = self.config.timing.announce_initial_period;
-        let Some(participant) = self.participants.get_mut(index) else {
-            return;
-        };
-        let is_due = !participant.is_proven()
-            && participant.answers_again < MAX_ANSWERS_AGAIN
-            && now >= participant.answered + period;
-        if is_due {
-            participant.answered = now;
-            participant.answers_again += 1;
-            self.schedule_announcement(index + 1);
         }
     }
 
@@ -285,10 +285,10 @@ impl LocalParticipant {
     /// we forgot it sends nothing by itself.
     ///
     /// Without a validated address only the participant's SEDP endpoints are addressed.
-    pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
+    pub(super) fn ask_again(&mut self, index: RemoteParticipantId, prefix: GuidPrefix) {
         self.ask_for_refused(index);
         self.request_revoked(index);
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let first_unasked = if participant.is_proven() {
@@ -296,38 +296,41 @@ impl LocalParticipant {
         } else {
             BUILTIN_ENDPOINTS
         };
-        for index in 0..self.writer_proxies.end() {
-            let waits = self.writer_proxies.get(index).is_some_and(|proxy| {
+        for index in self.readers.proxies.ids() {
+            let waits = self.readers.proxies.get(index).is_some_and(|proxy| {
                 proxy.guid.prefix == prefix
-                    && proxy.reader < first_unasked
+                    && proxy.reader.0 < first_unasked
                     && proxy.reliable
                     && (!proxy.started || proxy.is_missing_any())
             });
             if waits {
-                self.schedule_acknack(index);
+                self.readers.schedule_acknack(&mut self.shared, index);
             }
         }
-        for index in 0..self.reader_proxies.end() {
-            let waits = self.reader_proxies.get(index).is_some_and(|proxy| {
+        for index in self.writers.proxies.ids() {
+            let waits = self.writers.proxies.get(index).is_some_and(|proxy| {
                 proxy.guid.prefix == prefix
-                    && proxy.writer < first_unasked
+                    && proxy.writer.0 < first_unasked
                     && proxy.reliable
                     && !(proxy.is_joined && proxy.is_reachable)
             });
             if waits {
-                self.schedule_repair(index);
+                self.writers.schedule_repair(&mut self.shared, index);
             }
         }
     }
 
-    fn follow_participant(&mut self, index: u16) {
-        let Some(participant) = self.participants.get(index) else {
-            return;
-        };
+    fn follow_participant(&mut self, index: RemoteParticipantId) {
+        let participant = &self.discovery.participants[index];
         let data = &participant.data;
         let prefix = data.guid.prefix;
-        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
-        let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
+        let unicast = self
+            .shared
+            .choose_of(participant, &data.metatraffic_unicast);
+        let address = (
+            unicast,
+            self.shared.group_of(&data.metatraffic_multicast, unicast),
+        );
         let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
         for entity in entities.chain(MESSAGE_ENDPOINTS) {
             self.follow(Guid { prefix, entity }, address);
@@ -337,28 +340,34 @@ impl LocalParticipant {
     /// Updates the addresses of one endpoint of a participant that has moved or become reachable. Its built-in
     /// endpoints come first.
     pub(super) fn follow_endpoint(&mut self) -> bool {
-        if !self.has_following {
+        if !self.discovery.has_following {
             return false;
         }
-        let follows = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.follow_from?));
-        let next = self.participants.iter().find_map(follows);
+        let follows = |(index, peer): (RemoteParticipantId, &RemoteParticipant)| {
+            Some((index, peer.follow_from?))
+        };
+        let next = self.discovery.participants.iter().find_map(follows);
         let Some((index, from)) = next else {
-            self.has_following = false;
+            self.discovery.has_following = false;
             return false;
         };
-        if from == 0 {
+        if from == EndpointId(0) {
             self.follow_participant(index);
         }
-        let found = (from..self.endpoints.end()).find_map(|at| {
-            let endpoint = self.endpoints.get(at)?;
+        let found = self.discovery.endpoints.ids_from(from).find_map(|at| {
+            let endpoint = self.discovery.endpoints.get(at)?;
             let is_its = endpoint.participant == index;
             is_its.then(|| {
-                let data = endpoint.data(&self.announcements);
-                (at, data.guid, self.address_of(&data, index))
+                let data = endpoint.data(&self.discovery.announcements);
+                (
+                    at,
+                    data.guid,
+                    self.discovery.address_of(&self.shared, &data, index),
+                )
             })
         });
-        if let Some(participant) = self.participants.get_mut(index) {
-            participant.follow_from = found.map(|(at, ..)| at + 1);
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
+            participant.follow_from = found.map(|(at, ..)| EndpointId(at.0 + 1));
         }
         if let Some((_, guid, address)) = found {
             self.follow(guid, address);
@@ -367,38 +376,72 @@ impl LocalParticipant {
     }
 
     /// Matches the local SEDP endpoints with those of a participant, where not yet matched.
-    pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
-        if self.announces() != Announces::All {
+    pub(super) fn connect_sedp(&mut self, now: Instant, index: RemoteParticipantId) {
+        if self.shared.announces() != Announces::All {
             return;
         }
-        let Some(participant) = self.participants.get(index) else {
+        let Some(participant) = self.discovery.participants.get(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
         let has = participant.data.builtin_endpoints;
-        let unicast = self.choose_of(participant, &participant.data.metatraffic_unicast);
-        let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
-        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
+        let unicast = self
+            .shared
+            .choose_of(participant, &participant.data.metatraffic_unicast);
+        let multicast = self
+            .shared
+            .group_of(&participant.data.metatraffic_multicast, unicast);
+        let is_reachable = self
+            .discovery
+            .is_validated(&self.shared, prefix, unicast.or(multicast));
         let mut refused = RefusedMatches::default();
         for (kind, sedp) in (0u16..).zip(&SEDP) {
             let guid = |entity| Guid { prefix, entity };
             let reader = guid(sedp.reader);
-            if has & sedp.detector != 0 && !self.proxy_of_reader.contains_key(&(kind, reader)) {
-                let mut proxy = ReaderProxy::new(kind, reader, true);
+            if has & sedp.detector != 0
+                && !self
+                    .writers
+                    .proxy_by_reader
+                    .contains_key(&(WriterId(kind), reader))
+            {
+                let mut proxy = ReaderProxy::new(WriterId(kind), reader, true);
                 proxy.is_reachable = is_reachable;
                 (proxy.unicast, proxy.multicast) = (unicast, multicast);
                 refused.readers |= self.add_reader_proxy(now, proxy, true);
             }
             let writer = guid(sedp.writer);
-            if has & sedp.announcer != 0 && self.proxy_of_writer_at(writer, kind).is_none() {
-                let mut proxy = WriterProxy::new(kind, writer, true);
+            if has & sedp.announcer != 0
+                && self
+                    .readers
+                    .proxy_of_writer_at(writer, ReaderId(kind))
+                    .is_none()
+            {
+                let mut proxy = WriterProxy::new(ReaderId(kind), writer, true);
                 proxy.reply_to = unicast.or(multicast);
                 refused.writers |= self.add_writer_proxy(proxy);
             }
         }
-        self.has_refused |= refused.is_any();
-        if let Some(participant) = self.participants.get_mut(index) {
+        self.discovery.has_refused |= refused.is_any();
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.refused = refused;
+        }
+    }
+}
+
+impl Discovery {
+    /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
+    /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
+    /// announcement period apart, since the peer may do the same.
+    fn answer_again(&mut self, shared: &mut Shared, now: Instant, index: RemoteParticipantId) {
+        let period = shared.config.timing.announce_initial_period;
+        let participant = &mut self.participants[index];
+        let is_due = !participant.is_proven()
+            && participant.answers_again < MAX_ANSWERS_AGAIN
+            && now >= participant.answered + period;
+        if is_due {
+            participant.answered = now;
+            participant.answers_again += 1;
+            self.schedule_announcement(shared, Some(index));
         }
     }
 }

@@ -11,26 +11,12 @@ use core::time::Duration;
 use isolane_wire::time::Instant;
 
 use crate::{
-    discovery::SUBSCRIPTIONS,
     participant::LocalParticipant,
     timers::TimerOwner,
-    work_queue::{Destinations, Filed, Work, WorkKind},
+    work_queue::{Destinations, Work},
 };
 
 impl LocalParticipant {
-    /// Returns whether filed work is subject to the rate limit: it sends on a SEDP endpoint.
-    pub(crate) fn is_limited(&self, Filed { kind, subject }: Filed) -> bool {
-        let endpoint = match kind {
-            WorkKind::Data | WorkKind::Heartbeat => Some(subject),
-            WorkKind::Repair | WorkKind::History => {
-                self.reader_proxies.get(subject).map(|proxy| proxy.writer)
-            }
-            WorkKind::AckNack => self.writer_proxies.get(subject).map(|proxy| proxy.reader),
-            _ => None,
-        };
-        endpoint.is_some_and(|endpoint| endpoint <= SUBSCRIPTIONS)
-    }
-
     /// Charges sent bytes to the rate limit. When the limit is exceeded, limited work is held until the timer fires.
     pub(crate) fn pay_for_discovery(&mut self, now: Instant, work: &Work) {
         let copies = match &work.to {
@@ -39,10 +25,10 @@ impl LocalParticipant {
             Destinations::Subset(_, places) => places.count_ones() as usize,
             Destinations::Listed(listed) => listed.len(),
         };
-        if work.bytes > 0 && !self.discovery_rate.pay(now, work.bytes * copies) {
-            self.work_queue.hold_limited(true);
-            let at = self.discovery_rate.filled_again();
-            self.timers.arm(TimerOwner::DISCOVERY_RATE, at);
+        if work.bytes > 0 && !self.discovery.rate.pay(now, work.bytes * copies) {
+            self.shared.work_queue.hold_limited(true);
+            let at = self.discovery.rate.filled_again();
+            self.shared.timers.arm(TimerOwner::DISCOVERY_RATE, at);
         }
     }
 }

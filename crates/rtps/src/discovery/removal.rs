@@ -16,80 +16,48 @@ use isolane_wire::{
 
 use crate::{
     discovery::{
-        DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, RemoteParticipant,
+        Discovery, DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord,
+        RemoteParticipant,
         participants::{MESSAGE_ENDPOINTS, SEDP, Sedp},
     },
     limits::LEASE_GRACE,
     matching::{Refusal, RefusedMatches},
-    participant::LocalParticipant,
-    reader::WriterProxy,
+    participant::{LocalParticipant, Shared},
+    reader::{Readers, WriterProxy},
+    slab::{EndpointId, ReaderId, RemoteParticipantId},
     timers::TimerOwner,
-    work_queue::WorkKind,
+    work_queue::Filed,
 };
 
 impl LocalParticipant {
-    /// Returns whether a remote endpoint is being removed.
-    pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
-        let participant = self.participants.get(endpoint.participant);
-        self.leaving_endpoint == Some(index)
-            || participant.is_none_or(|participant| participant.leave_from.is_some())
-    }
-
-    /// Starts the removal of an endpoint that its participant has disposed.
-    pub(super) fn remove_endpoint(&mut self, guid: Guid) {
-        if let Some(index) = self.endpoint_by_guid.remove(&guid) {
-            self.mark_revoked(index);
-            self.leaving_endpoint = Some(index);
-            self.note_discovery();
-            self.schedule_discovery();
-        }
-    }
-
-    /// Starts the removal of a participant, after its farewell or the end of its lease.
-    pub(super) fn remove_participant(&mut self, index: u16) {
-        let Some(participant) = self.participants.get_mut(index) else {
-            return;
-        };
-        if participant.is_leaving() {
-            return;
-        }
-        participant.leave_from = Some(0);
-        self.has_leaving = true;
-        participant.follow_from = None;
-        let guid = participant.data.guid;
-        self.timers
-            .disarm(TimerOwner::lease(index, &self.config.limits));
-        self.work_queue.withdraw(&[WorkKind::Announce], index + 1);
-        self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
-        self.schedule_discovery();
-    }
-
     /// Removes one match or one record of an entity that is being removed.
     pub(super) fn remove_one(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.leaving_endpoint {
+        if let Some(index) = self.discovery.leaving_endpoint {
             self.remove_marked_endpoint(now, index);
             return true;
         }
-        if !self.has_leaving {
+        if !self.discovery.has_leaving {
             return false;
         }
-        let leaves =
-            |(index, peer): (u16, &RemoteParticipant)| peer.leave_from.map(|from| (index, from));
-        let Some((index, from)) = self.participants.iter().find_map(leaves) else {
-            self.has_leaving = false;
+        let leaves = |(index, peer): (RemoteParticipantId, &RemoteParticipant)| {
+            peer.leave_from.map(|from| (index, from))
+        };
+        let Some((index, from)) = self.discovery.participants.iter().find_map(leaves) else {
+            self.discovery.has_leaving = false;
             return false;
         };
-        let is_its = |&at: &u16| {
-            let endpoint = self.endpoints.get(at);
+        let is_its = |&at: &EndpointId| {
+            let endpoint = self.discovery.endpoints.get(at);
             endpoint.is_some_and(|endpoint| endpoint.participant == index)
         };
-        let next = (from..self.endpoints.end()).find(is_its);
-        if let Some(participant) = self.participants.get_mut(index) {
-            participant.leave_from = Some(next.unwrap_or(self.endpoints.end()));
+        let next = self.discovery.endpoints.ids_from(from).find(is_its);
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
+            participant.leave_from =
+                Some(next.unwrap_or(EndpointId(self.discovery.endpoints.end())));
         }
         match next {
             Some(endpoint) => {
-                self.leaving_endpoint = Some(endpoint);
+                self.discovery.leaving_endpoint = Some(endpoint);
                 self.remove_marked_endpoint(now, endpoint);
             }
             None => self.remove_marked_participant(now, index),
@@ -99,38 +67,40 @@ impl LocalParticipant {
 
     /// Records the reception state of the next reader to be unmatched from a writer, unless the whole participant is
     /// being removed.
-    fn note_parted(&mut self, index: u16, guid: Guid) {
-        let endpoint = self.endpoints.get(index);
-        let participant = endpoint.and_then(|it| self.participants.get(it.participant));
+    fn note_parted(&mut self, index: EndpointId, guid: Guid) {
+        let endpoint = self.discovery.endpoints.get(index);
+        let participant = endpoint.and_then(|it| self.discovery.participants.get(it.participant));
         if participant.is_none_or(RemoteParticipant::is_leaving) {
             return;
         }
-        let proxy = self.proxies_of_writer.get(&guid);
-        if let Some(proxy) = proxy.and_then(|proxy| self.writer_proxies.get(proxy))
-            && let Some(reader) = self.readers.get(proxy.reader)
+        let proxy = self.readers.by_writer.get(&guid);
+        if let Some(proxy) = proxy.and_then(|proxy| self.readers.proxies.get(proxy))
+            && let Some(reader) = self.readers.table.get(proxy.reader)
         {
-            self.parted.note(proxy, reader.guid);
+            self.readers.parted.note(proxy, reader.guid);
         }
     }
 
-    fn remove_marked_endpoint(&mut self, now: Instant, index: u16) {
-        let guid = self.endpoints.get(index).map(|endpoint| endpoint.guid);
+    fn remove_marked_endpoint(&mut self, now: Instant, index: EndpointId) {
+        let guid = self
+            .discovery
+            .endpoints
+            .get(index)
+            .map(|endpoint| endpoint.guid);
         if let Some(guid) = guid {
             self.note_parted(index, guid);
         }
         if guid.is_some_and(|guid| self.unmatch_one(now, guid)) {
             return;
         }
-        self.leaving_endpoint = None;
-        self.forget_endpoint(index);
+        self.discovery.leaving_endpoint = None;
+        self.discovery.forget_endpoint(&mut self.shared, index);
     }
 
     /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
     /// endpoints are removed.
-    fn remove_marked_participant(&mut self, now: Instant, index: u16) {
-        let Some(participant) = self.participants.get(index) else {
-            return;
-        };
+    fn remove_marked_participant(&mut self, now: Instant, index: RemoteParticipantId) {
+        let participant = &self.discovery.participants[index];
         let prefix = participant.data.guid.prefix;
         let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
         for entity in entities.chain(MESSAGE_ENDPOINTS) {
@@ -138,34 +108,29 @@ impl LocalParticipant {
                 return;
             }
         }
-        self.parted.forget(prefix);
-        self.participant_by_prefix.remove(&prefix);
-        self.participants.remove(index);
-        self.note_static_gone(index);
-        self.note_discovery();
-    }
-
-    /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
-    pub(crate) fn lease_due(&mut self) {
-        self.leases_due = true;
-        self.schedule_discovery();
+        self.readers.parted.forget(prefix);
+        self.discovery.by_prefix.remove(&prefix);
+        self.discovery.participants.remove(index);
+        self.shared.remote_participants = self.discovery.participants.len();
+        self.discovery.note_static_gone(index);
+        self.shared.note_discovery();
     }
 
     /// Renews a participant's lease by messages of its matched endpoints. These are received at their own priority
     /// level, even when a flood at the discovery ports hides the announcements. A participant without a validated
     /// address is renewed by announcements alone. So is a statically described one, of which only the described address
     /// is trusted. Cost: one pass over all matches.
-    pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
-        let participant = self.participants.get(index);
+    pub(super) fn note_life_of_endpoints(&mut self, index: RemoteParticipantId) {
+        let participant = self.discovery.participants.get(index);
         let Some(participant) = participant.filter(|participant| participant.is_proven()) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
-        if !self.is_undescribed(prefix) {
+        if !self.discovery.is_undescribed(prefix) {
             return;
         }
-        let writers = self.writer_proxies.iter().map(|(_, proxy)| proxy);
-        let readers = self.reader_proxies.iter().map(|(_, proxy)| proxy);
+        let writers = self.readers.proxies.iter().map(|(_, proxy)| proxy);
+        let readers = self.writers.proxies.iter().map(|(_, proxy)| proxy);
         let heard = writers
             .filter(|proxy| proxy.guid.prefix == prefix)
             .map(|proxy| proxy.last_heard());
@@ -173,7 +138,8 @@ impl LocalParticipant {
             .filter(|proxy| proxy.guid.prefix == prefix)
             .filter_map(|proxy| proxy.last_heard());
         let last = heard.chain(answered).max();
-        if let (Some(participant), Some(last)) = (self.participants.get_mut(index), last) {
+        if let (Some(participant), Some(last)) = (self.discovery.participants.get_mut(index), last)
+        {
             participant.heard = participant.heard.max(last);
         }
     }
@@ -181,30 +147,28 @@ impl LocalParticipant {
     /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). It is removed [`LEASE_GRACE`] after the
     /// expiry was found at this same priority, when all announcements received until then are processed.
     pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
-        if !self.leases_due {
+        if !self.discovery.leases_due {
             return false;
         }
-        for index in 0..self.participants.end() {
-            let Some(participant) = self.participants.get(index) else {
+        for index in self.discovery.participants.ids() {
+            let Some(participant) = self.discovery.participants.get(index) else {
                 continue;
             };
-            let is_heard = self.inbox.has(participant.data.guid.prefix);
+            let is_heard = self.discovery.inbox.has(participant.data.guid.prefix);
             let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
             let waited = participant.missed.map(|since| now.saturating_since(since));
             let waits = waited.is_some_and(|waited| waited < LEASE_GRACE);
             if stays || waits || now < participant.lease_ends() {
                 continue;
             }
-            let subject = TimerOwner::lease(index, &self.config.limits);
+            let subject = TimerOwner::lease(index, &self.shared.config.limits);
             if is_heard {
                 // The waiting announcement may turn out to be malformed.
-                self.timers.arm(subject, now + LEASE_GRACE);
+                self.shared.timers.arm(subject, now + LEASE_GRACE);
                 continue;
             }
             self.note_life_of_endpoints(index);
-            let Some(participant) = self.participants.get_mut(index) else {
-                continue;
-            };
+            let participant = &mut self.discovery.participants[index];
             let lease_ends = participant.lease_ends();
             let look = match waited {
                 _ if now < lease_ends => {
@@ -212,8 +176,8 @@ impl LocalParticipant {
                     lease_ends
                 }
                 Some(waited) if waited <= 2 * LEASE_GRACE => {
-                    self.counters.leases_expired += 1;
-                    self.remove_participant(index);
+                    self.shared.counters.leases_expired += 1;
+                    self.discovery.remove_participant(&mut self.shared, index);
                     return true;
                 }
                 _ => {
@@ -221,11 +185,59 @@ impl LocalParticipant {
                     now + LEASE_GRACE
                 }
             };
-            self.timers.arm(subject, look);
+            self.shared.timers.arm(subject, look);
             return true;
         }
-        self.leases_due = false;
+        self.discovery.leases_due = false;
         false
+    }
+}
+
+impl Discovery {
+    /// Returns whether a remote endpoint is being removed.
+    pub(crate) fn is_leaving(&self, index: EndpointId, endpoint: &EndpointRecord) -> bool {
+        let participant = self.participants.get(endpoint.participant);
+        self.leaving_endpoint == Some(index)
+            || participant.is_none_or(|participant| participant.leave_from.is_some())
+    }
+
+    /// Starts the removal of an endpoint that its participant has disposed.
+    pub(super) fn remove_endpoint(&mut self, shared: &mut Shared, guid: Guid) {
+        if let Some(index) = self.by_guid.remove(&guid) {
+            self.mark_revoked(index);
+            self.leaving_endpoint = Some(index);
+            shared.note_discovery();
+            shared.schedule_discovery();
+        }
+    }
+
+    /// Starts the removal of a participant, after its farewell or the end of its lease.
+    pub(super) fn remove_participant(&mut self, shared: &mut Shared, index: RemoteParticipantId) {
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        if participant.is_leaving() {
+            return;
+        }
+        participant.leave_from = Some(EndpointId(0));
+        self.has_leaving = true;
+        participant.follow_from = None;
+        let guid = participant.data.guid;
+        shared
+            .timers
+            .disarm(TimerOwner::lease(index, &shared.config.limits));
+        shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
+        self.note_event(
+            shared,
+            DiscoveryEvent::Participant(guid, DiscoveryChange::Gone),
+        );
+        shared.schedule_discovery();
+    }
+
+    /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
+    pub(crate) fn lease_due(&mut self, shared: &mut Shared) {
+        self.leases_due = true;
+        shared.schedule_discovery();
     }
 }
 
@@ -269,34 +281,27 @@ impl RefusedEndpoints {
 }
 
 impl LocalParticipant {
-    /// Schedules a retry of refused matches after a match has ended.
-    pub(crate) fn note_place(&mut self) {
-        if self.has_refused {
-            self.has_place = true;
-            self.schedule_discovery();
-        }
-    }
-
     /// Retries the refused matches of one entity if there may be room. An attempt creates a match or finds another
     /// reason for refusal.
     pub(super) fn join_refused(&mut self, now: Instant) -> bool {
-        if !self.has_place {
+        if !self.discovery.has_place {
             return false;
         }
-        let of_readers = |why: Refusal, has| why.is_over_in(&self.reader_proxies, has);
-        let of_writers = |why: Refusal, has| why.is_over_in(&self.writer_proxies, has);
+        let of_readers = |why: Refusal, has| why.is_over_in(&self.writers.proxies, has);
+        let of_writers = |why: Refusal, has| why.is_over_in(&self.readers.proxies, has);
         // Local matches and those of discovery belong to no share.
         let of_both =
             |why: RefusedMatches| of_readers(why.readers, 0) || of_writers(why.writers, 0);
         let participant = self
+            .discovery
             .participants
             .find(|peer| of_both(peer.refused) || of_both(peer.messages_refused));
         if let Some(index) = participant {
             self.connect_refused(now, index);
             return true;
         }
-        let endpoint = self.endpoints.find(|endpoint| {
-            let peer = self.participants.get(endpoint.participant);
+        let endpoint = self.discovery.endpoints.find(|endpoint| {
+            let peer = self.discovery.participants.get(endpoint.participant);
             let has = peer.map_or(0, |peer| usize::from(peer.matches));
             match endpoint.kind {
                 EndpointKind::Reader => of_readers(endpoint.refused, has),
@@ -307,28 +312,30 @@ impl LocalParticipant {
             self.match_remote_again(now, index);
             return true;
         }
-        if let Some(index) = self.writers.find(|writer| of_both(writer.refused)) {
+        if let Some(index) = self.writers.table.find(|writer| of_both(writer.refused)) {
             self.match_local_readers_again(now, index);
             return true;
         }
-        self.has_place = false;
+        self.discovery.has_place = false;
         let is_refused =
             |peer: &RemoteParticipant| peer.refused.is_any() || peer.messages_refused.is_any();
-        self.has_refused = self.participants.find(is_refused).is_some()
+        self.discovery.has_refused = self.discovery.participants.find(is_refused).is_some()
             || self
+                .discovery
                 .endpoints
                 .find(|endpoint| !endpoint.refused.is_empty())
                 .is_some()
             || self
                 .writers
+                .table
                 .find(|writer| writer.refused.is_any())
                 .is_some();
         false
     }
 
-    fn connect_refused(&mut self, now: Instant, index: u16) {
+    fn connect_refused(&mut self, now: Instant, index: RemoteParticipantId) {
         self.connect_sedp(now, index);
-        let Some(participant) = self.participants.get_mut(index) else {
+        let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
@@ -342,38 +349,65 @@ impl LocalParticipant {
         }
     }
 
-    /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
-    /// requested once more after the participant's own next announcement.
-    pub(super) fn mark_revoked(&mut self, endpoint: u16) {
-        let Some(endpoint) = self.endpoints.get(endpoint) else {
-            return;
-        };
-        let nth = usize::from(endpoint.kind == EndpointKind::Reader);
-        let participant = self.participants.get_mut(endpoint.participant);
-        if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
-            let revoked = &mut participant.revoked[nth];
-            *revoked = Some(revoked.map_or(number, |lowest| lowest.min(number)));
-        }
-    }
-
     /// Requests all announcements of a participant again, from the oldest one that was replaced or disposed.
-    pub(super) fn request_revoked(&mut self, index: u16) {
-        let Some(participant) = self.participants.get_mut(index) else {
+    pub(super) fn request_revoked(&mut self, index: RemoteParticipantId) {
+        let Some(participant) = self.discovery.participants.get_mut(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
         let revoked = core::mem::take(&mut participant.revoked);
         for (reader, sedp) in (0u16..).zip(&SEDP) {
             if let Some(number) = revoked[usize::from(reader)] {
-                self.ask_sedp_again(reader, sedp, prefix, |proxy| proxy.restart_from(number));
+                self.readers.ask_sedp_again(
+                    &mut self.shared,
+                    ReaderId(reader),
+                    sedp,
+                    prefix,
+                    |proxy| proxy.restart_from(number),
+                );
             }
         }
     }
 
+    /// Requests all endpoints of a participant again, if some were refused and there is room for one of them now.
+    ///
+    /// This happens at most once for each of the participant's own announcements. Otherwise one peer that repeatedly
+    /// frees and takes a place could make all others repeat theirs.
+    pub(super) fn ask_for_refused(&mut self, index: RemoteParticipantId) {
+        for (reader, sedp) in (0u16..).zip(&SEDP) {
+            let Some(participant) = self.discovery.participants.get(index) else {
+                return;
+            };
+            let prefix = participant.data.guid.prefix;
+            let refused = participant.refused_endpoints[usize::from(reader)];
+            let fits = |is_highest, endpoints, pieces| {
+                self.discovery
+                    .has_endpoint_room(is_highest, endpoints, pieces)
+            };
+            if !refused.is_over(fits, self.discovery.is_in_share(index)) {
+                continue;
+            }
+            if let Some(participant) = self.discovery.participants.get_mut(index) {
+                participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
+            }
+            // All of them were acknowledged, so the proxy must start from nothing.
+            self.readers.ask_sedp_again(
+                &mut self.shared,
+                ReaderId(reader),
+                sedp,
+                prefix,
+                WriterProxy::restart,
+            );
+        }
+    }
+}
+
+impl Readers {
     /// Resets the proxy of a participant's SEDP writer with `forget`, and requests the missing announcements.
     fn ask_sedp_again(
         &mut self,
-        reader: u16,
+        shared: &mut Shared,
+        reader: ReaderId,
         sedp: &Sedp,
         prefix: GuidPrefix,
         forget: impl FnOnce(&mut WriterProxy),
@@ -382,38 +416,35 @@ impl LocalParticipant {
         let Some(index) = self.proxy_of_writer_at(Guid { prefix, entity }, reader) else {
             return;
         };
-        let reader = self.readers.get_mut(reader);
+        let reader = self.table.get_mut(reader);
         if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
             cache.forget_waiting(index);
         }
-        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+        if let Some(proxy) = self.proxies.get_mut(index) {
             forget(proxy);
         }
-        self.schedule_acknack(index);
+        self.schedule_acknack(shared, index);
+    }
+}
+
+impl Discovery {
+    /// Schedules a retry of refused matches after a match has ended.
+    pub(crate) fn note_place(&mut self, shared: &mut Shared) {
+        if self.has_refused {
+            self.has_place = true;
+            shared.schedule_discovery();
+        }
     }
 
-    /// Requests all endpoints of a participant again, if some were refused and there is room for one of them now.
-    ///
-    /// This happens at most once for each of the participant's own announcements. Otherwise one peer that repeatedly
-    /// frees and takes a place could make all others repeat theirs.
-    pub(super) fn ask_for_refused(&mut self, index: u16) {
-        for (reader, sedp) in (0u16..).zip(&SEDP) {
-            let Some(participant) = self.participants.get(index) else {
-                return;
-            };
-            let prefix = participant.data.guid.prefix;
-            let refused = participant.refused_endpoints[usize::from(reader)];
-            let fits = |is_highest, endpoints, pieces| {
-                self.has_endpoint_room(is_highest, endpoints, pieces)
-            };
-            if !refused.is_over(fits, self.is_in_share(index)) {
-                continue;
-            }
-            if let Some(participant) = self.participants.get_mut(index) {
-                participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
-            }
-            // All of them were acknowledged, so the proxy must start from nothing.
-            self.ask_sedp_again(reader, sedp, prefix, WriterProxy::restart);
+    /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
+    /// requested once more after the participant's own next announcement.
+    pub(super) fn mark_revoked(&mut self, endpoint: EndpointId) {
+        let endpoint = &self.endpoints[endpoint];
+        let nth = usize::from(endpoint.kind == EndpointKind::Reader);
+        let participant = self.participants.get_mut(endpoint.participant);
+        if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
+            let revoked = &mut participant.revoked[nth];
+            *revoked = Some(revoked.map_or(number, |lowest| lowest.min(number)));
         }
     }
 }

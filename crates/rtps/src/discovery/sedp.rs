@@ -14,14 +14,15 @@ use isolane_wire::{
 use crate::{
     content_filter::FilterText,
     discovery::{
-        DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS,
+        Discovery, DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS,
         amplification::AROUND_ANNOUNCEMENT_BYTES,
         announcement_store::{PIECES_PER_ENDPOINT, SerializedAnnouncement},
     },
     limits::DISCOVERY_SLOT_BYTES,
     matching::{Refusal, choose_own, share_of},
-    participant::LocalParticipant,
-    slab::{Full, WriterId},
+    participant::{Facts, LocalParticipant, Shared},
+    reader::Readers,
+    slab::{EndpointId, Full, ReaderId, RemoteParticipantId, WriterId},
     writer::{
         history::ChangeKind,
         write::{WriteError, WriteSample},
@@ -32,11 +33,12 @@ impl LocalParticipant {
     pub(super) fn take_in_endpoint(
         &mut self,
         now: Instant,
-        reader: u16,
+        reader: ReaderId,
         kind: EndpointKind,
     ) -> bool {
         let Some(cache) = self
             .readers
+            .table
             .get(reader)
             .and_then(|reader| reader.cache.as_ref())
         else {
@@ -61,20 +63,24 @@ impl LocalParticipant {
             Ok(None)
         };
         let ended = parse_key_guid(payload).or(info.key_hash.map(Guid::from_bytes));
-        self.discard_oldest(reader);
-        self.credit(prefix, bytes);
+        self.readers.discard_oldest(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            reader,
+        );
+        self.discovery.credit(prefix, bytes);
         match announced {
             Ok(Some(data)) if data.guid.prefix == prefix => {
                 self.update_endpoint(now, data, kind, filter, number);
             }
             Ok(None) => {
                 if let Some(guid) = ended.filter(|guid| guid.prefix == prefix)
-                    && !self.is_known_by_description(guid)
+                    && !self.discovery.is_known_by_description(guid)
                 {
-                    self.remove_endpoint(guid);
+                    self.discovery.remove_endpoint(&mut self.shared, guid);
                 }
             }
-            _ => self.counters.malformed_announcements += 1,
+            _ => self.shared.counters.malformed_announcements += 1,
         }
         true
     }
@@ -88,42 +94,215 @@ impl LocalParticipant {
         number: SequenceNumber,
     ) {
         let guid = data.guid;
-        let Some(&participant) = self.participant_by_prefix.get(&guid.prefix) else {
+        let Some(&participant) = self.discovery.by_prefix.get(&guid.prefix) else {
             return;
         };
-        if self.is_ignored_endpoint(&data) {
+        if self.discovery.is_ignored_endpoint(&mut self.shared, &data) {
             return;
         }
-        if self.is_known_by_description(guid) {
-            self.compare_described(&data);
+        if self.discovery.is_known_by_description(guid) {
+            self.discovery.compare_described(&mut self.shared, &data);
             return;
         }
-        if let Some(&known) = self.endpoint_by_guid.get(&guid) {
+        if let Some(&known) = self.discovery.by_guid.get(&guid) {
             self.change_endpoint(now, known, data, filter, number);
             return;
         }
         let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
-            self.counters.malformed_announcements += 1;
+            self.shared.counters.malformed_announcements += 1;
             return;
         };
-        let fits = |is_highest| self.has_endpoint_room(is_highest, 1, written.pieces());
+        let fits = |is_highest| {
+            self.discovery
+                .has_endpoint_room(is_highest, 1, written.pieces())
+        };
         let is_highest = self.is_most_critical(&data.topic_name);
-        let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
+        let refused = Refusal::of(fits, is_highest, self.discovery.is_in_share(participant));
         if !refused.is_empty() {
-            self.note_refused_endpoint(participant, kind, refused, true, written.pieces());
+            self.discovery.note_refused_endpoint(
+                &mut self.shared,
+                participant,
+                kind,
+                refused,
+                true,
+                written.pieces(),
+            );
             return;
         }
         let Ok(index) = self.enter_endpoint(&data, &written, kind, participant) else {
-            self.note_refused_endpoint(participant, kind, Refusal::FULL, true, written.pieces());
+            self.discovery.note_refused_endpoint(
+                &mut self.shared,
+                participant,
+                kind,
+                Refusal::FULL,
+                true,
+                written.pieces(),
+            );
             return;
         };
-        self.counters.octets_cut += data.qos.octets_cut();
-        if let Some(endpoint) = self.endpoints.get_mut(index) {
+        self.shared.counters.octets_cut += data.qos.octets_cut();
+        if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
             endpoint.announced_by = Some(number);
         }
         self.match_remote(now, index);
     }
 
+    /// Enters a remote endpoint in the table.
+    pub(super) fn enter_endpoint(
+        &mut self,
+        data: &EndpointData,
+        written: &SerializedAnnouncement,
+        kind: EndpointKind,
+        participant: RemoteParticipantId,
+    ) -> Result<EndpointId, Full> {
+        if self.discovery.endpoints.is_full() {
+            return Err(Full);
+        }
+        let guid = data.guid;
+        let index = self.discovery.endpoints.insert(EndpointRecord {
+            guid,
+            kind,
+            participant,
+            announced_by: None,
+            refused: Refusal::empty(),
+            is_described: false,
+            topic: self.readers.topic_hash(&data.topic_name),
+            group: data.group,
+            kept: self.discovery.announcements.keep(written)?,
+        })?;
+        self.discovery.by_guid.insert(guid, index);
+        if let Some(participant) = self.discovery.participants.get_mut(participant) {
+            participant.pieces += counted(written.pieces());
+        }
+        self.discovery.note_event(
+            &mut self.shared,
+            DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found),
+        );
+        Ok(index)
+    }
+
+    /// Processes another announcement of a known endpoint, perhaps with changed QoS.
+    fn change_endpoint(
+        &mut self,
+        now: Instant,
+        index: EndpointId,
+        data: EndpointData,
+        filter: Option<FilterText>,
+        number: SequenceNumber,
+    ) {
+        let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
+            self.shared.counters.malformed_announcements += 1;
+            return;
+        };
+        let endpoint = &mut self.discovery.endpoints[index];
+        if self.discovery.announcements.says(&endpoint.kept, &written) {
+            endpoint.announced_by = Some(number);
+            return;
+        }
+        let (kind, participant) = (endpoint.kind, endpoint.participant);
+        let (before, after) = (endpoint.kept.pieces(), written.pieces());
+        if after > before {
+            let fits = |is_highest| {
+                self.discovery
+                    .has_endpoint_room(is_highest, 0, after - before)
+            };
+            let is_highest = self.is_most_critical(&data.topic_name);
+            let refused = Refusal::of(fits, is_highest, self.discovery.is_in_share(participant));
+            if !refused.is_empty() {
+                // The known version remains valid.
+                self.discovery.note_refused_endpoint(
+                    &mut self.shared,
+                    participant,
+                    kind,
+                    refused,
+                    false,
+                    after - before,
+                );
+                return;
+            }
+        }
+        self.discovery.mark_revoked(index);
+        let endpoint = &mut self.discovery.endpoints[index];
+        let former = endpoint.data(&self.discovery.announcements);
+        self.discovery.announcements.release(&endpoint.kept);
+        let Ok(kept) = self.discovery.announcements.keep(&written) else {
+            debug_assert!(false, "there was room");
+            return;
+        };
+        endpoint.announced_by = Some(number);
+        endpoint.kept = kept;
+        (endpoint.topic, endpoint.group) =
+            (self.readers.by_topic.hash(&data.topic_name), data.group);
+        self.shared.counters.octets_cut += data.qos.octets_cut();
+        let changed = DiscoveryEvent::endpoint(endpoint.kind, data.guid, DiscoveryChange::Changed);
+        self.discovery.note_event(&mut self.shared, changed);
+        if let Some(participant) = self.discovery.participants.get_mut(participant) {
+            participant.pieces -= counted(before);
+            participant.pieces += counted(after);
+        }
+        self.match_remote_changed(now, index, &former);
+    }
+
+    /// Announces a local endpoint, or disposes it.
+    pub(crate) fn announce_endpoint(
+        &mut self,
+        now: Instant,
+        builtin: WriterId,
+        data: &EndpointData,
+        kind: ChangeKind,
+    ) -> Result<(), WriteError> {
+        if self.shared.is_described(data.guid.entity) {
+            return Ok(());
+        }
+        let key_hash = Some(data.guid.to_bytes());
+        let id = builtin;
+        let timestamp = self.shared.timestamp(now);
+        if !self.has_room(id, key_hash)
+            && let Some(writer) = self.writers.table.get_mut(builtin)
+        {
+            // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
+            // one that all peers have acknowledged goes first.
+            let lowest = writer.lowest_unacknowledged();
+            if let Some(history) = &mut writer.history {
+                history.remove_oldest_end_below(lowest);
+                if history.room_for(key_hash).is_err() {
+                    // A peer that acknowledges nothing must not block new endpoints; it misses this dispose.
+                    history.remove_oldest_end_below(SequenceNumber(i64::MAX));
+                }
+            }
+        }
+        let filter = match builtin {
+            WriterId(SUBSCRIPTIONS) => self.readers.filter_of_own(data.guid).cloned(),
+            _ => None,
+        };
+        let slot = self.writers.reserve(id, key_hash, 0)?;
+        let emitted = match kind {
+            ChangeKind::Alive => data.emit_filtered(filter.as_ref().map(FilterText::value), slot),
+            _ => emit_key_guid(KeyKind::Endpoint, data.guid, slot),
+        };
+        let limit = DISCOVERY_SLOT_BYTES;
+        let length = emitted.map_err(|_| WriteError::TooLarge { limit })?;
+        self.writers.commit(
+            &mut self.shared,
+            id,
+            &WriteSample {
+                kind,
+                key_hash,
+                timestamp,
+            },
+            length,
+        )?;
+        Ok(())
+    }
+}
+
+impl Readers {
+    pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
+        self.by_topic.hash(topic_name)
+    }
+}
+
+impl Discovery {
     /// Returns whether there is room for `endpoints` more endpoints and `pieces` more announcement pieces. Topics of
     /// the highest level in use may use reserved places. Room for described peers that are currently gone stays
     /// reserved.
@@ -140,7 +319,7 @@ impl LocalParticipant {
     }
 
     /// Returns whether a participant uses less than its share of endpoints and announcement pieces.
-    pub(super) fn is_in_share(&self, participant: u16) -> bool {
+    pub(super) fn is_in_share(&self, participant: RemoteParticipantId) -> bool {
         let participant = self.participants.get(participant);
         let has = participant.map_or(0, |participant| participant.pieces);
         let free_pieces = self.announcements.free_for(true);
@@ -152,193 +331,54 @@ impl LocalParticipant {
     /// when there may be room.
     fn note_refused_endpoint(
         &mut self,
-        participant: u16,
+        shared: &mut Shared,
+        participant: RemoteParticipantId,
         kind: EndpointKind,
         why: Refusal,
         is_new: bool,
         pieces: usize,
     ) {
         let is_share = why == Refusal::SHARE;
-        self.counters.shares_exceeded += u64::from(is_share);
-        self.counters.endpoints_refused += u64::from(!is_share);
+        shared.counters.shares_exceeded += u64::from(is_share);
+        shared.counters.endpoints_refused += u64::from(!is_share);
         if let Some(participant) = self.participants.get_mut(participant) {
             let nth = usize::from(kind == EndpointKind::Reader);
             participant.refused_endpoints[nth].note(why, is_new, pieces);
         }
     }
 
-    /// Enters a remote endpoint in the table.
-    pub(super) fn enter_endpoint(
-        &mut self,
-        data: &EndpointData,
-        written: &SerializedAnnouncement,
-        kind: EndpointKind,
-        participant: u16,
-    ) -> Result<u16, Full> {
-        if self.endpoints.is_full() {
-            return Err(Full);
-        }
-        let guid = data.guid;
-        let index = self.endpoints.insert(EndpointRecord {
-            guid,
-            kind,
-            participant,
-            announced_by: None,
-            refused: Refusal::empty(),
-            is_described: false,
-            topic: self.topic_hash(&data.topic_name),
-            group: data.group,
-            kept: self.announcements.keep(written)?,
-        })?;
-        self.endpoint_by_guid.insert(guid, index);
-        if let Some(participant) = self.participants.get_mut(participant) {
-            participant.pieces += counted(written.pieces());
-        }
-        self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
-        Ok(index)
-    }
-
     /// Removes a remote endpoint without matches from the table.
-    pub(super) fn forget_endpoint(&mut self, index: u16) {
+    pub(super) fn forget_endpoint(&mut self, shared: &mut Shared, index: EndpointId) {
         if let Some(endpoint) = self.endpoints.remove(index) {
             self.announcements.release(&endpoint.kept);
-            self.endpoint_by_guid.remove(&endpoint.guid);
+            self.by_guid.remove(&endpoint.guid);
             if let Some(participant) = self.participants.get_mut(endpoint.participant) {
                 participant.pieces -= counted(endpoint.kept.pieces());
             }
             let gone =
                 DiscoveryEvent::endpoint(endpoint.kind, endpoint.guid, DiscoveryChange::Gone);
-            self.note_event(gone);
+            self.note_event(shared, gone);
         }
-    }
-
-    /// Processes another announcement of a known endpoint, perhaps with changed QoS.
-    fn change_endpoint(
-        &mut self,
-        now: Instant,
-        index: u16,
-        data: EndpointData,
-        filter: Option<FilterText>,
-        number: SequenceNumber,
-    ) {
-        let Ok(written) = SerializedAnnouncement::of(&data, filter.as_ref()) else {
-            self.counters.malformed_announcements += 1;
-            return;
-        };
-        let Some(endpoint) = self.endpoints.get_mut(index) else {
-            return;
-        };
-        if self.announcements.says(&endpoint.kept, &written) {
-            endpoint.announced_by = Some(number);
-            return;
-        }
-        let (kind, participant) = (endpoint.kind, endpoint.participant);
-        let (before, after) = (endpoint.kept.pieces(), written.pieces());
-        if after > before {
-            let fits = |is_highest| self.has_endpoint_room(is_highest, 0, after - before);
-            let is_highest = self.is_most_critical(&data.topic_name);
-            let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
-            if !refused.is_empty() {
-                // The known version remains valid.
-                self.note_refused_endpoint(participant, kind, refused, false, after - before);
-                return;
-            }
-        }
-        self.mark_revoked(index);
-        let Some(endpoint) = self.endpoints.get_mut(index) else {
-            return;
-        };
-        let former = endpoint.data(&self.announcements);
-        self.announcements.release(&endpoint.kept);
-        let Ok(kept) = self.announcements.keep(&written) else {
-            debug_assert!(false, "there was room");
-            return;
-        };
-        endpoint.announced_by = Some(number);
-        endpoint.kept = kept;
-        (endpoint.topic, endpoint.group) = (self.reader_topics.hash(&data.topic_name), data.group);
-        self.counters.octets_cut += data.qos.octets_cut();
-        let changed = DiscoveryEvent::endpoint(endpoint.kind, data.guid, DiscoveryChange::Changed);
-        self.note_event(changed);
-        if let Some(participant) = self.participants.get_mut(participant) {
-            participant.pieces -= counted(before);
-            participant.pieces += counted(after);
-        }
-        self.match_remote_changed(now, index, &former);
-    }
-
-    pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
-        self.reader_topics.hash(topic_name)
-    }
-
-    /// Announces a local endpoint, or disposes it.
-    pub(crate) fn announce_endpoint(
-        &mut self,
-        now: Instant,
-        builtin: u16,
-        data: &EndpointData,
-        kind: ChangeKind,
-    ) -> Result<(), WriteError> {
-        if self.is_described(data.guid.entity) {
-            return Ok(());
-        }
-        let key_hash = Some(data.guid.to_bytes());
-        let id = WriterId(builtin);
-        let timestamp = self.timestamp(now);
-        if !self.has_room(id, key_hash)
-            && let Some(writer) = self.writers.get_mut(builtin)
-        {
-            // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
-            // one that all peers have acknowledged goes first.
-            let lowest = writer.lowest_unacknowledged();
-            if let Some(history) = &mut writer.history {
-                history.remove_oldest_end_below(lowest);
-                if history.room_for(key_hash).is_err() {
-                    // A peer that acknowledges nothing must not block new endpoints; it misses this dispose.
-                    history.remove_oldest_end_below(SequenceNumber(i64::MAX));
-                }
-            }
-        }
-        let filter = match builtin {
-            SUBSCRIPTIONS => self.filter_of_own(data.guid).cloned(),
-            _ => None,
-        };
-        let slot = self.reserve(id, key_hash, 0)?;
-        let emitted = match kind {
-            ChangeKind::Alive => data.emit_filtered(filter.as_ref().map(FilterText::value), slot),
-            _ => emit_key_guid(KeyKind::Endpoint, data.guid, slot),
-        };
-        let limit = DISCOVERY_SLOT_BYTES;
-        let length = emitted.map_err(|_| WriteError::TooLarge { limit })?;
-        self.commit(
-            id,
-            &WriteSample {
-                kind,
-                key_hash,
-                timestamp,
-            },
-            length,
-        )?;
-        Ok(())
     }
 
     /// Returns the unicast and multicast addresses of an endpoint: its own, or its participant's defaults.
     pub(crate) fn address_of(
         &self,
+        shared: &Shared,
         data: &EndpointData,
-        participant: u16,
+        participant: RemoteParticipantId,
     ) -> (Option<Locator>, Option<Locator>) {
         let participant = self.participants.get(participant);
         let own = match participant {
-            Some(participant) => self.choose_of(participant, &data.unicast),
-            None => choose_own(&data.unicast, &self.config.networks),
+            Some(participant) => shared.choose_of(participant, &data.unicast),
+            None => choose_own(&data.unicast, &shared.config.networks),
         };
-        let default = participant.and_then(|it| self.choose_of(it, &it.data.default_unicast));
+        let default = participant.and_then(|it| shared.choose_of(it, &it.data.default_unicast));
         let unicast = own.or(default);
-        let group = self.group_of(&data.multicast, unicast);
+        let group = shared.group_of(&data.multicast, unicast);
         match (own, group, participant) {
             (None, None, Some(participant)) => {
-                let group = self.group_of(&participant.data.default_multicast, unicast);
+                let group = shared.group_of(&participant.data.default_multicast, unicast);
                 (unicast, group)
             }
             _ => (unicast, group),
@@ -387,14 +427,21 @@ mod tests {
         let writer = protocol.create_writer(now, &config).expect("there is room");
         let prefix = GuidPrefix([2; 12]);
         let peer = RemoteParticipant::new(ParticipantData::new(prefix), now);
-        let peer = protocol.participants.insert(peer).expect("there is room");
+        let peer = protocol
+            .discovery
+            .participants
+            .insert(peer)
+            .expect("there is room");
         let entity = EntityId::user(1, EntityKind::READER_NO_KEY);
         let mut data = EndpointData::new(Guid { prefix, entity });
         data.topic_name = "Other".try_into().expect("short");
         let written = SerializedAnnouncement::of(&data, None).expect("it fits");
         let entered = protocol.enter_endpoint(&data, &written, EndpointKind::Reader, peer);
         // The piece is missing: reading the announcement would fail a debug assertion.
-        let endpoint = protocol.endpoints.get_mut(entered.expect("there is room"));
+        let endpoint = protocol
+            .discovery
+            .endpoints
+            .get_mut(entered.expect("there is room"));
         endpoint.expect("it is there").kept = StoredAnnouncement::NONE;
         let mut qos = config.qos.clone();
         qos.user_data = Octets::of(b"changed").expect("short");

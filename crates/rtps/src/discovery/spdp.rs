@@ -34,17 +34,51 @@ use isolane_wire::{
 
 use crate::{
     config::{Network, Zeroed},
-    discovery::{Announces, PUBLICATIONS, RemoteParticipant, SUBSCRIPTIONS},
+    discovery::{Announces, Discovery, PUBLICATIONS, RemoteParticipant, SUBSCRIPTIONS},
     hash::Fingerprint,
     limits::DISCOVERY_SLOT_BYTES,
     matching::choose_own,
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
+    slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     timers::TimerOwner,
-    work_queue::{Destinations, Priority, Work, WorkKind},
+    work_queue::{Destinations, Filed, Priority, Work, WorkKind},
     writer::history::ChangeKind,
 };
 
 impl LocalParticipant {
+    /// Writes the farewell, which disposes this participant at every peer, and returns its length in bytes. It must be
+    /// the last datagram sent, [to all](LocalParticipant::farewell_to) addresses.
+    pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
+        if self.shared.announces() == Announces::Nothing {
+            return 0;
+        }
+        let mut payload = [0; 64];
+        let guid = self.shared.guid(EntityId::PARTICIPANT);
+        let Ok(length) = emit_key_guid(KeyKind::Participant, guid, &mut payload) else {
+            return 0;
+        };
+        let status = Some(StatusInfo {
+            disposed: true,
+            unregistered: true,
+        });
+        self.shared
+            .emit_announcement(buffer, PayloadKind::Key, status, &payload[..length])
+    }
+
+    /// Returns the addresses of the farewell: the configured ones, and one of each known participant that these do not
+    /// reach.
+    pub fn farewell_to(&self) -> impl Iterator<Item = Locator> {
+        let unlisted = self
+            .remote_participants()
+            .filter(|peer| self.shared.is_unlisted(peer));
+        let address =
+            |peer: &RemoteParticipant| self.shared.choose_of(peer, &peer.data.metatraffic_unicast);
+        let listed = self.shared.config.announce_to.iter().copied();
+        listed.chain(unlisted.filter_map(address))
+    }
+}
+
+impl Shared {
     fn participant_data(&self) -> ParticipantData {
         ParticipantData {
             guid: self.guid(EntityId::PARTICIPANT),
@@ -80,53 +114,6 @@ impl LocalParticipant {
         }
     }
 
-    /// Returns the time until the next periodic announcement.
-    ///
-    /// Participants that start together, as when a machine is switched on, would announce themselves together forever.
-    /// They would overflow each other's inboxes in the same order every time. Therefore each participant waits once,
-    /// after its initial announcements, for a part of the period derived from its GUID.
-    pub(crate) fn announce_period(&mut self) -> Duration {
-        let timing = self.config.timing;
-        let (first, period) = (timing.announce_initial_period, timing.announce_period);
-        if self.announcements_sent < u32::from(timing.announce_initial_count) {
-            return first;
-        }
-        if core::mem::replace(&mut self.is_in_phase, true) || first >= period {
-            return period;
-        }
-        let part = Fingerprint::NEW.with(&self.guid_prefix().0).part();
-        let spread_ns = (period - first).as_nanos() as u64;
-        let waits_ns = (u128::from(spread_ns) * u128::from(part)) >> 16;
-        first + Duration::from_nanos(waits_ns as u64)
-    }
-
-    /// Files an announcement: for all addresses if `subject` is 0, or for the participant with index `subject - 1`.
-    pub(crate) fn schedule_announcement(&mut self, subject: u16) {
-        if self.announces() == Announces::Nothing {
-            return;
-        }
-        let is_filed = match subject.checked_sub(1) {
-            None => core::mem::replace(&mut self.announce_filed, true),
-            Some(index) => self.participants.get_mut(index).is_none_or(|participant| {
-                core::mem::replace(&mut participant.announce_filed, true)
-            }),
-        };
-        if !is_filed {
-            self.schedule(Priority::DISCOVERY, WorkKind::Announce, subject);
-        }
-    }
-
-    /// Files an announcement for all addresses, and for each participant that these do not reach.
-    pub(crate) fn announce_now(&mut self) {
-        self.schedule_announcement(0);
-        for index in 0..self.participants.end() {
-            let peer = self.participants.get(index);
-            if peer.is_some_and(|peer| !peer.is_leaving() && self.is_unlisted(peer)) {
-                self.schedule_announcement(index + 1);
-            }
-        }
-    }
-
     /// Returns whether announcements to the configured addresses do not reach a participant: it lists this participant,
     /// but is not listed here.
     fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
@@ -134,88 +121,6 @@ impl LocalParticipant {
         let is_reached = |locator: &Locator| listed.binary_search(locator).is_ok();
         !peer.data.metatraffic_unicast.iter().any(is_reached)
             && !peer.data.metatraffic_multicast.iter().any(is_reached)
-    }
-
-    /// Files announcements for the participants that the configured addresses do not reach. An announcement that is
-    /// still filed has waited for a whole period. For a validated participant it then gets the highest priority, as the
-    /// periodic announcement does.
-    pub(crate) fn schedule_announcements_to_unlisted(&mut self) {
-        for index in 0..self.participants.end() {
-            let peer = self.participants.get(index);
-            let Some(peer) = peer.filter(|peer| !peer.is_leaving() && self.is_unlisted(peer))
-            else {
-                continue;
-            };
-            let is_starved = peer.announce_filed && peer.is_proven();
-            if is_starved {
-                self.work_queue.withdraw(&[WorkKind::Announce], index + 1);
-                self.schedule(Priority::HIGHEST, WorkKind::Announce, index + 1);
-            } else {
-                self.schedule_announcement(index + 1);
-            }
-        }
-    }
-
-    /// Writes the SPDP announcement for all addresses (0), or for the participant with index `subject - 1`.
-    pub(crate) fn announce(&mut self, subject: u16, buffer: &mut [u8]) -> Option<Work> {
-        let mut only = None;
-        let to = match subject.checked_sub(1) {
-            None => {
-                self.announce_filed = false;
-                self.announcements_sent = self.announcements_sent.saturating_add(1);
-                Destinations::Announce
-            }
-            Some(index) => {
-                self.participants.get_mut(index)?.announce_filed = false;
-                let participant = self.participants.get(index)?;
-                let locators = &participant.data.metatraffic_unicast;
-                let locator = self.choose_of(participant, locators)?;
-                only = Some((participant.data.guid.prefix, locator));
-                Destinations::Listed(BoundedVec::from_iter([locator]))
-            }
-        };
-        let mut payload = [0; DISCOVERY_SLOT_BYTES];
-        let length = self.participant_data().emit(&mut payload).ok()?;
-        let emitted = self.emit_announcement(buffer, PayloadKind::Data, None, &payload[..length]);
-        let bytes = only.map_or(emitted, |(prefix, to)| {
-            self.debit(prefix, Some(&to), emitted)
-        });
-        Some(Work {
-            kind: WorkKind::Announce,
-            level: None,
-            bytes,
-            to,
-        })
-    }
-
-    /// Writes the farewell, which disposes this participant at every peer, and returns its length in bytes. It must be
-    /// the last datagram sent, [to all](Self::farewell_to) addresses.
-    pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
-        if self.announces() == Announces::Nothing {
-            return 0;
-        }
-        let mut payload = [0; 64];
-        let guid = self.guid(EntityId::PARTICIPANT);
-        let Ok(length) = emit_key_guid(KeyKind::Participant, guid, &mut payload) else {
-            return 0;
-        };
-        let status = Some(StatusInfo {
-            disposed: true,
-            unregistered: true,
-        });
-        self.emit_announcement(buffer, PayloadKind::Key, status, &payload[..length])
-    }
-
-    /// Returns the addresses of the farewell: the configured ones, and one of each known participant that these do not
-    /// reach.
-    pub fn farewell_to(&self) -> impl Iterator<Item = Locator> {
-        let unlisted = self
-            .remote_participants()
-            .filter(|peer| self.is_unlisted(peer));
-        let address =
-            |peer: &RemoteParticipant| self.choose_of(peer, &peer.data.metatraffic_unicast);
-        let listed = self.config.announce_to.iter().copied();
-        listed.chain(unlisted.filter_map(address))
     }
 
     fn emit_announcement(
@@ -240,6 +145,116 @@ impl LocalParticipant {
             |message| message.data(&head, payload).map(|_| ()),
             header,
         )
+    }
+}
+
+impl Discovery {
+    /// Returns the time until the next periodic announcement.
+    ///
+    /// Participants that start together, as when a machine is switched on, would announce themselves together forever.
+    /// They would overflow each other's inboxes in the same order every time. Therefore each participant waits once,
+    /// after its initial announcements, for a part of the period derived from its GUID.
+    pub(crate) fn announce_period(&mut self, shared: &Shared) -> Duration {
+        let timing = shared.config.timing;
+        let (first, period) = (timing.announce_initial_period, timing.announce_period);
+        if self.announcements_sent < u32::from(timing.announce_initial_count) {
+            return first;
+        }
+        if core::mem::replace(&mut self.is_in_phase, true) || first >= period {
+            return period;
+        }
+        let part = Fingerprint::NEW.with(&shared.guid_prefix().0).part();
+        let spread_ns = (period - first).as_nanos() as u64;
+        let waits_ns = (u128::from(spread_ns) * u128::from(part)) >> 16;
+        first + Duration::from_nanos(waits_ns as u64)
+    }
+
+    /// Files an announcement: for one participant, or for all addresses.
+    pub(crate) fn schedule_announcement(
+        &mut self,
+        shared: &mut Shared,
+        only: Option<RemoteParticipantId>,
+    ) {
+        if shared.announces() == Announces::Nothing {
+            return;
+        }
+        let is_filed = match only {
+            None => core::mem::replace(&mut self.announce_filed, true),
+            Some(index) => self.participants.get_mut(index).is_none_or(|participant| {
+                core::mem::replace(&mut participant.announce_filed, true)
+            }),
+        };
+        if !is_filed {
+            shared.schedule(Priority::DISCOVERY, Filed::Announce(only));
+        }
+    }
+
+    /// Files an announcement for all addresses, and for each participant that these do not reach.
+    pub(crate) fn announce_now(&mut self, shared: &mut Shared) {
+        self.schedule_announcement(shared, None);
+        for index in self.participants.ids() {
+            let peer = self.participants.get(index);
+            if peer.is_some_and(|peer| !peer.is_leaving() && shared.is_unlisted(peer)) {
+                self.schedule_announcement(shared, Some(index));
+            }
+        }
+    }
+
+    /// Files announcements for the participants that the configured addresses do not reach. An announcement that is
+    /// still filed has waited for a whole period. For a validated participant it then gets the highest priority, as the
+    /// periodic announcement does.
+    pub(crate) fn schedule_announcements_to_unlisted(&mut self, shared: &mut Shared) {
+        for index in self.participants.ids() {
+            let peer = self.participants.get(index);
+            let Some(peer) = peer.filter(|peer| !peer.is_leaving() && shared.is_unlisted(peer))
+            else {
+                continue;
+            };
+            let is_starved = peer.announce_filed && peer.is_proven();
+            if is_starved {
+                shared.work_queue.withdraw(&[Filed::Announce(Some(index))]);
+                shared.schedule(Priority::HIGHEST, Filed::Announce(Some(index)));
+            } else {
+                self.schedule_announcement(shared, Some(index));
+            }
+        }
+    }
+
+    /// Writes the SPDP announcement for one participant, or for all addresses.
+    pub(crate) fn announce(
+        &mut self,
+        shared: &mut Shared,
+        only: Option<RemoteParticipantId>,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let mut unlisted = None;
+        let to = match only {
+            None => {
+                self.announce_filed = false;
+                self.announcements_sent = self.announcements_sent.saturating_add(1);
+                Destinations::Announce
+            }
+            Some(index) => {
+                self.participants.get_mut(index)?.announce_filed = false;
+                let participant = self.participants.get(index)?;
+                let locators = &participant.data.metatraffic_unicast;
+                let locator = shared.choose_of(participant, locators)?;
+                unlisted = Some((participant.data.guid.prefix, locator));
+                Destinations::Listed(BoundedVec::from_iter([locator]))
+            }
+        };
+        let mut payload = [0; DISCOVERY_SLOT_BYTES];
+        let length = shared.participant_data().emit(&mut payload).ok()?;
+        let emitted = shared.emit_announcement(buffer, PayloadKind::Data, None, &payload[..length]);
+        let bytes = unlisted.map_or(emitted, |(prefix, to)| {
+            self.debit(shared, prefix, Some(&to), emitted)
+        });
+        Some(Work {
+            kind: WorkKind::Announce,
+            level: None,
+            bytes,
+            to,
+        })
     }
 }
 
@@ -366,49 +381,49 @@ impl LocalParticipant {
     /// Replaces the networks of this host after a change of its addresses. Announces the new locators and selects each
     /// peer's address again.
     pub fn set_networks(&mut self, now: Instant, networks: Vec<Network>) {
-        if self.config.networks == networks {
+        if self.shared.config.networks == networks {
             return;
         }
-        let own = &mut self.config;
+        let own = &mut self.shared.config;
         for locators in [&mut own.metatraffic_unicast, &mut own.default_unicast] {
             *locators = moved(locators, &networks);
         }
         own.networks = networks;
-        for index in 0..self.participants.end() {
-            let participant = self.participants.get_mut(index);
+        for index in self.discovery.participants.ids() {
+            let participant = self.discovery.participants.get_mut(index);
             if let Some(participant) = participant.filter(|peer| !peer.is_leaving()) {
-                participant.follow_from = Some(0);
+                participant.follow_from = Some(EndpointId(0));
             }
         }
-        self.has_following = true;
-        self.move_from = Some(0);
-        self.schedule_discovery();
+        self.discovery.has_following = true;
+        self.discovery.move_from = Some(0);
+        self.shared.schedule_discovery();
         if self.is_enabled() {
-            self.announcements_sent = 0;
-            self.announce_now();
-            let period = self.announce_period();
-            self.timers.arm(TimerOwner::ANNOUNCE, now + period);
+            self.discovery.announcements_sent = 0;
+            self.discovery.announce_now(&mut self.shared);
+            let period = self.discovery.announce_period(&self.shared);
+            self.shared.timers.arm(TimerOwner::ANNOUNCE, now + period);
         }
     }
 
     /// Announces the next user endpoint with its new locators. Returns `false` if none is left, or if the SEDP history
     /// is full; the step is then retried after the participant's next announcement.
     pub(super) fn move_own_endpoint(&mut self, now: Instant) -> bool {
-        let Some(from) = self.move_from else {
+        let Some(from) = self.discovery.move_from else {
             return false;
         };
-        let writers = u32::from(self.writers.end());
-        let end = writers + u32::from(self.readers.end());
+        let writers = u32::from(self.writers.table.end());
+        let end = writers + u32::from(self.readers.table.end());
         for place in from..end {
-            let (kind, index) = match place.checked_sub(writers) {
-                None => (PUBLICATIONS, place as u16),
-                Some(reader) => (SUBSCRIPTIONS, reader as u16),
+            let (own, builtin) = match place.checked_sub(writers) {
+                None => (LocalId::Writer(WriterId(place as u16)), PUBLICATIONS),
+                Some(reader) => (LocalId::Reader(ReaderId(reader as u16)), SUBSCRIPTIONS),
             };
-            let Some((data, is_enabled)) = self.own_endpoint(kind, index) else {
+            let Some((data, is_enabled)) = self.own_endpoint(own) else {
                 continue;
             };
-            let unicast = moved(&data.unicast, &self.config.networks);
-            if unicast == data.unicast || self.is_described(data.guid.entity) {
+            let unicast = moved(&data.unicast, &self.shared.config.networks);
+            if unicast == data.unicast || self.shared.is_described(data.guid.entity) {
                 continue;
             }
             let data = EndpointData {
@@ -417,36 +432,36 @@ impl LocalParticipant {
             };
             if is_enabled
                 && self
-                    .announce_endpoint(now, kind, &data, ChangeKind::Alive)
+                    .announce_endpoint(now, WriterId(builtin), &data, ChangeKind::Alive)
                     .is_err()
             {
-                self.move_from = Some(place);
+                self.discovery.move_from = Some(place);
                 return false;
             }
-            let unicast = choose_own(&data.unicast, &self.config.networks);
-            let address = (unicast, self.group_of(&data.multicast, unicast));
+            let unicast = choose_own(&data.unicast, &self.shared.config.networks);
+            let address = (unicast, self.shared.group_of(&data.multicast, unicast));
             self.follow(data.guid, address);
-            match kind {
-                PUBLICATIONS => self.writers.get_mut(index).map(|it| it.data = data),
-                _ => self.readers.get_mut(index).map(|it| it.data = data),
-            };
-            self.move_from = Some(place + 1);
+            match own {
+                LocalId::Writer(writer) => self.writers.table[writer].data = data,
+                LocalId::Reader(reader) => self.readers.table[reader].data = data,
+            }
+            self.discovery.move_from = Some(place + 1);
             return true;
         }
-        self.move_from = None;
+        self.discovery.move_from = None;
         false
     }
 
     /// Returns a user endpoint and whether it is enabled.
-    fn own_endpoint(&self, kind: u16, index: u16) -> Option<(&EndpointData, bool)> {
-        match kind {
-            PUBLICATIONS => {
-                let writer = self.writers.get(index).filter(|it| it.level.is_some())?;
-                Some((&writer.data, writer.is_enabled()))
+    fn own_endpoint(&self, own: LocalId) -> Option<(&EndpointData, bool)> {
+        match own {
+            LocalId::Writer(writer) => {
+                let writer = self.writers.table.get(writer)?;
+                writer.level.map(|_| (&writer.data, writer.is_enabled()))
             }
-            _ => {
-                let reader = self.readers.get(index).filter(|it| it.level.is_some())?;
-                Some((&reader.data, reader.is_enabled))
+            LocalId::Reader(reader) => {
+                let reader = self.readers.table.get(reader)?;
+                reader.level.map(|_| (&reader.data, reader.is_enabled))
             }
         }
     }

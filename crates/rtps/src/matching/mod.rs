@@ -20,10 +20,11 @@ use isolane_wire::{
 use crate::{
     coherent_access::Progress,
     content_filter::FilterText,
-    discovery::{EndpointKind, EndpointRecord},
+    discovery::{Discovery, EndpointKind, EndpointRecord},
     matching::qos_compatibility::{Before, Comparison, compare},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     reader::{ReaderStatus, WriterProxy, filtering::FilteredNumbers},
+    slab::{EndpointId, LocalId, ReaderId, RemoteParticipantId, WriterId},
     timed_qos::WriterLiveness,
     writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
 };
@@ -59,15 +60,19 @@ impl LocalParticipant {
     fn match_writer(
         &mut self,
         now: Instant,
-        writer_index: u16,
+        writer_index: WriterId,
         reader: &Counterpart<'_>,
     ) -> Refusal {
         let guid = reader.data.guid;
-        let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
+        let known = self
+            .writers
+            .proxy_by_reader
+            .get(&(writer_index, guid))
+            .copied();
         let (unicast, multicast) = reader.address;
         let to = unicast.or(multicast);
-        let is_reachable = self.is_validated(guid.prefix, to);
-        let Some(writer) = self.writers.get_mut(writer_index) else {
+        let is_reachable = self.discovery.is_validated(&self.shared, guid.prefix, to);
+        let Some(writer) = self.writers.table.get_mut(writer_index) else {
             return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
@@ -75,12 +80,10 @@ impl LocalParticipant {
             return Refusal::empty();
         }
         let entity = writer.guid.entity;
-        if !self.may_match(entity, reader.is_described) {
+        if !self.shared.may_match(entity, reader.is_described) {
             return Refusal::empty();
         }
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return Refusal::empty();
-        };
+        let writer = &mut self.writers.table[writer_index];
         let found = compare(&writer.data, reader.data);
         if let Comparison::Differ(policy) = found
             && reader.before.is_news(found, &writer.data, reader.data)
@@ -89,7 +92,7 @@ impl LocalParticipant {
             writer.status |= WriterStatus::OFFERED_INCOMPATIBLE_QOS;
         }
         if found != Comparison::Fit {
-            self.note_writer(writer_index);
+            self.writers.note_writer(&mut self.shared, writer_index);
             // A known pair stops matching when one side changes PARTITION or another policy.
             if let Some(proxy) = known {
                 self.remove_reader_proxy(now, proxy);
@@ -98,7 +101,7 @@ impl LocalParticipant {
         }
         if let Some(proxy) = known {
             self.move_reader_proxy(proxy, reader.address);
-            self.set_proxy_filter(proxy, reader.filter);
+            self.writers.set_proxy_filter(proxy, reader.filter);
             return Refusal::empty();
         }
         let reliable =
@@ -107,13 +110,15 @@ impl LocalParticipant {
         let mut proxy = ReaderProxy::new(writer_index, guid, reliable);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = reader.address;
-        let answers_elsewhere = self.answers_elsewhere(guid.prefix, to);
-        self.counters.readers_unvalidated += u64::from(answers_elsewhere);
+        let answers_elsewhere = self
+            .discovery
+            .answers_elsewhere(&self.shared, guid.prefix, to);
+        self.shared.counters.readers_unvalidated += u64::from(answers_elsewhere);
         let refused = self.add_reader_proxy(now, proxy, wants_history);
-        if let Some(&proxy) = self.proxy_of_reader.get(&(writer_index, guid))
+        if let Some(&proxy) = self.writers.proxy_by_reader.get(&(writer_index, guid))
             && reader.filter.is_some()
         {
-            self.set_proxy_filter(proxy, reader.filter);
+            self.writers.set_proxy_filter(proxy, reader.filter);
         }
         self.connect_for_liveliness(now, writer_index, guid.prefix);
         refused
@@ -123,25 +128,23 @@ impl LocalParticipant {
     fn match_reader(
         &mut self,
         now: Instant,
-        reader_index: u16,
+        reader_index: ReaderId,
         writer: &Counterpart<'_>,
     ) -> Refusal {
         let guid = writer.data.guid;
-        let known = self.proxy_of_writer_at(guid, reader_index);
-        let is_foreign = !self.is_isolane(guid.prefix);
-        let Some(reader) = self.readers.get_mut(reader_index) else {
+        let known = self.readers.proxy_of_writer_at(guid, reader_index);
+        let is_foreign = !self.discovery.is_isolane(&self.shared, guid.prefix);
+        let Some(reader) = self.readers.table.get_mut(reader_index) else {
             return Refusal::empty();
         };
         if reader.level.is_none() || !reader.is_enabled {
             return Refusal::empty();
         }
         let entity = reader.guid.entity;
-        if !self.may_match(entity, writer.is_described) {
+        if !self.shared.may_match(entity, writer.is_described) {
             return Refusal::empty();
         }
-        let Some(reader) = self.readers.get_mut(reader_index) else {
-            return Refusal::empty();
-        };
+        let reader = &mut self.readers.table[reader_index];
         let found = compare(writer.data, &reader.data);
         if let Comparison::Differ(policy) = found
             && writer.before.is_news(found, writer.data, &reader.data)
@@ -150,7 +153,7 @@ impl LocalParticipant {
             reader.status |= ReaderStatus::REQUESTED_INCOMPATIBLE_QOS;
         }
         if found != Comparison::Fit {
-            self.note_reader(reader_index);
+            self.readers.note_reader(&mut self.shared, reader_index);
             if let Some(proxy) = known {
                 self.remove_writer_proxy(now, proxy);
             }
@@ -158,7 +161,7 @@ impl LocalParticipant {
         }
         let clock = WriterLiveness::of(reader, &writer.data.qos, now);
         if let Some(proxy) = known {
-            self.move_writer_proxy(proxy, writer.address);
+            self.readers.move_writer_proxy(proxy, writer.address);
             self.watch_writer(now, proxy, clock);
             return Refusal::empty();
         }
@@ -173,152 +176,151 @@ impl LocalParticipant {
         proxy.skips_history =
             reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);
-        self.parted.resume(&mut proxy, reader.guid);
+        self.readers.parted.resume(&mut proxy, reader.guid);
         let refused = self.add_writer_proxy(proxy);
-        if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
+        if let Some(proxy) = self.readers.proxy_of_writer_at(guid, reader_index) {
             self.watch_writer(now, proxy, clock);
         }
         refused
     }
 
-    /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
-    /// participants both must be described or neither.
-    fn may_match(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
-        other_is_described.is_none_or(|other| other == self.is_described(own))
-    }
-
-    /// Returns whether a participant is this one or another of isolane.
-    pub(crate) fn is_isolane(&self, prefix: GuidPrefix) -> bool {
-        let found = self.participant_by_prefix.get(&prefix);
-        let participant = found.and_then(|&index| self.participants.get(index));
-        participant.map_or(prefix == self.guid_prefix(), |participant| {
-            participant.data.vendor == VENDOR_ID
-        })
-    }
-
     /// Matches a new remote endpoint with the user's endpoints.
-    pub(crate) fn match_remote(&mut self, now: Instant, index: u16) {
+    pub(crate) fn match_remote(&mut self, now: Instant, index: EndpointId) {
         self.compare_remote(now, index, Before::New);
     }
 
     /// Retries the refused matches of a remote endpoint.
-    pub(crate) fn match_remote_again(&mut self, now: Instant, index: u16) {
+    pub(crate) fn match_remote_again(&mut self, now: Instant, index: EndpointId) {
         self.compare_remote(now, index, Before::Unchanged);
     }
 
     /// Compares a changed remote endpoint again, and matches or unmatches accordingly.
-    pub(crate) fn match_remote_changed(&mut self, now: Instant, index: u16, former: &EndpointData) {
+    pub(crate) fn match_remote_changed(
+        &mut self,
+        now: Instant,
+        index: EndpointId,
+        former: &EndpointData,
+    ) {
         self.compare_remote(now, index, Before::Was(former));
     }
 
-    fn compare_remote(&mut self, now: Instant, index: u16, before: Before<'_>) {
-        let Some(endpoint) = self.endpoints.get(index) else {
+    fn compare_remote(&mut self, now: Instant, index: EndpointId, before: Before<'_>) {
+        let Some(endpoint) = self.discovery.endpoints.get(index) else {
             return;
         };
-        let (data, filter, kind) = self.as_announced(endpoint);
-        let other = self.as_remote(index, (&data, filter.as_ref()), before);
+        let (data, filter, kind) = self.discovery.as_announced(endpoint);
+        let other = self
+            .discovery
+            .as_remote(&self.shared, index, (&data, filter.as_ref()), before);
         let mut refused = Refusal::empty();
         let is_new = matches!(before, Before::New);
         match kind {
             // A new endpoint can only match its own topic.
             EndpointKind::Reader if is_new => {
-                let mut next = self.writer_topics.first(&data.topic_name);
+                let mut next = self.writers.by_topic.first(&data.topic_name);
                 while let Some(writer) = next {
-                    next = self.writer_topics.next(writer);
+                    next = self.writers.by_topic.next(writer);
                     refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer if is_new => {
-                let mut next = self.reader_topics.first(&data.topic_name);
+                let mut next = self.readers.by_topic.first(&data.topic_name);
                 while let Some(reader) = next {
-                    next = self.reader_topics.next(reader);
+                    next = self.readers.by_topic.next(reader);
                     refused |= self.match_reader(now, reader, &other);
                 }
             }
             EndpointKind::Reader => {
-                for writer in 0..self.writers.end() {
+                for writer in self.writers.table.ids() {
                     refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer => {
-                for reader in 0..self.readers.end() {
+                for reader in self.readers.table.ids() {
                     refused |= self.match_reader(now, reader, &other);
                 }
             }
         }
-        self.has_refused |= !refused.is_empty();
-        if let Some(endpoint) = self.endpoints.get_mut(index) {
+        self.discovery.has_refused |= !refused.is_empty();
+        if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
             endpoint.refused = refused;
         }
     }
 
-    /// Topic of a user endpoint that matches remote endpoints of this kind.
-    fn topic_of(&self, kind: EndpointKind, own: u16) -> Option<&str> {
-        let data = match kind {
-            EndpointKind::Reader => &self.writers.get(own)?.data,
-            EndpointKind::Writer => &self.readers.get(own)?.data,
+    /// Topic of a user endpoint.
+    fn topic_of(&self, own: LocalId) -> Option<&str> {
+        let data = match own {
+            LocalId::Writer(writer) => &self.writers.table.get(writer)?.data,
+            LocalId::Reader(reader) => &self.readers.table.get(reader)?.data,
         };
         Some(&data.topic_name)
     }
 
-    /// Compares a user endpoint with all remote endpoints of the given kind.
-    fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
-        let topic = self.topic_of(kind, own).map(|name| self.topic_hash(name));
-        for index in 0..self.endpoints.end() {
-            let Some(endpoint) = self.endpoints.get(index) else {
+    /// Compares a user endpoint with all remote endpoints of the other kind.
+    fn match_remotes(&mut self, now: Instant, own: LocalId, before: Before<'_>) {
+        let topic = self.topic_of(own).map(|name| self.readers.topic_hash(name));
+        let kind = match own {
+            LocalId::Writer(_) => EndpointKind::Reader,
+            LocalId::Reader(_) => EndpointKind::Writer,
+        };
+        for index in self.discovery.endpoints.ids() {
+            let Some(endpoint) = self.discovery.endpoints.get(index) else {
                 continue;
             };
             // A local endpoint never changes its topic.
             let is_other_topic = topic != Some(endpoint.topic);
-            if endpoint.kind != kind || is_other_topic || self.is_leaving(index, endpoint) {
+            if endpoint.kind != kind || is_other_topic || self.discovery.is_leaving(index, endpoint)
+            {
                 continue;
             }
-            let (data, filter, _) = self.as_announced(endpoint);
-            let other = self.as_remote(index, (&data, filter.as_ref()), before);
-            let refused = match kind {
-                EndpointKind::Reader => self.match_writer(now, own, &other),
-                EndpointKind::Writer => self.match_reader(now, own, &other),
+            let (data, filter, _) = self.discovery.as_announced(endpoint);
+            let other =
+                self.discovery
+                    .as_remote(&self.shared, index, (&data, filter.as_ref()), before);
+            let refused = match own {
+                LocalId::Writer(writer) => self.match_writer(now, writer, &other),
+                LocalId::Reader(reader) => self.match_reader(now, reader, &other),
             };
-            self.has_refused |= !refused.is_empty();
-            if let Some(endpoint) = self.endpoints.get_mut(index) {
+            self.discovery.has_refused |= !refused.is_empty();
+            if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
                 endpoint.refused |= refused;
             }
         }
     }
 
     /// Matches a new user writer with all known readers.
-    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
+    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: WriterId) {
         self.compare_writer(now, writer_index, Before::New);
     }
 
     /// Matches a new user reader with all known writers.
-    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
+    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: ReaderId) {
         self.compare_reader(now, reader_index, Before::New);
     }
 
-    fn compare_writer(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
-        self.match_remotes(now, EndpointKind::Reader, writer_index, before);
+    fn compare_writer(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
+        self.match_remotes(now, LocalId::Writer(writer_index), before);
         self.match_local_readers(now, writer_index, before);
     }
 
-    fn compare_reader(&mut self, now: Instant, reader_index: u16, before: Before<'_>) {
-        self.match_remotes(now, EndpointKind::Writer, reader_index, before);
-        for writer in 0..self.writers.end() {
+    fn compare_reader(&mut self, now: Instant, reader_index: ReaderId, before: Before<'_>) {
+        self.match_remotes(now, LocalId::Reader(reader_index), before);
+        for writer in self.writers.table.ids() {
             self.match_local(now, writer, reader_index, before);
         }
     }
 
     /// Retries a user writer's refused matches with readers of this participant.
-    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: u16) {
+    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: WriterId) {
         self.match_local_readers(now, writer_index, Before::Unchanged);
     }
 
     /// Compares a user writer with the readers of this participant.
-    fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+    fn match_local_readers(&mut self, now: Instant, writer_index: WriterId, before: Before<'_>) {
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.refused = RefusedMatches::default();
         }
-        for reader in 0..self.readers.end() {
+        for reader in self.readers.table.ids() {
             self.match_local(now, writer_index, reader, before);
         }
     }
@@ -327,13 +329,13 @@ impl LocalParticipant {
     fn match_local(
         &mut self,
         now: Instant,
-        writer_index: u16,
-        reader_index: u16,
+        writer_index: WriterId,
+        reader_index: ReaderId,
         before: Before<'_>,
     ) {
         let (Some(writer), Some(reader)) = (
-            self.writers.get(writer_index),
-            self.readers.get(reader_index),
+            self.writers.table.get(writer_index),
+            self.readers.table.get(reader_index),
         ) else {
             return;
         };
@@ -345,20 +347,28 @@ impl LocalParticipant {
         }
         let filter = reader.filter_text().cloned();
         let (writer, reader) = (writer.data.clone(), reader.data.clone());
-        if self.is_ignored_here(&writer) || self.is_ignored_here(&reader) {
+        if self.discovery.is_ignored_here(&writer) || self.discovery.is_ignored_here(&reader) {
             return;
         }
-        let of_writer = self.as_local(&writer, before);
+        let of_writer = self.shared.as_local(&writer, before);
         let of_reader = Counterpart {
             filter: filter.as_ref(),
-            ..self.as_local(&reader, before)
+            ..self.shared.as_local(&reader, before)
         };
         let writers = self.match_reader(now, reader_index, &of_writer);
         let readers = self.match_writer(now, writer_index, &of_reader);
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+        if let Some(writer) = self.writers.table.get_mut(writer_index) {
             writer.refused.note(readers, writers);
-            self.has_refused |= writer.refused.is_any();
+            self.discovery.has_refused |= writer.refused.is_any();
         }
+    }
+}
+
+impl Shared {
+    /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
+    /// participants both must be described or neither.
+    fn may_match(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
+        other_is_described.is_none_or(|other| other == self.is_described(own))
     }
 
     fn as_local<'a>(&self, data: &'a EndpointData, before: Before<'a>) -> Counterpart<'a> {
@@ -370,6 +380,17 @@ impl LocalParticipant {
             filter: None,
             is_described: None,
         }
+    }
+}
+
+impl Discovery {
+    /// Returns whether a participant is this one or another of isolane.
+    pub(crate) fn is_isolane(&self, shared: &Shared, prefix: GuidPrefix) -> bool {
+        let found = self.by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.participants.get(index));
+        participant.map_or(prefix == shared.guid_prefix(), |participant| {
+            participant.data.vendor == VENDOR_ID
+        })
     }
 
     /// Announced data of a remote endpoint.
@@ -384,15 +405,18 @@ impl LocalParticipant {
 
     fn as_remote<'a>(
         &self,
-        index: u16,
+        shared: &Shared,
+        index: EndpointId,
         (data, filter): (&'a EndpointData, Option<&'a FilterText>),
         before: Before<'a>,
     ) -> Counterpart<'a> {
         let endpoint = self.endpoints.get(index);
-        let participant = endpoint.map_or(u16::MAX, |endpoint| endpoint.participant);
+        let participant = endpoint.map_or(RemoteParticipantId(u16::MAX), |endpoint| {
+            endpoint.participant
+        });
         Counterpart {
             data,
-            address: self.address_of(data, participant),
+            address: self.address_of(shared, data, participant),
             before,
             filter,
             is_described: endpoint.map(|endpoint| endpoint.is_described),

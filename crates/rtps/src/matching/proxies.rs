@@ -11,12 +11,13 @@ use isolane_wire::{
 };
 
 use crate::{
+    discovery::Discovery,
     limits::GUARANTEED_ENTRIES,
-    participant::LocalParticipant,
-    reader::{ReaderStatus, WriterProxy},
-    slab::{Slab, WriterId},
-    work_queue::WorkKind,
-    writer::{WriterStatus, destinations::Address, reader_proxy::ReaderProxy},
+    participant::{Facts, LocalParticipant, Shared},
+    reader::{ReaderStatus, Readers, WriterProxy},
+    slab::{Id, ReaderId, ReaderProxyId, Slab, WriterId, WriterProxyId},
+    work_queue::Filed,
+    writer::{WriterStatus, Writers, destinations::Address, reader_proxy::ReaderProxy},
 };
 
 bitflags! {
@@ -55,7 +56,7 @@ impl Refusal {
     }
 
     /// Returns whether a refused match of a participant that has `has` matches may have a place now.
-    pub(crate) fn is_over_in<T>(self, matches: &Slab<T>, has: usize) -> bool {
+    pub(crate) fn is_over_in<I: Id, T>(self, matches: &Slab<I, T>, has: usize) -> bool {
         let fits = |is_highest| matches.free_for(is_highest) > 0;
         self.is_over(fits, has < share_of(matches.free()))
     }
@@ -86,6 +87,9 @@ impl RefusedMatches {
     }
 }
 
+/// Peer of a match, and the level of its topic.
+type EndedMatch = (Guid, Option<Level>);
+
 impl LocalParticipant {
     /// Adds a matched reader to its writer, or returns why it is refused.
     ///
@@ -98,10 +102,8 @@ impl LocalParticipant {
         wants_history: bool,
     ) -> Refusal {
         let writer_index = proxy.writer;
-        let Some(writer) = self.writers.get(writer_index) else {
-            return Refusal::empty();
-        };
-        let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
+        let writer = &self.writers.table[writer_index];
+        let (guid, reliable) = (proxy.guid, proxy.reliable);
         let gets_history = reliable && wants_history && !writer.volatile;
         proxy.wants_history = gets_history;
         // Samples not sent yet reach this reader by their first transmission.
@@ -116,38 +118,30 @@ impl LocalParticipant {
             proxy.history_end = writer.next_unsent;
         }
         let level = writer.level;
-        let refused = self.refusal_of(guid, level, &self.reader_proxies);
-        self.count_refused(refused);
+        let refused = self.refusal_of(guid, level, &self.writers.proxies);
+        self.shared.count_refused(refused);
         if !refused.is_empty() {
             return refused;
         }
-        let Ok(index) = self.reader_proxies.insert(proxy) else {
+        let Ok(index) = self.writers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
-        self.count_match(guid, level, 1);
+        self.discovery.count_match((guid, level), 1);
         self.make_room_to_file();
-        self.proxy_of_reader.insert((writer_index, guid), index);
-        if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.proxies.push(index);
-            writer.matched.join(guid);
-            writer.status |= WriterStatus::PUBLICATION_MATCHED;
-        }
-        self.note_writer(writer_index);
-        self.refresh_lowest(writer_index);
-        self.refresh_destinations(writer_index);
-        if is_ready {
-            self.join_reader(index);
-        }
-        // Sends a HEARTBEAT to this reader only, with the number at which it starts.
-        self.schedule_repair(index);
-        self.arm_heartbeat(now, writer_index);
+        self.writers
+            .begin_reader_proxy(&mut self.shared, now, index);
         Refusal::empty()
     }
 
     /// Returns why a match with a peer's endpoint is refused.
-    fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Slab<T>) -> Refusal {
-        let participant = self.participant_by_prefix.get(&peer.prefix);
-        let participant = participant.and_then(|&index| self.participants.get(index));
+    fn refusal_of<I: Id, T>(
+        &self,
+        peer: Guid,
+        level: Option<Level>,
+        matches: &Slab<I, T>,
+    ) -> Refusal {
+        let participant = self.discovery.by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.discovery.participants.get(index));
         let participant = participant.filter(|_| level.is_some());
         let has = participant.map_or(0, |participant| usize::from(participant.matches));
         let fits = |is_highest| matches.free_for(is_highest) > 0;
@@ -155,81 +149,36 @@ impl LocalParticipant {
         Refusal::of(fits, self.is_highest(level), is_in_share)
     }
 
-    fn count_refused(&mut self, why: Refusal) {
-        let is_share = why == Refusal::SHARE;
-        self.counters.shares_exceeded += u64::from(is_share);
-        self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
-    }
-
-    /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
-    fn count_match(&mut self, peer: Guid, level: Option<Level>, change: i16) {
-        let participant = self.participant_by_prefix.get(&peer.prefix);
-        let participant = participant.and_then(|&index| self.participants.get_mut(index));
-        if let Some(participant) = participant.filter(|_| level.is_some()) {
-            participant.matches = participant.matches.saturating_add_signed(change);
-        }
-    }
-
-    /// Marks a matched reader as known to receive from the writer.
-    pub(crate) fn join_reader(&mut self, index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let was_joined = core::mem::replace(&mut proxy.is_joined, true);
-        let writer_index = proxy.writer;
-        if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.joined += u32::from(!was_joined);
-            writer.status |= WriterStatus::READER_HEARD;
-            self.note_writer(writer_index);
-        }
-    }
-
     /// Adds a matched writer to its reader, or returns why it is refused.
     pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> Refusal {
-        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        let guid = proxy.guid;
         let level = self
             .readers
-            .get(reader_index)
+            .table
+            .get(proxy.reader)
             .and_then(|reader| reader.level);
-        let refused = self.refusal_of(guid, level, &self.writer_proxies);
-        self.count_refused(refused);
+        let refused = self.refusal_of(guid, level, &self.readers.proxies);
+        self.shared.count_refused(refused);
         if !refused.is_empty() {
             return refused;
         }
-        let Ok(index) = self.writer_proxies.insert(proxy) else {
+        let Ok(index) = self.readers.proxies.insert(proxy) else {
             return Refusal::FULL;
         };
-        self.count_match(guid, level, 1);
+        self.discovery.count_match((guid, level), 1);
         self.make_room_to_file();
-        let next = self.proxies_of_writer.insert(guid, index);
-        if let Some(proxy) = self.writer_proxies.get_mut(index) {
-            proxy.next_of_writer = next;
-        }
-        if let Some(reader) = self.readers.get_mut(reader_index) {
-            reader.proxies.push(index);
-            reader.matched.join(guid);
-            reader.liveliness.join(guid);
-            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
-        }
-        self.join_group(index);
-        self.note_reader(reader_index);
-        if reliable {
-            // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
-            self.schedule_acknack(index);
-        }
+        self.readers.begin_writer_proxy(&mut self.shared, index);
         Refusal::empty()
     }
 
     /// Changes the address of a matched reader, or whether that is validated.
-    pub(super) fn move_reader_proxy(&mut self, index: u16, address: Address) {
-        let Some(proxy) = self.reader_proxies.get(index) else {
-            return;
-        };
+    pub(super) fn move_reader_proxy(&mut self, index: ReaderProxyId, address: Address) {
+        let proxy = &self.writers.proxies[index];
         let (writer, was_ready) = (proxy.writer, proxy.is_ready());
-        let is_reachable = self.is_validated(proxy.guid.prefix, address.0.or(address.1));
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
+        let is_reachable =
+            self.discovery
+                .is_validated(&self.shared, proxy.guid.prefix, address.0.or(address.1));
+        let proxy = &mut self.writers.proxies[index];
         let is_other =
             (proxy.unicast, proxy.multicast) != address || is_reachable != proxy.is_reachable;
         if !is_other {
@@ -239,36 +188,31 @@ impl LocalParticipant {
         let was_reachable = core::mem::replace(&mut proxy.is_reachable, is_reachable);
         let joins = proxy.is_ready() && !was_ready && !proxy.is_joined;
         let begins_history = is_reachable && proxy.waits_for_history();
-        self.refresh_destinations(writer);
+        self.writers.refresh_destinations(&mut self.shared, writer);
         if joins {
-            self.join_reader(index);
+            self.writers.join_reader(&mut self.shared, index);
         }
         if begins_history {
-            self.schedule_history(index);
+            self.writers.schedule_history(&mut self.shared, index);
         } else if was_reachable && !is_reachable {
             // The reader's answer validates the new address.
-            self.schedule_repair(index);
-        }
-    }
-
-    pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
-        if let Some(proxy) = self.writer_proxies.get_mut(index) {
-            proxy.reply_to = unicast.or(multicast);
+            self.writers.schedule_repair(&mut self.shared, index);
         }
     }
 
     /// Changes the address of a remote endpoint in all its proxies.
     pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
-        let mut at = self.proxies_of_writer.get(&guid);
+        let mut at = self.readers.by_writer.get(&guid);
         while let Some(index) = at {
-            self.move_writer_proxy(index, address);
+            self.readers.move_writer_proxy(index, address);
             at = self
-                .writer_proxies
+                .readers
+                .proxies
                 .get(index)
                 .and_then(|proxy| proxy.next_of_writer);
         }
-        for writer in 0..self.writers.end() {
-            if let Some(&index) = self.proxy_of_reader.get(&(writer, guid)) {
+        for writer in self.writers.table.ids() {
+            if let Some(&index) = self.writers.proxy_by_reader.get(&(writer, guid)) {
                 self.move_reader_proxy(index, address);
             }
         }
@@ -276,8 +220,8 @@ impl LocalParticipant {
 
     /// Replaces the GUID prefix of a participant's endpoints in all proxies.
     pub(crate) fn rename_proxies(&mut self, from: GuidPrefix, to: GuidPrefix) {
-        for index in 0..self.writer_proxies.end() {
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+        for index in self.readers.proxies.ids() {
+            let Some(proxy) = self.readers.proxies.get_mut(index) else {
                 continue;
             };
             if proxy.guid.prefix == from {
@@ -285,20 +229,23 @@ impl LocalParticipant {
                 proxy.guid.prefix = to;
                 let now = proxy.guid;
                 // The chain is indexed by its first proxy only.
-                if self.proxies_of_writer.get(&before) == Some(index) {
-                    self.proxies_of_writer.remove(&before);
-                    self.proxies_of_writer.insert(now, index);
+                if self.readers.by_writer.get(&before) == Some(index) {
+                    self.readers.by_writer.remove(&before);
+                    self.readers.by_writer.insert(now, index);
                 }
             }
         }
-        for index in 0..self.reader_proxies.end() {
-            let Some(proxy) = self.reader_proxies.get_mut(index) else {
+        for index in self.writers.proxies.ids() {
+            let Some(proxy) = self.writers.proxies.get_mut(index) else {
                 continue;
             };
             if proxy.guid.prefix == from {
-                self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
+                self.writers
+                    .proxy_by_reader
+                    .remove(&(proxy.writer, proxy.guid));
                 proxy.guid.prefix = to;
-                self.proxy_of_reader
+                self.writers
+                    .proxy_by_reader
                     .insert((proxy.writer, proxy.guid), index);
             }
         }
@@ -306,11 +253,11 @@ impl LocalParticipant {
 
     /// Removes all matches of an endpoint.
     pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
-        while let Some(proxy) = self.proxies_of_writer.get(&guid) {
+        while let Some(proxy) = self.readers.by_writer.get(&guid) {
             self.remove_writer_proxy(now, proxy);
         }
-        for writer in 0..self.writers.end() {
-            if let Some(&proxy) = self.proxy_of_reader.get(&(writer, guid)) {
+        for writer in self.writers.table.ids() {
+            if let Some(&proxy) = self.writers.proxy_by_reader.get(&(writer, guid)) {
                 self.remove_reader_proxy(now, proxy);
             }
         }
@@ -318,49 +265,149 @@ impl LocalParticipant {
 
     /// Removes one match of an endpoint. Returns `false` if it has none.
     pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
-        if let Some(proxy) = self.proxies_of_writer.get(&guid) {
-            self.note_deleted(guid);
+        if let Some(proxy) = self.readers.by_writer.get(&guid) {
+            self.readers.note_deleted(guid);
             self.remove_writer_proxy(now, proxy);
             return true;
         }
-        let of_writer = |writer| self.proxy_of_reader.get(&(writer, guid)).copied();
-        let found = (0..self.writers.end()).find_map(of_writer);
+        let of_writer = |writer| self.writers.proxy_by_reader.get(&(writer, guid)).copied();
+        let found = self.writers.table.ids().find_map(of_writer);
         if let Some(proxy) = found {
             self.remove_reader_proxy(now, proxy);
         }
         found.is_some()
     }
 
-    pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: u16) {
-        let Some(writer) = self.take_reader_proxy(index) else {
-            return;
-        };
-        self.refresh_destinations(writer);
-        // Samples that only this reader had not acknowledged can now be released.
-        self.refresh_lowest(writer);
-        self.release_acknowledged(writer);
-        self.arm_heartbeat(now, writer);
-        self.note_writer(writer);
-        self.note_place();
+    pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: ReaderProxyId) {
+        if let Some(ended) = self.writers.end_reader_proxy(&mut self.shared, now, index) {
+            self.discovery.count_match(ended, -1);
+            self.discovery.note_place(&mut self.shared);
+        }
     }
 
     /// Removes all reader proxies of a writer that is being deleted.
-    pub(crate) fn remove_reader_proxies(&mut self, writer: u16) {
-        while let Some(&index) = self.writers.get(writer).and_then(|it| it.proxies.last()) {
-            self.take_reader_proxy(index);
+    pub(crate) fn remove_reader_proxies(&mut self, writer: WriterId) {
+        while let Some(&index) = self
+            .writers
+            .table
+            .get(writer)
+            .and_then(|it| it.proxies.last())
+        {
+            if let Some((_, ended)) = self.writers.take_reader_proxy(&mut self.shared, index) {
+                self.discovery.count_match(ended, -1);
+            }
         }
-        self.note_place();
+        self.discovery.note_place(&mut self.shared);
+    }
+
+    pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: WriterProxyId) {
+        if let Some(ended) = self.readers.end_writer_proxy(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            now,
+            index,
+        ) {
+            self.discovery.count_match(ended, -1);
+            self.discovery.note_place(&mut self.shared);
+        }
+    }
+
+    /// Number of matched readers known to receive from a writer. A reliable reader counts from its first ACKNACK, a
+    /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
+    #[must_use]
+    pub fn matched_readers(&self, writer: WriterId) -> usize {
+        let writer = self.writers.table.get(writer);
+        writer.map_or(0, |writer| writer.joined as usize)
+    }
+
+    /// Number of matched reliable readers that have never answered the writer's HEARTBEATs. They get no samples until
+    /// they do.
+    #[must_use]
+    pub fn silent_readers(&self, writer: WriterId) -> usize {
+        let proxies = self
+            .writers
+            .table
+            .get(writer)
+            .map_or(&[][..], |it| &it.proxies);
+        let proxies = proxies
+            .iter()
+            .filter_map(|&at| self.writers.proxies.get(at));
+        let is_silent = |proxy: &&ReaderProxy| proxy.reliable && proxy.is_silent();
+        proxies.filter(is_silent).count()
+    }
+}
+
+impl Shared {
+    fn count_refused(&mut self, why: Refusal) {
+        let is_share = why == Refusal::SHARE;
+        self.counters.shares_exceeded += u64::from(is_share);
+        self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
+    }
+}
+
+impl Writers {
+    fn begin_reader_proxy(&mut self, shared: &mut Shared, now: Instant, index: ReaderProxyId) {
+        let proxy = &self.proxies[index];
+        let (writer_index, guid, is_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
+        self.proxy_by_reader.insert((writer_index, guid), index);
+        if let Some(writer) = self.table.get_mut(writer_index) {
+            writer.proxies.push(index);
+            writer.matched.join(guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+        }
+        self.note_writer(shared, writer_index);
+        self.refresh_lowest(writer_index);
+        self.refresh_destinations(shared, writer_index);
+        if is_ready {
+            self.join_reader(shared, index);
+        }
+        // Sends a HEARTBEAT to this reader only, with the number at which it starts.
+        self.schedule_repair(shared, index);
+        self.arm_heartbeat(shared, now, writer_index);
+    }
+
+    /// Marks a matched reader as known to receive from the writer.
+    pub(crate) fn join_reader(&mut self, shared: &mut Shared, index: ReaderProxyId) {
+        let proxy = &mut self.proxies[index];
+        let was_joined = core::mem::replace(&mut proxy.is_joined, true);
+        let writer_index = proxy.writer;
+        if let Some(writer) = self.table.get_mut(writer_index) {
+            writer.joined += u32::from(!was_joined);
+            writer.status |= WriterStatus::READER_HEARD;
+            self.note_writer(shared, writer_index);
+        }
+    }
+
+    fn end_reader_proxy(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: ReaderProxyId,
+    ) -> Option<EndedMatch> {
+        let (writer, ended) = self.take_reader_proxy(shared, index)?;
+        self.refresh_destinations(shared, writer);
+        // Samples that only this reader had not acknowledged can now be released.
+        self.refresh_lowest(writer);
+        self.release_acknowledged(shared, writer);
+        self.arm_heartbeat(shared, now, writer);
+        self.note_writer(shared, writer);
+        Some(ended)
     }
 
     /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
-    fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
-        let proxy = self.reader_proxies.remove(index)?;
+    fn take_reader_proxy(
+        &mut self,
+        shared: &mut Shared,
+        index: ReaderProxyId,
+    ) -> Option<(WriterId, EndedMatch)> {
+        let proxy = self.proxies.remove(index)?;
         if proxy.repair_filed || proxy.history_filed {
-            self.work_queue
-                .withdraw(&[WorkKind::Repair, WorkKind::History], index);
+            shared
+                .work_queue
+                .withdraw(&[Filed::Repair(index), Filed::History(index)]);
         }
-        self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
-        if let Some(writer) = self.writers.get_mut(proxy.writer) {
+        self.proxy_by_reader.remove(&(proxy.writer, proxy.guid));
+        if let Some(writer) = self.table.get_mut(proxy.writer) {
             if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
                 writer.proxies.remove(place);
             }
@@ -368,26 +415,56 @@ impl LocalParticipant {
             writer.matched.part(proxy.guid);
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
-        let level = self.writers.get(proxy.writer).and_then(|it| it.level);
-        self.count_match(proxy.guid, level, -1);
-        Some(proxy.writer)
+        let level = self.table.get(proxy.writer).and_then(|it| it.level);
+        Some((proxy.writer, (proxy.guid, level)))
+    }
+}
+
+impl Readers {
+    fn begin_writer_proxy(&mut self, shared: &mut Shared, index: WriterProxyId) {
+        let proxy = &mut self.proxies[index];
+        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        proxy.next_of_writer = self.by_writer.insert(guid, index);
+        if let Some(reader) = self.table.get_mut(reader_index) {
+            reader.proxies.push(index);
+            reader.matched.join(guid);
+            reader.liveliness.join(guid);
+            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
+        }
+        self.join_group(index);
+        self.note_reader(shared, reader_index);
+        if reliable {
+            // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
+            self.schedule_acknack(shared, index);
+        }
     }
 
-    pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
-        let other = self.part_sets(index);
-        let Some(proxy) = self.writer_proxies.remove(index) else {
-            return;
-        };
+    pub(super) fn move_writer_proxy(
+        &mut self,
+        index: WriterProxyId,
+        (unicast, multicast): Address,
+    ) {
+        if let Some(proxy) = self.proxies.get_mut(index) {
+            proxy.reply_to = unicast.or(multicast);
+        }
+    }
+
+    fn end_writer_proxy(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: WriterProxyId,
+    ) -> Option<EndedMatch> {
+        let other = self.part_sets(shared, facts, index);
+        let proxy = self.proxies.remove(index)?;
         if proxy.acknack_filed {
-            self.work_queue.withdraw(&[WorkKind::AckNack], index);
+            shared.work_queue.withdraw(&[Filed::AckNack(index)]);
         }
         self.unlink(&proxy, index);
-        let level = self.readers.get(proxy.reader).and_then(|it| it.level);
-        self.count_match(proxy.guid, level, -1);
-        self.note_place();
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
-            return;
-        };
+        let level = self.table.get(proxy.reader).and_then(|it| it.level);
+        let ended = (proxy.guid, level);
+        let reader = &mut self.table[proxy.reader];
         reader.proxies.retain(|&other| other != index);
         reader.matched.part(proxy.guid);
         reader.liveliness.part(proxy.guid, proxy.clock.is_alive());
@@ -400,39 +477,38 @@ impl LocalParticipant {
         if let Some(cache) = &mut reader.cache {
             cache.count_as_shown(self.shown);
             cache.writer_gone(index, proxy.guid, now);
-            self.counters.instance_ends_unseen += cache.take_unseen();
+            shared.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }
         }
-        self.note_reader(proxy.reader);
+        self.note_reader(shared, proxy.reader);
         if let Some(other) = other {
             // Its samples no longer wait for the removed writer.
-            self.present(other);
+            self.present(shared, facts, other);
         }
         if proxy.clock.is_watched {
             // Samples of its ended instances may have a purge delay.
-            self.arm_reader(proxy.reader);
+            self.arm_reader(shared, proxy.reader);
         }
+        Some(ended)
     }
 
     /// Removes a proxy from the chain of its writer.
-    fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
-        let first = self.proxies_of_writer.get(&proxy.guid);
+    fn unlink(&mut self, proxy: &WriterProxy, index: WriterProxyId) {
+        let first = self.by_writer.get(&proxy.guid);
         if first == Some(index) {
             match proxy.next_of_writer {
                 Some(next) => {
-                    self.proxies_of_writer.insert(proxy.guid, next);
+                    self.by_writer.insert(proxy.guid, next);
                 }
-                None => self.proxies_of_writer.remove(&proxy.guid),
+                None => self.by_writer.remove(&proxy.guid),
             }
             return;
         }
         let mut at = first;
         while let Some(here) = at {
-            let Some(before) = self.writer_proxies.get_mut(here) else {
-                return;
-            };
+            let before = &mut self.proxies[here];
             if before.next_of_writer == Some(index) {
                 before.next_of_writer = proxy.next_of_writer;
                 return;
@@ -441,10 +517,14 @@ impl LocalParticipant {
         }
     }
 
-    pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
-        let mut at = self.proxies_of_writer.get(&writer);
+    pub(crate) fn proxy_of_writer_at(
+        &self,
+        writer: Guid,
+        reader: ReaderId,
+    ) -> Option<WriterProxyId> {
+        let mut at = self.by_writer.get(&writer);
         while let Some(index) = at {
-            let proxy = self.writer_proxies.get(index)?;
+            let proxy = self.proxies.get(index)?;
             if proxy.reader == reader {
                 return Some(index);
             }
@@ -452,22 +532,15 @@ impl LocalParticipant {
         }
         None
     }
+}
 
-    /// Number of matched readers known to receive from a writer. A reliable reader counts from its first ACKNACK, a
-    /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
-    #[must_use]
-    pub fn matched_readers(&self, writer: WriterId) -> usize {
-        let writer = self.writers.get(writer.0);
-        writer.map_or(0, |writer| writer.joined as usize)
-    }
-
-    /// Number of matched reliable readers that have never answered the writer's HEARTBEATs. They get no samples until
-    /// they do.
-    #[must_use]
-    pub fn silent_readers(&self, writer: WriterId) -> usize {
-        let proxies = self.writers.get(writer.0).map_or(&[][..], |it| &it.proxies);
-        let proxies = proxies.iter().filter_map(|&at| self.reader_proxies.get(at));
-        let is_silent = |proxy: &&ReaderProxy| proxy.reliable && proxy.is_silent();
-        proxies.filter(is_silent).count()
+impl Discovery {
+    /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
+    fn count_match(&mut self, (peer, level): EndedMatch, change: i16) {
+        let participant = self.by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.participants.get_mut(index));
+        if let Some(participant) = participant.filter(|_| level.is_some()) {
+            participant.matches = participant.matches.saturating_add_signed(change);
+        }
     }
 }

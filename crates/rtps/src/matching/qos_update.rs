@@ -132,63 +132,63 @@ impl LocalParticipant {
         id: WriterId,
         qos: &QosPolicies,
     ) -> Result<(), SetQosError> {
-        let of_user = self.writers.get(id.0).filter(|it| it.level.is_some());
+        let of_user = self.writers.table.get(id).filter(|it| it.level.is_some());
         let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
-        if self.is_described(data.guid.entity) {
+        if self.shared.is_described(data.guid.entity) {
             return Err(SetQosError::Described);
         }
         if !self.is_writer_enabled(id) {
             // Not announced yet.
-            if let Some(writer) = self.writers.get_mut(id.0) {
+            if let Some(writer) = self.writers.table.get_mut(id) {
                 writer.data = data;
             }
             return Ok(());
         }
-        self.announce_endpoint(now, PUBLICATIONS, &data, ChangeKind::Alive)
+        self.announce_endpoint(now, WriterId(PUBLICATIONS), &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.data = data;
         }
-        self.set_writer_clock(now, id.0);
-        self.set_batch(id.0);
-        self.compare_writer(now, id.0, Before::Was(&former));
+        self.writers.set_writer_clock(&mut self.shared, now, id);
+        self.writers.set_batch(&mut self.shared, id);
+        self.compare_writer(now, id, Before::Was(&former));
         Ok(())
     }
 
     /// Changes the policies of a reader, announces them and matches it again.
     ///
     /// # Errors
-    /// As [`Self::set_writer_qos`].
+    /// As [`LocalParticipant::set_writer_qos`].
     pub fn set_reader_qos(
         &mut self,
         now: Instant,
         id: ReaderId,
         qos: &QosPolicies,
     ) -> Result<(), SetQosError> {
-        let of_user = self.readers.get(id.0).filter(|it| it.level.is_some());
+        let of_user = self.readers.table.get(id).filter(|it| it.level.is_some());
         let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
-        if self.is_described(data.guid.entity) {
+        if self.shared.is_described(data.guid.entity) {
             return Err(SetQosError::Described);
         }
         if !self.is_reader_enabled(id) {
-            if let Some(reader) = self.readers.get_mut(id.0) {
+            if let Some(reader) = self.readers.table.get_mut(id) {
                 reader.data = data;
             }
             return Ok(());
         }
-        self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive)
+        self.announce_endpoint(now, WriterId(SUBSCRIPTIONS), &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
-        if let Some(reader) = self.readers.get_mut(id.0) {
+        if let Some(reader) = self.readers.table.get_mut(id) {
             reader.data = data;
         }
-        self.set_reader_clock(now, id.0);
-        self.compare_reader(now, id.0, Before::Was(&former));
+        self.readers.set_reader_clock(&mut self.shared, now, id);
+        self.compare_reader(now, id, Before::Was(&former));
         Ok(())
     }
 }

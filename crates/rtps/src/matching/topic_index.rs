@@ -7,31 +7,31 @@
 use alloc::{vec, vec::Vec};
 use core::hash::BuildHasher;
 
-use crate::hash::{Index, index};
-
-/// End of a chain.
-const NONE: u16 = u16::MAX;
+use crate::{
+    hash::{Index, index},
+    slab::Id,
+};
 
 /// First and last endpoint of a chain.
 #[derive(Debug, Clone, Copy)]
-struct Ends {
-    first: u16,
-    last: u16,
+struct Ends<I> {
+    first: I,
+    last: I,
 }
 
 /// User writers, or readers, by topic.
 #[derive(Debug)]
-pub(crate) struct TopicIndex {
-    chains: Index<u64, Ends>,
+pub(crate) struct TopicIndex<I> {
+    chains: Index<u64, Ends<I>>,
     /// Next endpoint in the chain of each endpoint.
-    next: Vec<u16>,
+    next: Vec<Option<I>>,
 }
 
-impl TopicIndex {
+impl<I: Id> TopicIndex<I> {
     pub(crate) fn new(endpoints: usize, seed: u64) -> Self {
         Self {
             chains: index(endpoints, seed),
-            next: vec![NONE; endpoints],
+            next: vec![None; endpoints],
         }
     }
 
@@ -40,15 +40,15 @@ impl TopicIndex {
     }
 
     /// Appends an endpoint to the chain of its topic. It must not be in any chain.
-    pub(crate) fn insert(&mut self, topic_name: &str, endpoint: u16) {
+    pub(crate) fn insert(&mut self, topic_name: &str, endpoint: I) {
         let key = self.hash(topic_name);
         let alone = Ends {
             first: endpoint,
             last: endpoint,
         };
-        self.next[usize::from(endpoint)] = NONE;
+        self.next[usize::from(endpoint.slot())] = None;
         if let Some(ends) = self.chains.get_mut(&key) {
-            self.next[usize::from(ends.last)] = endpoint;
+            self.next[usize::from(ends.last.slot())] = Some(endpoint);
             ends.last = endpoint;
         } else {
             self.chains.insert(key, alone);
@@ -56,24 +56,25 @@ impl TopicIndex {
     }
 
     /// Removes an endpoint from the chain of its topic.
-    pub(crate) fn remove(&mut self, topic_name: &str, endpoint: u16) {
+    pub(crate) fn remove(&mut self, topic_name: &str, endpoint: I) {
         let key = self.hash(topic_name);
-        let after = core::mem::replace(&mut self.next[usize::from(endpoint)], NONE);
+        let after = self.next[usize::from(endpoint.slot())].take();
         let Some(ends) = self.chains.get_mut(&key) else {
             return;
         };
         if ends.first == endpoint {
-            if after == NONE {
-                self.chains.remove(&key);
-            } else {
-                ends.first = after;
+            match after {
+                Some(after) => ends.first = after,
+                None => {
+                    self.chains.remove(&key);
+                }
             }
             return;
         }
         let mut before = ends.first;
-        while let Some(next) = self.next.get(usize::from(before)).copied() {
+        while let Some(next) = self.next[usize::from(before.slot())] {
             if next == endpoint {
-                self.next[usize::from(before)] = after;
+                self.next[usize::from(before.slot())] = after;
                 if ends.last == endpoint {
                     ends.last = before;
                 }
@@ -84,24 +85,26 @@ impl TopicIndex {
     }
 
     /// Returns the first endpoint of a topic.
-    pub(crate) fn first(&self, topic_name: &str) -> Option<u16> {
+    pub(crate) fn first(&self, topic_name: &str) -> Option<I> {
         let ends = self.chains.get(&self.hash(topic_name))?;
         Some(ends.first)
     }
 
     /// Returns the next endpoint in the same chain.
-    pub(crate) fn next(&self, endpoint: u16) -> Option<u16> {
-        let next = self.next.get(usize::from(endpoint)).copied();
-        next.filter(|&next| next != NONE)
+    pub(crate) fn next(&self, endpoint: I) -> Option<I> {
+        self.next.get(usize::from(endpoint.slot())).copied()?
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::ReaderId;
 
-    fn of(topics: &TopicIndex, name: &str) -> Vec<u16> {
-        core::iter::successors(topics.first(name), |&at| topics.next(at)).collect()
+    fn of(topics: &TopicIndex<ReaderId>, name: &str) -> Vec<u16> {
+        core::iter::successors(topics.first(name), |&at| topics.next(at))
+            .map(|id| id.0)
+            .collect()
     }
 
     #[test]
@@ -109,13 +112,13 @@ mod tests {
         for gone in [3, 1, 4] {
             let mut topics = TopicIndex::new(8, 1);
             for (name, endpoint) in [("A", 3), ("B", 0), ("A", 1), ("A", 4), ("B", 2)] {
-                topics.insert(name, endpoint);
+                topics.insert(name, ReaderId(endpoint));
             }
             assert_eq!(of(&topics, "A"), [3, 1, 4]);
-            topics.remove("A", gone);
+            topics.remove("A", ReaderId(gone));
             let left: Vec<u16> = [3, 1, 4].into_iter().filter(|&at| at != gone).collect();
             assert_eq!(of(&topics, "A"), left);
-            topics.insert("A", gone);
+            topics.insert("A", ReaderId(gone));
             assert_eq!(of(&topics, "A"), [left, vec![gone]].concat());
             assert_eq!(of(&topics, "B"), [0, 2]);
             assert_eq!(of(&topics, "C"), []);
@@ -127,11 +130,11 @@ mod tests {
         let mut topics = TopicIndex::new(2, 1);
         for number in 0..1_000 {
             let name = alloc::format!("topic {number}");
-            topics.insert(&name, 1);
-            topics.remove(&name, 1);
+            topics.insert(&name, ReaderId(1));
+            topics.remove(&name, ReaderId(1));
         }
         assert!(topics.chains.is_empty());
-        topics.remove("never there", 0);
+        topics.remove("never there", ReaderId(0));
         assert_eq!(topics.first("never there"), None);
     }
 }

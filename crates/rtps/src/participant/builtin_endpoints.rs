@@ -17,135 +17,24 @@ use crate::{
     counters::{ReaderLedger, WriterLedger},
     limits::{DISCOVERY_SLOT_BYTES, MESSAGE_CACHE_SLOTS, MESSAGE_SLOT_BYTES, SEDP_CACHE_SLOTS},
     matching::RefusedMatches,
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     reader::{
-        KeyOf, Reader, ReaderStatus,
+        KeyOf, Reader, ReaderStatus, Readers,
         cache::{Cache, Room},
         reassembly::Reassembly,
     },
     sample_memory::Sizes,
+    slab::{ReaderId, WriterId},
     status::{MatchTally, RejectReason},
     timed_qos::{LivelinessTally, MESSAGES, PARTICIPANT_LIVELINESS_KINDS},
     writer::{
-        Writer, WriterStatus,
+        Writer, WriterStatus, Writers,
         fragments::Fragmenter,
         history::{History, HistoryPlan, Keep},
     },
 };
 
 impl LocalParticipant {
-    /// Returns the number of matches for which an endpoint allocates memory when it is created.
-    fn matches_at_start(&self) -> usize {
-        let is_fixed = self.config.limits.fixed_memory;
-        if is_fixed {
-            self.reader_proxies.room()
-        } else {
-            0
-        }
-    }
-
-    /// Creates a writer that has written nothing.
-    pub(crate) fn writer(
-        &self,
-        guid: Guid,
-        data: EndpointData,
-        level: Option<Level>,
-        history: Option<History>,
-        max_payload_bytes: usize,
-    ) -> Writer {
-        Writer {
-            guid,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            max_payload_bytes,
-            limit_when_enabled: None,
-            sample_bytes: 0,
-            history,
-            fragmenter: Fragmenter::NONE,
-            last: SequenceNumber(0),
-            next_unsent: SequenceNumber(1),
-            highest_acknowledged: SequenceNumber(1),
-            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
-            proxies: Vec::with_capacity(self.matches_at_start()),
-            head: SamplePrefix::new(&self.header, guid.entity),
-            destinations: Vec::with_capacity(self.matches_at_start()),
-            data_filed: false,
-            heartbeat_filed: false,
-            heartbeat_count: 0,
-            heartbeat_period_ns: self.config.timing.heartbeat_period.as_nanos() as u64,
-            since_demand: 0,
-            refused: RefusedMatches::default(),
-            wants_room: false,
-            batch: None,
-            compile: None,
-            has_filters: false,
-            filters: None,
-            unwanted_from: crate::writer::NOTHING_FILTERED,
-            status: WriterStatus::empty(),
-            noted: false,
-            incompatible: None,
-            clock: None,
-            publisher: None,
-            registered: None,
-            presents: None,
-            last_stamp: None,
-            matched: MatchTally::default(),
-            joined: 0,
-            ledger: WriterLedger::default(),
-        }
-    }
-
-    /// Creates a reader that has received nothing.
-    pub(crate) fn reader(
-        &self,
-        guid: Guid,
-        data: EndpointData,
-        keyed: bool,
-        level: Option<Level>,
-        cache: Option<Cache>,
-        max_payload_bytes: usize,
-    ) -> Reader {
-        Reader {
-            guid,
-            keyed,
-            key_of: None,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            is_enabled: true,
-            max_payload_bytes,
-            cache,
-            assemblies: None,
-            sample_bytes: 0,
-            nack_count: 0,
-            proxies: Vec::with_capacity(self.matches_at_start()),
-            status: ReaderStatus::empty(),
-            noted: false,
-            incompatible: None,
-            clock: None,
-            content_filter: None,
-            clock_filed: false,
-            subscriber: None,
-            ask_at: None,
-            liveliness: LivelinessTally::default(),
-            matched: MatchTally::default(),
-            told_lost: 0,
-            told_rejected: 0,
-            told_too_large: 0,
-            too_large_bytes: 0,
-            reject_reason: RejectReason::default(),
-            encapsulations_refused: None,
-            ledger: ReaderLedger::default(),
-            refused_for_room: false,
-            refused_for_share: false,
-            requested_partially: false,
-            acknack_count: 0,
-        }
-    }
-
     /// Creates the two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2), and the pair for participant messages
     /// (§8.4.13.3): reliable, TRANSIENT_LOCAL, KEEP_LAST 1. SEDP is keyed by the endpoint's GUID, participant messages
     /// by the participant and the message kind.
@@ -153,7 +42,7 @@ impl LocalParticipant {
     /// # Errors
     /// Number of bytes that could not be allocated.
     pub(crate) fn create_builtin_endpoints(&mut self) -> Result<(), usize> {
-        let local = self.config.limits.local_endpoints;
+        let local = self.shared.config.limits.local_endpoints;
         // The dispose of a deleted endpoint stays for late joiners, in addition to the announcement of its successor.
         let announced = local.saturating_mul(2).saturating_add(1);
         let of_sedp = Builtin {
@@ -163,7 +52,7 @@ impl LocalParticipant {
                 samples: SEDP_CACHE_SLOTS as u16,
                 waiting: SEDP_CACHE_SLOTS as u16,
                 held: 0,
-                sizes: Sizes::fixed(DISCOVERY_SLOT_BYTES).taken_from(self.config.zeroed),
+                sizes: Sizes::fixed(DISCOVERY_SLOT_BYTES).taken_from(self.shared.config.zeroed),
             },
             // Not all peers send the key hash, but the announcement always holds the key.
             key_of: |payload, _| {
@@ -179,7 +68,7 @@ impl LocalParticipant {
                 samples: MESSAGE_CACHE_SLOTS + 1,
                 waiting: MESSAGE_CACHE_SLOTS,
                 held: 0,
-                sizes: Sizes::fixed(MESSAGE_SLOT_BYTES).taken_from(self.config.zeroed),
+                sizes: Sizes::fixed(MESSAGE_SLOT_BYTES).taken_from(self.shared.config.zeroed),
             },
             key_of: |payload, _| {
                 let key = payload.get(4..20).and_then(|key| key.try_into().ok());
@@ -222,34 +111,164 @@ impl LocalParticipant {
             qos: qos.clone(),
             ..EndpointData::new(guid)
         };
-        let seed = self.config.seed;
-        let guid = self.guid(writer);
+        let seed = self.shared.config.seed;
+        let guid = self.shared.guid(writer);
         let bytes = builtin.written_bytes;
         let keep = Keep::Last { depth: 1 };
         let plan = HistoryPlan::new(
             keep,
             builtin.instances,
-            Sizes::fixed(bytes).taken_from(self.config.zeroed),
+            Sizes::fixed(bytes).taken_from(self.shared.config.zeroed),
         );
         let history = History::try_new(plan, seed)?;
-        let writer = self.writer(guid, data(guid), None, Some(history), bytes);
+        let writer =
+            self.writers
+                .writer(&self.shared, guid, data(guid), None, Some(history), bytes);
         let inserted = self.insert_writer(writer);
-        assert_eq!(inserted, Ok(index), "the built-in writers come first");
+        assert_eq!(
+            inserted,
+            Ok(WriterId(index)),
+            "the built-in writers come first"
+        );
 
-        let guid = self.guid(reader);
+        let guid = self.shared.guid(reader);
         let bytes = builtin.room.sizes.slot_bytes();
         let mut cache = Cache::try_new(Keep::All, true, builtin.room, seed)?;
         if index != MESSAGES {
             // A participant that announces endpoints endlessly leaves slots to others.
             cache.share();
         }
-        let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
+        let mut reader =
+            self.readers
+                .reader(&self.shared, guid, data(guid), None, Some(cache), bytes);
         reader.key_of = Some(builtin.key_of);
-        reader.assemblies = Reassembly::for_payloads_of(bytes, self.config.zeroed)?;
-        let inserted = self.readers.insert(reader);
-        assert_eq!(inserted, Ok(index), "the built-in readers come first");
+        reader.assemblies = Reassembly::for_payloads_of(bytes, self.shared.config.zeroed)?;
+        let inserted = self.readers.table.insert(reader);
+        assert_eq!(
+            inserted,
+            Ok(ReaderId(index)),
+            "the built-in readers come first"
+        );
         self.make_room_to_file();
         Ok(())
+    }
+}
+
+impl Shared {
+    /// Returns the number of matches for which an endpoint allocates memory when it is created; `room` is the most.
+    fn matches_at_start(&self, room: usize) -> usize {
+        if self.config.limits.fixed_memory {
+            room
+        } else {
+            0
+        }
+    }
+}
+
+impl Writers {
+    /// Creates a writer that has written nothing.
+    pub(crate) fn writer(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        level: Option<Level>,
+        history: Option<History>,
+        max_payload_bytes: usize,
+    ) -> Writer {
+        Writer {
+            guid,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            max_payload_bytes,
+            limit_when_enabled: None,
+            sample_bytes: 0,
+            history,
+            fragmenter: Fragmenter::NONE,
+            last: SequenceNumber(0),
+            next_unsent: SequenceNumber(1),
+            highest_acknowledged: SequenceNumber(1),
+            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            head: SamplePrefix::new(&shared.header, guid.entity),
+            destinations: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            data_filed: false,
+            heartbeat_filed: false,
+            heartbeat_count: 0,
+            heartbeat_period_ns: shared.config.timing.heartbeat_period.as_nanos() as u64,
+            since_demand: 0,
+            refused: RefusedMatches::default(),
+            wants_room: false,
+            batch: None,
+            compile: None,
+            has_filters: false,
+            filters: None,
+            unwanted_from: crate::writer::NOTHING_FILTERED,
+            status: WriterStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            publisher: None,
+            registered: None,
+            presents: None,
+            last_stamp: None,
+            matched: MatchTally::default(),
+            joined: 0,
+            ledger: WriterLedger::default(),
+        }
+    }
+}
+
+impl Readers {
+    /// Creates a reader that has received nothing.
+    pub(crate) fn reader(
+        &self,
+        shared: &Shared,
+        guid: Guid,
+        data: EndpointData,
+        level: Option<Level>,
+        cache: Option<Cache>,
+        max_payload_bytes: usize,
+    ) -> Reader {
+        Reader {
+            guid,
+            keyed: true,
+            key_of: None,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            is_enabled: true,
+            max_payload_bytes,
+            cache,
+            assemblies: None,
+            sample_bytes: 0,
+            nack_count: 0,
+            proxies: Vec::with_capacity(shared.matches_at_start(self.proxies.room())),
+            status: ReaderStatus::empty(),
+            noted: false,
+            incompatible: None,
+            clock: None,
+            content_filter: None,
+            clock_filed: false,
+            subscriber: None,
+            ask_at: None,
+            liveliness: LivelinessTally::default(),
+            matched: MatchTally::default(),
+            told_lost: 0,
+            told_rejected: 0,
+            told_too_large: 0,
+            too_large_bytes: 0,
+            reject_reason: RejectReason::default(),
+            encapsulations_refused: None,
+            ledger: ReaderLedger::default(),
+            refused_for_room: false,
+            refused_for_share: false,
+            requested_partially: false,
+            acknack_count: 0,
+        }
     }
 }
 

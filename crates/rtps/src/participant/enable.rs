@@ -12,8 +12,8 @@ use isolane_wire::time::Instant;
 use thiserror::Error;
 
 use crate::{
-    discovery::{PUBLICATIONS, SUBSCRIPTIONS},
-    participant::{LocalParticipant, local_endpoints::CreateError},
+    discovery::{Discovery, PUBLICATIONS, SUBSCRIPTIONS},
+    participant::{LocalParticipant, Shared, local_endpoints::CreateError},
     slab::{ReaderId, WriterId},
     timers::TimerOwner,
     writer::{Writer, write::WriteError},
@@ -69,23 +69,12 @@ impl LocalParticipant {
     /// Returns whether this participant is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
-        self.config.is_enabled
+        self.shared.config.is_enabled
     }
 
     /// Sets whether endpoints are enabled at creation, or with the participant.
     pub fn set_autoenable(&mut self, autoenable: bool) {
-        self.config.autoenable = autoenable;
-    }
-
-    /// Returns whether a new endpoint is enabled at creation.
-    pub(crate) fn enables_created(&self) -> bool {
-        self.config.is_enabled && self.config.autoenable
-    }
-
-    pub(crate) fn begin_announcing(&mut self, now: Instant) {
-        self.schedule_announcement(0);
-        let first = self.config.timing.announce_initial_period;
-        self.timers.arm(TimerOwner::ANNOUNCE, now + first);
+        self.shared.config.autoenable = autoenable;
     }
 
     /// Enables this participant and, with autoenable, all its endpoints.
@@ -93,22 +82,30 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError::AnnouncementFull`]: some endpoint is not enabled, and may be later.
     pub fn enable(&mut self, now: Instant) -> Result<(), EnableError> {
-        if !core::mem::replace(&mut self.config.is_enabled, true) {
-            self.begin_announcing(now);
+        if !core::mem::replace(&mut self.shared.config.is_enabled, true) {
+            self.discovery.begin_announcing(&mut self.shared, now);
         }
-        if !self.config.autoenable {
+        if !self.shared.config.autoenable {
             return Ok(());
         }
-        for index in 0..self.writers.end() {
-            let is_disabled = self.writers.get(index).is_some_and(|it| !it.is_enabled());
+        for index in self.writers.table.ids() {
+            let is_disabled = self
+                .writers
+                .table
+                .get(index)
+                .is_some_and(|it| !it.is_enabled());
             if is_disabled {
-                self.enable_writer(now, WriterId(index))?;
+                self.enable_writer(now, index)?;
             }
         }
-        for index in 0..self.readers.end() {
-            let is_disabled = self.readers.get(index).is_some_and(|it| !it.is_enabled);
+        for index in self.readers.table.ids() {
+            let is_disabled = self
+                .readers
+                .table
+                .get(index)
+                .is_some_and(|it| !it.is_enabled);
             if is_disabled {
-                self.enable_reader(now, ReaderId(index))?;
+                self.enable_reader(now, index)?;
             }
         }
         Ok(())
@@ -119,21 +116,21 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_writer(&mut self, now: Instant, id: WriterId) -> Result<(), EnableError> {
-        let writer = self.writers.get(id.0).ok_or(EnableError::Gone)?;
+        let writer = self.writers.table.get(id).ok_or(EnableError::Gone)?;
         if writer.is_enabled() {
             return Ok(());
         }
-        if !self.config.is_enabled {
+        if !self.shared.config.is_enabled {
             return Err(EnableError::ParticipantDisabled);
         }
         let data = writer.data.clone();
-        self.publish(now, PUBLICATIONS, &data)?;
-        if let Some(writer) = self.writers.get_mut(id.0)
+        self.publish(now, WriterId(PUBLICATIONS), &data)?;
+        if let Some(writer) = self.writers.table.get_mut(id)
             && let Some(limit) = writer.limit_when_enabled.take()
         {
             writer.max_payload_bytes = limit;
         }
-        self.begin_writer(now, id.0);
+        self.begin_writer(now, id);
         Ok(())
     }
 
@@ -142,50 +139,65 @@ impl LocalParticipant {
     /// # Errors
     /// [`EnableError`]; nothing was changed then.
     pub fn enable_reader(&mut self, now: Instant, id: ReaderId) -> Result<(), EnableError> {
-        let reader = self.readers.get(id.0).ok_or(EnableError::Gone)?;
+        let reader = self.readers.table.get(id).ok_or(EnableError::Gone)?;
         if reader.is_enabled {
             return Ok(());
         }
-        if !self.config.is_enabled {
+        if !self.shared.config.is_enabled {
             return Err(EnableError::ParticipantDisabled);
         }
         let data = reader.data.clone();
-        self.publish(now, SUBSCRIPTIONS, &data)?;
-        if let Some(reader) = self.readers.get_mut(id.0) {
+        self.publish(now, WriterId(SUBSCRIPTIONS), &data)?;
+        if let Some(reader) = self.readers.table.get_mut(id) {
             reader.is_enabled = true;
         }
-        self.begin_reader(now, id.0);
+        self.begin_reader(now, id);
         Ok(())
     }
 
     /// Returns whether a writer is enabled.
     #[must_use]
     pub fn is_writer_enabled(&self, id: WriterId) -> bool {
-        self.writers.get(id.0).is_some_and(Writer::is_enabled)
+        self.writers.table.get(id).is_some_and(Writer::is_enabled)
     }
 
     /// Returns whether a reader is enabled.
     #[must_use]
     pub fn is_reader_enabled(&self, id: ReaderId) -> bool {
-        self.readers.get(id.0).is_some_and(|it| it.is_enabled)
+        self.readers.table.get(id).is_some_and(|it| it.is_enabled)
     }
 
     /// Starts the clock of an enabled writer, and matches it.
-    pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
-        self.set_writer_clock(now, index);
-        self.set_batch(index);
-        if let Some(writer) = self.writers.get(index) {
-            self.writer_topics.insert(&writer.data.topic_name, index);
+    pub(crate) fn begin_writer(&mut self, now: Instant, index: WriterId) {
+        self.writers.set_writer_clock(&mut self.shared, now, index);
+        self.writers.set_batch(&mut self.shared, index);
+        if let Some(writer) = self.writers.table.get(index) {
+            self.writers.by_topic.insert(&writer.data.topic_name, index);
         }
         self.match_new_writer(now, index);
     }
 
     /// Starts the clock of an enabled reader, and matches it.
-    pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
-        self.set_reader_clock(now, index);
-        if let Some(reader) = self.readers.get(index) {
-            self.reader_topics.insert(&reader.data.topic_name, index);
+    pub(crate) fn begin_reader(&mut self, now: Instant, index: ReaderId) {
+        self.readers.set_reader_clock(&mut self.shared, now, index);
+        if let Some(reader) = self.readers.table.get(index) {
+            self.readers.by_topic.insert(&reader.data.topic_name, index);
         }
         self.match_new_reader(now, index);
+    }
+}
+
+impl Shared {
+    /// Returns whether a new endpoint is enabled at creation.
+    pub(crate) fn enables_created(&self) -> bool {
+        self.config.is_enabled && self.config.autoenable
+    }
+}
+
+impl Discovery {
+    pub(crate) fn begin_announcing(&mut self, shared: &mut Shared, now: Instant) {
+        self.schedule_announcement(shared, None);
+        let first = shared.config.timing.announce_initial_period;
+        shared.timers.arm(TimerOwner::ANNOUNCE, now + first);
     }
 }

@@ -22,17 +22,17 @@ use crate::{
         MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{
         DeliveryMode, KeyOf, Reader,
         cache::{Cache, Room},
         reassembly::Reassembly,
     },
     sample_memory::Sizes,
-    slab::{ReaderId, WriterId},
+    slab::{PublisherId, ReaderId, SubscriberId, WriterId},
     timed_qos::kept_back,
     timers::TimerOwner,
-    work_queue::{Priority, WorkKind},
+    work_queue::{Filed, Priority},
     writer::{
         Writer,
         fragments::Fragmenter,
@@ -198,17 +198,7 @@ impl LocalParticipant {
     /// Returns the bytes of sample memory of all local endpoints.
     #[must_use]
     pub fn sample_bytes(&self) -> usize {
-        self.sample_bytes
-    }
-
-    /// Checks that the participant has this many bytes of sample memory left.
-    fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
-        let limit = self.config.limits.sample_bytes;
-        let left = limit.saturating_sub(self.sample_bytes);
-        match asked <= left {
-            true => Ok(()),
-            false => Err(CreateError::SampleMemory { asked, left, limit }),
-        }
+        self.shared.sample_bytes
     }
 
     /// Creates a writer, allocates its history, and announces it.
@@ -230,21 +220,23 @@ impl LocalParticipant {
         &mut self,
         now: Instant,
         config: &EndpointConfig<'_>,
-        group: Option<(u16, EntityId)>,
+        group: Option<(PublisherId, EntityId)>,
     ) -> Result<WriterId, CreateError> {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = with_service(&config.qos, keep(config)?);
-        if self.writers.is_full() {
-            return Err(CreateError::TableFull(self.config.limits.local_endpoints));
+        if self.writers.table.is_full() {
+            return Err(CreateError::TableFull(
+                self.shared.config.limits.local_endpoints,
+            ));
         }
         let described = match group {
             None => self.described_entity(RemoteKind::Writer, config)?,
             Some(_) => None,
         };
         let guid = match described {
-            Some(entity) => self.guid(entity),
-            None => self.user_guid(
+            Some(entity) => self.shared.guid(entity),
+            None => self.shared.user_guid(
                 config.keyed,
                 EntityKind::WRITER_WITH_KEY,
                 EntityKind::WRITER_NO_KEY,
@@ -259,12 +251,12 @@ impl LocalParticipant {
             None => Batch::of(&config.qos, config.max_datagram_bytes),
             Some(_) => None,
         };
-        let seed = self.config.seed;
+        let seed = self.shared.config.seed;
         let ends = match config.keyed {
             true => ends_beside(keeps, samples, config.slot_bytes()),
             false => 0,
         };
-        let zeroed = self.config.zeroed;
+        let zeroed = self.shared.config.zeroed;
         let plan = |keep, samples: u16| {
             // Two more: the pinned change, and the one being filled.
             let sizes = config.sizes(samples.saturating_add(2));
@@ -280,14 +272,16 @@ impl LocalParticipant {
             (false, false, None) => None,
         };
         let sample_bytes = plan.as_ref().map_or(0, HistoryPlan::bytes);
-        self.has_sample_bytes(sample_bytes)?;
+        self.shared.has_sample_bytes(sample_bytes)?;
         let history = plan.map(|plan| History::try_new(plan, seed)).transpose();
         let mut history = history.map_err(no_memory)?;
         if let (Some(access), Some(history)) = (access, &mut history) {
             history.keep_marks(access.is_coherent);
         }
-        let data = endpoint_data(guid, config, group)?;
-        let mut writer = self.writer(guid, data, Some(level), history, bytes);
+        let data = endpoint_data(guid, config, group.map(|(_, entity)| entity))?;
+        let mut writer = self
+            .writers
+            .writer(&self.shared, guid, data, Some(level), history, bytes);
         writer.fragmenter = fragmenter;
         writer.sample_bytes = sample_bytes;
         writer.batch = batch;
@@ -295,21 +289,22 @@ impl LocalParticipant {
         writer.presents = access.map(|access| Box::new(WriterPresents::new(access)));
         let is_by_source = config.qos.destination_order == DestinationOrderKind::BySourceTimestamp;
         writer.last_stamp = is_by_source.then_some(Timestamp::ZERO);
-        if !self.enables_created() {
+        if !self.shared.enables_created() {
             writer.disable();
             let index = self.insert_writer(writer)?;
-            self.sample_bytes += sample_bytes;
-            return Ok(WriterId(index));
+            self.shared.sample_bytes += sample_bytes;
+            return Ok(index);
         }
         let data = writer.data.clone();
         let index = self.insert_writer(writer)?;
-        self.publish(now, PUBLICATIONS, &data).inspect_err(|_| {
-            self.writer_by_entity.remove(&data.guid.entity);
-            self.writers.remove(index);
-        })?;
-        self.sample_bytes += sample_bytes;
+        self.publish(now, WriterId(PUBLICATIONS), &data)
+            .inspect_err(|_| {
+                self.writers.by_entity.remove(&data.guid.entity);
+                self.writers.table.remove(index);
+            })?;
+        self.shared.sample_bytes += sample_bytes;
         self.begin_writer(now, index);
-        Ok(WriterId(index))
+        Ok(index)
     }
 
     /// Creates a reader, allocates its cache, and announces it.
@@ -346,7 +341,7 @@ impl LocalParticipant {
         config: &EndpointConfig<'_>,
         delivery: DeliveryMode,
         content_filter: Option<ContentFilter>,
-        group: Option<(u16, EntityId)>,
+        group: Option<(SubscriberId, EntityId)>,
     ) -> Result<ReaderId, CreateError> {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
@@ -360,16 +355,18 @@ impl LocalParticipant {
         if delivery == DeliveryMode::View && reliable {
             return Err(CreateError::ViewNeedsBestEffort);
         }
-        if self.readers.is_full() {
-            return Err(CreateError::TableFull(self.config.limits.local_endpoints));
+        if self.readers.table.is_full() {
+            return Err(CreateError::TableFull(
+                self.shared.config.limits.local_endpoints,
+            ));
         }
         let described = match group {
             None => self.described_entity(RemoteKind::Reader, config)?,
             Some(_) => None,
         };
         let guid = match described {
-            Some(entity) => self.guid(entity),
-            None => self.user_guid(
+            Some(entity) => self.shared.guid(entity),
+            None => self.shared.user_guid(
                 config.keyed,
                 EntityKind::READER_WITH_KEY,
                 EntityKind::READER_NO_KEY,
@@ -403,171 +400,198 @@ impl LocalParticipant {
                     .with_kept_back(),
                 (Some(_), _) => Sizes::fixed(config.max_payload_bytes),
             }
-            .taken_from(self.config.zeroed),
+            .taken_from(self.shared.config.zeroed),
         };
         let is_cached = delivery == DeliveryMode::Cache;
         let of_cache = if is_cached { room.bytes() } else { 0 };
         let of_places = Reassembly::bytes_for(config.max_payload_bytes);
         let sample_bytes = of_cache.saturating_add(of_places);
-        self.has_sample_bytes(sample_bytes)?;
-        let cache = is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.config.seed));
+        self.shared.has_sample_bytes(sample_bytes)?;
+        let cache =
+            is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.shared.config.seed));
         let mut cache = cache.transpose().map_err(no_memory)?;
-        let assemblies = Reassembly::for_payloads_of(config.max_payload_bytes, self.config.zeroed)
-            .map_err(no_memory)?;
+        let assemblies =
+            Reassembly::for_payloads_of(config.max_payload_bytes, self.shared.config.zeroed)
+                .map_err(no_memory)?;
         if let Some(cache) = &mut cache {
             cache.present(&config.qos.presentation);
         }
         if let (Some(access), Some(cache)) = (access, &mut cache) {
             cache.group(access, in_sets);
         }
-        let data = endpoint_data(guid, config, group)?;
-        let mut reader = self.reader(
+        let data = endpoint_data(guid, config, group.map(|(_, entity)| entity))?;
+        let mut reader = self.readers.reader(
+            &self.shared,
             guid,
             data,
-            config.keyed,
             Some(level),
             cache,
             config.max_payload_bytes,
         );
-        reader.key_of = config.key_of;
+        (reader.keyed, reader.key_of) = (config.keyed, config.key_of);
         (reader.assemblies, reader.sample_bytes) = (assemblies, sample_bytes);
         reader.content_filter = content_filter;
         reader.subscriber = group.map(|(index, _)| index);
-        reader.is_enabled = self.enables_created();
+        reader.is_enabled = self.shared.enables_created();
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let index = self
             .readers
+            .table
             .insert(reader)
-            .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
-        self.work_queue.open(Priority::of_protocol(level));
+            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+        self.shared.work_queue.open(Priority::of_protocol(level));
         self.make_room_to_file();
         if is_enabled {
-            self.publish(now, SUBSCRIPTIONS, &data).inspect_err(|_| {
-                self.readers.remove(index);
-            })?;
+            self.publish(now, WriterId(SUBSCRIPTIONS), &data)
+                .inspect_err(|_| {
+                    self.readers.table.remove(index);
+                })?;
             self.begin_reader(now, index);
         }
-        self.sample_bytes += sample_bytes;
-        Ok(ReaderId(index))
+        self.shared.sample_bytes += sample_bytes;
+        Ok(index)
     }
 
     /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
     /// not disposed.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
-        let Some(writer) = self.writers.get(id.0) else {
+        let Some(writer) = self.writers.table.get(id) else {
             return;
         };
         if writer.level.is_none() {
             return;
         }
         let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
-        self.sample_bytes -= writer.sample_bytes;
-        self.leave_publisher(id.0);
-        self.remove_reader_proxies(id.0);
-        self.note_deleted(data.guid);
+        self.shared.sample_bytes -= writer.sample_bytes;
+        self.writers.leave_publisher(id);
+        self.remove_reader_proxies(id);
+        self.readers.note_deleted(data.guid);
         self.unmatch(now, data.guid);
-        self.timers
-            .disarm(TimerOwner::heartbeat(id.0, &self.config.limits));
-        self.timers
-            .disarm(TimerOwner::writer_clock(id.0, &self.config.limits));
-        self.timers
-            .disarm(TimerOwner::batch(id.0, &self.config.limits));
-        let kinds = [
-            WorkKind::Data,
-            WorkKind::Fragment,
-            WorkKind::Heartbeat,
-            WorkKind::WriterTimedQos,
-        ];
-        self.work_queue.withdraw(&kinds, id.0);
-        self.forget_writer_notes(id.0);
-        self.writer_by_entity.remove(&data.guid.entity);
-        self.writer_topics.remove(&data.topic_name, id.0);
-        self.writers.remove(id.0);
+        self.shared
+            .timers
+            .disarm(TimerOwner::heartbeat(id, &self.shared.config.limits));
+        self.shared
+            .timers
+            .disarm(TimerOwner::writer_clock(id, &self.shared.config.limits));
+        self.shared
+            .timers
+            .disarm(TimerOwner::batch(id, &self.shared.config.limits));
+        self.shared.work_queue.withdraw(&[
+            Filed::Data(id),
+            Filed::Fragment(id),
+            Filed::Heartbeat(id),
+            Filed::WriterTimedQos(id),
+        ]);
+        self.shared.forget_writer_notes(id);
+        self.writers.by_entity.remove(&data.guid.entity);
+        self.writers.by_topic.remove(&data.topic_name, id);
+        self.writers.table.remove(id);
         if was_enabled {
-            self.retract(now, PUBLICATIONS, &data);
+            self.retract(now, WriterId(PUBLICATIONS), &data);
         }
     }
 
     /// Deletes a reader and announces that.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
-        let Some(reader) = self.readers.get(id.0) else {
+        let Some(reader) = self.readers.table.get(id) else {
             return;
         };
         if reader.level.is_none() {
             return;
         }
         let (data, was_enabled) = (reader.data.clone(), reader.is_enabled);
-        self.sample_bytes -= reader.sample_bytes;
-        self.leave_circles(id.0);
-        for index in 0..self.writer_proxies.end() {
+        self.shared.sample_bytes -= reader.sample_bytes;
+        self.readers.leave_circles(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id,
+        );
+        for index in self.readers.proxies.ids() {
             if self
-                .writer_proxies
+                .readers
+                .proxies
                 .get(index)
-                .is_some_and(|proxy| proxy.reader == id.0)
+                .is_some_and(|proxy| proxy.reader == id)
             {
                 self.remove_writer_proxy(now, index);
             }
         }
         self.unmatch(now, data.guid);
-        self.timers
-            .disarm(TimerOwner::reader_clock(id.0, &self.config.limits));
-        self.work_queue.withdraw(&[WorkKind::ReaderTimedQos], id.0);
-        self.forget_reader_notes(id.0);
-        self.leave_subscriber(id.0);
-        self.reader_topics.remove(&data.topic_name, id.0);
-        self.readers.remove(id.0);
+        self.shared
+            .timers
+            .disarm(TimerOwner::reader_clock(id, &self.shared.config.limits));
+        self.shared
+            .work_queue
+            .withdraw(&[Filed::ReaderTimedQos(id)]);
+        self.shared.forget_reader_notes(id);
+        self.readers.leave_subscriber(id);
+        self.readers.by_topic.remove(&data.topic_name, id);
+        self.readers.table.remove(id);
         if was_enabled {
-            self.retract(now, SUBSCRIPTIONS, &data);
+            self.retract(now, WriterId(SUBSCRIPTIONS), &data);
         }
     }
 
     /// Returns the sample counts of a writer.
     #[must_use]
     pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
-        self.writers.get(id.0).map(Writer::ledger)
+        self.writers.table.get(id).map(Writer::ledger)
     }
 
     /// Returns the sample counts of a reader.
     #[must_use]
     pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
-        self.readers.get(id.0).map(Reader::ledger)
+        self.readers.table.get(id).map(Reader::ledger)
     }
 
     /// Announces an endpoint for the first time.
     pub(crate) fn publish(
         &mut self,
         now: Instant,
-        builtin: u16,
+        builtin: WriterId,
         data: &EndpointData,
     ) -> Result<(), CreateError> {
         let announced = self.announce_endpoint(now, builtin, data, ChangeKind::Alive);
         announced.map_err(|_| CreateError::AnnouncementFull)
     }
 
-    fn retract(&mut self, now: Instant, builtin: u16, data: &EndpointData) {
+    fn retract(&mut self, now: Instant, builtin: WriterId, data: &EndpointData) {
         // Under KEEP_LAST 1 the dispose replaces the announcement, so there is always room for it.
         let retracted = self.announce_endpoint(now, builtin, data, ChangeKind::Dispose);
         debug_assert_eq!(retracted, Ok(()));
     }
 
-    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
-        let entity = self.next_entity(if keyed { with_key } else { no_key });
-        self.guid(entity)
-    }
-
-    pub(crate) fn insert_writer(&mut self, writer: Writer) -> Result<u16, CreateError> {
+    pub(crate) fn insert_writer(&mut self, writer: Writer) -> Result<WriterId, CreateError> {
         let entity = writer.guid.entity;
         let index = self
             .writers
+            .table
             .insert(writer)
-            .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
-        self.writer_by_entity.insert(entity, index);
-        if let Some(writer) = self.writers.get(index) {
-            self.work_queue.open(writer.data_priority());
-            self.work_queue.open(writer.protocol_priority());
+            .map_err(|_| CreateError::TableFull(self.shared.config.limits.local_endpoints))?;
+        self.writers.by_entity.insert(entity, index);
+        if let Some(writer) = self.writers.table.get(index) {
+            self.shared.work_queue.open(writer.data_priority());
+            self.shared.work_queue.open(writer.protocol_priority());
         }
         self.make_room_to_file();
         Ok(index)
+    }
+}
+
+impl Shared {
+    /// Checks that the participant has this many bytes of sample memory left.
+    fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
+        let limit = self.config.limits.sample_bytes;
+        let left = limit.saturating_sub(self.sample_bytes);
+        match asked <= left {
+            true => Ok(()),
+            false => Err(CreateError::SampleMemory { asked, left, limit }),
+        }
+    }
+
+    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
+        let entity = self.next_entity(if keyed { with_key } else { no_key });
+        self.guid(entity)
     }
 }
 
@@ -584,7 +608,7 @@ fn ends_beside(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
 pub(crate) fn endpoint_data(
     guid: Guid,
     config: &EndpointConfig<'_>,
-    group: Option<(u16, EntityId)>,
+    group: Option<EntityId>,
 ) -> Result<EndpointData, CreateError> {
     let name = |name: &str| {
         if name.len() > MAX_NAME_BYTES {
@@ -598,7 +622,7 @@ pub(crate) fn endpoint_data(
         qos: config.qos.clone(),
         unicast: config.unicast.clone(),
         multicast: config.multicast.clone(),
-        group: group.map(|(_, entity)| entity),
+        group,
         ..EndpointData::new(guid)
     })
 }

@@ -6,18 +6,19 @@ use isolane_wire::{
     cdr::{CdrError, KeyHash},
     message::{CoherentSetInfo, Data, PayloadKind},
     sequence::SequenceNumber,
-    time::Instant,
+    time::{Instant, Timestamp},
 };
 
 use crate::{
     coherent_access::{keep_in_turn, note_place},
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        Origin, Reader, ReaderStatus, Settled, WriterProxy,
+        Origin, Reader, ReaderStatus, Readers, Settled, WriterProxy,
         cache::{Cache, Refused, SampleInfo},
         instance::InstanceState,
     },
     receiver::MessageReceiver,
+    slab::WriterProxyId,
     status::RejectReason,
     writer::history::ChangeKind,
 };
@@ -52,28 +53,26 @@ pub(crate) fn is_due(
     Some(has_lost)
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Checks the position of a best-effort reader before a sample far from it, or far from the last number confirmed
     /// as the writer's own. `index` is that of the proxy.
     #[cold]
     #[inline(never)]
     pub(crate) fn settle_position(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         sequence: SequenceNumber,
     ) -> Settled {
-        let is_own = self.is_own_address(message.prefix, message.source);
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
-            return Settled::Refused;
-        };
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
-            return Settled::Refused;
-        };
+        let is_own = facts.is_own_address(shared, message.prefix, message.source);
+        let proxy = &mut self.proxies[index];
+        let reader = &mut self.table[proxy.reader];
         let is_far = proxy.is_far(sequence);
         let settled = proxy.settle(sequence, Origin { now, is_own }, &mut reader.ledger);
-        self.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
+        shared.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
         if settled == Settled::Confirmed {
             reader.status |= ReaderStatus::SAMPLE_LOST;
         }
@@ -204,7 +203,7 @@ pub(crate) enum Stored {
 /// Stores a sample in the reader's cache. `index` is that of the proxy.
 #[inline(never)]
 pub(crate) fn keep(
-    index: u16,
+    index: WriterProxyId,
     proxy: &mut WriterProxy,
     reader: &mut Reader,
     info: SampleInfo,
@@ -261,30 +260,27 @@ pub(crate) fn keep(
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Processes the end of a set at one reader; `index` is that of the proxy. A reader without sets only advances past
     /// the number when all earlier ones have arrived.
     #[cold]
     pub(crate) fn receive_set_end(
         &mut self,
-        now: Instant,
-        message: &MessageReceiver,
-        index: u16,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        (received, source_timestamp): (Instant, Option<Timestamp>),
+        index: WriterProxyId,
         data: &Data<'_>,
         mark: &CoherentSetInfo,
     ) {
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
-            return;
-        };
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
+        let reader = &mut self.table[proxy.reader];
         if reader.cache.as_ref().is_some_and(Cache::groups) {
             let info = SampleInfo {
                 writer: proxy.guid,
                 sequence: data.sequence,
-                source_timestamp: message.timestamp,
-                received: now,
+                source_timestamp,
+                received,
                 kind: ChangeKind::Alive,
                 ..SampleInfo::UNSEEN
             };
@@ -301,6 +297,6 @@ impl LocalParticipant {
             // Resent later.
             reader.ledger.deferred += 1;
         }
-        self.advance_proxy(index);
+        self.advance_proxy(shared, facts, index);
     }
 }

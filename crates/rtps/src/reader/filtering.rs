@@ -13,11 +13,11 @@ use isolane_wire::{message::Gap, sequence::SequenceNumber};
 
 use crate::{
     limits::WINDOW,
-    participant::LocalParticipant,
     reader::{
-        Reader, WriterProxy,
+        Reader, Readers, WriterProxy,
         writer_proxy::{WORDS, words},
     },
+    slab::ReaderId,
 };
 
 /// Filtered numbers of the proxy's window, by bit (number mod WINDOW).
@@ -93,18 +93,18 @@ impl WriterProxy {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Prepares the proxies of a reader that announces a new filter for filtered numbers.
-    pub(crate) fn withhold_from(&mut self, reader_index: u16) {
+    pub(crate) fn withhold_from(&mut self, reader_index: ReaderId) {
         for at in 0.. {
-            let Some(reader) = self.readers.get(reader_index) else {
+            let Some(reader) = self.table.get(reader_index) else {
                 return;
             };
             let Some(&proxy) = reader.proxies.get(at) else {
                 return;
             };
             let held_back = FilteredNumbers::of(reader);
-            if let Some(proxy) = self.writer_proxies.get_mut(proxy)
+            if let Some(proxy) = self.proxies.get_mut(proxy)
                 && proxy.held_back.is_none()
             {
                 proxy.held_back = held_back;

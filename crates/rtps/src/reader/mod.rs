@@ -30,24 +30,26 @@ use isolane_wire::{
 };
 
 use crate::{
+    coherent_access::Subscriber,
+    config::ParticipantConfig,
     content_filter::ContentFilter,
     counters::ReaderLedger,
-    limits::UNMATCHED_REMEMBERED,
-    matching::Incompatible,
-    participant::LocalParticipant,
+    limits::{MAX_GROUPS, UNMATCHED_REMEMBERED},
+    matching::{Incompatible, TopicIndex},
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
     reader::{
         cache::{Cache, Refused},
         reassembly::Reassembly,
     },
-    slab::ReaderId,
+    slab::{ReaderId, Slab, SubscriberId, WriterProxyId},
     status::{EncapsulationsRefused, MatchTally, RejectReason},
     timed_qos::{LivelinessTally, ReaderTimedQos},
-    work_queue::Priority,
+    work_queue::{Priority, Queue},
 };
 
 pub(crate) use self::{
     sequence_jump::{Origin, Settled, Verdict},
-    writer_proxy::{Answer, WriterProxy, is_news},
+    writer_proxy::{Answer, WriterProxy, WriterProxyIndex, is_news},
 };
 
 /// Returns the key hash (RTPS 2.5 §9.6.4.8) of a serialised sample or key; an error if the bytes are not of the type.
@@ -102,7 +104,7 @@ pub(crate) struct Reader {
     pub(crate) assemblies: Option<Reassembly>,
     /// Count of the last NACK_FRAG to any writer.
     pub(crate) nack_count: i32,
-    pub(crate) proxies: Vec<u16>,
+    pub(crate) proxies: Vec<WriterProxyId>,
     pub(crate) status: ReaderStatus,
     /// The reader is in the queue of status changes.
     pub(crate) noted: bool,
@@ -112,7 +114,7 @@ pub(crate) struct Reader {
     pub(crate) content_filter: Option<ContentFilter>,
     pub(crate) clock_filed: bool,
     /// Index of its group.
-    pub(crate) subscriber: Option<u16>,
+    pub(crate) subscriber: Option<SubscriberId>,
     /// Next time to check the progress of the writers that the reader waits for.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) liveliness: LivelinessTally,
@@ -142,6 +144,13 @@ impl Reader {
     pub(crate) fn protocol_priority(&self) -> Priority {
         self.level
             .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn protocol_queue(&self) -> Queue {
+        self.level.map_or_else(
+            || Queue::of_builtin(self.guid.entity),
+            |level| Queue::Of(Priority::of_protocol(level)),
+        )
     }
 
     /// Returns whether a submessage's readerId addresses this reader (RTPS 2.5 §8.3.8: ENTITYID_UNKNOWN addresses all
@@ -201,13 +210,13 @@ impl LocalParticipant {
     /// which are promised none.
     #[must_use]
     pub fn has_history(&self, id: ReaderId) -> bool {
-        let Some(reader) = self.readers.get(id.0) else {
+        let Some(reader) = self.readers.table.get(id) else {
             return true;
         };
         let mut proxies = reader.proxies.iter();
         reader.volatile
             || proxies.all(|&proxy| {
-                let proxy = self.writer_proxies.get(proxy);
+                let proxy = self.readers.proxies.get(proxy);
                 proxy.is_none_or(WriterProxy::has_history)
             })
     }
@@ -256,6 +265,45 @@ impl EndedMatches {
             proxy.restart_from(parted.expected);
             proxy.begun = true;
             proxy.skips_history = false;
+        }
+    }
+}
+
+/// Local readers, their groups, and their proxies of matched writers.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    pub(crate) table: Slab<ReaderId, Reader>,
+    pub(crate) proxies: Slab<WriterProxyId, WriterProxy>,
+    pub(crate) by_writer: WriterProxyIndex,
+    pub(crate) by_topic: TopicIndex<ReaderId>,
+    pub(crate) subscribers: Slab<SubscriberId, Subscriber>,
+    pub(crate) parted: EndedMatches,
+    /// Counter that orders samples made available in group order.
+    pub(crate) shown: u64,
+    /// Number of the present pass over the rings of proxies with group access.
+    pub(crate) looks: u64,
+    /// Reader of the last sample that was too large.
+    pub(crate) last_too_large: Option<ReaderId>,
+}
+
+impl Readers {
+    pub(crate) fn new(config: &ParticipantConfig) -> Self {
+        let limits = &config.limits;
+        let is_fixed = limits.fixed_memory;
+        let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
+        let proxies = Slab::with_kept(limits.matches.into(), is_fixed);
+        // With the entries reserved for the highest level.
+        let matches = proxies.room();
+        Self {
+            table: Slab::new(local, is_fixed),
+            proxies,
+            by_writer: WriterProxyIndex::new(matches, is_fixed, config.salted_seed(1)),
+            by_topic: TopicIndex::new(local, config.salted_seed(7)),
+            subscribers: Slab::new(MAX_GROUPS.into(), is_fixed),
+            parted: EndedMatches::default(),
+            shown: 0,
+            looks: 0,
+            last_too_large: None,
         }
     }
 }

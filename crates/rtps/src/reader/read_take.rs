@@ -17,9 +17,9 @@ use isolane_wire::{
 
 use crate::{
     matching::Incompatible,
-    participant::LocalParticipant,
+    participant::{Facts, LocalParticipant, Shared},
     reader::{
-        WriterProxy,
+        Readers, WriterProxy,
         cache::{Cache, SampleInfo, Selection},
         instance::InstanceState,
     },
@@ -43,7 +43,8 @@ impl LocalParticipant {
     pub fn available(&self, id: ReaderId) -> usize {
         let cache = self
             .readers
-            .get(id.0)
+            .table
+            .get(id)
             .and_then(|reader| reader.cache.as_ref());
         cache.map_or(0, |cache| cache.available())
     }
@@ -51,7 +52,7 @@ impl LocalParticipant {
     /// Returns the `nth` available sample of a reader, oldest first.
     #[must_use]
     pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.readers.get(id.0)?.cache.as_ref()?.get(nth)?;
+        let (info, payload) = self.readers.table.get(id)?.cache.as_ref()?.get(nth)?;
         Some(CachedSample { info, payload })
     }
 
@@ -59,7 +60,8 @@ impl LocalParticipant {
     pub fn mark_read(&mut self, id: ReaderId, nth: usize) {
         if let Some(cache) = self
             .readers
-            .get_mut(id.0)
+            .table
+            .get_mut(id)
             .and_then(|reader| reader.cache.as_mut())
         {
             cache.mark_read(nth);
@@ -67,96 +69,50 @@ impl LocalParticipant {
     }
 
     /// Removes the oldest available sample from the cache and counts it as delivered. The user has seen it through
-    /// [`Self::sample`]. Samples refused for lack of room are requested again.
+    /// [`LocalParticipant::sample`]. Samples refused for lack of room are requested again.
     pub fn remove_oldest(&mut self, id: ReaderId) {
-        self.discard_oldest(id.0);
-    }
-
-    pub(crate) fn discard_oldest(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
-        let Some(cache) = &mut reader.cache else {
-            return;
-        };
-        if cache.pop() == Some(true) {
-            reader.ledger.delivered += 1;
-        }
-        self.resume(index);
-    }
-
-    /// Requests the samples that a reader refused for lack of room; its cache has room again.
-    pub(crate) fn resume(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
-        let is_blocked = core::mem::take(&mut reader.refused_for_room);
-        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
-        if !was_blocked && !reader.requested_partially {
-            return;
-        }
-        let (mut is_missing_any, mut groups) = (false, false);
-        for at in 0.. {
-            let proxy = self
-                .readers
-                .get(index)
-                .and_then(|reader| reader.proxies.get(at));
-            let Some(&proxy) = proxy else { break };
-            if was_blocked {
-                groups |= self.advance_alone(proxy, SequenceNumber(0));
-            }
-            let found = self.writer_proxies.get(proxy);
-            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
-            is_missing_any |= is_missing;
-            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
-            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
-            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
-                self.schedule_acknack(proxy);
-            }
-        }
-        if groups {
-            // All proxies have advanced as far as they can by themselves.
-            self.present_all_of(index);
-        }
-        if !is_missing_any && let Some(reader) = self.readers.get_mut(index) {
-            reader.requested_partially = false;
-        }
+        self.readers.discard_oldest(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id,
+        );
     }
 
     /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
     pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
-        if let Some(reader) = self.readers.get_mut(id.0)
+        if let Some(reader) = self.readers.table.get_mut(id)
             && reader.ledger.delivered > 0
         {
             reader.ledger.delivered -= 1;
             reader.count_rejected(writer, reason);
-            self.counters.count_rejected(reason);
+            self.shared.counters.count_rejected(reason);
         }
     }
 
     /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
-        self.readers.get(id.0)?.encapsulations_refused
+        self.readers.table.get(id)?.encapsulations_refused
     }
 
     /// Returns the topic, type, policies and locators of a reader, as at its creation.
     #[must_use]
     pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
-        self.readers.get(id.0).map(|reader| &reader.data)
+        self.readers.table.get(id).map(|reader| &reader.data)
     }
 
     /// Returns the topic, type, policies and locators of a writer, as at its creation.
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
-        self.writers.get(id.0).map(|writer| &writer.data)
+        self.writers.table.get(id).map(|writer| &writer.data)
     }
 
     /// Returns the maximum payload size in bytes of a reader.
     #[must_use]
     pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
         self.readers
-            .get(id.0)
+            .table
+            .get(id)
             .map(|reader| reader.max_payload_bytes)
     }
 
@@ -164,7 +120,8 @@ impl LocalParticipant {
     #[must_use]
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
-            .get(id.0)
+            .table
+            .get(id)
             .map(crate::writer::Writer::payload_limit)
     }
 
@@ -172,25 +129,28 @@ impl LocalParticipant {
     pub fn local_writers(&self) -> impl Iterator<Item = WriterId> + '_ {
         let of_user = self
             .writers
+            .table
             .iter()
             .filter(|(_, writer)| writer.level.is_some());
-        of_user.map(|(index, _)| WriterId(index))
+        of_user.map(|(index, _)| index)
     }
 
     /// Iterates over the user's readers, without the built-in ones.
     pub fn local_readers(&self) -> impl Iterator<Item = ReaderId> + '_ {
         let of_user = self
             .readers
+            .table
             .iter()
             .filter(|(_, reader)| reader.level.is_some());
-        of_user.map(|(index, _)| ReaderId(index))
+        of_user.map(|(index, _)| index)
     }
 
     /// Returns the number of writers that a reader is matched with.
     #[must_use]
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
-            .get(id.0)
+            .table
+            .get(id)
             .map_or(0, |reader| reader.matched.current() as usize)
     }
 
@@ -201,15 +161,16 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .readers
-            .get(id.0)
+            .table
+            .get(id)
             .map_or(&[][..], |reader| &reader.proxies);
         proxies.iter().filter_map(|&proxy| {
-            let proxy = self.writer_proxies.get(proxy)?;
+            let proxy = self.readers.proxies.get(proxy)?;
             Some((proxy.guid, SequenceNumber(proxy.done() as i64)))
         })
     }
 
-    /// Iterates over the matched readers of a writer, as [`matched_readers`](Self::matched_readers) counts them: GUID
+    /// Iterates over the matched readers of a writer, as [`matched_readers`](LocalParticipant::matched_readers) counts them: GUID
     /// and lowest unacknowledged number. That number is meaningless for best-effort readers.
     pub fn matched_reader_progress(
         &self,
@@ -217,9 +178,10 @@ impl LocalParticipant {
     ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
         let proxies = self
             .writers
-            .get(id.0)
+            .table
+            .get(id)
             .map_or(&[][..], |writer| &writer.proxies);
-        let proxies = proxies.iter().map(|&proxy| self.reader_proxies.get(proxy));
+        let proxies = proxies.iter().map(|&proxy| self.writers.proxies.get(proxy));
         proxies
             .flatten()
             .filter(|proxy| proxy.is_joined)
@@ -230,29 +192,29 @@ impl LocalParticipant {
     /// ([`Counters::readers_silent`](crate::Counters)).
     #[must_use]
     pub fn last_silent_reader(&self) -> Option<(&str, Guid)> {
-        let (writer, reader) = self.last_silent?;
+        let (writer, reader) = self.writers.last_silent?;
         Some((&self.writer_data(writer)?.topic_name, reader))
     }
 
     /// Returns the incompatible reader that a writer has met last.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
-        self.writers.get(id.0)?.incompatible
+        self.writers.table.get(id)?.incompatible
     }
 
     /// Returns the incompatible writer that a reader has met last.
     #[must_use]
     pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
-        self.readers.get(id.0)?.incompatible
+        self.readers.table.get(id)?.incompatible
     }
 
     /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self, id: WriterId) -> bool {
-        self.writers.get(id.0).is_none_or(|writer| {
+        self.writers.table.get(id).is_none_or(|writer| {
             writer.next_unsent > writer.last
                 && writer.proxies.iter().all(|&proxy| {
-                    self.reader_proxies.get(proxy).is_none_or(|proxy| {
+                    self.writers.proxies.get(proxy).is_none_or(|proxy| {
                         !proxy.reliable || proxy.acknowledged.max(proxy.start) > writer.last
                     })
                 })
@@ -262,7 +224,7 @@ impl LocalParticipant {
     /// Returns whether the history has room for a write of this instance.
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
-        self.writers.get(id.0).is_some_and(|writer| {
+        self.writers.table.get(id).is_some_and(|writer| {
             let has_spare = writer
                 .history
                 .as_ref()
@@ -274,7 +236,7 @@ impl LocalParticipant {
     /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
     /// shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
-        let Some(writer) = self.writers.get_mut(id.0) else {
+        let Some(writer) = self.writers.table.get_mut(id) else {
             return true;
         };
         let history = writer.history.as_mut();
@@ -284,32 +246,84 @@ impl LocalParticipant {
 
     /// Requests a [`WriterStatus::ROOM`] notice for when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.status -= WriterStatus::ROOM;
             writer.wants_room = true;
         }
     }
 }
 
+impl Readers {
+    pub(crate) fn discard_oldest(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: ReaderId,
+    ) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        let Some(cache) = &mut reader.cache else {
+            return;
+        };
+        if cache.pop() == Some(true) {
+            reader.ledger.delivered += 1;
+        }
+        self.resume(shared, facts, index);
+    }
+
+    /// Requests the samples that a reader refused for lack of room; its cache has room again.
+    pub(crate) fn resume(&mut self, shared: &mut Shared, facts: Facts<'_>, index: ReaderId) {
+        let Some(reader) = self.table.get_mut(index) else {
+            return;
+        };
+        let is_blocked = core::mem::take(&mut reader.refused_for_room);
+        let was_blocked = core::mem::take(&mut reader.refused_for_share) || is_blocked;
+        if !was_blocked && !reader.requested_partially {
+            return;
+        }
+        let (mut is_missing_any, mut groups) = (false, false);
+        for at in 0.. {
+            let proxy = self
+                .table
+                .get(index)
+                .and_then(|reader| reader.proxies.get(at));
+            let Some(&proxy) = proxy else { break };
+            if was_blocked {
+                groups |= self.advance_alone(shared, proxy, SequenceNumber(0));
+            }
+            let found = self.proxies.get(proxy);
+            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
+            is_missing_any |= is_missing;
+            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
+            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
+            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
+                self.schedule_acknack(shared, proxy);
+            }
+        }
+        if groups {
+            // All proxies have advanced as far as they can by themselves.
+            self.present_all_of(shared, facts, index);
+        }
+        if !is_missing_any && let Some(reader) = self.table.get_mut(index) {
+            reader.requested_partially = false;
+        }
+    }
+}
+
 impl LocalParticipant {
-    fn cache_mut(&mut self, id: ReaderId) -> Option<&mut Cache> {
-        self.readers.get_mut(id.0)?.cache.as_mut()
-    }
-
-    fn cache(&self, id: ReaderId) -> Option<&Cache> {
-        self.readers.get(id.0)?.cache.as_ref()
-    }
-
     /// Selects samples of a reader; returns their number.
     pub fn select(&mut self, id: ReaderId, selection: &Selection<'_>) -> usize {
-        let cache = self.cache_mut(id);
+        let cache = self.readers.cache_mut(id);
         cache.map_or(0, |cache| cache.select(selection))
     }
 
     /// Returns whether a selection has any sample.
     #[must_use]
     pub fn has_any(&self, id: ReaderId, selection: &Selection<'_>) -> bool {
-        self.cache(id).is_some_and(|cache| cache.has_any(selection))
+        self.readers
+            .cache(id)
+            .is_some_and(|cache| cache.has_any(selection))
     }
 
     /// Returns the `nth` selected sample: by instance in the order of their oldest samples, and in order of arrival
@@ -317,13 +331,13 @@ impl LocalParticipant {
     /// 1.4 §2.2.2.5.3.8).
     #[must_use]
     pub fn selected(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload) = self.cache(id)?.selected(nth)?;
+        let (info, payload) = self.readers.cache(id)?.selected(nth)?;
         Some(CachedSample { info, payload })
     }
 
     /// Marks the selected samples as read; they stay in the cache.
     pub fn read_selected(&mut self, id: ReaderId) {
-        if let Some(cache) = self.cache_mut(id) {
+        if let Some(cache) = self.readers.cache_mut(id) {
             cache.mark_selected();
         }
     }
@@ -331,14 +345,18 @@ impl LocalParticipant {
     /// Takes the selected samples out of the cache and counts them as delivered. Samples refused for lack of room are
     /// requested again.
     pub fn take_selected(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.get_mut(id.0) else {
+        let Some(reader) = self.readers.table.get_mut(id) else {
             return;
         };
         let Some(cache) = &mut reader.cache else {
             return;
         };
         reader.ledger.delivered += cache.take_selected();
-        self.resume(id.0);
+        self.readers.resume(
+            &mut self.shared,
+            Facts::of(&self.writers, &self.discovery),
+            id,
+        );
     }
 
     /// Applies `find` to the samples of an instance, oldest first, and returns its first result.
@@ -348,7 +366,7 @@ impl LocalParticipant {
         instance: KeyHash,
         find: impl FnMut(CachedSample<'_>) -> Option<T>,
     ) -> Option<T> {
-        let samples = self.cache(id)?.of_instance(instance);
+        let samples = self.readers.cache(id)?.of_instance(instance);
         let mut samples = samples.map(|(info, payload)| CachedSample { info, payload });
         samples.find_map(find)
     }
@@ -356,7 +374,7 @@ impl LocalParticipant {
     /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
-        let history = self.writers.get(id.0)?.history.as_ref()?;
+        let history = self.writers.table.get(id)?.history.as_ref()?;
         let (change, payload) = history.oldest_of(instance)?;
         Some((change.kind == ChangeKind::Alive, payload))
     }
@@ -364,8 +382,18 @@ impl LocalParticipant {
     /// Returns whether a reader knows an instance, with or without samples.
     #[must_use]
     pub fn knows_instance(&self, id: ReaderId, instance: KeyHash) -> bool {
-        let cache = self.cache(id);
+        let cache = self.readers.cache(id);
         cache.is_some_and(|cache| cache.instances.known(instance).is_some())
+    }
+}
+
+impl Readers {
+    fn cache_mut(&mut self, id: ReaderId) -> Option<&mut Cache> {
+        self.table.get_mut(id)?.cache.as_mut()
+    }
+
+    fn cache(&self, id: ReaderId) -> Option<&Cache> {
+        self.table.get(id)?.cache.as_ref()
     }
 }
 

@@ -39,6 +39,7 @@ use isolane_wire::{
 use crate::{
     config::{Zeroed, memory_of},
     limits::{ASSEMBLIES, ASSEMBLY_PATIENCE, MAX_INLINE_QOS_BYTES, MIN_FRAGMENT_BYTES, WINDOW},
+    slab::WriterProxyId,
 };
 
 /// Result of storing a fragment.
@@ -53,7 +54,7 @@ pub(crate) enum Put {
 }
 
 /// Sample identity: index of the writer's proxy, and sequence number.
-type SampleId = (u16, SequenceNumber);
+pub(crate) type SampleId = (WriterProxyId, SequenceNumber);
 
 #[derive(Debug)]
 struct ReassemblySlot {
@@ -199,7 +200,7 @@ impl Reassembly {
     /// Returns how many more samples may be requested from a writer. If no place is taken, the number is unlimited,
     /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be asked for
     /// at least one, so that writers that have begun many samples do not block the others.
-    pub(crate) fn room(&self, writer: u16, now: Instant) -> usize {
+    pub(crate) fn room(&self, writer: WriterProxyId, now: Instant) -> usize {
         let taken = || self.places.iter().filter(|place| place.of.is_some());
         if taken().next().is_none() {
             return usize::MAX;
@@ -218,7 +219,7 @@ impl Reassembly {
         is_reliable: bool,
         now: Instant,
         is_done: impl Fn(SampleId) -> bool,
-        participant: impl Fn(u16) -> Option<GuidPrefix>,
+        participant: impl Fn(WriterProxyId) -> Option<GuidPrefix>,
     ) -> Option<(usize, bool)> {
         self.release(is_done);
         let is_free = |place: &ReassemblySlot| place.of.is_none();
@@ -269,16 +270,17 @@ impl Reassembly {
     /// Returns the place, all being taken, that a writer without one gets from the participant with the most.
     fn of_greediest(
         &self,
-        writer: u16,
-        participant: impl Fn(u16) -> Option<GuidPrefix>,
+        writer: WriterProxyId,
+        participant: impl Fn(WriterProxyId) -> Option<GuidPrefix>,
     ) -> Option<usize> {
         let places = || {
             let of = |(at, place): (usize, &ReassemblySlot)| place.of.map(|of| (at, of));
             self.places.iter().enumerate().filter_map(of)
         };
-        let count = |writer: u16| places().filter(|(_, of)| of.0 == writer).count();
-        let is_of = |one: u16, other: u16| participant(one) == participant(other);
-        let share = |writer: u16| places().filter(|(_, of)| is_of(of.0, writer)).count();
+        let count = |writer: WriterProxyId| places().filter(|(_, of)| of.0 == writer).count();
+        let is_of =
+            |one: WriterProxyId, other: WriterProxyId| participant(one) == participant(other);
+        let share = |writer: WriterProxyId| places().filter(|(_, of)| is_of(of.0, writer)).count();
         let may_lose = |&(_, of): &(usize, SampleId)| match is_of(of.0, writer) {
             true => count(of.0) > 1,
             false => share(of.0) > share(writer) + 1,
@@ -337,7 +339,7 @@ impl Reassembly {
     /// all fragments of the samples up to `last`.
     pub(crate) fn missing(
         &self,
-        writer: u16,
+        writer: WriterProxyId,
         from: SequenceNumber,
         last: SequenceNumber,
     ) -> Option<(SequenceNumber, FragmentNumberSet)> {
@@ -356,7 +358,7 @@ impl Reassembly {
     /// Returns the missing fragments of a sample that the writer is still sending.
     fn missing_of_last(
         &self,
-        writer: u16,
+        writer: WriterProxyId,
         last: SequenceNumber,
     ) -> Option<(SequenceNumber, FragmentNumberSet)> {
         let mut of_writer = self.places.iter().filter_map(|place| {
@@ -404,7 +406,7 @@ impl Reassembly {
         }
     }
 
-    pub(crate) fn forget(&mut self, writer: u16) {
+    pub(crate) fn forget(&mut self, writer: WriterProxyId) {
         for place in &mut self.places {
             if place.of.is_some_and(|of| of.0 == writer) {
                 place.of = None;

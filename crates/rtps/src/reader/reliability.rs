@@ -13,7 +13,7 @@
 
 use isolane_wire::{
     guid::Guid,
-    message::{AckNack, Gap, HEARTBEAT_BYTES, Heartbeat},
+    message::{AckNack, Gap, Heartbeat},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -22,68 +22,58 @@ use crate::{
     coherent_access::{Admission, admit},
     content_filter::drop_unwanted,
     limits::{LAST_SEQUENCE, TAKEN_SHARE, WINDOW},
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        Answer, Origin, ReaderStatus, Verdict,
+        Answer, Origin, ReaderStatus, Readers, Verdict,
         cache::{Cache, Refused},
     },
     receiver::MessageReceiver,
+    slab::WriterProxyId,
     timed_qos::{Claimant, check_waiting},
-    work_queue::{Work, WorkKind, to_one},
+    work_queue::{Filed, Work, WorkKind, to_one},
 };
 
-impl LocalParticipant {
+impl Readers {
+    /// Processes a HEARTBEAT; `first` is the first proxy of its writer. Returns whether an ACKNACK is filed in answer.
     pub(crate) fn receive_heartbeat(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
-        message: &mut MessageReceiver,
+        message: &MessageReceiver,
+        first: Option<WriterProxyId>,
         heartbeat: &Heartbeat,
-    ) {
-        let writer = Guid {
-            prefix: message.prefix,
-            entity: heartbeat.writer,
-        };
-        self.latest = now;
-        let mut next = self.proxies_of_writer.recall(&writer);
-        if next.is_none() {
-            next = self.lookup_described(now, message, &writer);
-        }
-        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+    ) -> bool {
+        shared.latest = now;
+        let mut next = first;
+        let suppression_ns = shared.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, heartbeat.reader) {
             next = after;
-            let Some(proxy) = self.writer_proxies.get(index) else {
-                return;
-            };
+            let proxy = &self.proxies[index];
             if proxy.may_jump(heartbeat) {
-                match self.judge_heartbeat(now, message, index, heartbeat) {
-                    Verdict::Jump(to) => self.advance_to(index, to),
+                match self.judge_heartbeat(shared, facts, now, message, index, heartbeat) {
+                    Verdict::Jump(to) => self.advance_to(shared, facts, index, to),
                     Verdict::Back(to) => self.return_to_writer(index, to),
                     Verdict::Refuted => {}
                     Verdict::Provisional => {
-                        is_answered |= self.ask_to_confirm(now, index);
+                        is_answered |= self.ask_to_confirm(shared, now, index);
                         continue;
                     }
                 }
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
+            let proxy = &mut self.proxies[index];
             if let Some(lease) = &mut proxy.clock.lease
                 && lease.is_heard_by(heartbeat)
             {
                 let (was_alive, reader) = (lease.is_alive, proxy.reader);
                 lease.hear(now);
                 if !was_alive {
-                    self.schedule_reader_timed_qos(reader);
+                    self.schedule_reader_timed_qos(shared, reader);
                 }
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
-            let Some(reader) = self.readers.get_mut(proxy.reader) else {
-                return;
-            };
+            let proxy = &mut self.proxies[index];
+            let reader = &mut self.table[proxy.reader];
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
                 continue;
             }
@@ -100,10 +90,10 @@ impl LocalParticipant {
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
                     // Samples received before the first HEARTBEAT are kept, even if the writer has removed them.
-                    self.advance_to(index, begin);
+                    self.advance_to(shared, facts, index, begin);
                 }
             } else if heartbeat.first > proxy.expected {
-                self.advance_to(index, heartbeat.first);
+                self.advance_to(shared, facts, index, heartbeat.first);
             } else if last.next() < proxy.expected && !proxy.begun {
                 let begin = match proxy.skips_history {
                     true => last.next(),
@@ -111,62 +101,57 @@ impl LocalParticipant {
                 };
                 proxy.go_back(begin, &mut reader.ledger);
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
+            let proxy = &mut self.proxies[index];
             proxy.last = last;
             let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
             if proxy.expected > heartbeat.last && proxy.progress.is_numbered() {
                 let current = heartbeat.group.as_ref().map(|group| group.current);
-                self.hear_group(index, current);
+                self.hear_group(shared, facts, index, current);
             }
             if answer == Answer::AckNack {
-                self.schedule_acknack(index);
+                self.schedule_acknack(shared, index);
                 is_answered = true;
             }
         }
-        if is_answered {
-            let bytes = message.count(HEARTBEAT_BYTES);
-            self.credit(message.prefix, bytes);
-        }
+        is_answered
     }
 
     /// Checks a HEARTBEAT that advances a reader far ahead, or follows one that does.
     #[cold]
     fn judge_heartbeat(
         &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
         now: Instant,
         message: &MessageReceiver,
-        index: u16,
+        index: WriterProxyId,
         heartbeat: &Heartbeat,
     ) -> Verdict {
-        let is_own = self.is_own_address(message.prefix, message.source);
-        let Some(proxy) = self.writer_proxies.get_mut(index) else {
-            return Verdict::Refuted;
-        };
+        let is_own = facts.is_own_address(shared, message.prefix, message.source);
+        let proxy = &mut self.proxies[index];
         let verdict = proxy.judge_jump(heartbeat, Origin { now, is_own });
-        self.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
+        shared.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
         verdict
     }
 
     /// Requests a confirmation of a far jump. Returns `false` within the suppression time. A writer that sends from an
     /// unannounced address answers at once, and its answer confirms nothing.
     #[cold]
-    fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
-        let suppression = self.timing().nack_suppression;
-        let proxy = self.writer_proxies.get_mut(index);
+    fn ask_to_confirm(&mut self, shared: &mut Shared, now: Instant, index: WriterProxyId) -> bool {
+        let suppression = shared.timing().nack_suppression;
+        let proxy = self.proxies.get_mut(index);
         let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
         if asks {
-            self.schedule_acknack(index);
+            self.schedule_acknack(shared, index);
         }
         asks
     }
 
     /// Returns to a position of the writer, after an advance that no sample of it has confirmed.
     #[cold]
-    fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
-        if let Some(proxy) = self.writer_proxies.get_mut(index)
-            && let Some(reader) = self.readers.get_mut(proxy.reader)
+    fn return_to_writer(&mut self, index: WriterProxyId, to: SequenceNumber) {
+        if let Some(proxy) = self.proxies.get_mut(index)
+            && let Some(reader) = self.table.get_mut(proxy.reader)
         {
             if let Some(cache) = &mut reader.cache {
                 cache.forget_waiting(index);
@@ -175,33 +160,37 @@ impl LocalParticipant {
         }
     }
 
-    pub(crate) fn receive_gap(&mut self, now: Instant, message: &mut MessageReceiver, gap: &Gap) {
+    /// Returns whether an ACKNACK is filed in answer.
+    pub(crate) fn receive_gap(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        message: &MessageReceiver,
+        gap: &Gap,
+    ) -> bool {
         let writer = Guid {
             prefix: message.prefix,
             entity: gap.writer,
         };
-        self.latest = now;
-        let mut next = self.proxies_of_writer.recall(&writer);
-        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        shared.latest = now;
+        let mut next = self.by_writer.recall(&writer);
+        let suppression_ns = shared.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.addressed_proxy(next, gap.reader) {
             next = after;
-            let Some(mut proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
+            let mut proxy = &mut self.proxies[index];
             if !proxy.reliable {
                 continue;
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
-                let is_own = self.is_own_address(message.prefix, message.source);
-                let Some(again) = self.writer_proxies.get_mut(index) else {
-                    return;
-                };
+                let is_own = facts.is_own_address(shared, message.prefix, message.source);
+                let again = &mut self.proxies[index];
                 proxy = again;
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
-                    self.counters.jumps_doubted += 1;
-                    is_answered |= self.ask_to_confirm(now, index);
+                    shared.counters.jumps_doubted += 1;
+                    is_answered |= self.ask_to_confirm(shared, now, index);
                     continue;
                 }
             }
@@ -210,60 +199,64 @@ impl LocalParticipant {
             }
             if gap.start <= proxy.expected {
                 proxy.note_irrelevant(base);
-                self.advance_to(index, base);
+                self.advance_to(shared, facts, index, base);
             } else {
                 let window_end = proxy.expected.get().saturating_add(i64::from(WINDOW));
                 let end = base.get().min(window_end);
                 proxy.mark_run(gap.start.get()..end);
             }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
+            let proxy = &mut self.proxies[index];
             for sequence in gap.list.iter() {
                 if proxy.in_window(sequence) {
                     proxy.mark(sequence);
                 }
             }
-            self.advance_proxy(index);
-            let Some(proxy) = self.writer_proxies.get(index) else {
-                return;
-            };
+            self.advance_proxy(shared, facts, index);
+            let proxy = &self.proxies[index];
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
             {
-                self.schedule_acknack(index);
+                self.schedule_acknack(shared, index);
                 is_answered = true;
             }
         }
-        if is_answered {
-            // The shortest GAP has the same length.
-            let bytes = message.count(HEARTBEAT_BYTES);
-            self.credit(message.prefix, bytes);
-        }
+        is_answered
     }
 
     /// Advances a reliable proxy past all received samples and makes them available.
-    pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
-        self.advance_to(proxy_index, SequenceNumber(0));
+    pub(crate) fn advance_proxy(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: WriterProxyId,
+    ) {
+        self.advance_to(shared, facts, proxy_index, SequenceNumber(0));
     }
 
     /// Advances a reliable proxy to `to`, since missing samples below it will never arrive, and on past all received
     /// samples. A run without a waiting sample is one step, whatever its length.
-    fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
-        if self.advance_alone(proxy_index, to) {
-            self.present(proxy_index);
+    fn advance_to(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        proxy_index: WriterProxyId,
+        to: SequenceNumber,
+    ) {
+        if self.advance_alone(shared, proxy_index, to) {
+            self.present(shared, facts, proxy_index);
         }
     }
 
     /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
     /// these and `present` must follow.
-    pub(crate) fn advance_alone(&mut self, proxy_index: u16, to: SequenceNumber) -> bool {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return false;
-        };
+    pub(crate) fn advance_alone(
+        &mut self,
+        shared: &mut Shared,
+        proxy_index: WriterProxyId,
+        to: SequenceNumber,
+    ) -> bool {
+        let proxy = &mut self.proxies[proxy_index];
         let (reader_index, before) = (proxy.reader, proxy.expected);
-        let Some(reader) = self.readers.get_mut(reader_index) else {
-            return false;
-        };
+        let reader = &mut self.table[reader_index];
         let mut refused = None;
         let mut groups = false;
         let incomplete = reader.ledger.incomplete;
@@ -294,7 +287,7 @@ impl LocalParticipant {
                         || turn == Admission::Done
                         // Samples held for a set are checked when they are delivered.
                         || reader.clock.as_mut().filter(|_| turn == Admission::Show).is_some_and(|clock| {
-                            clock.note_time(self.latest);
+                            clock.note_time(shared.latest);
                             let writer = Claimant {
                                 proxy: proxy_index,
                                 guid: proxy.guid,
@@ -359,55 +352,56 @@ impl LocalParticipant {
             reader.refuse(why);
         }
         if refused == Some(Refused::Sets) || has_dropped {
-            self.go_on_with_sets(reader_index);
+            self.go_on_with_sets(shared, reader_index);
         }
-        self.note_reader(reader_index);
+        self.note_reader(shared, reader_index);
         if is_watched {
             if has_passed {
-                self.end_if_silent(proxy_index);
+                self.end_if_silent(shared, proxy_index);
             }
-            self.arm_reader(reader_index);
+            self.arm_reader(shared, reader_index);
         }
         groups
     }
 
-    pub(crate) fn schedule_acknack(&mut self, proxy_index: u16) {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let Some(reader) = self.readers.get(proxy.reader) else {
-            return;
-        };
+    pub(crate) fn schedule_acknack(&mut self, shared: &mut Shared, proxy_index: WriterProxyId) {
+        let proxy = &mut self.proxies[proxy_index];
+        let reader = &self.table[proxy.reader];
         if !core::mem::replace(&mut proxy.acknack_filed, true) {
-            let priority = reader.protocol_priority();
-            self.schedule(priority, WorkKind::AckNack, proxy_index);
+            let queue = reader.protocol_queue();
+            shared.schedule(queue, Filed::AckNack(proxy_index));
         }
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
-    fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
-        let proxy = self.writer_proxies.get(index)?;
-        let cache = self.readers.get(proxy.reader)?.cache.as_ref()?;
+    fn untaken(&self, index: WriterProxyId) -> Option<(&Cache, SequenceNumber)> {
+        let proxy = self.proxies.get(index)?;
+        let cache = self.table.get(proxy.reader)?.cache.as_ref()?;
         Some((cache, cache.first_untaken(index)?))
     }
 
-    pub(crate) fn has_untaken(&self, index: u16) -> bool {
+    pub(crate) fn has_untaken(&self, index: WriterProxyId) -> bool {
         self.untaken(index).is_some()
     }
 
     /// Acknowledges the samples taken if they are worth a datagram. The full ACKNACK stays filed.
-    pub(crate) fn send_taken(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
+    pub(crate) fn send_taken(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterProxyId,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = shared.header;
         let (cache, untaken) = self.untaken(index)?;
         let step = (cache.keeps() / TAKEN_SHARE).max(1);
-        let proxy = self.writer_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         let untaken = untaken.min(proxy.expected);
-        let reader = self.readers.get_mut(proxy.reader)?;
+        let reader = self.table.get_mut(proxy.reader)?;
         let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
-        let priority = reader.protocol_priority();
+        let queue = reader.protocol_queue();
         let mut bytes = 0;
         if is_worth_it {
             proxy.acknowledged = untaken;
@@ -419,7 +413,7 @@ impl LocalParticipant {
                 count: reader.acknack_count,
                 is_final: true,
             };
-            bytes = self.finish(
+            bytes = shared.finish(
                 buffer,
                 |message| {
                     message
@@ -430,35 +424,36 @@ impl LocalParticipant {
                 header,
             );
         }
-        self.schedule(priority, WorkKind::AckNack, index);
+        shared.schedule(queue, Filed::AckNack(index));
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.debit(prefix, to.as_ref(), bytes),
+            bytes,
             to: to_one(to),
         })
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     pub(crate) fn send_acknack(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
+        let header = shared.header;
         self.release_assemblies(index);
-        let proxy = self.writer_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         proxy.acknack_filed = false;
-        let reader = self.readers.get_mut(proxy.reader)?;
+        let reader = self.table.get_mut(proxy.reader)?;
         let acknack = proxy.acknack(index, reader, now);
         let nack_frag = proxy.nack_frag(index, reader);
         if nack_frag.is_some() {
             proxy.fragments_asked_at = now;
         }
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
-        let bytes = self.finish(
+        let bytes = shared.finish(
             buffer,
             |message| {
                 message.info_destination(prefix)?.acknack(&acknack)?;
@@ -472,7 +467,7 @@ impl LocalParticipant {
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.debit(prefix, to.as_ref(), bytes),
+            bytes,
             to: to_one(to),
         })
     }

@@ -27,12 +27,14 @@ use crate::{
     coherent_access::Progress,
     hash::PeerIndex,
     limits::{COUNT_MEMORY, REMEMBERED_WRITERS, WINDOW},
+    reader::reassembly::SampleId,
     reader::{
         Reader,
         cache::Cache,
         filtering::FilteredNumbers,
         sequence_jump::{Anchor, Claim, Former},
     },
+    slab::{ReaderId, WriterProxyId},
     timed_qos::WriterLiveness,
 };
 
@@ -46,7 +48,7 @@ pub(crate) enum Answer {
 /// Matched writer, as one reader sees it.
 #[derive(Debug)]
 pub(crate) struct WriterProxy {
-    pub(crate) reader: u16,
+    pub(crate) reader: ReaderId,
     pub(crate) guid: Guid,
     /// Destination address of ACKNACKs.
     pub(crate) reply_to: Option<Locator>,
@@ -59,7 +61,7 @@ pub(crate) struct WriterProxy {
     /// Progress in coherent sets and group order.
     pub(crate) progress: Progress,
     /// Next proxy of the same writer, at another reader.
-    pub(crate) next_of_writer: Option<u16>,
+    pub(crate) next_of_writer: Option<WriterProxyId>,
     /// Lowest sequence number not received.
     pub(crate) expected: SequenceNumber,
     /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be requested.
@@ -108,7 +110,7 @@ pub(crate) struct WriterProxy {
 }
 
 impl WriterProxy {
-    pub(crate) fn new(reader: u16, guid: Guid, reliable: bool) -> Self {
+    pub(crate) fn new(reader: ReaderId, guid: Guid, reliable: bool) -> Self {
         Self {
             reader,
             guid,
@@ -311,7 +313,12 @@ impl WriterProxy {
     ///
     /// Samples partly received in fragments are requested by [`nack_frag`](Self::nack_frag) instead. `index` is that of
     /// this proxy.
-    pub(crate) fn acknack(&mut self, index: u16, reader: &mut Reader, now: Instant) -> AckNack {
+    pub(crate) fn acknack(
+        &mut self,
+        index: WriterProxyId,
+        reader: &mut Reader,
+        now: Instant,
+    ) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
         self.acknowledged = self.expected;
         if !reader.refused_for_room && self.claim.is_none() {
@@ -357,7 +364,7 @@ impl WriterProxy {
 impl WriterProxy {
     /// Builds the NACK_FRAG for the first incomplete sample; `None` if the complete sample could not be stored. `index`
     /// is that of this proxy.
-    pub(crate) fn nack_frag(&self, index: u16, reader: &mut Reader) -> Option<NackFrag> {
+    pub(crate) fn nack_frag(&self, index: WriterProxyId, reader: &mut Reader) -> Option<NackFrag> {
         let has_room = reader.cache.as_ref().is_none_or(|cache| cache.room() > 0);
         let assemblies = reader.assemblies.as_ref().filter(|_| has_room)?;
         let (sequence, state) = assemblies.missing(index, self.expected, self.last)?;
@@ -375,14 +382,14 @@ impl WriterProxy {
 impl Reader {
     /// Returns whether a sample is partly received and still making progress. Otherwise its writer may not support
     /// NACK_FRAG.
-    fn has_begun(&self, subject: (u16, SequenceNumber), now: Instant) -> bool {
+    fn has_begun(&self, subject: SampleId, now: Instant) -> bool {
         let assemblies = self.assemblies.as_ref();
         assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
     }
 
     /// Number of further samples of a writer that may start arriving in fragments. All requested samples may be
     /// fragmented.
-    fn room_beside_assemblies(&self, writer: u16, now: Instant) -> usize {
+    fn room_beside_assemblies(&self, writer: WriterProxyId, now: Instant) -> usize {
         let assemblies = self.assemblies.as_ref();
         assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))
     }
@@ -418,8 +425,8 @@ pub(crate) fn words(numbers: Range<i64>) -> impl Iterator<Item = (usize, u64)> {
 
 #[derive(Debug)]
 pub(crate) struct WriterProxyIndex {
-    first: PeerIndex<Guid, u16>,
-    remembered: [Option<(Guid, u16)>; REMEMBERED_WRITERS],
+    first: PeerIndex<Guid, WriterProxyId>,
+    remembered: [Option<(Guid, WriterProxyId)>; REMEMBERED_WRITERS],
 }
 
 impl WriterProxyIndex {
@@ -432,13 +439,13 @@ impl WriterProxyIndex {
     }
 
     /// Returns the first proxy of a writer.
-    pub(crate) fn get(&self, writer: &Guid) -> Option<u16> {
+    pub(crate) fn get(&self, writer: &Guid) -> Option<WriterProxyId> {
         self.first.get(writer).copied()
     }
 
     /// Returns the first proxy of a writer, through the cache.
     #[inline]
-    pub(crate) fn recall(&mut self, writer: &Guid) -> Option<u16> {
+    pub(crate) fn recall(&mut self, writer: &Guid) -> Option<WriterProxyId> {
         match self.remembered[place(writer)] {
             Some((remembered, first)) if remembered == *writer => Some(first),
             _ => self.look_up(writer),
@@ -446,14 +453,14 @@ impl WriterProxyIndex {
     }
 
     #[inline(never)]
-    fn look_up(&mut self, writer: &Guid) -> Option<u16> {
+    fn look_up(&mut self, writer: &Guid) -> Option<WriterProxyId> {
         let first = self.get(writer)?;
         self.remembered[place(writer)] = Some((*writer, first));
         Some(first)
     }
 
     /// Sets the first proxy; returns the former one.
-    pub(crate) fn insert(&mut self, writer: Guid, first: u16) -> Option<u16> {
+    pub(crate) fn insert(&mut self, writer: Guid, first: WriterProxyId) -> Option<WriterProxyId> {
         self.forget(&writer);
         self.first.insert(writer, first)
     }
@@ -525,11 +532,11 @@ mod tests {
         let writers = [writer(1, 1), writer(2, 2), writer(1, others)];
         for (first, &writer) in (0..).zip(&writers) {
             assert_eq!(chains.recall(&writer), None);
-            assert_eq!(chains.insert(writer, first), None);
+            assert_eq!(chains.insert(writer, WriterProxyId(first)), None);
         }
         for _ in 0..2 {
             for (first, writer) in (0..).zip(&writers) {
-                assert_eq!(chains.recall(writer), Some(first));
+                assert_eq!(chains.recall(writer), Some(WriterProxyId(first)));
             }
         }
         assert_eq!(chains.recall(&writer(2, others + 1)), None);
@@ -539,10 +546,13 @@ mod tests {
     fn what_changes_is_not_remembered_as_it_was() {
         let mut chains = WriterProxyIndex::new(1, true, 1);
         let writer = writer(1, 1);
-        chains.insert(writer, 3);
-        assert_eq!(chains.recall(&writer), Some(3));
-        assert_eq!(chains.insert(writer, 4), Some(3));
-        assert_eq!(chains.recall(&writer), Some(4));
+        chains.insert(writer, WriterProxyId(3));
+        assert_eq!(chains.recall(&writer), Some(WriterProxyId(3)));
+        assert_eq!(
+            chains.insert(writer, WriterProxyId(4)),
+            Some(WriterProxyId(3))
+        );
+        assert_eq!(chains.recall(&writer), Some(WriterProxyId(4)));
         chains.remove(&writer);
         assert_eq!(chains.recall(&writer), None);
     }

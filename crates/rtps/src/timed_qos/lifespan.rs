@@ -23,10 +23,11 @@ use isolane_wire::{
 
 use crate::{
     limits::{AGED_SAMPLES, EXPIRY_ITEMS, LEAST_AGE_WINDOW, PLAUSIBLE_DELAY},
-    participant::LocalParticipant,
-    slab::ReaderId,
+    participant::{Facts, LocalParticipant, Shared},
+    reader::Readers,
+    slab::{ReaderId, WriterId},
     writer::{
-        WriterStatus,
+        WriterStatus, Writers,
         history::{Change, ChangeKind},
     },
 };
@@ -84,7 +85,7 @@ pub(crate) fn expiry(
     now + lifespan.saturating_sub(Duration::from_nanos(age_ns))
 }
 
-/// Result of [`LocalParticipant::expire_history`].
+/// Result of [`Writers::expire_history`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expired {
     Nothing,
@@ -104,6 +105,30 @@ fn written_at(change: &Change, wall_offset_ns: u64) -> Instant {
 }
 
 impl LocalParticipant {
+    /// Returns whether samples of a reader may expire before they are taken. If so, call
+    /// [`drop_expired`](LocalParticipant::drop_expired) before reading them.
+    #[must_use]
+    pub fn may_expire(&self, id: ReaderId) -> bool {
+        let reader = self.readers.table.get(id);
+        let cache = reader.and_then(|reader| reader.cache.as_ref());
+        cache.is_some_and(|cache| cache.may_expire())
+    }
+
+    /// Drops a reader's expired samples. [`sample`](LocalParticipant::sample) then returns only samples valid at `now`.
+    pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
+        let reader = self.readers.table.get_mut(id);
+        let cache = reader.and_then(|reader| reader.cache.as_mut());
+        if cache.is_some_and(|cache| cache.expire(now) > 0) {
+            self.readers.resume(
+                &mut self.shared,
+                Facts::of(&self.writers, &self.discovery),
+                id,
+            );
+        }
+    }
+}
+
+impl Shared {
     /// Converts a wall clock time to the monotonic clock.
     pub(crate) fn instant_of(&self, timestamp: Timestamp) -> Instant {
         let offset_ns = self.config.wall_offset_ns;
@@ -116,12 +141,19 @@ impl LocalParticipant {
         let ahead = self.config.timing.announce_period.saturating_mul(2);
         self.instant_of(timestamp).min(self.latest + ahead)
     }
+}
 
+impl Writers {
     /// Removes expired changes from a writer's history, up to the first one not expired, since changes are stored in
     /// writing order. A bounded number is checked. While more remain, nothing of the history may be sent.
-    pub(crate) fn expire_history(&mut self, now: Instant, index: u16) -> Expired {
-        let offset_ns = self.config.wall_offset_ns;
-        let Some(writer) = self.writers.get_mut(index) else {
+    pub(crate) fn expire_history(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: WriterId,
+    ) -> Expired {
+        let offset_ns = shared.config.wall_offset_ns;
+        let Some(writer) = self.table.get_mut(index) else {
             return Expired::Nothing;
         };
         let Some(clock) = &mut writer.clock else {
@@ -165,9 +197,9 @@ impl LocalParticipant {
             if core::mem::take(&mut writer.wants_room) {
                 writer.status |= WriterStatus::ROOM;
             }
-            self.note_writer(index);
+            self.note_writer(shared, index);
             // The HEARTBEAT informs readers that the removed changes are gone.
-            self.arm_heartbeat(now, index);
+            self.arm_heartbeat(shared, now, index);
         }
         match (is_more, removed) {
             (true, _) => Expired::Incomplete,
@@ -175,31 +207,21 @@ impl LocalParticipant {
             (false, _) => Expired::Some,
         }
     }
+}
 
-    /// Returns whether samples of a reader may expire before they are taken. If so, call
-    /// [`drop_expired`](Self::drop_expired) before reading them.
-    #[must_use]
-    pub fn may_expire(&self, id: ReaderId) -> bool {
-        let reader = self.readers.get(id.0);
-        let cache = reader.and_then(|reader| reader.cache.as_ref());
-        cache.is_some_and(|cache| cache.may_expire())
-    }
-
-    /// Drops a reader's expired samples. [`sample`](Self::sample) then returns only samples valid at `now`.
-    pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
-        let reader = self.readers.get_mut(id.0);
-        let cache = reader.and_then(|reader| reader.cache.as_mut());
-        if cache.is_some_and(|cache| cache.expire(now) > 0) {
-            self.resume(id.0);
-        }
-    }
-
+impl Readers {
     /// Drops a bounded number of a reader's expired samples. The cache reports further ones as due.
-    pub(super) fn expire_some(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+    pub(super) fn expire_some(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: ReaderId,
+    ) {
+        let reader = self.table.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire_some(now) > 0) {
-            self.resume(index);
+            self.resume(shared, facts, index);
         }
     }
 }

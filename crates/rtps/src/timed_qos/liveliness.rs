@@ -22,8 +22,9 @@ use isolane_wire::{
 
 use crate::{
     limits::LEASE_GRACE,
-    participant::LocalParticipant,
-    reader::{Reader, ReaderStatus},
+    participant::{Facts, Shared},
+    reader::{Reader, ReaderStatus, Readers},
+    slab::{ReaderId, WriterProxyId},
     timed_qos::{lifespan::LeastAge, period},
 };
 
@@ -253,30 +254,36 @@ impl LivelinessTally {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Checks the leases of all writers matched with a reader. Returns the time of the next check.
-    pub(super) fn look_at_leases(&mut self, now: Instant, reader_index: u16) -> Option<Instant> {
+    pub(super) fn look_at_leases(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        reader_index: ReaderId,
+    ) -> Option<Instant> {
         let mut next = None;
         for at in 0.. {
-            let reader = self.readers.get(reader_index)?;
+            let reader = self.table.get(reader_index)?;
             let Some(&proxy_index) = reader.proxies.get(at) else {
                 return next;
             };
-            let proxy = self.writer_proxies.get(proxy_index);
+            let proxy = self.proxies.get(proxy_index);
             let found = proxy.and_then(|proxy| Some((proxy.guid, proxy.clock.lease?)));
             let Some((guid, mut lease)) = found else {
                 continue;
             };
-            if let Some(heard) = self.heard_of_participant(now, guid.prefix, lease.kind) {
+            if let Some(heard) = facts.heard_of_participant(shared, now, guid.prefix, lease.kind) {
                 lease.hear(heard);
             }
             let (turn, look) = lease.look(now);
             next = [next, look].into_iter().flatten().min();
-            if let Some(proxy) = self.writer_proxies.get_mut(proxy_index) {
+            if let Some(proxy) = self.proxies.get_mut(proxy_index) {
                 proxy.clock.lease = Some(lease);
             }
             if let Some(turn) = turn {
-                self.turn_writer(now, reader_index, proxy_index, guid, turn);
+                self.turn_writer(shared, now, reader_index, proxy_index, guid, turn);
             }
         }
         next
@@ -285,40 +292,44 @@ impl LocalParticipant {
     /// Processes a change of a matched writer's liveliness.
     pub(super) fn turn_writer(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
-        proxy: u16,
+        index: ReaderId,
+        proxy: WriterProxyId,
         guid: Guid,
         turn: LivelinessTransition,
     ) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
+        let reader = &mut self.table[index];
         reader.liveliness.turn(guid, turn);
         reader.status |= ReaderStatus::LIVELINESS_CHANGED;
         if turn == LivelinessTransition::Lost {
             reader.release_owner(proxy);
-            self.end_instances_of(now, index, proxy, guid);
+            self.end_instances_of(shared, now, index, proxy, guid);
         }
     }
 
     /// Ends the instances of a writer that is not alive, after a delayed sample of it was delivered. Such a sample must
     /// not keep its instance alive.
-    pub(crate) fn end_if_silent(&mut self, proxy: u16) {
-        let found = self.writer_proxies.get(proxy);
+    pub(crate) fn end_if_silent(&mut self, shared: &mut Shared, proxy: WriterProxyId) {
+        let found = self.proxies.get(proxy);
         if let Some(found) = found.filter(|found| found.clock.is_silent()) {
-            self.end_instances_of(self.latest, found.reader, proxy, found.guid);
+            self.end_instances_of(shared, shared.latest, found.reader, proxy, found.guid);
         }
     }
 
-    fn end_instances_of(&mut self, now: Instant, index: u16, proxy: u16, guid: Guid) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
+    fn end_instances_of(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: ReaderId,
+        proxy: WriterProxyId,
+        guid: Guid,
+    ) {
+        let reader = &mut self.table[index];
         if let Some(cache) = &mut reader.cache {
             cache.count_as_shown(self.shown);
             cache.writer_not_alive(proxy, guid, now);
-            self.counters.instance_ends_unseen += cache.take_unseen();
+            shared.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }

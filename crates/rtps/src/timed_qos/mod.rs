@@ -39,15 +39,16 @@ use isolane_wire::{
 
 use crate::{
     limits::{MIN_PERIOD, WATCHED_INSTANCES},
-    participant::LocalParticipant,
-    reader::{Reader, ReaderStatus},
+    participant::{Facts, Shared},
+    reader::{Reader, ReaderStatus, Readers},
+    slab::{ReaderId, WriterId},
     timed_qos::{
         deadline::Deadline, destination_order::SourceOrder, liveliness::LivelinessAssertion,
         ownership::Owners, time_based_filter::Filter,
     },
     timers::TimerOwner,
-    work_queue::{Destinations, Work, WorkKind},
-    writer::{WriterStatus, write::WriteSample},
+    work_queue::{Destinations, Filed, Work, WorkKind},
+    writer::{WriterStatus, Writers, write::WriteSample},
 };
 
 pub use self::{
@@ -191,14 +192,17 @@ impl Reader {
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Applies the timed policies to a sample just written.
     #[inline(never)]
-    pub(crate) fn note_written(&mut self, index: u16, sample: &WriteSample) {
-        let (at, latest) = (self.written_about(sample.timestamp), self.latest);
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
+    pub(crate) fn note_written(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterId,
+        sample: &WriteSample,
+    ) {
+        let (at, latest) = (shared.written_about(sample.timestamp), shared.latest);
+        let writer = &mut self.table[index];
         let Some(clock) = &mut writer.clock else {
             return;
         };
@@ -209,25 +213,25 @@ impl LocalParticipant {
         }
         if let Some(deadline) = &mut clock.deadline {
             let is_watched = deadline.note_written(sample, at.max(latest));
-            self.counters.unwatched += u64::from(!is_watched);
+            shared.counters.unwatched += u64::from(!is_watched);
         }
         let deadline = clock.deadline.as_ref().and_then(Deadline::next);
         let due = [clock.next_expiry, deadline].into_iter().flatten().min();
         let asserts = clock.signal.is_some();
         if let Some(due) = due {
-            let timer = TimerOwner::writer_clock(index, &self.config.limits);
-            self.timers.bring_forward(timer, due);
+            let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+            shared.timers.bring_forward(timer, due);
         }
         if asserts {
-            self.assert_writer(at, index);
+            self.assert_writer(shared, at, index);
         }
     }
 
     /// Arms a writer's clock for whatever is due first.
-    pub(crate) fn arm_writer(&mut self, now: Instant, index: u16) {
+    pub(crate) fn arm_writer(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
         let by_participant = self.assertions.at();
         let Some(clock) = self
-            .writers
+            .table
             .get(index)
             .and_then(|writer| writer.clock.as_ref())
         else {
@@ -242,30 +246,35 @@ impl LocalParticipant {
                 .and_then(|signal| signal.ends(by_participant)),
         ];
         match times.into_iter().flatten().min() {
-            Some(due) if due <= now => self.schedule_writer_timed_qos(index),
+            Some(due) if due <= now => self.schedule_writer_timed_qos(shared, index),
             Some(due) => {
-                let timer = TimerOwner::writer_clock(index, &self.config.limits);
-                self.timers.bring_forward(timer, due);
+                let timer = TimerOwner::writer_clock(index, &shared.config.limits);
+                shared.timers.bring_forward(timer, due);
             }
             None => {}
         }
     }
 
-    pub(crate) fn schedule_writer_timed_qos(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
+    pub(crate) fn schedule_writer_timed_qos(&mut self, shared: &mut Shared, index: WriterId) {
+        let Some(writer) = self.table.get_mut(index) else {
             return;
         };
         let priority = writer.protocol_priority();
         if let Some(clock) = &mut writer.clock
             && !core::mem::replace(&mut clock.is_filed, true)
         {
-            self.schedule(priority, WorkKind::WriterTimedQos, index);
+            shared.schedule(priority, Filed::WriterTimedQos(index));
         }
     }
 
-    pub(crate) fn run_writer_timed_qos(&mut self, now: Instant, index: u16) -> Option<Work> {
+    pub(crate) fn run_writer_timed_qos(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: WriterId,
+    ) -> Option<Work> {
         let by_participant = self.assertions.at();
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.table.get_mut(index)?;
         let clock = writer.clock.as_mut()?;
         clock.is_filed = false;
         let deadline = clock.deadline.as_mut();
@@ -277,38 +286,46 @@ impl LocalParticipant {
             writer.status |= WriterStatus::LIVELINESS_LOST;
         }
         let level = writer.level;
-        let _ = self.expire_history(now, index);
-        self.note_writer(index);
-        self.arm_writer(now, index);
+        let _ = self.expire_history(shared, now, index);
+        self.note_writer(shared, index);
+        self.arm_writer(shared, now, index);
         Some(silent(WorkKind::WriterTimedQos, level))
     }
+}
 
+impl Readers {
     /// Arms a reader's clock for whatever received samples make due first.
-    pub(crate) fn arm_reader(&mut self, index: u16) {
-        let due = self.readers.get(index).and_then(Reader::next_due);
+    pub(crate) fn arm_reader(&mut self, shared: &mut Shared, index: ReaderId) {
+        let due = self.table.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
-            let timer = TimerOwner::reader_clock(index, &self.config.limits);
-            self.timers.bring_forward(timer, due);
+            let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+            shared.timers.bring_forward(timer, due);
         }
     }
 
-    pub(crate) fn schedule_reader_timed_qos(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
+    pub(crate) fn schedule_reader_timed_qos(&mut self, shared: &mut Shared, index: ReaderId) {
+        let Some(reader) = self.table.get_mut(index) else {
             return;
         };
         let priority = reader.protocol_priority();
         if !core::mem::replace(&mut reader.clock_filed, true) {
-            self.schedule(priority, WorkKind::ReaderTimedQos, index);
+            shared.schedule(priority, Filed::ReaderTimedQos(index));
         }
     }
 
-    pub(crate) fn run_reader_timed_qos(&mut self, now: Instant, index: u16) -> Option<Work> {
-        self.readers.get_mut(index)?.clock_filed = false;
-        self.expire_some(now, index);
-        self.ask_writers_again(now, index);
-        self.make_set_room(now, index);
-        self.purge_cache(now, index);
-        let reader = self.readers.get_mut(index)?;
+    pub(crate) fn run_reader_timed_qos(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: ReaderId,
+    ) -> Option<Work> {
+        self.table.get_mut(index)?.clock_filed = false;
+        self.expire_some(shared, facts, now, index);
+        self.ask_writers_again(shared, facts, now, index);
+        self.make_set_room(shared, facts, now, index);
+        self.purge_cache(shared, facts, now, index);
+        let reader = self.table.get_mut(index)?;
         let level = reader.level;
         if let Some(clock) = &mut reader.clock {
             let cache = &mut reader.cache;
@@ -327,15 +344,15 @@ impl LocalParticipant {
             }
         }
         // Peers choose the leases. All are checked together, at most once a minimum period.
-        let of_leases = self.look_at_leases(now, index);
+        let of_leases = self.look_at_leases(shared, facts, now, index);
         let of_leases = of_leases.map(|due| due.max(now + MIN_PERIOD));
-        self.note_reader(index);
-        let of_samples = self.readers.get(index).and_then(Reader::next_due);
+        self.note_reader(shared, index);
+        let of_samples = self.table.get(index).and_then(Reader::next_due);
         match of_leases.into_iter().chain(of_samples).min() {
-            Some(due) if due <= now => self.schedule_reader_timed_qos(index),
+            Some(due) if due <= now => self.schedule_reader_timed_qos(shared, index),
             Some(due) => {
-                let timer = TimerOwner::reader_clock(index, &self.config.limits);
-                self.timers.bring_forward(timer, due);
+                let timer = TimerOwner::reader_clock(index, &shared.config.limits);
+                shared.timers.bring_forward(timer, due);
             }
             None => {}
         }
@@ -387,11 +404,11 @@ impl ReaderTimedQos {
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Applies a writer's current policies to its clock and arms it.
-    pub(crate) fn set_writer_clock(&mut self, now: Instant, index: u16) {
-        let seed = self.config.seed;
-        let Some(writer) = self.writers.get_mut(index) else {
+    pub(crate) fn set_writer_clock(&mut self, shared: &mut Shared, now: Instant, index: WriterId) {
+        let seed = shared.config.seed;
+        let Some(writer) = self.table.get_mut(index) else {
             return;
         };
         let keyed = writer.guid.entity.is_keyed();
@@ -400,14 +417,16 @@ impl LocalParticipant {
             Some(before) => Some(Box::new(before.followed_by(next))),
             None => next.is_any().then(|| Box::new(next)),
         };
-        self.arm_writer(now, index);
-        self.arm_messages(now, index);
+        self.arm_writer(shared, now, index);
+        self.arm_messages(shared, now, index);
     }
+}
 
+impl Readers {
     /// Applies a reader's current policies to its clock and arms it. Its matched writers are checked afterwards.
-    pub(crate) fn set_reader_clock(&mut self, now: Instant, index: u16) {
-        let seed = self.config.seed;
-        let Some(reader) = self.readers.get_mut(index) else {
+    pub(crate) fn set_reader_clock(&mut self, shared: &mut Shared, now: Instant, index: ReaderId) {
+        let seed = shared.config.seed;
+        let Some(reader) = self.table.get_mut(index) else {
             return;
         };
         let lifecycle = &reader.data.qos.reader_data_lifecycle;
@@ -422,6 +441,6 @@ impl LocalParticipant {
             Some(before) => Some(Box::new(before.followed_by(next))),
             None => next.is_any().then(|| Box::new(next)),
         };
-        self.arm_reader(index);
+        self.arm_reader(shared, index);
     }
 }

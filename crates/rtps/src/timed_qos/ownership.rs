@@ -11,12 +11,13 @@
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 
+use crate::slab::WriterProxyId;
 use crate::timed_qos::event_order::EventOrder;
 
 /// Writer that may own an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claimant {
-    pub(crate) proxy: u16,
+    pub(crate) proxy: WriterProxyId,
     pub(crate) guid: Guid,
     pub(crate) strength: i32,
 }
@@ -65,13 +66,13 @@ impl Owners {
     }
 
     /// Removes a writer as owner of all instances.
-    pub(crate) fn release_all(&mut self, proxy: u16) {
+    pub(crate) fn release_all(&mut self, proxy: WriterProxyId) {
         for owner in self.instances.values_mut() {
             owner.take_if(|owner| owner.proxy == proxy);
         }
     }
 
-    pub(crate) fn set_strength(&mut self, proxy: u16, strength: i32) {
+    pub(crate) fn set_strength(&mut self, proxy: WriterProxyId, strength: i32) {
         for owner in self.instances.values_mut().flatten() {
             if owner.proxy == proxy {
                 owner.strength = strength;
@@ -86,7 +87,7 @@ mod tests {
 
     fn claimant(number: u8, strength: i32) -> Claimant {
         Claimant {
-            proxy: number.into(),
+            proxy: WriterProxyId(number.into()),
             guid: Guid::from_bytes([number; 16]),
             strength,
         }
@@ -112,11 +113,11 @@ mod tests {
         let mut owners = Owners::new(1, 1);
         let at = Instant::new(0);
         assert!(owners.is_owner([1; 16], claimant(1, 9), at));
-        owners.release_all(1);
+        owners.release_all(WriterProxyId(1));
         assert!(owners.is_owner([1; 16], claimant(2, 1), at));
         owners.release([1; 16]);
         assert!(owners.is_owner([1; 16], claimant(3, 0), at));
-        owners.set_strength(3, 5);
+        owners.set_strength(WriterProxyId(3), 5);
         assert!(!owners.is_owner([1; 16], claimant(2, 1), at));
         assert!(owners.is_owner([2; 16], claimant(2, 1), at));
         assert!(owners.is_owner([1; 16], claimant(2, 1), at));

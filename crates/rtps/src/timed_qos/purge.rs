@@ -11,8 +11,9 @@ use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
 use crate::{
     limits::TIMED_QOS_ITEMS,
-    participant::LocalParticipant,
-    reader::{cache::Cache, instance::InstanceState},
+    participant::{Facts, Shared},
+    reader::{Readers, cache::Cache, instance::InstanceState},
+    slab::ReaderId,
     timed_qos::{event_order::EventOrder, period},
 };
 
@@ -128,13 +129,19 @@ impl Cache {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Purges a reader's due samples, and requests samples that now have room.
-    pub(super) fn purge_cache(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+    pub(super) fn purge_cache(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        now: Instant,
+        index: ReaderId,
+    ) {
+        let reader = self.table.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.purge(now) > 0) {
-            self.resume(index);
+            self.resume(shared, facts, index);
         }
     }
 }

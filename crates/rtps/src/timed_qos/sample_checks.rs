@@ -8,11 +8,12 @@ use isolane_wire::{message::Data, time::Instant};
 use crate::{
     coherent_access::note_place,
     counters::ReaderLedger,
-    participant::LocalParticipant,
+    participant::{Facts, Shared},
     reader::{
-        Reader, WriterProxy,
+        Reader, Readers, WriterProxy,
         cache::{Cache, SampleInfo},
     },
+    slab::WriterProxyId,
     timed_qos::{ReaderTimedQos, lifespan::expiry, ownership::Claimant},
     writer::history::ChangeKind,
 };
@@ -30,7 +31,7 @@ pub(crate) enum Check {
 /// `expired` counts samples whose LIFESPAN was over on arrival.
 #[inline(never)]
 pub(crate) fn judge(
-    index: u16,
+    index: WriterProxyId,
     proxy: &mut WriterProxy,
     reader: &mut Reader,
     mut info: SampleInfo,
@@ -192,7 +193,7 @@ pub(crate) fn check_held(
 
 impl Reader {
     /// Removes a writer's ownership of all instances, when it is not alive or removed.
-    pub(crate) fn release_owner(&mut self, index: u16) {
+    pub(crate) fn release_owner(&mut self, index: WriterProxyId) {
         let owners = self.clock.as_mut().and_then(|clock| clock.owners.as_mut());
         if let Some(owners) = owners {
             owners.release_all(index);
@@ -200,7 +201,7 @@ impl Reader {
     }
 
     /// Delivers or drops the held samples of a removed writer.
-    pub(crate) fn forget_held(&mut self, index: u16) {
+    pub(crate) fn forget_held(&mut self, index: WriterProxyId) {
         if let (Some(clock), Some(cache)) = (&mut self.clock, &mut self.cache)
             && let Some(filter) = &mut clock.filter
         {
@@ -209,25 +210,28 @@ impl Reader {
     }
 }
 
-impl LocalParticipant {
+impl Readers {
     /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
     #[inline(never)]
-    pub(crate) fn count_checked(&mut self, index: u16) {
-        let Some(proxy) = self.writer_proxies.get(index) else {
-            return;
-        };
+    pub(crate) fn count_checked(
+        &mut self,
+        shared: &mut Shared,
+        facts: Facts<'_>,
+        index: WriterProxyId,
+    ) {
+        let proxy = &self.proxies[index];
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
             // The writer was heard, which a check of its lease must record.
-            self.schedule_reader_timed_qos(reader);
+            self.schedule_reader_timed_qos(shared, reader);
         }
-        if let Some(judged) = self.readers.get_mut(reader) {
+        if let Some(judged) = self.table.get_mut(reader) {
             let (clock, cache) = (judged.clock.as_mut(), judged.cache.as_mut());
-            self.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
-            self.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
+            shared.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
+            shared.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
         }
-        self.advance_proxy(index);
-        self.arm_reader(reader);
+        self.advance_proxy(shared, facts, index);
+        self.arm_reader(shared, reader);
     }
 }
 
@@ -283,7 +287,7 @@ impl ReaderTimedQos {
     /// Records a sample for DEADLINE and TIME_BASED_FILTER. Returns `false` if it comes too soon to be delivered.
     fn is_shown(
         &mut self,
-        proxy: u16,
+        proxy: WriterProxyId,
         info: &SampleInfo,
         cache: Option<&mut Cache>,
         ledger: &mut ReaderLedger,

@@ -14,6 +14,7 @@ use isolane_wire::{cdr::KeyHash, time::Instant};
 use crate::{
     limits::{MIN_PERIOD, TIMED_QOS_ITEMS},
     reader::cache::Cache,
+    slab::WriterProxyId,
     timed_qos::event_order::EventOrder,
 };
 
@@ -125,7 +126,7 @@ impl Filter {
     }
 
     /// Delivers a removed writer's held samples where there is room, and drops the others. Returns the number dropped.
-    pub(crate) fn writer_gone(&mut self, proxy: u16, cache: &mut Cache) -> u64 {
+    pub(crate) fn writer_gone(&mut self, proxy: WriterProxyId, cache: &mut Cache) -> u64 {
         let mut gone = 0;
         for kept in self.instances.values_mut() {
             let of_writer = |slot: &mut u16| cache.writer_of_held(*slot) == proxy;
@@ -174,8 +175,8 @@ mod tests {
             let mut cache = Cache::try_new(Keep::All, true, room, 1).expect("memory for a test");
             let mut filter = Filter::new(Duration::from_nanos(20), 1, 1);
             filter.pass(KEY, Instant::new(0));
-            cache.push(0, sample(1), &[]).unwrap();
-            let slot = cache.hold(0, sample(2), &[]).unwrap();
+            cache.push(WriterProxyId(0), sample(1), &[]).unwrap();
+            let slot = cache.hold(WriterProxyId(0), sample(2), &[]).unwrap();
             filter.keep_back(KEY, slot);
             if is_removed {
                 filter = filter.followed_by(None);

@@ -5,9 +5,9 @@ use isolane_wire::{builtin_data::LocatorList, guid::GuidPrefix, locator::Locator
 use crate::{
     config::Network,
     limits::{MAX_DESTINATIONS, MAX_FILTERED_ADDRESSES},
-    participant::LocalParticipant,
-    slab::WriterId,
-    writer::reader_proxy::ReaderProxy,
+    participant::{LocalParticipant, Shared},
+    slab::{ReaderProxyId, WriterId},
+    writer::{Writers, reader_proxy::ReaderProxy},
 };
 
 /// Unicast and multicast address.
@@ -37,6 +37,21 @@ pub(crate) fn choose_own(locators: &LocatorList, networks: &[Network]) -> Option
 }
 
 impl LocalParticipant {
+    /// Returns the destinations of a writer whose bit is set in `places`, by their index in
+    /// [`destinations`](LocalParticipant::destinations).
+    #[must_use]
+    pub fn some_destinations(
+        &self,
+        writer: WriterId,
+        places: u64,
+    ) -> heapless::Vec<Locator, MAX_FILTERED_ADDRESSES> {
+        let all = self.destinations(writer).iter().enumerate();
+        let some = all.filter(|(place, _)| places >> place & 1 == 1);
+        some.map(|(_, locator)| *locator).collect()
+    }
+}
+
+impl Shared {
     /// Selects the multicast group of a peer: the first IPv4 group, if multicast is enabled and the peer is in a local
     /// network. Groups are sent to with a TTL of 1, so a peer behind a router needs unicast.
     pub(crate) fn group_of(
@@ -58,18 +73,18 @@ impl LocalParticipant {
             .filter(|_| self.config.multicast && unicast.is_none_or(is_near))
             .copied()
     }
+}
 
+impl Writers {
     /// Computes the destinations of first transmissions, sorted by address: a multicast group that two or more
     /// addresses share, otherwise each address. Silent readers, readers at addresses not validated, and addresses of
     /// one participant beyond [`MAX_DESTINATIONS`] are left out.
-    pub(crate) fn refresh_destinations(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+    pub(crate) fn refresh_destinations(&mut self, shared: &mut Shared, writer_index: WriterId) {
+        let writer = &mut self.table[writer_index];
         // A group saves datagrams only if at least two addresses listen. Entries: group, first listener, and whether
         // there is a second.
         let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();
-        let proxies = |proxy: &u16| self.reader_proxies.get(*proxy);
+        let proxies = |proxy: &ReaderProxyId| self.proxies.get(*proxy);
         for proxy in writer.proxies.iter().filter_map(proxies) {
             let Some(multicast) = proxy.multicast.filter(|_| proxy.is_sent_to()) else {
                 continue;
@@ -110,30 +125,17 @@ impl LocalParticipant {
         destinations.sort_unstable();
         destinations.dedup();
         for &index in &writer.proxies {
-            if let Some(proxy) = self.reader_proxies.get_mut(index) {
+            if let Some(proxy) = self.proxies.get_mut(index) {
                 let to = address(proxy);
                 let is_reached = to.is_some_and(|to| destinations.binary_search(&to).is_ok());
                 let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
                 let is_full = to.is_some() && !is_reached && was_reached;
-                self.counters.destinations_full += u64::from(is_full);
+                shared.counters.destinations_full += u64::from(is_full);
             }
         }
         writer.destinations = destinations;
         of_participants.clear();
         self.reached = of_participants;
         self.refresh_filters(writer_index);
-    }
-
-    /// Returns the destinations of a writer whose bit is set in `places`, by their index in
-    /// [`destinations`](Self::destinations).
-    #[must_use]
-    pub fn some_destinations(
-        &self,
-        writer: WriterId,
-        places: u64,
-    ) -> heapless::Vec<Locator, MAX_FILTERED_ADDRESSES> {
-        let all = self.destinations(writer).iter().enumerate();
-        let some = all.filter(|(place, _)| places >> place & 1 == 1);
-        some.map(|(_, locator)| *locator).collect()
     }
 }

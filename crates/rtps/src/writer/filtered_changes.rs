@@ -19,11 +19,13 @@ use isolane_wire::{
 
 use crate::{
     limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, WINDOW},
-    participant::LocalParticipant,
+    participant::Shared,
     reader::writer_proxy::{WORDS, words},
-    slab::Slab,
+    slab::{ReaderProxyId, Slab},
     work_queue::{Work, gap},
-    writer::{Writer, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy},
+    writer::{
+        Writer, Writers, filtering::AddressBits, history::ChangeKind, reader_proxy::ReaderProxy,
+    },
 };
 
 /// Filtered numbers of a reader's window, by bit (number mod WINDOW).
@@ -190,7 +192,7 @@ impl Writer {
     /// Returns the count of sequence numbers. GAPs that do not fit wait for the next datagram or a request.
     pub(crate) fn tell(
         &self,
-        proxies: &mut Slab<ReaderProxy>,
+        proxies: &mut Slab<ReaderProxyId, ReaderProxy>,
         to: AddressBits,
         mut room: usize,
         message: &mut MessageWriter<'_>,
@@ -253,12 +255,17 @@ impl ReaderProxy {
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Sends a GAP for withheld samples, and a HEARTBEAT that demands a response. `None` if no such samples exist.
-    pub(crate) fn send_unannounced(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get_mut(index)?;
-        let writer = self.writers.get_mut(proxy.writer)?;
+    pub(crate) fn send_unannounced(
+        &mut self,
+        shared: &mut Shared,
+        index: ReaderProxyId,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = shared.header;
+        let proxy = self.proxies.get_mut(index)?;
+        let writer = self.table.get_mut(proxy.writer)?;
         let told = proxy.take_unannounced(writer)?;
         let run = (told.start.get()..told.list.base().get()).map(SequenceNumber);
         for number in run.chain(&told.list) {
@@ -268,7 +275,7 @@ impl LocalParticipant {
         let level = writer.level;
         writer.ledger.gaps += told.filtered.unwrap_or(0).unsigned_abs();
         let heartbeat = writer.heartbeat_to(guid.entity);
-        let bytes = self.finish(
+        let bytes = shared.finish(
             buffer,
             |message| {
                 let message = message.info_destination(guid.prefix)?.gap(&told)?;
@@ -276,20 +283,24 @@ impl LocalParticipant {
             },
             header,
         );
-        Some(self.repaired(index, level, bytes, to))
+        Some(self.repaired(shared, index, level, bytes, to))
     }
 
     /// Returns the run of sequence numbers from `sequence` on that the reader's filter rejects, from the records or
     /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
     /// is gone. Fragmented samples are sent to all readers and are in no run.
-    pub(crate) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Numbers> {
-        let proxy = self.reader_proxies.get(index)?;
+    pub(crate) fn unwanted_run(
+        &self,
+        index: ReaderProxyId,
+        sequence: SequenceNumber,
+    ) -> Option<Numbers> {
+        let proxy = self.proxies.get(index)?;
         let noted = proxy.unwanted.as_ref()?.run_from(sequence);
         if !noted.is_empty() {
             return Some(noted);
         }
         let number = proxy.filter?;
-        let writer = self.writers.get(proxy.writer)?;
+        let writer = self.table.get(proxy.writer)?;
         let filters = writer.filters.as_ref()?;
         let history = writer.history.as_ref()?;
         let is_unwanted = |sequence: SequenceNumber| {
@@ -315,27 +326,24 @@ impl LocalParticipant {
     /// Sends a GAP for filtered samples, preceded by one for removed samples from `gone_from` on.
     pub(crate) fn emit_unwanted(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: ReaderProxyId,
         gone_from: SequenceNumber,
         numbers: &Numbers,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return 0;
-        };
+        let header = shared.header;
+        let proxy = &mut self.proxies[index];
         let (reader, writer_index) = (proxy.guid, proxy.writer);
         if let Some(unwanted) = &mut proxy.unwanted {
             unwanted.mark_announced(numbers);
         }
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return 0;
-        };
+        let writer = &mut self.table[writer_index];
         writer.unwanted_from = writer.unwanted_from.min(numbers.start);
         writer.ledger.gaps += (numbers.end.get() - gone_from.get()).unsigned_abs();
         let told = filtered_gap(writer, reader, numbers);
         let gone = gap(writer.guid.entity, reader.entity, gone_from, numbers.start);
-        self.finish(
+        shared.finish(
             buffer,
             |message| {
                 message.info_destination(reader.prefix)?;
@@ -351,20 +359,21 @@ impl LocalParticipant {
     /// Answers a request for filtered samples with a GAP.
     pub(crate) fn answer_unwanted(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: ReaderProxyId,
         numbers: &Numbers,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         for told in proxy.requested.iter() {
             if numbers.contains(&told) {
                 proxy.requested.remove(told);
             }
         }
         let (to, writer) = (proxy.address(), proxy.writer);
-        let level = self.writers.get(writer)?.level;
-        let bytes = self.emit_unwanted(index, numbers.start, numbers, buffer);
-        Some(self.repaired(index, level, bytes, to))
+        let level = self.table.get(writer)?.level;
+        let bytes = self.emit_unwanted(shared, index, numbers.start, numbers, buffer);
+        Some(self.repaired(shared, index, level, bytes, to))
     }
 }
 

@@ -31,12 +31,12 @@ use crate::{
         BATCH_BYTES, FILTERED_RUN, MAX_DATA_PAYLOAD_BYTES, MAX_FILTER_STEPS,
         MAX_FILTERED_ADDRESSES, MAX_FILTERS, WINDOW,
     },
-    participant::LocalParticipant,
-    slab::WriterId,
+    participant::Shared,
+    slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Work, WorkKind},
+    work_queue::{Destinations, Filed, Work, WorkKind},
     writer::{
-        NOTHING_FILTERED, Writer,
+        NOTHING_FILTERED, Writer, Writers,
         filtered_changes::FilteredChanges,
         history::{ChangeKind, History},
         reader_proxy::ReaderProxy,
@@ -170,74 +170,74 @@ fn all_of(samples: usize) -> SampleBits {
         .unwrap_or(0)
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Sends the next samples to the readers that want them. `None` if the unfiltered path applies.
     #[inline(never)]
     pub(crate) fn send_filtered(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.table.get_mut(index)?;
         writer.data_filed = false;
         if !writer.has_part() {
-            if writer.clock.is_some() && self.expire_history(now, index) != Expired::Nothing {
+            if writer.clock.is_some() && self.expire_history(shared, now, index) != Expired::Nothing
+            {
                 // The next sample may be larger than the buffer was chosen for.
-                self.schedule_first(index);
-                return Some(self.data_work(index, 0, Destinations::Writer(WriterId(index))));
+                self.schedule_first(shared, index);
+                return Some(self.data_work(index, 0, Destinations::Writer(index)));
             }
-            let writer = self.writers.get(index)?;
+            let writer = self.table.get(index)?;
             let first = writer.unsent()?;
             if writer.fragmenter.is_fragmented(first.payload.len())
                 || writer.destinations.is_empty()
             {
                 return None;
             }
-            self.begin_run(index, buffer.len());
+            self.begin_run(shared, index, buffer.len());
         }
         let mut bytes = 0;
-        let mut to = Destinations::Writer(WriterId(index));
-        let parts = &mut self.writers.get_mut(index)?.filters.as_mut()?.run.parts;
+        let mut to = Destinations::Writer(index);
+        let parts = &mut self.table.get_mut(index)?.filters.as_mut()?.run.parts;
         if let Some(part) = parts.pop() {
-            bytes = self.emit_part(index, part, buffer);
-            if self.writers.get(index)?.destinations.len() != part.to.count_ones() as usize {
-                to = Destinations::Subset(WriterId(index), part.to);
+            bytes = self.emit_part(shared, index, part, buffer);
+            if self.table.get(index)?.destinations.len() != part.to.count_ones() as usize {
+                to = Destinations::Subset(index, part.to);
             }
         }
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.table.get_mut(index)?;
         if writer.has_part() {
             writer.data_filed = true;
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            shared.schedule(queue, Filed::Data(index));
         } else {
             let begins = writer.filters.as_ref()?.run.begins;
-            self.schedule_after_first(now, index, begins);
+            self.schedule_after_first(shared, now, index, begins);
         }
         Some(self.data_work(index, bytes, to))
     }
 
-    fn data_work(&self, index: u16, bytes: usize, to: Destinations) -> Work {
+    fn data_work(&self, index: WriterId, bytes: usize, to: Destinations) -> Work {
         Work {
             kind: WorkKind::Data,
-            level: self.writers.get(index).and_then(|writer| writer.level),
+            level: self.table.get(index).and_then(|writer| writer.level),
             bytes,
             to,
         }
     }
 
     /// Evaluates the filters for the next run, records filtered samples, and assigns the others to destinations.
-    fn begin_run(&mut self, index: u16, buffer_bytes: usize) {
-        let Some(writer) = self.writers.get(index) else {
-            return;
-        };
+    fn begin_run(&mut self, shared: &mut Shared, index: WriterId, buffer_bytes: usize) {
+        let writer = &self.table[index];
         let begins = writer.highest_acknowledged >= writer.next_unsent;
         let Some((samples, asked)) = writer.next_run(buffer_bytes) else {
             return;
         };
         let mut gets: Gets = [0; MAX_FILTERED_ADDRESSES];
         for &proxy in &writer.proxies {
-            let proxy = self.reader_proxies.get(proxy);
+            let proxy = self.proxies.get(proxy);
             let place = proxy.and_then(|proxy| writer.place_of(proxy));
             if let (Some(proxy), Some(place)) = (proxy, place) {
                 gets[place] |= proxy.wants(&samples, &asked);
@@ -245,9 +245,7 @@ impl LocalParticipant {
         }
         let mut unwanted_from = writer.unwanted_from;
         for &proxy in &writer.proxies {
-            let Some(proxy) = self.reader_proxies.get_mut(proxy) else {
-                continue;
-            };
+            let proxy = &mut self.proxies[proxy];
             let Some(place) = writer.place_of(proxy) else {
                 continue;
             };
@@ -262,18 +260,16 @@ impl LocalParticipant {
                 }
             }
         }
-        if let Some(writer) = self.writers.get_mut(index) {
+        if let Some(writer) = self.table.get_mut(index) {
             writer.unwanted_from = unwanted_from;
         }
         self.enter_run(index, &samples, &gets, begins);
-        self.tell_in_time(index, &gets);
+        self.tell_in_time(shared, index, &gets);
     }
 
     /// Counts the samples of a run, and sets up its parts.
-    fn enter_run(&mut self, index: u16, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
+    fn enter_run(&mut self, index: WriterId, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
+        let writer = &mut self.table[index];
         let is_wanted = gets.iter().fold(0, |all, gets| all | gets);
         for (at, sample) in samples.iter().enumerate() {
             match is_wanted >> at & 1 {
@@ -298,40 +294,38 @@ impl LocalParticipant {
     }
 
     /// Files GAPs for withheld samples of readers that get no part of this run, when an acknowledgement is due.
-    fn tell_in_time(&mut self, index: u16, gets: &Gets) {
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
+    fn tell_in_time(&mut self, shared: &mut Shared, index: WriterId, gets: &Gets) {
+        let writer = &mut self.table[index];
         let tell_after = writer.tell_after();
         let is_due = writer.since_demand >= tell_after;
         if is_due {
             writer.since_demand = 0;
         }
         for at in 0.. {
-            let Some(writer) = self.writers.get(index) else {
-                return;
-            };
+            let writer = &self.table[index];
             let Some(&proxy_index) = writer.proxies.get(at) else {
                 return;
             };
-            let Some(proxy) = self.reader_proxies.get(proxy_index) else {
-                continue;
-            };
+            let proxy = &self.proxies[proxy_index];
             let unannounced = proxy.unwanted.as_ref().map_or(0, |it| it.unannounced());
             let is_told = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
             let is_time = unannounced > 0 && is_due || unannounced >= WINDOW / 2;
             if is_time && !is_told() {
-                self.schedule_repair(proxy_index);
+                self.schedule_repair(shared, proxy_index);
             }
         }
     }
 
     /// Writes one part of a run: GAPs for withheld samples, the samples, and a HEARTBEAT where one is due.
-    fn emit_part(&mut self, index: u16, part: Part, buffer: &mut [u8]) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get(index) else {
-            return 0;
-        };
+    fn emit_part(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterId,
+        part: Part,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = shared.header;
+        let writer = &self.table[index];
         let Some(run) = writer.filters.as_ref().map(|filters| &filters.run) else {
             return 0;
         };
@@ -341,7 +335,7 @@ impl LocalParticipant {
         let room = writer.batch_bytes().min(buffer.len());
         let room = room.saturating_sub(AROUND_BYTES + bytes);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
-            let told = writer.tell(&mut self.reader_proxies, part.to, room, &mut message)?;
+            let told = writer.tell(&mut self.proxies, part.to, room, &mut message)?;
             if told > 0 {
                 // The following submessages are for all participants again (RTPS 2.5 §8.3.8.8).
                 message.info_destination(GuidPrefix::UNKNOWN)?;
@@ -354,12 +348,10 @@ impl LocalParticipant {
             Ok((message, told))
         });
         let Ok((mut message, told)) = written else {
-            self.counters.buffer_too_small += 1;
+            shared.counters.buffer_too_small += 1;
             return 0;
         };
-        let Some(writer) = self.writers.get_mut(index) else {
-            return 0;
-        };
+        let writer = &mut self.table[index];
         writer.ledger.gaps += told;
         if let Some(is_final) = heartbeat {
             let heartbeat = writer.heartbeat(is_final);
@@ -527,18 +519,14 @@ impl Writer {
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Sets the filter of a reader proxy to the one that its writer can compile from the announced text.
-    pub(crate) fn set_proxy_filter(&mut self, index: u16, text: Option<&FilterText>) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
+    pub(crate) fn set_proxy_filter(&mut self, index: ReaderProxyId, text: Option<&FilterText>) {
+        let proxy = &mut self.proxies[index];
         let (writer_index, is_reliable) = (proxy.writer, proxy.reliable);
         // The former filter makes room, unless the new one is equal.
         let former = proxy.filter.take();
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         let compile = writer.compile;
         let compile = compile.filter(|_| is_reliable && writer.may_withhold());
         let asks = text.zip(compile);
@@ -551,13 +539,13 @@ impl LocalParticipant {
             false => {
                 self.refresh_filters(writer_index);
                 asks.and_then(|(text, compile)| {
-                    let filters = &mut self.writers.get_mut(writer_index)?.filters;
+                    let filters = &mut self.table.get_mut(writer_index)?.filters;
                     let filters = filters.get_or_insert_with(Filters::new);
                     filters.ask(text, compile)
                 })
             }
         };
-        if let Some(proxy) = self.reader_proxies.get_mut(index) {
+        if let Some(proxy) = self.proxies.get_mut(index) {
             let base = proxy.done_to();
             proxy.filter = filter;
             if filter.is_some() && proxy.unwanted.is_none() {
@@ -569,15 +557,13 @@ impl LocalParticipant {
 
     /// Recomputes the filters in use by a writer's readers. Readers request what was still to be sent to the former
     /// addresses.
-    pub(crate) fn refresh_filters(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+    pub(crate) fn refresh_filters(&mut self, writer_index: WriterId) {
+        let writer = &mut self.table[writer_index];
         let Some(filters) = &mut writer.filters else {
             return;
         };
         let proxies = writer.proxies.iter();
-        let used = proxies.filter_map(|&proxy| self.reader_proxies.get(proxy)?.filter);
+        let used = proxies.filter_map(|&proxy| self.proxies.get(proxy)?.filter);
         let used = used.fold(0, |bits: FilterBits, filter| bits | 1 << filter);
         filters.keep(used);
         filters.run.parts.clear();
@@ -586,12 +572,10 @@ impl LocalParticipant {
     }
 
     /// Recomputes the lowest filtered number that some reader has not acknowledged.
-    pub(crate) fn refresh_unwanted(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+    pub(crate) fn refresh_unwanted(&mut self, writer_index: WriterId) {
+        let writer = &mut self.table[writer_index];
         let noted = writer.proxies.iter().filter_map(|&proxy| {
-            let proxy = self.reader_proxies.get(proxy)?;
+            let proxy = self.proxies.get(proxy)?;
             // A silent reader would keep it forever.
             let proxy = Some(proxy).filter(|proxy| !proxy.is_silent())?;
             proxy.unwanted.as_ref()?.first()

@@ -25,12 +25,12 @@ use isolane_wire::{
 
 use crate::{
     limits::{FRAGMENT_BYTES, FRAGMENTS_PER_HEARTBEAT, MIN_FRAGMENT_BYTES},
-    participant::LocalParticipant,
+    participant::Shared,
     reader::is_news,
-    slab::WriterId,
+    slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Destinations, Work, WorkKind, gap, to_one},
-    writer::{Writer, write::data_head},
+    work_queue::{Destinations, Filed, Work, WorkKind, gap, to_one},
+    writer::{Writer, Writers, write::data_head},
 };
 
 /// Fragment of a change: sequence number and fragment number, from 1.
@@ -304,78 +304,77 @@ impl Writer {
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Files the first transmission of the next unsent sample: a whole sample at data priority, a fragment at protocol
     /// priority.
-    pub(crate) fn schedule_first(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
+    pub(crate) fn schedule_first(&mut self, shared: &mut Shared, index: WriterId) {
+        let writer = &mut self.table[index];
         if writer.next_unsent > writer.last || core::mem::replace(&mut writer.data_filed, true) {
             return;
         }
         if writer.is_next_cut() {
             let priority = writer.protocol_priority();
-            self.schedule(priority, WorkKind::Fragment, index);
+            shared.schedule(priority, Filed::Fragment(index));
         } else {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            shared.schedule(queue, Filed::Data(index));
         }
     }
 
     /// Sends the next fragment of a first transmission to all readers, or a GAP for removed samples before it.
     pub(crate) fn send_fragment(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
-        let writer = self.writers.get_mut(index)?;
+        let header = shared.header;
+        let writer = self.table.get_mut(index)?;
         let is_between = writer.clock.is_some() && writer.fragmenter.under_way.is_none();
-        let is_held_up = is_between && self.expire_history(now, index) == Expired::Incomplete;
-        let writer = self.writers.get_mut(index)?;
+        let is_held_up =
+            is_between && self.expire_history(shared, now, index) == Expired::Incomplete;
+        let writer = self.table.get_mut(index)?;
         writer.data_filed = false;
         if is_held_up {
-            self.schedule_first(index);
+            self.schedule_first(shared, index);
             return None;
         }
         let level = writer.level;
         let gone = writer.skip_gone();
         let bytes = if let Some(gone) = gone {
-            self.finish(buffer, |message| message.gap(&gone).map(drop), header)
+            shared.finish(buffer, |message| message.gap(&gone).map(drop), header)
         } else {
             writer.begin_fragments();
             match writer.fragmenter.under_way {
-                Some(at) => self.send_first_fragment(now, index, at, buffer),
+                Some(at) => self.send_first_fragment(shared, now, index, at, buffer),
                 None => {
                     // There are no readers, or all unsent samples were replaced or have expired.
-                    self.arm_heartbeat(now, index);
+                    self.arm_heartbeat(shared, now, index);
                     0
                 }
             }
         };
-        self.schedule_first(index);
-        self.release_acknowledged(index);
+        self.schedule_first(shared, index);
+        self.release_acknowledged(shared, index);
         Some(Work {
             kind: WorkKind::Fragment,
             level,
             bytes,
-            to: Destinations::Writer(WriterId(index)),
+            to: Destinations::Writer(index),
         })
     }
 
     fn send_first_fragment(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         at: FragmentOf,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(index) else {
-            return 0;
-        };
+        let header = shared.header;
+        let writer = &mut self.table[index];
         if writer.destinations.is_empty() {
             writer.end_fragments(at.sequence, false);
             return 0;
@@ -410,91 +409,98 @@ impl LocalParticipant {
                 message.len()
             }
             Err(_) => {
-                self.counters.buffer_too_small += 1;
+                shared.counters.buffer_too_small += 1;
                 0
             }
         };
         if is_last {
-            self.arm_heartbeat(now, index);
+            self.arm_heartbeat(shared, now, index);
             if begins_run {
-                self.hasten_heartbeat(now, index);
+                self.hasten_heartbeat(shared, now, index);
             }
         }
         bytes
     }
 
     /// Sends the next fragment that a reader requested, or a GAP if the sample is gone.
-    pub(crate) fn send_fragment_repair(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let proxy = self.reader_proxies.get(index)?;
+    pub(crate) fn send_fragment_repair(
+        &mut self,
+        shared: &mut Shared,
+        index: ReaderProxyId,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let proxy = self.proxies.get(index)?;
         let Some(at) = proxy.fragments.next_repair() else {
-            self.reader_proxies.get_mut(index)?.fragments.repair = None;
+            self.proxies.get_mut(index)?.fragments.repair = None;
             return None;
         };
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
         let start = proxy.start;
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.table.get_mut(writer_index)?;
         let level = writer.level;
         let sent = writer.fragments_sent(at.sequence);
         let bytes = match sent.filter(|_| at.sequence >= start) {
             Some(total) => {
                 writer.ledger.fragments_repaired += 1;
-                let proxy = self.reader_proxies.get_mut(index)?;
+                let proxy = self.proxies.get_mut(index)?;
                 let is_last = proxy.fragments.note_repaired(at, total);
                 let told = is_last.then_some(total);
                 if is_last && guid.prefix.0[..2] != VENDOR_ID {
                     // A HEARTBEAT follows. isolane readers answer the HEARTBEAT_FRAG. Others request fragments of one
                     // sample at a time, and those of the next after a HEARTBEAT (Cyclone DDS); they would lag by a
                     // heartbeat period a sample.
-                    self.schedule_repair(index);
+                    self.schedule_repair(shared, index);
                 }
                 match at.number <= total {
-                    true => self.emit_fragment(writer_index, at, guid, told, buffer),
+                    true => self.emit_fragment(shared, writer_index, at, guid, told, buffer),
                     false => 0,
                 }
             }
             None => {
-                self.reader_proxies.get_mut(index)?.fragments.repair = None;
-                self.emit_gone(writer_index, at.sequence, start, guid, buffer)
+                self.proxies.get_mut(index)?.fragments.repair = None;
+                self.emit_gone(shared, writer_index, at.sequence, start, guid, buffer)
             }
         };
-        Some(self.repaired(index, level, bytes, to))
+        Some(self.repaired(shared, index, level, bytes, to))
     }
 
     /// Starts the repair of all fragments of a sample that a reader requested by ACKNACK.
     pub(crate) fn begin_fragment_repair(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: ReaderProxyId,
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         proxy.fragments.repair = Some(Owed::From(FragmentOf::first(sequence)));
-        let writer = self.writers.get_mut(proxy.writer)?;
+        let writer = self.table.get_mut(proxy.writer)?;
         writer.ledger.repaired += 1;
-        self.send_fragment_repair(index, buffer)
+        self.send_fragment_repair(shared, index, buffer)
     }
 
     /// Sends the next fragment of a history sample to a late joiner. A GAP for removed samples precedes the first one.
     pub(crate) fn send_history_fragment(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: ReaderProxyId,
         cursor: SequenceNumber,
         sequence: SequenceNumber,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let header = shared.header;
+        let proxy = self.proxies.get_mut(index)?;
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
         let begun = proxy.fragments.history.filter(|at| at.sequence == sequence);
         let at = begun.unwrap_or(FragmentOf::first(sequence));
-        let writer = self.writers.get_mut(writer_index)?;
-        let (level, priority) = (writer.level, writer.protocol_priority());
+        let writer = self.table.get_mut(writer_index)?;
+        let (level, queue) = (writer.level, writer.protocol_queue());
         let bytes = if begun.is_none() && cursor < sequence {
             writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
             let gone = gap(writer.guid.entity, guid.entity, cursor, sequence);
-            let proxy = self.reader_proxies.get_mut(index)?;
+            let proxy = self.proxies.get_mut(index)?;
             proxy.history_next = Some(sequence);
-            self.finish(
+            shared.finish(
                 buffer,
                 |message| message.info_destination(guid.prefix)?.gap(&gone).map(drop),
                 header,
@@ -503,14 +509,14 @@ impl LocalParticipant {
             let total = writer.fragments_sent(sequence).unwrap_or(0);
             let is_last = at.number >= total;
             writer.ledger.history += u64::from(is_last);
-            let proxy = self.reader_proxies.get_mut(index)?;
+            let proxy = self.proxies.get_mut(index)?;
             proxy.fragments.history = (!is_last).then(|| at.next());
             proxy.history_next = Some(if is_last { sequence.next() } else { sequence });
             let told = is_last.then_some(total);
-            self.emit_fragment(writer_index, at, guid, told, buffer)
+            self.emit_fragment(shared, writer_index, at, guid, told, buffer)
         };
-        self.reader_proxies.get_mut(index)?.history_filed = true;
-        self.schedule(priority, WorkKind::History, index);
+        self.proxies.get_mut(index)?.history_filed = true;
+        shared.schedule(queue, Filed::History(index));
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -523,16 +529,15 @@ impl LocalParticipant {
     /// the reader can request missing ones at once.
     fn emit_fragment(
         &mut self,
-        writer_index: u16,
+        shared: &mut Shared,
+        writer_index: WriterId,
         at: FragmentOf,
         reader: Guid,
         told: Option<u32>,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return 0;
-        };
+        let header = shared.header;
+        let writer = &mut self.table[writer_index];
         let heartbeat = told
             .filter(|&total| total > 0)
             .map(|total| writer.heartbeat_frag(reader.entity, at.sequence, total));
@@ -548,7 +553,7 @@ impl LocalParticipant {
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {
-            self.counters.buffer_too_small += 1;
+            shared.counters.buffer_too_small += 1;
             0
         })
     }

@@ -20,7 +20,7 @@ use alloc::{boxed::Box, vec::Vec};
 use bitflags::bitflags;
 use isolane_wire::{
     builtin_data::EndpointData,
-    guid::{EntityId, Guid},
+    guid::{EntityId, Guid, GuidPrefix},
     level::Level,
     locator::Locator,
     message::{Heartbeat, SamplePrefix},
@@ -29,14 +29,18 @@ use isolane_wire::{
 };
 
 use crate::{
-    coherent_access::WriterPresents,
+    coherent_access::{Publisher, WriterPresents},
+    config::ParticipantConfig,
     content_filter::CompileFilter,
     counters::WriterLedger,
-    matching::{Incompatible, RefusedMatches},
-    slab::Slab,
+    hash::{Index, PeerIndex, index},
+    limits::MAX_GROUPS,
+    matching::{Incompatible, RefusedMatches, TopicIndex},
+    participant::BUILTIN_ENDPOINTS,
+    slab::{PublisherId, ReaderProxyId, Slab, WriterId},
     status::MatchTally,
-    timed_qos::WriterTimedQos,
-    work_queue::Priority,
+    timed_qos::{Assertions, WriterTimedQos},
+    work_queue::{Priority, Queue},
     writer::{
         filtering::Filters, fragments::Fragmenter, history::History, reader_proxy::ReaderProxy,
         registered_instances::RegisteredInstances, transmit::Batch,
@@ -96,7 +100,7 @@ pub(crate) struct Writer {
     /// Every number below was acknowledged by every reliable reader. Cached, so that samples and acknowledgements need
     /// not scan the proxies.
     pub(crate) lowest_acknowledged: SequenceNumber,
-    pub(crate) proxies: Vec<u16>,
+    pub(crate) proxies: Vec<ReaderProxyId>,
     /// Destinations of first transmissions, sorted.
     pub(crate) destinations: Vec<Locator>,
     pub(crate) data_filed: bool,
@@ -127,7 +131,7 @@ pub(crate) struct Writer {
     /// State of time-based policies.
     pub(crate) clock: Option<Box<WriterTimedQos>>,
     /// Index of its group.
-    pub(crate) publisher: Option<u16>,
+    pub(crate) publisher: Option<PublisherId>,
     /// Instances to unregister when it is deleted; `None` if keys are not kept.
     pub(crate) registered: Option<Box<RegisteredInstances>>,
     /// State of coherent or ordered access of its group.
@@ -148,6 +152,20 @@ impl Writer {
     pub(crate) fn protocol_priority(&self) -> Priority {
         self.level
             .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn data_queue(&self) -> Queue {
+        self.level.map_or_else(
+            || Queue::of_builtin(self.guid.entity),
+            |level| Queue::Of(Priority::of_data(level)),
+        )
+    }
+
+    pub(crate) fn protocol_queue(&self) -> Queue {
+        self.level.map_or_else(
+            || Queue::of_builtin(self.guid.entity),
+            |level| Queue::Of(Priority::of_protocol(level)),
+        )
     }
 
     pub(crate) fn ledger(&self) -> WriterLedger {
@@ -227,7 +245,7 @@ impl Writer {
     }
 
     /// Returns the lowest number not acknowledged by a reliable reader; silent readers do not count.
-    pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxy>) -> SequenceNumber {
+    pub(crate) fn lowest_of(&self, proxies: &Slab<ReaderProxyId, ReaderProxy>) -> SequenceNumber {
         let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
         reliable
             .filter(|proxy| proxy.reliable && !proxy.is_silent())
@@ -260,5 +278,45 @@ impl Writer {
         self.history
             .as_ref()
             .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
+    }
+}
+
+/// Local writers, their groups, and their proxies of matched readers.
+#[derive(Debug)]
+pub(crate) struct Writers {
+    pub(crate) table: Slab<WriterId, Writer>,
+    pub(crate) proxies: Slab<ReaderProxyId, ReaderProxy>,
+    pub(crate) by_entity: Index<EntityId, WriterId>,
+    /// Proxies by local writer and remote reader.
+    pub(crate) proxy_by_reader: PeerIndex<(WriterId, Guid), ReaderProxyId>,
+    pub(crate) by_topic: TopicIndex<WriterId>,
+    pub(crate) publishers: Slab<PublisherId, Publisher>,
+    /// Liveliness assertions of the user for all writers.
+    pub(crate) assertions: Assertions,
+    /// Reader that became silent last, and its writer.
+    pub(crate) last_silent: Option<(WriterId, Guid)>,
+    /// Scratch space for a writer's destinations; empty between calls.
+    pub(crate) reached: Vec<(GuidPrefix, Locator)>,
+}
+
+impl Writers {
+    pub(crate) fn new(config: &ParticipantConfig) -> Self {
+        let limits = &config.limits;
+        let is_fixed = limits.fixed_memory;
+        let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
+        let proxies = Slab::with_kept(limits.matches.into(), is_fixed);
+        // With the entries reserved for the highest level.
+        let matches = proxies.room();
+        Self {
+            table: Slab::new(local, is_fixed),
+            proxies,
+            by_entity: index(local, config.salted_seed(3)),
+            proxy_by_reader: PeerIndex::new(matches, is_fixed, config.salted_seed(2)),
+            by_topic: TopicIndex::new(local, config.salted_seed(6)),
+            publishers: Slab::new(MAX_GROUPS.into(), is_fixed),
+            assertions: Assertions::default(),
+            last_silent: None,
+            reached: Vec::with_capacity(if is_fixed { matches } else { 0 }),
+        }
     }
 }

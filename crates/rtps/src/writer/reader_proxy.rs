@@ -13,13 +13,14 @@ use isolane_wire::{
 use crate::{
     limits::{MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     reader::is_news,
+    slab::WriterId,
     writer::{filtered_changes::FilteredChanges, fragments::OwedFragments},
 };
 
 /// Proxy of a matched reader at one writer.
 #[derive(Debug)]
 pub(crate) struct ReaderProxy {
-    pub(crate) writer: u16,
+    pub(crate) writer: WriterId,
     pub(crate) guid: Guid,
     pub(crate) unicast: Option<Locator>,
     pub(crate) multicast: Option<Locator>,
@@ -109,7 +110,7 @@ impl ReaderProxy {
         self.is_reachable && !(self.reliable && self.is_silent())
     }
 
-    pub(crate) fn new(writer: u16, guid: Guid, reliable: bool) -> Self {
+    pub(crate) fn new(writer: WriterId, guid: Guid, reliable: bool) -> Self {
         Self {
             writer,
             guid,

@@ -116,8 +116,8 @@ impl LocalParticipant {
     /// [`REGISTERED_INSTANCES`] and [`REGISTERED_KEY_BYTES`] bound what is kept. No effect on a writer with coherent or
     /// ordered access, whose samples are numbered in their group.
     pub fn keep_keys(&mut self, id: WriterId, key_payload: KeyPayload, key_bytes: usize) {
-        let seed = self.config.seed;
-        let Some(writer) = self.writers.get_mut(id.0) else {
+        let seed = self.shared.config.seed;
+        let Some(writer) = self.writers.table.get_mut(id) else {
             return;
         };
         if writer.presents.is_some() {
@@ -132,7 +132,7 @@ impl LocalParticipant {
     }
 
     /// Writes the next datagram that unregisters instances of a writer about to be deleted, for
-    /// [all its readers](Self::destinations). Returns its length; `None` if nothing is left to unregister or no reader
+    /// [all its readers](LocalParticipant::destinations). Returns its length; `None` if nothing is left to unregister or no reader
     /// is matched. Unsent samples are dropped with the writer.
     pub fn next_unregister(
         &mut self,
@@ -140,8 +140,8 @@ impl LocalParticipant {
         id: WriterId,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let (header, timestamp) = (self.header, self.timestamp(now));
-        let writer = self.writers.get_mut(id.0)?;
+        let (header, timestamp) = (self.shared.header, self.shared.timestamp(now));
+        let writer = self.writers.table.get_mut(id)?;
         if writer.destinations.is_empty() {
             return None;
         }

@@ -14,19 +14,40 @@ use isolane_wire::{
 
 use crate::{
     limits::PARTICIPANTS_PER_HEARTBEAT_PERIOD,
-    participant::{BUILTIN_ENDPOINTS, LocalParticipant},
+    participant::{BUILTIN_ENDPOINTS, LocalParticipant, Shared},
     receiver::MessageReceiver,
-    slab::WriterId,
+    slab::{ReaderProxyId, WriterId},
     timers::TimerOwner,
-    work_queue::{Destinations, Work, WorkKind},
-    writer::{Writer, WriterStatus},
+    work_queue::{Destinations, Filed, Work, WorkKind},
+    writer::{Writer, WriterStatus, Writers},
 };
 
-impl LocalParticipant {
-    pub(crate) fn send_heartbeat(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
+impl Shared {
+    /// Minimum time between two HEARTBEATs of a writer that await a response. For the built-in writers it grows with
+    /// the number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
+    fn shortest_heartbeat_period_ns(&self, writer_index: WriterId) -> u64 {
+        let timing = &self.config.timing;
+        let period_ns = timing.heartbeat_period.as_nanos() as u64;
+        if writer_index >= WriterId(BUILTIN_ENDPOINTS) {
+            return period_ns;
+        }
+        let periods = self.remote_participants / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
+        let longest_ns = timing.heartbeat_period_max.as_nanos() as u64;
+        let spread_ns = period_ns.saturating_mul(periods as u64).min(longest_ns);
+        period_ns.max(spread_ns)
+    }
+}
+
+impl Writers {
+    pub(crate) fn send_heartbeat(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterId,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = shared.header;
         let group = self.heartbeat_group(index);
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.table.get_mut(index)?;
         writer.heartbeat_filed = false;
         let clock = writer.clock.as_mut();
         let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
@@ -41,12 +62,12 @@ impl LocalParticipant {
             ..writer.heartbeat(!writer.reliable)
         };
         let level = writer.level;
-        let bytes = self.finish(
+        let bytes = shared.finish(
             buffer,
             |message| message.heartbeat(&heartbeat).map(|_| ()),
             header,
         );
-        let to = Destinations::Writer(WriterId(index));
+        let to = Destinations::Writer(index);
         Some(Work {
             kind: WorkKind::Heartbeat,
             level,
@@ -55,25 +76,23 @@ impl LocalParticipant {
         })
     }
 
-    pub(crate) fn schedule_heartbeat(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+    pub(crate) fn schedule_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {
+        let writer = &mut self.table[writer_index];
         if !writer.reliable {
             return;
         }
-        let priority = writer.protocol_priority();
+        let queue = writer.protocol_queue();
         if !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            self.schedule(priority, WorkKind::Heartbeat, writer_index);
+            shared.schedule(queue, Filed::Heartbeat(writer_index));
         }
         for at in 0.. {
-            let writer = self.writers.get(writer_index);
+            let writer = self.table.get(writer_index);
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
-            let proxy = self.reader_proxies.get(index);
+            let proxy = self.proxies.get(index);
             if proxy.is_some_and(|proxy| !proxy.is_reached && !proxy.is_silent()) {
-                self.schedule_repair(index);
+                self.schedule_repair(shared, index);
             }
         }
     }
@@ -84,7 +103,7 @@ impl LocalParticipant {
         writer.reliable
             && writer.has_reliable_reader()
             && writer.proxies.iter().any(|&proxy| {
-                self.reader_proxies.get(proxy).is_some_and(|proxy| {
+                self.proxies.get(proxy).is_some_and(|proxy| {
                     proxy.reliable
                         && !proxy.is_silent()
                         && (proxy.is_awaited() || proxy.done_to() < writer.next_unsent)
@@ -93,122 +112,116 @@ impl LocalParticipant {
     }
 
     /// Starts the heartbeat timer if a HEARTBEAT is owed. A running timer stays as it is; on expiry it checks again.
-    pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
-        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
-        if self.timers.is_armed(timer) {
+    pub(crate) fn arm_heartbeat(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        writer_index: WriterId,
+    ) {
+        let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
+        if shared.timers.is_armed(timer) {
             return;
         }
-        let shortest_ns = self.shortest_heartbeat_period_ns(writer_index);
-        let writer = self.writers.get(writer_index);
+        let shortest_ns = shared.shortest_heartbeat_period_ns(writer_index);
+        let writer = self.table.get(writer_index);
         if let Some(writer) = writer.filter(|writer| self.owes_heartbeat(writer)) {
             let period_ns = writer.heartbeat_period_ns.max(shortest_ns);
-            self.timers
+            shared
+                .timers
                 .arm(timer, now + Duration::from_nanos(period_ns));
         }
     }
 
-    /// Minimum time between two HEARTBEATs of a writer that await a response. For the built-in writers it grows with
-    /// the number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
-    fn shortest_heartbeat_period_ns(&self, writer_index: u16) -> u64 {
-        let timing = &self.config.timing;
-        let period_ns = timing.heartbeat_period.as_nanos() as u64;
-        if writer_index >= BUILTIN_ENDPOINTS {
-            return period_ns;
-        }
-        let periods = self.participants.len() / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
-        let longest_ns = timing.heartbeat_period_max.as_nanos() as u64;
-        let spread_ns = period_ns.saturating_mul(periods as u64).min(longest_ns);
-        period_ns.max(spread_ns)
-    }
-
     /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
-    fn rest_heartbeat(&mut self, writer_index: u16) {
-        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
-        let writer = self.writers.get(writer_index);
-        if self.timers.is_armed(timer) && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
+    fn rest_heartbeat(&mut self, shared: &mut Shared, writer_index: WriterId) {
+        let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
+        let writer = self.table.get(writer_index);
+        if shared.timers.is_armed(timer)
+            && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
         {
-            self.timers.disarm(timer);
+            shared.timers.disarm(timer);
         }
     }
 
     /// Resets the heartbeat period to the minimum after a sign of life of a reader. A dead reader that has let the
     /// period grow must not delay repairs for the others.
-    pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
-        let period_ns = self.shortest_heartbeat_period_ns(writer_index);
-        let timer = TimerOwner::heartbeat(writer_index, &self.config.limits);
-        if let Some(writer) = self.writers.get_mut(writer_index) {
+    pub(crate) fn hasten_heartbeat(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        writer_index: WriterId,
+    ) {
+        let period_ns = shared.shortest_heartbeat_period_ns(writer_index);
+        let timer = TimerOwner::heartbeat(writer_index, &shared.config.limits);
+        if let Some(writer) = self.table.get_mut(writer_index) {
             writer.heartbeat_period_ns = period_ns;
-            if self.timers.is_armed(timer) {
+            if shared.timers.is_armed(timer) {
                 let due = now + Duration::from_nanos(period_ns);
-                self.timers.bring_forward(timer, due);
+                shared.timers.bring_forward(timer, due);
             }
         }
     }
 
     /// Handles the heartbeat timer: files a HEARTBEAT and doubles the period.
-    pub(crate) fn heartbeat_due(&mut self, now: Instant, writer_index: u16) {
-        let max_ns = self.config.timing.heartbeat_period_max.as_nanos() as u64;
-        let writer = self.writers.get(writer_index);
+    pub(crate) fn heartbeat_due(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        writer_index: WriterId,
+    ) {
+        let max_ns = shared.config.timing.heartbeat_period_max.as_nanos() as u64;
+        let writer = self.table.get(writer_index);
         if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
             return;
         }
         let still_waits = writer.is_some_and(|writer| writer.heartbeat_filed);
-        self.schedule_heartbeat(writer_index);
+        self.schedule_heartbeat(shared, writer_index);
         if !still_waits {
-            self.count_unanswered(writer_index);
+            self.count_unanswered(shared, writer_index);
         }
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+        let writer = &mut self.table[writer_index];
         writer.heartbeat_period_ns = writer.heartbeat_period_ns.saturating_mul(2).min(max_ns);
-        self.arm_heartbeat(now, writer_index);
+        self.arm_heartbeat(shared, now, writer_index);
     }
 
     /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
     /// longer waited for.
-    fn count_unanswered(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get(writer_index) else {
-            return;
-        };
+    fn count_unanswered(&mut self, shared: &mut Shared, writer_index: WriterId) {
+        let writer = &self.table[writer_index];
         let mut gone_silent = 0;
         let mut last = None;
         for &index in &writer.proxies {
-            if let Some(proxy) = self.reader_proxies.get_mut(index)
+            if let Some(proxy) = self.proxies.get_mut(index)
                 && proxy.reliable
                 && proxy.is_awaited()
             {
                 proxy.unanswered += 1;
                 if proxy.is_silent() {
                     gone_silent += 1;
-                    last = Some((WriterId(writer_index), proxy.guid));
+                    last = Some((writer_index, proxy.guid));
                 }
             }
         }
         if gone_silent > 0 {
-            self.counters.readers_silent += gone_silent;
+            shared.counters.readers_silent += gone_silent;
             self.last_silent = last;
-            self.refresh_destinations(writer_index);
+            self.refresh_destinations(shared, writer_index);
             self.refresh_lowest(writer_index);
-            self.release_acknowledged(writer_index);
+            self.release_acknowledged(shared, writer_index);
         }
     }
 
     /// Recomputes the lowest sequence number acknowledged by all reliable readers.
-    pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
-        if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.lowest_acknowledged = writer.lowest_of(&self.reader_proxies);
+    pub(crate) fn refresh_lowest(&mut self, writer_index: WriterId) {
+        if let Some(writer) = self.table.get_mut(writer_index) {
+            writer.lowest_acknowledged = writer.lowest_of(&self.proxies);
         }
     }
 
     /// Removes changes that all reliable readers have acknowledged and no late joiner will request.
-    pub(crate) fn release_acknowledged(&mut self, writer_index: u16) {
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
-        debug_assert_eq!(
-            writer.lowest_acknowledged,
-            writer.lowest_of(&self.reader_proxies)
-        );
+    pub(crate) fn release_acknowledged(&mut self, shared: &mut Shared, writer_index: WriterId) {
+        let writer = &mut self.table[writer_index];
+        debug_assert_eq!(writer.lowest_acknowledged, writer.lowest_of(&self.proxies));
         let lowest = writer.lowest_unacknowledged();
         let all_acknowledged = lowest > writer.last;
         let mut removed = 0;
@@ -225,10 +238,10 @@ impl LocalParticipant {
             writer.status |= WriterStatus::ROOM;
         }
         if !writer.status.is_empty() {
-            self.note_writer(writer_index);
+            self.note_writer(shared, writer_index);
         }
         if all_acknowledged {
-            self.rest_heartbeat(writer_index);
+            self.rest_heartbeat(shared, writer_index);
         }
     }
 }
@@ -244,45 +257,62 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: acknack.reader,
         };
-        let Some(&writer_index) = self.writer_by_entity.get(&acknack.writer) else {
-            self.counters.unmatched_acknacks += 1;
+        let Some(&writer_index) = self.writers.by_entity.get(&acknack.writer) else {
+            self.shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let mut known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+        let mut known = self
+            .writers
+            .proxy_by_reader
+            .get(&(writer_index, reader))
+            .copied();
         if known.is_none()
-            && self.uses_descriptions()
+            && self.discovery.uses_descriptions(&self.shared)
             && self.match_static_peer(now, message.prefix, message.source)
         {
-            known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+            known = self
+                .writers
+                .proxy_by_reader
+                .get(&(writer_index, reader))
+                .copied();
         }
         let Some(index) = known else {
-            self.counters.unmatched_acknacks += 1;
+            self.shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
+        let proxy = &mut self.writers.proxies[index];
         if !proxy.reliable {
             return;
         }
+        let before = (proxy.is_ready(), proxy.is_silent());
         let is_news = proxy.accept_acknack(now, acknack);
         // A peer with several interfaces may send each ACKNACK from all of them; each copy validates its source
         // address.
         if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
             let bytes = message.count(acknack.buffer_len());
-            self.credit(message.prefix, bytes);
+            self.discovery.credit(message.prefix, bytes);
             self.note_answer(index, message.source);
         }
-        if !is_news {
-            return;
+        if is_news {
+            self.writers
+                .apply_acknack(&mut self.shared, now, index, acknack, before);
         }
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
+    }
+}
+
+impl Writers {
+    /// Applies an ACKNACK that is newer than the reader's last one; the reader's proxy was ready and silent as stated.
+    fn apply_acknack(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: ReaderProxyId,
+        acknack: &AckNack,
+        (was_ready, was_silent): (bool, bool),
+    ) {
+        let proxy = &mut self.proxies[index];
+        let writer_index = proxy.writer;
+        let writer = &mut self.table[writer_index];
         // A peer cannot acknowledge samples not sent yet.
         let base = acknack.state.base().min(writer.next_unsent);
         let begins = proxy.begins(acknack);
@@ -292,40 +322,42 @@ impl LocalParticipant {
         let had_unwanted = progress && proxy.pass_unwanted();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
-        self.schedule_requested(index, !was_ready, acknack);
+        self.schedule_requested(shared, index, !was_ready, acknack);
         if was_silent || before != after && (before <= lowest || after < lowest) {
             // This reader was, or is now, the one with the lowest acknowledgement.
             self.refresh_lowest(writer_index);
         }
         if was_silent {
             // Its address is a destination again.
-            self.refresh_destinations(writer_index);
+            self.refresh_destinations(shared, writer_index);
         }
         if had_unwanted {
             self.refresh_unwanted(writer_index);
         }
         if begins {
-            self.join_reader(index);
+            self.join_reader(shared, index);
         }
         if progress || !was_ready || begins {
-            self.release_acknowledged(writer_index);
-            self.note_writer(writer_index);
+            self.release_acknowledged(shared, writer_index);
+            self.note_writer(shared, writer_index);
         }
         // Unconditional, since a reader may also have restarted from the beginning.
-        self.arm_heartbeat(now, writer_index);
+        self.arm_heartbeat(shared, now, writer_index);
         if progress {
-            self.hasten_heartbeat(now, writer_index);
+            self.hasten_heartbeat(shared, now, writer_index);
         }
     }
 
     /// Files the requested samples, and after a reader's first ACKNACK also the history.
-    fn schedule_requested(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let Some(writer) = self.writers.get(proxy.writer) else {
-            return;
-        };
+    fn schedule_requested(
+        &mut self,
+        shared: &mut Shared,
+        index: ReaderProxyId,
+        is_first: bool,
+        acknack: &AckNack,
+    ) {
+        let proxy = &mut self.proxies[index];
+        let writer = &self.table[proxy.writer];
         // Requests for samples received meanwhile are dropped.
         let base = acknack.state.base();
         for had in proxy.requested.iter().take_while(|&had| had < base) {
@@ -347,20 +379,21 @@ impl LocalParticipant {
             proxy.requested = requested;
         }
         if begins_history {
-            self.schedule_history(index);
+            self.schedule_history(shared, index);
         }
         if asks || !acknack.is_final {
             // Without requests the answer is a HEARTBEAT.
-            self.schedule_repair(index);
+            self.schedule_repair(shared, index);
         }
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Files the repair of the requested fragments. Only the latest NACK_FRAG of a reader is stored; the reader
     /// requests other missing fragments later.
     pub(crate) fn receive_nack_frag(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
         message: &MessageReceiver,
         nack: &NackFrag,
@@ -369,19 +402,15 @@ impl LocalParticipant {
             prefix: message.prefix,
             entity: nack.reader,
         };
-        let found = self.writer_by_entity.get(&nack.writer).copied();
-        let found = found.and_then(|writer| self.proxy_of_reader.get(&(writer, reader)).copied());
+        let found = self.by_entity.get(&nack.writer).copied();
+        let found = found.and_then(|writer| self.proxy_by_reader.get(&(writer, reader)).copied());
         let Some(index) = found else {
-            self.counters.unmatched_acknacks += 1;
+            shared.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
+        let proxy = &mut self.proxies[index];
         let writer_index = proxy.writer;
-        let Some(writer) = self.writers.get(writer_index) else {
-            return;
-        };
+        let writer = &self.table[writer_index];
         // A reader that never acknowledged anything gets no repair.
         let is_ready = proxy.reliable && proxy.is_ready() && writer.fragmenter.cuts();
         if !is_ready || !proxy.fragments.accept(now, nack.count) {
@@ -394,8 +423,8 @@ impl LocalParticipant {
             return;
         }
         proxy.fragments.ask_for(nack.sequence, &nack.state);
-        self.schedule_repair(index);
+        self.schedule_repair(shared, index);
         // The NACK_FRAG shows progress of the reader.
-        self.hasten_heartbeat(now, writer_index);
+        self.hasten_heartbeat(shared, now, writer_index);
     }
 }

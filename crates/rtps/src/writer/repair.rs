@@ -11,49 +11,51 @@ use isolane_wire::{
 
 use crate::{
     coherent_access::head_of,
-    participant::LocalParticipant,
+    participant::Shared,
+    slab::{ReaderProxyId, WriterId},
     timed_qos::Expired,
-    work_queue::{Work, WorkKind, gap, to_one},
-    writer::{reader_proxy::ReaderProxy, write::data_head},
+    work_queue::{Filed, Work, WorkKind, gap, to_one},
+    writer::{Writers, reader_proxy::ReaderProxy, write::data_head},
 };
 
-impl LocalParticipant {
+impl Writers {
     /// Sends the lowest requested sample, or a GAP if it is no longer available.
     pub(crate) fn send_repair(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let writer_index = self.reader_proxies.get(index)?.writer;
-        if self.writers.get(writer_index)?.clock.is_some()
-            && self.expire_history(now, writer_index) == Expired::Incomplete
+        let writer_index = self.proxies.get(index)?.writer;
+        if self.table.get(writer_index)?.clock.is_some()
+            && self.expire_history(shared, now, writer_index) == Expired::Incomplete
         {
-            self.reader_proxies.get_mut(index)?.repair_filed = false;
-            self.schedule_repair(index);
+            self.proxies.get_mut(index)?.repair_filed = false;
+            self.schedule_repair(shared, index);
             return None;
         }
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         proxy.repair_filed = false;
         if proxy.has_unannounced() {
-            return self.send_unannounced(index, buffer);
+            return self.send_unannounced(shared, index, buffer);
         }
         if proxy.fragments.repair.is_some() {
-            return self.send_fragment_repair(index, buffer);
+            return self.send_fragment_repair(shared, index, buffer);
         }
         let Some(sequence) = proxy.requested.iter().next() else {
-            return self.send_heartbeat_to(index, buffer);
+            return self.send_heartbeat_to(shared, index, buffer);
         };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
         // Samples before its start are irrelevant for its filter.
         let is_asked = proxy.unwanted.is_some() && sequence >= start;
         if is_asked && let Some(numbers) = self.unwanted_run(index, sequence) {
-            return self.answer_unwanted(index, &numbers, buffer);
+            return self.answer_unwanted(shared, index, &numbers, buffer);
         }
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         let next_unwanted = proxy.next_unwanted(sequence);
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.table.get_mut(writer_index)?;
         let level = writer.level;
         // Next sample available for this reader. All before it are gone, requested or not.
         let kept = writer
@@ -64,31 +66,32 @@ impl LocalParticipant {
         // Filtered samples are excluded from the GAP, since they must not count as lost.
         let kept = next_unwanted.map_or(kept, |unwanted| kept.min(unwanted));
         if kept == sequence && writer.is_fragmented(sequence) {
-            return self.begin_fragment_repair(index, sequence, buffer);
+            return self.begin_fragment_repair(shared, index, sequence, buffer);
         }
         let bytes = if kept == sequence {
             writer.ledger.repaired += 1;
-            self.emit_sample(writer_index, None, sequence, guid, buffer)
+            self.emit_sample(shared, writer_index, None, sequence, guid, buffer)
         } else {
             // One GAP covers the whole run, whatever its length.
             let requested = proxy.requested.iter();
             for gone in requested.take_while(|&gone| gone < kept) {
                 proxy.requested.remove(gone);
             }
-            self.emit_gap(writer_index, sequence, kept, guid, buffer)
+            self.emit_gap(shared, writer_index, sequence, kept, guid, buffer)
         };
-        Some(self.repaired(index, level, bytes, to))
+        Some(self.repaired(shared, index, level, bytes, to))
     }
 
     /// Builds the work item of a repair to one reader, and files what the reader is still owed.
     pub(crate) fn repaired(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: ReaderProxyId,
         level: Option<Level>,
         bytes: usize,
         to: Option<Locator>,
     ) -> Work {
-        self.schedule_rest_of_repair(index);
+        self.schedule_rest_of_repair(shared, index);
         Work {
             kind: WorkKind::Repair,
             level,
@@ -98,56 +101,60 @@ impl LocalParticipant {
     }
 
     /// Files a reader's remaining requests.
-    pub(crate) fn schedule_rest_of_repair(&mut self, index: u16) {
-        let proxy = self.reader_proxies.get(index);
+    pub(crate) fn schedule_rest_of_repair(&mut self, shared: &mut Shared, index: ReaderProxyId) {
+        let proxy = self.proxies.get(index);
         let is_owed =
             |proxy: &ReaderProxy| !proxy.requested.is_empty() || proxy.fragments.repair.is_some();
         if proxy.is_some_and(is_owed) {
-            self.schedule_repair(index);
+            self.schedule_repair(shared, index);
         }
     }
 
     /// Sends a GAP in place of a sample that is gone or not for this reader, up to the next available one.
     pub(crate) fn emit_gone(
         &mut self,
-        writer_index: u16,
+        shared: &mut Shared,
+        writer_index: WriterId,
         sequence: SequenceNumber,
         start: SequenceNumber,
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let Some(writer) = self.writers.get(writer_index) else {
-            return 0;
-        };
+        let writer = &self.table[writer_index];
         let history = writer.history.as_ref();
         let kept = history.and_then(|history| history.at_or_after(sequence.max(start)));
         let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
-        let proxy = self.proxy_of_reader.get(&(writer_index, reader));
-        let proxy = proxy.and_then(|&proxy| self.reader_proxies.get(proxy));
+        let proxy = self.proxy_by_reader.get(&(writer_index, reader));
+        let proxy = proxy.and_then(|&proxy| self.proxies.get(proxy));
         let unwanted = proxy.and_then(|proxy| proxy.next_unwanted(sequence));
         let end = unwanted.map_or(end, |unwanted| end.min(unwanted));
         if end <= sequence {
             return 0;
         }
-        self.emit_gap(writer_index, sequence, end, reader, buffer)
+        self.emit_gap(shared, writer_index, sequence, end, reader, buffer)
     }
 
     /// Sends a HEARTBEAT to one reader that is new, has requested one, or is at none of the writer's destinations. It
     /// tells the reader which samples to request.
-    fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get(index)?;
+    fn send_heartbeat_to(
+        &mut self,
+        shared: &mut Shared,
+        index: ReaderProxyId,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = shared.header;
+        let proxy = self.proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
         let is_reachable = proxy.is_reachable;
         // Messages to an address that is not validated are kept short.
         let group = self.heartbeat_group(writer_index).filter(|_| is_reachable);
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.table.get_mut(writer_index)?;
         let level = writer.level;
         let heartbeat = Heartbeat {
             group,
             ..writer.heartbeat_to(guid.entity)
         };
-        let bytes = self.finish(
+        let bytes = shared.finish(
             buffer,
             |message| {
                 message
@@ -169,69 +176,71 @@ impl LocalParticipant {
     /// at once.
     pub(crate) fn send_history(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: ReaderProxyId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let writer_index = self.reader_proxies.get(index)?.writer;
-        let writer = self.writers.get(writer_index)?;
+        let writer_index = self.proxies.get(index)?.writer;
+        let writer = self.table.get(writer_index)?;
         if writer.clock.is_some() {
-            let priority = writer.protocol_priority();
-            if self.expire_history(now, writer_index) == Expired::Incomplete {
-                self.schedule(priority, WorkKind::History, index);
+            let queue = writer.protocol_queue();
+            if self.expire_history(shared, now, writer_index) == Expired::Incomplete {
+                shared.schedule(queue, Filed::History(index));
                 return None;
             }
         }
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         proxy.history_filed = false;
         let (writer_index, guid) = (proxy.writer, proxy.guid);
         // Samples requested and acknowledged meanwhile are skipped.
         let cursor = proxy.history_next?.max(proxy.acknowledged);
         let end = proxy.history_end;
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.table.get_mut(writer_index)?;
         let found = writer
             .history
             .as_ref()
             .and_then(|history| history.at_or_after(cursor))
             .filter(|&sequence| sequence < end);
         let Some(sequence) = found else {
-            self.reader_proxies.get_mut(index)?.history_next = None;
-            self.schedule_repair(index);
-            self.arm_heartbeat(now, writer_index);
+            self.proxies.get_mut(index)?.history_next = None;
+            self.schedule_repair(shared, index);
+            self.arm_heartbeat(shared, now, writer_index);
             return None;
         };
-        let unwanted = self.reader_proxies.get(index)?.next_unwanted(cursor);
+        let unwanted = self.proxies.get(index)?.next_unwanted(cursor);
         let unwanted = unwanted.map_or(sequence, |unwanted| unwanted.min(sequence));
         if let Some(numbers) = self.unwanted_run(index, unwanted) {
             // Samples before it may be gone, which is not due to the filter.
-            let bytes = self.emit_unwanted(index, cursor, &numbers, buffer);
-            return self.go_on_with_history(index, numbers.end, bytes);
+            let bytes = self.emit_unwanted(shared, index, cursor, &numbers, buffer);
+            return self.go_on_with_history(shared, index, numbers.end, bytes);
         }
-        let writer = self.writers.get(writer_index)?;
+        let writer = self.table.get(writer_index)?;
         if writer.is_fragmented(sequence) {
-            return self.send_history_fragment(index, cursor, sequence, buffer);
+            return self.send_history_fragment(shared, index, cursor, sequence, buffer);
         }
-        let writer = self.writers.get_mut(writer_index)?;
+        let writer = self.table.get_mut(writer_index)?;
         writer.ledger.history += 1;
         writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
-        let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);
-        self.go_on_with_history(index, sequence.next(), bytes)
+        let bytes = self.emit_sample(shared, writer_index, Some(cursor), sequence, guid, buffer);
+        self.go_on_with_history(shared, index, sequence.next(), bytes)
     }
 
     /// Files the next step of the history, from `next` on.
     fn go_on_with_history(
         &mut self,
-        index: u16,
+        shared: &mut Shared,
+        index: ReaderProxyId,
         next: SequenceNumber,
         bytes: usize,
     ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
+        let proxy = self.proxies.get_mut(index)?;
         proxy.history_next = Some(next);
         proxy.history_filed = true;
         let to = proxy.address();
-        let writer = self.writers.get(proxy.writer)?;
-        let (level, priority) = (writer.level, writer.protocol_priority());
-        self.schedule(priority, WorkKind::History, index);
+        let writer = self.table.get(proxy.writer)?;
+        let (level, queue) = (writer.level, writer.protocol_queue());
+        shared.schedule(queue, Filed::History(index));
         Some(Work {
             kind: WorkKind::History,
             level,
@@ -243,16 +252,15 @@ impl LocalParticipant {
     /// Writes a sample for one reader, preceded by a GAP for samples removed since `after`.
     fn emit_sample(
         &mut self,
-        writer_index: u16,
+        shared: &mut Shared,
+        writer_index: WriterId,
         after: Option<SequenceNumber>,
         sequence: SequenceNumber,
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get(writer_index) else {
-            return 0;
-        };
+        let header = shared.header;
+        let writer = &self.table[writer_index];
         let Some((change, payload)) = writer
             .history
             .as_ref()
@@ -278,26 +286,25 @@ impl LocalParticipant {
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {
-            self.counters.buffer_too_small += 1;
+            shared.counters.buffer_too_small += 1;
             0
         })
     }
 
     fn emit_gap(
         &mut self,
-        writer_index: u16,
+        shared: &mut Shared,
+        writer_index: WriterId,
         start: SequenceNumber,
         end: SequenceNumber,
         reader: Guid,
         buffer: &mut [u8],
     ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return 0;
-        };
+        let header = shared.header;
+        let writer = &mut self.table[writer_index];
         writer.ledger.gaps += (end.get() - start.get()) as u64;
         let gap = gap(writer.guid.entity, reader.entity, start, end);
-        self.finish(
+        shared.finish(
             buffer,
             |message| {
                 message
@@ -310,30 +317,22 @@ impl LocalParticipant {
     }
 
     /// Files the history for a late joiner.
-    pub(crate) fn schedule_history(&mut self, index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let Some(writer) = self.writers.get(proxy.writer) else {
-            return;
-        };
+    pub(crate) fn schedule_history(&mut self, shared: &mut Shared, index: ReaderProxyId) {
+        let proxy = &mut self.proxies[index];
+        let writer = &self.table[proxy.writer];
         if !core::mem::replace(&mut proxy.history_filed, true) {
-            let priority = writer.protocol_priority();
-            self.schedule(priority, WorkKind::History, index);
+            let queue = writer.protocol_queue();
+            shared.schedule(queue, Filed::History(index));
         }
     }
 
     /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
-    pub(crate) fn schedule_repair(&mut self, proxy_index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let Some(writer) = self.writers.get(proxy.writer) else {
-            return;
-        };
+    pub(crate) fn schedule_repair(&mut self, shared: &mut Shared, proxy_index: ReaderProxyId) {
+        let proxy = &mut self.proxies[proxy_index];
+        let writer = &self.table[proxy.writer];
         if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
-            let priority = writer.protocol_priority();
-            self.schedule(priority, WorkKind::Repair, proxy_index);
+            let queue = writer.protocol_queue();
+            shared.schedule(queue, Filed::Repair(proxy_index));
         }
     }
 }

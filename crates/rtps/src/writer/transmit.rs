@@ -27,13 +27,13 @@ use isolane_wire::{
 use crate::{
     coherent_access::head_of,
     limits::{BATCH_BYTES, MAX_DATA_PAYLOAD_BYTES, MAX_DATAGRAM_BYTES, MAX_HOLD, MIN_PERIOD},
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     slab::WriterId,
     timed_qos::Expired,
     timers::TimerOwner,
-    work_queue::{Destinations, Work, WorkKind, gap},
+    work_queue::{Destinations, Filed, Work, WorkKind, gap},
     writer::{
-        Writer,
+        Writer, Writers,
         history::ChangeKind,
         write::{WriteSample, data_head},
     },
@@ -174,29 +174,30 @@ impl Writer {
     }
 }
 
-impl LocalParticipant {
+impl Writers {
     /// Sends the next unsent sample, and others that fit into its datagram.
     pub(crate) fn send_data(
         &mut self,
+        shared: &mut Shared,
         now: Instant,
-        index: u16,
+        index: WriterId,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let header = self.header;
-        if self.writers.get(index)?.has_filters
-            && let Some(work) = self.send_filtered(now, index, buffer)
+        let header = shared.header;
+        if self.table.get(index)?.has_filters
+            && let Some(work) = self.send_filtered(shared, now, index, buffer)
         {
             return Some(work);
         }
-        if self.writers.get(index)?.clock.is_some()
-            && self.expire_history(now, index) != Expired::Nothing
+        if self.table.get(index)?.clock.is_some()
+            && self.expire_history(shared, now, index) != Expired::Nothing
         {
             // The next sample may be larger than the buffer was chosen for.
-            self.writers.get_mut(index)?.data_filed = false;
-            self.schedule_first(index);
+            self.table.get_mut(index)?.data_filed = false;
+            self.schedule_first(shared, index);
             return None;
         }
-        let writer = self.writers.get_mut(index)?;
+        let writer = self.table.get_mut(index)?;
         writer.data_filed = false;
         writer.history.as_ref()?;
         let begins_run = writer.highest_acknowledged >= writer.next_unsent;
@@ -204,12 +205,12 @@ impl LocalParticipant {
         let Some(first) = writer.unsent() else {
             // All unsent samples have been replaced or have expired.
             writer.pass_unsent(writer.last.next());
-            self.arm_heartbeat(now, index);
+            self.arm_heartbeat(shared, now, index);
             return None;
         };
         if writer.fragmenter.is_fragmented(first.payload.len()) {
             // Samples before it were removed since this step was filed.
-            self.schedule_first(index);
+            self.schedule_first(shared, index);
             return None;
         }
         let (sequence, timestamp) = (first.sequence, first.timestamp);
@@ -228,25 +229,31 @@ impl LocalParticipant {
                     writer.complete(&mut message, timestamp);
                     bytes = message.len();
                 }
-                Err(_) => self.counters.buffer_too_small += 1,
+                Err(_) => shared.counters.buffer_too_small += 1,
             }
         }
-        self.schedule_after_first(now, index, begins_run);
+        self.schedule_after_first(shared, now, index, begins_run);
         Some(Work {
             kind: WorkKind::Data,
             level,
             bytes,
-            to: Destinations::Writer(WriterId(index)),
+            to: Destinations::Writer(index),
         })
     }
 
     /// Files the work due after a first transmission: the next one, and a HEARTBEAT to all readers.
-    pub(crate) fn schedule_after_first(&mut self, now: Instant, index: u16, begins_run: bool) {
-        self.schedule_first(index);
-        self.release_acknowledged(index);
-        self.arm_heartbeat(now, index);
+    pub(crate) fn schedule_after_first(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        index: WriterId,
+        begins_run: bool,
+    ) {
+        self.schedule_first(shared, index);
+        self.release_acknowledged(shared, index);
+        self.arm_heartbeat(shared, now, index);
         if begins_run {
-            self.hasten_heartbeat(now, index);
+            self.hasten_heartbeat(shared, now, index);
         }
     }
 }
@@ -315,15 +322,47 @@ impl Writer {
 }
 
 impl LocalParticipant {
+    /// Sends the samples that a writer holds because of its LATENCY_BUDGET.
+    pub fn flush(&mut self, writer: WriterId) {
+        if self
+            .writers
+            .table
+            .get(writer)
+            .is_some_and(|it| it.batch.is_some())
+        {
+            self.writers.flush_batch(&mut self.shared, writer);
+        }
+    }
+
+    /// Returns whether a transmission of this writer is filed.
+    #[must_use]
+    pub fn is_filed(&self, writer: WriterId) -> bool {
+        let writer = self.writers.table.get(writer);
+        writer.is_some_and(|writer| writer.data_filed)
+    }
+
+    /// Returns whether all samples of a writer are sent as one DATA each.
+    #[must_use]
+    pub fn sends_whole(&self, writer: WriterId) -> bool {
+        let writer = self.writers.table.get(writer);
+        writer.is_some_and(|writer| !writer.fragmenter.cuts())
+    }
+}
+
+impl Writers {
     /// Adds a sample just written; files the first transmission of the held samples if that is due.
-    pub(crate) fn add_to_batch(&mut self, index: u16, payload_bytes: usize, sample: &WriteSample) {
-        let written = self.instant_of(sample.timestamp);
+    pub(crate) fn add_to_batch(
+        &mut self,
+        shared: &mut Shared,
+        index: WriterId,
+        payload_bytes: usize,
+        sample: &WriteSample,
+    ) {
+        let written = shared.instant_of(sample.timestamp);
         let sequence = SequenceNumber(1);
         let head = data_head(EntityId::UNKNOWN, EntityId::UNKNOWN, sequence, sample);
         let data_bytes = head.buffer_len() + payload_bytes.next_multiple_of(4);
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
+        let writer = &mut self.table[index];
         let is_alone = writer.next_unsent == writer.last;
         if let Some(batch) = &mut writer.batch {
             let before = if is_alone { 0 } else { batch.unsent_bytes };
@@ -343,22 +382,22 @@ impl LocalParticipant {
             || is_fragmented;
         let hold = batch.hold;
         if is_full {
-            self.flush_batch(index);
+            self.flush_batch(shared, index);
             return;
         }
-        let timer = TimerOwner::batch(index, &self.config.limits);
-        if !self.timers.is_armed(timer) {
+        let timer = TimerOwner::batch(index, &shared.config.limits);
+        if !shared.timers.is_armed(timer) {
             // A time stamp chosen by the user does not determine when the sample is due.
-            let begin = written.clamp(self.latest, self.latest + MAX_HOLD);
-            self.timers.arm(timer, begin + hold);
+            let begin = written.clamp(shared.latest, shared.latest + MAX_HOLD);
+            shared.timers.arm(timer, begin + hold);
         }
     }
 
     /// Files the first transmission of the samples that a writer holds, if any.
-    pub(crate) fn flush_batch(&mut self, index: u16) {
-        let timer = TimerOwner::batch(index, &self.config.limits);
-        self.timers.disarm(timer);
-        let Some(writer) = self.writers.get_mut(index) else {
+    pub(crate) fn flush_batch(&mut self, shared: &mut Shared, index: WriterId) {
+        let timer = TimerOwner::batch(index, &shared.config.limits);
+        shared.timers.disarm(timer);
+        let Some(writer) = self.table.get_mut(index) else {
             return;
         };
         if let Some(batch) = &mut writer.batch {
@@ -368,41 +407,16 @@ impl LocalParticipant {
             return;
         }
         if writer.fragmenter.cuts() {
-            self.schedule_first(index);
+            self.schedule_first(shared, index);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, index);
+            let queue = writer.data_queue();
+            shared.schedule(queue, Filed::Data(index));
         }
-    }
-
-    /// Sends the samples that a writer holds because of its LATENCY_BUDGET.
-    pub fn flush(&mut self, writer: WriterId) {
-        if self
-            .writers
-            .get(writer.0)
-            .is_some_and(|it| it.batch.is_some())
-        {
-            self.flush_batch(writer.0);
-        }
-    }
-
-    /// Returns whether a transmission of this writer is filed.
-    #[must_use]
-    pub fn is_filed(&self, writer: WriterId) -> bool {
-        let writer = self.writers.get(writer.0);
-        writer.is_some_and(|writer| writer.data_filed)
-    }
-
-    /// Returns whether all samples of a writer are sent as one DATA each.
-    #[must_use]
-    pub fn sends_whole(&self, writer: WriterId) -> bool {
-        let writer = self.writers.get(writer.0);
-        writer.is_some_and(|writer| !writer.fragmenter.cuts())
     }
 
     /// Applies a changed LATENCY_BUDGET; held samples are released.
-    pub(crate) fn set_batch(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
+    pub(crate) fn set_batch(&mut self, shared: &mut Shared, index: WriterId) {
+        let Some(writer) = self.table.get_mut(index) else {
             return;
         };
         if writer.history.is_none() || writer.presents.is_some() {
@@ -414,7 +428,7 @@ impl LocalParticipant {
             unsent_bytes: batch.limit_bytes,
             ..batch
         });
-        self.flush_batch(index);
+        self.flush_batch(shared, index);
     }
 }
 

@@ -20,11 +20,11 @@ use isolane_wire::{
 use thiserror::Error;
 
 use crate::{
-    participant::LocalParticipant,
+    participant::{LocalParticipant, Shared},
     slab::WriterId,
-    work_queue::WorkKind,
+    work_queue::Filed,
     writer::{
-        Writer,
+        Writer, Writers,
         history::{Change, ChangeKind, HistoryFull},
     },
 };
@@ -100,18 +100,22 @@ impl From<HistoryFull> for WriteError {
 
 impl LocalParticipant {
     /// Returns whether this writer keeps its samples, because it is reliable or until they are sent. It is then written
-    /// by [`Self::reserve`] and [`Self::commit`], otherwise by [`Self::write_best_effort`].
+    /// by [`LocalParticipant::reserve`] and [`LocalParticipant::commit`], otherwise by [`LocalParticipant::write_best_effort`].
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
-            .get(writer.0)
+            .table
+            .get(writer)
             .is_some_and(|writer| writer.history.is_some())
     }
 
     /// Returns the maximum payload size in bytes, with the encapsulation header.
     #[must_use]
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
-        self.writers.get(writer.0).map_or(0, Writer::payload_limit)
+        self.writers
+            .table
+            .get(writer)
+            .map_or(0, Writer::payload_limit)
     }
 
     /// Returns the destinations of first transmissions, sorted.
@@ -119,7 +123,8 @@ impl LocalParticipant {
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
         self.writers
-            .get(writer.0)
+            .table
+            .get(writer)
             .map_or(&[], |writer| &writer.destinations)
     }
 
@@ -129,7 +134,7 @@ impl LocalParticipant {
     /// There must be [`MAX_HEAD_BYTES`](crate::limits::MAX_HEAD_BYTES) in front of it.
     ///
     /// # Errors
-    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at once](Self::sends_at_once);
+    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at once](LocalParticipant::sends_at_once);
     /// otherwise as named.
     // Always: the one call site in a writer's path has all arguments in registers.
     #[inline(always)]
@@ -140,7 +145,11 @@ impl LocalParticipant {
         buffer: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, WriteError> {
-        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self
+            .writers
+            .table
+            .get_mut(id)
+            .ok_or(WriteError::NoSuchWriter)?;
         let length = payload.len();
         if writer.history.is_some() && !writer.sends_at_once(length) {
             return Err(WriteError::WrongKind);
@@ -164,7 +173,7 @@ impl LocalParticipant {
         let head_bytes = if sample.has_inline_qos() {
             let entity = writer.guid.entity;
             let head = data_head(entity, EntityId::UNKNOWN, sequence, sample);
-            let head_bytes = put_heads(&self.header, sample.timestamp, &head, length, room)?;
+            let head_bytes = put_heads(&self.shared.header, sample.timestamp, &head, length, room)?;
             if let Some(registered) = &mut writer.registered
                 && !registered.knows(sample)
             {
@@ -187,29 +196,29 @@ impl LocalParticipant {
             writer.ledger.sent += 1;
         }
         if writer.clock.is_some() {
-            self.note_written(id.0, sample);
+            self.writers.note_written(&mut self.shared, id, sample);
         }
         Ok(payload.start - head_bytes..payload.end)
     }
 
     /// Returns whether a best-effort writer that keeps its samples until they are sent would send this one at once by
-    /// [`Self::write_best_effort`]: it fits a datagram, and no sample is queued.
+    /// [`LocalParticipant::write_best_effort`]: it fits a datagram, and no sample is queued.
     #[must_use]
     pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
-        let writer = self.writers.get(id.0);
+        let writer = self.writers.table.get(id);
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
     /// Counts a sample that was refused before it reached the protocol.
     pub fn note_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.ledger.refused += 1;
         }
     }
 
     /// Takes back the count of a refused sample that is tried again.
     pub fn forget_refused(&mut self, id: WriterId) {
-        if let Some(writer) = self.writers.get_mut(id.0) {
+        if let Some(writer) = self.writers.table.get_mut(id) {
             writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
         }
     }
@@ -226,7 +235,31 @@ impl LocalParticipant {
         key_hash: Option<KeyHash>,
         bytes: usize,
     ) -> Result<&mut [u8], WriteError> {
-        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        self.writers.reserve(id, key_hash, bytes)
+    }
+
+    /// Commits the reserved slot, filled with `length` bytes, as the writer's next change, and files its transmission.
+    ///
+    /// # Errors
+    /// [`WriteError::TooLarge`] if `length` is larger than the slot.
+    pub fn commit(
+        &mut self,
+        id: WriterId,
+        sample: &WriteSample,
+        length: usize,
+    ) -> Result<SequenceNumber, WriteError> {
+        self.writers.commit(&mut self.shared, id, sample, length)
+    }
+}
+
+impl Writers {
+    pub(crate) fn reserve(
+        &mut self,
+        id: WriterId,
+        key_hash: Option<KeyHash>,
+        bytes: usize,
+    ) -> Result<&mut [u8], WriteError> {
+        let writer = self.table.get_mut(id).ok_or(WriteError::NoSuchWriter)?;
         if writer.history.is_some() && !writer.is_enabled() {
             writer.ledger.refused += 1;
             return Err(WriteError::NotEnabled);
@@ -268,17 +301,14 @@ impl LocalParticipant {
         Ok(history.reserve(key_hash, bytes)?)
     }
 
-    /// Commits the reserved slot, filled with `length` bytes, as the writer's next change, and files its transmission.
-    ///
-    /// # Errors
-    /// [`WriteError::TooLarge`] if `length` is larger than the slot.
-    pub fn commit(
+    pub(crate) fn commit(
         &mut self,
+        shared: &mut Shared,
         id: WriterId,
         sample: &WriteSample,
         length: usize,
     ) -> Result<SequenceNumber, WriteError> {
-        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let writer = self.table.get_mut(id).ok_or(WriteError::NoSuchWriter)?;
         let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
         if length > history.max_bytes() {
             writer.ledger.refused += 1;
@@ -312,18 +342,18 @@ impl LocalParticipant {
         }
         let (has_clock, is_marked) = (writer.clock.is_some(), writer.presents.is_some());
         if writer.batch.is_some() {
-            self.add_to_batch(id.0, length, sample);
+            self.add_to_batch(shared, id, length, sample);
         } else if writer.fragmenter.cuts() {
-            self.schedule_first(id.0);
+            self.schedule_first(shared, id);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
-            let priority = writer.data_priority();
-            self.schedule(priority, WorkKind::Data, id.0);
+            let queue = writer.data_queue();
+            shared.schedule(queue, Filed::Data(id));
         }
         if has_clock {
-            self.note_written(id.0, sample);
+            self.note_written(shared, id, sample);
         }
         if is_marked {
-            self.mark_written(id.0, sequence);
+            self.mark_written(id, sequence);
         }
         // The transmission arms the heartbeat: before it, nothing is owed.
         Ok(sequence)

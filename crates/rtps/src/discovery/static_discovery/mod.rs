@@ -39,7 +39,7 @@ use crate::{
     hash::Fingerprint,
     limits::{MAX_STATIC_ENDPOINTS, MAX_STATIC_PEERS},
     participant::{
-        LocalParticipant,
+        LocalParticipant, Shared,
         local_endpoints::{CreateError, EndpointConfig, endpoint_data},
     },
 };
@@ -289,31 +289,13 @@ impl LocalParticipant {
     /// Returns which announcements this participant makes.
     #[must_use]
     pub fn announces(&self) -> Announces {
-        let described = self.config.described.as_ref();
-        described.map_or(Announces::All, |described| described.announces)
+        self.shared.announces()
     }
 
     /// Returns whether peers may know this participant by a description.
     #[must_use]
     pub fn has_description(&self) -> bool {
-        self.config.described.is_some()
-    }
-
-    /// Digest of this participant's own description, for its announcement.
-    pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
-        self.config
-            .described
-            .as_ref()
-            .map(StaticParticipant::digest)
-    }
-
-    /// Returns whether an endpoint of this participant is described, and therefore not announced.
-    pub(crate) fn is_described(&self, entity: EntityId) -> bool {
-        let described = self.config.described.as_ref();
-        described.is_some_and(|described| {
-            let mut endpoints = described.endpoints.iter();
-            endpoints.any(|endpoint| endpoint.guid.entity == entity)
-        })
+        self.shared.config.described.is_some()
     }
 
     /// Returns the entity id of a new endpoint if it is described; `None` if it gets a number.
@@ -322,7 +304,7 @@ impl LocalParticipant {
         kind: EndpointKind,
         config: &EndpointConfig<'_>,
     ) -> Result<Option<EntityId>, CreateError> {
-        let Some(described) = &self.config.described else {
+        let Some(described) = &self.shared.config.described else {
             return Ok(None);
         };
         let mut endpoints = described.endpoints.iter();
@@ -359,9 +341,10 @@ impl LocalParticipant {
         }
         let entity = found.guid.entity;
         let is_taken = match kind {
-            EndpointKind::Writer => self.writer_by_entity.contains_key(&entity),
+            EndpointKind::Writer => self.writers.by_entity.contains_key(&entity),
             EndpointKind::Reader => self
                 .readers
+                .table
                 .find(|reader| reader.guid.entity == entity)
                 .is_some(),
         };
@@ -369,6 +352,30 @@ impl LocalParticipant {
             true => Err(CreateError::DescribedOnce),
             false => Ok(Some(entity)),
         }
+    }
+}
+
+impl Shared {
+    pub(crate) fn announces(&self) -> Announces {
+        let described = self.config.described.as_ref();
+        described.map_or(Announces::All, |described| described.announces)
+    }
+
+    /// Digest of this participant's own description, for its announcement.
+    pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
+        self.config
+            .described
+            .as_ref()
+            .map(StaticParticipant::digest)
+    }
+
+    /// Returns whether an endpoint of this participant is described, and therefore not announced.
+    pub(crate) fn is_described(&self, entity: EntityId) -> bool {
+        let described = self.config.described.as_ref();
+        described.is_some_and(|described| {
+            let mut endpoints = described.endpoints.iter();
+            endpoints.any(|endpoint| endpoint.guid.entity == entity)
+        })
     }
 
     /// Returns whether a destination prefix means this participant at any start.

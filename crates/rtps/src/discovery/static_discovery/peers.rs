@@ -16,7 +16,7 @@ use isolane_wire::{
 
 use crate::{
     discovery::{
-        DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated,
+        Discovery, DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated,
         announcement_store::SerializedAnnouncement,
         static_discovery::{
             Announces, NOT_HEARD, Named, Start, StaticError, StaticParticipant, StaticPeerState,
@@ -24,8 +24,8 @@ use crate::{
         },
     },
     limits::{INCARNATION_MEMORY, MAX_STATIC_PEERS, MIN_RESTART_INTERVAL, PREVIOUS_INCARNATIONS},
-    participant::LocalParticipant,
-    slab::Full,
+    participant::{LocalParticipant, Shared},
+    slab::{Full, RemoteParticipantId},
     timers::TimerOwner,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct StaticPeer {
     /// Start that has sent a farewell, which only an announcement revokes.
     pub(super) left: Option<Start>,
     /// Index in the table of participants; `None` while the peer is removed.
-    place: Option<u16>,
+    place: Option<RemoteParticipantId>,
     /// Number of its endpoints entered so far.
     entered: usize,
     /// Start to enter next, once the peer is removed.
@@ -85,18 +85,22 @@ impl LocalParticipant {
         now: Instant,
         described: StaticParticipant,
     ) -> Result<(), StaticError> {
-        if self.statics.len() >= MAX_STATIC_PEERS {
+        if self.discovery.statics.len() >= MAX_STATIC_PEERS {
             return Err(StaticError::TooManyPeers);
         }
         let named = Named::new(&described.name);
         let prefix = named.at(NOT_HEARD);
-        if self.static_named(prefix).is_some() || start_of(self.guid_prefix(), prefix).is_some() {
+        if self.discovery.static_named(prefix).is_some()
+            || start_of(self.shared.guid_prefix(), prefix).is_some()
+        {
             return Err(StaticError::SameName);
         }
-        if self.participants.is_full() || self.endpoints.free() < described.endpoints.len() {
+        if self.discovery.participants.is_full()
+            || self.discovery.endpoints.free() < described.endpoints.len()
+        {
             return Err(StaticError::NoRoom);
         }
-        self.statics.push(StaticPeer {
+        self.discovery.statics.push(StaticPeer {
             described,
             named,
             start: NOT_HEARD,
@@ -116,24 +120,16 @@ impl LocalParticipant {
 
     /// Returns the state of the described peers, in the order in which they were added.
     pub fn static_peers(&self) -> impl Iterator<Item = StaticPeerState<'_>> {
-        self.statics.iter().map(|peer| StaticPeerState {
+        self.discovery.statics.iter().map(|peer| StaticPeerState {
             name: &peer.described.name,
             prefix: peer.prefix(),
             is_present: peer.place.is_some_and(|index| {
-                let participant = self.participants.get(index);
+                let participant = self.discovery.participants.get(index);
                 participant.is_some_and(|participant| !participant.is_leaving())
             }),
             disagrees: peer.disagrees,
             restarts: peer.restarts,
         })
-    }
-
-    /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
-    pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
-        let (named, start) = split(prefix);
-        let mut peers = self.statics.iter();
-        let which = peers.position(|peer| peer.named == named)?;
-        Some((which, start))
     }
 
     /// Processes a datagram of a participant that is in no table. Returns true if a described peer has now got that
@@ -155,14 +151,14 @@ impl LocalParticipant {
         source: Locator,
         announces: bool,
     ) -> bool {
-        let Some((which, start)) = self.static_named(prefix) else {
+        let Some((which, start)) = self.discovery.static_named(prefix) else {
             return false;
         };
-        let Some(peer) = self.statics.get_mut(which) else {
+        let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
         };
         if source.ipv4() != Some(peer.described.address) {
-            self.counters.static_impostors += 1;
+            self.shared.counters.static_impostors += 1;
             return false;
         }
         if peer.is_over(now, start, announces) {
@@ -171,10 +167,13 @@ impl LocalParticipant {
         if announces {
             peer.left = None;
         }
-        if self.is_ignored_participant(prefix) {
+        if self
+            .discovery
+            .is_ignored_participant(&mut self.shared, prefix)
+        {
             return false;
         }
-        let Some(peer) = self.statics.get_mut(which) else {
+        let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
         };
         match peer.place {
@@ -191,9 +190,9 @@ impl LocalParticipant {
                 if peer.heard.is_none() && !is_too_soon {
                     peer.heard = Some(start);
                     if let Some(index) = place {
-                        self.remove_participant(index);
+                        self.discovery.remove_participant(&mut self.shared, index);
                     }
-                    self.schedule_discovery();
+                    self.shared.schedule_discovery();
                 }
                 false
             }
@@ -201,20 +200,20 @@ impl LocalParticipant {
     }
 
     /// Replaces the prefix of a described peer, its endpoints and proxies by the one in its first datagram.
-    fn name_static(&mut self, index: u16, before: GuidPrefix, prefix: GuidPrefix) {
-        if let Some(participant) = self.participants.get_mut(index) {
+    fn name_static(&mut self, index: RemoteParticipantId, before: GuidPrefix, prefix: GuidPrefix) {
+        if let Some(participant) = self.discovery.participants.get_mut(index) {
             participant.data.guid.prefix = prefix;
         }
-        self.participant_by_prefix.remove(&before);
-        self.participant_by_prefix.insert(prefix, index);
-        for at in 0..self.endpoints.end() {
-            let Some(endpoint) = self.endpoints.get_mut(at) else {
+        self.discovery.by_prefix.remove(&before);
+        self.discovery.by_prefix.insert(prefix, index);
+        for at in self.discovery.endpoints.ids() {
+            let Some(endpoint) = self.discovery.endpoints.get_mut(at) else {
                 continue;
             };
             if endpoint.participant == index {
-                self.endpoint_by_guid.remove(&endpoint.guid);
+                self.discovery.by_guid.remove(&endpoint.guid);
                 endpoint.guid.prefix = prefix;
-                self.endpoint_by_guid.insert(endpoint.guid, at);
+                self.discovery.by_guid.insert(endpoint.guid, at);
             }
         }
         self.rename_proxies(before, prefix);
@@ -223,8 +222,138 @@ impl LocalParticipant {
             (before, DiscoveryChange::Gone),
             (prefix, DiscoveryChange::Found),
         ] {
-            self.note_event(DiscoveryEvent::Participant(Guid { prefix, entity }, change));
+            self.discovery.note_event(
+                &mut self.shared,
+                DiscoveryEvent::Participant(Guid { prefix, entity }, change),
+            );
         }
+    }
+
+    /// Enters the next described participant or endpoint. Returns `false` if there is none to enter.
+    pub(in crate::discovery) fn enter_static(&mut self, now: Instant) -> bool {
+        let Some(which) = self
+            .discovery
+            .statics
+            .iter()
+            .position(StaticPeer::is_entering)
+        else {
+            return false;
+        };
+        match self.discovery.statics[which].place {
+            None => self.enter_static_participant(now, which),
+            Some(index) => self.enter_static_endpoint(now, which, index),
+        }
+        true
+    }
+
+    fn enter_static_participant(&mut self, now: Instant, which: usize) {
+        let peer = &mut self.discovery.statics[which];
+        let Some(start) = peer.heard.take() else {
+            return;
+        };
+        if peer.start != start {
+            if peer.start != NOT_HEARD {
+                peer.retired[peer.next_retired] = (peer.start, now);
+                peer.next_retired = (peer.next_retired + 1) % PREVIOUS_INCARNATIONS;
+                peer.restarts += 1;
+            }
+            peer.start = start;
+        }
+        (peer.changed, peer.entered) = (now, 0);
+        let prefix = peer.prefix();
+        let is_assumed_alive = peer.described.announces == Announces::Nothing;
+        let lease = match is_assumed_alive {
+            true => Duration::MAX,
+            false => self.shared.config.timing.lease,
+        };
+        let data = ParticipantData {
+            version: VERSION,
+            vendor: VENDOR_ID,
+            lease,
+            entity_name: peer.described.name.clone(),
+            ..ParticipantData::new(prefix)
+        };
+        let guid = data.guid;
+        let mut participant = RemoteParticipant::new(data, now);
+        // The description, not an announcement, supplies the address.
+        participant.validated = Validated::described(peer.described.address);
+        participant.is_assumed_alive = is_assumed_alive;
+        participant.awaits_announcement = true;
+        let Ok(index) = self.discovery.participants.insert(participant) else {
+            self.shared.counters.participants_refused += 1;
+            return;
+        };
+        self.discovery.statics[which].place = Some(index);
+        self.enter_participant(prefix, index);
+        if !is_assumed_alive {
+            self.shared.timers.arm(
+                TimerOwner::lease(index, &self.shared.config.limits),
+                now + lease,
+            );
+        }
+        self.discovery.note_event(
+            &mut self.shared,
+            DiscoveryEvent::Participant(guid, DiscoveryChange::Found),
+        );
+    }
+
+    fn enter_static_endpoint(
+        &mut self,
+        now: Instant,
+        which: usize,
+        participant: RemoteParticipantId,
+    ) {
+        let peer = &mut self.discovery.statics[which];
+        let prefix = peer.prefix();
+        let Some(mut data) = peer.described.endpoints.get(peer.entered).cloned() else {
+            return;
+        };
+        peer.entered += 1;
+        data.guid.prefix = prefix;
+        let kind = kind_of(data.guid.entity);
+        if self.discovery.is_ignored_endpoint(&mut self.shared, &data) {
+            return;
+        }
+        let written = SerializedAnnouncement::of(&data, None);
+        match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
+            Ok(index) => {
+                if let Some(endpoint) = self.discovery.endpoints.get_mut(index) {
+                    endpoint.is_described = true;
+                }
+                self.match_remote(now, index);
+            }
+            Err(Full) => self.shared.counters.endpoints_refused += 1,
+        }
+    }
+
+    /// Requests missing samples from described peers that announce nothing. Other peers are asked at each of their
+    /// announcements; here the first request may be lost or have come before the peer started.
+    pub(crate) fn ask_silent_peers(&mut self) {
+        for which in 0..self.discovery.statics.len() {
+            let Some(index) = self
+                .discovery
+                .statics
+                .get(which)
+                .and_then(|peer| peer.place)
+            else {
+                continue;
+            };
+            let participant = self.discovery.participants.get(index);
+            let silent = participant.filter(|it| it.is_assumed_alive && !it.is_leaving());
+            if let Some(prefix) = silent.map(|silent| silent.data.guid.prefix) {
+                self.ask_again(index, prefix);
+            }
+        }
+    }
+}
+
+impl Discovery {
+    /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
+    pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
+        let (named, start) = split(prefix);
+        let mut peers = self.statics.iter();
+        let which = peers.position(|peer| peer.named == named)?;
+        Some((which, start))
     }
 
     /// Returns whether a participant is not described, and may therefore be entered by its SPDP announcement.
@@ -245,125 +374,32 @@ impl LocalParticipant {
         self.statics.iter().map(missing).sum()
     }
 
-    pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
+    pub(in crate::discovery) fn note_static_gone(&mut self, index: RemoteParticipantId) {
         let mut peers = self.statics.iter_mut();
         if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
             (peer.place, peer.entered) = (None, 0);
         }
     }
 
-    /// Enters the next described participant or endpoint. Returns `false` if there is none to enter.
-    pub(in crate::discovery) fn enter_static(&mut self, now: Instant) -> bool {
-        let Some(which) = self.statics.iter().position(StaticPeer::is_entering) else {
-            return false;
-        };
-        match self.statics[which].place {
-            None => self.enter_static_participant(now, which),
-            Some(index) => self.enter_static_endpoint(now, which, index),
-        }
-        true
-    }
-
-    fn enter_static_participant(&mut self, now: Instant, which: usize) {
-        let peer = &mut self.statics[which];
-        let Some(start) = peer.heard.take() else {
-            return;
-        };
-        if peer.start != start {
-            if peer.start != NOT_HEARD {
-                peer.retired[peer.next_retired] = (peer.start, now);
-                peer.next_retired = (peer.next_retired + 1) % PREVIOUS_INCARNATIONS;
-                peer.restarts += 1;
-            }
-            peer.start = start;
-        }
-        (peer.changed, peer.entered) = (now, 0);
-        let prefix = peer.prefix();
-        let is_assumed_alive = peer.described.announces == Announces::Nothing;
-        let lease = match is_assumed_alive {
-            true => Duration::MAX,
-            false => self.config.timing.lease,
-        };
-        let data = ParticipantData {
-            version: VERSION,
-            vendor: VENDOR_ID,
-            lease,
-            entity_name: peer.described.name.clone(),
-            ..ParticipantData::new(prefix)
-        };
-        let guid = data.guid;
-        let mut participant = RemoteParticipant::new(data, now);
-        // The description, not an announcement, supplies the address.
-        participant.validated = Validated::described(peer.described.address);
-        participant.is_assumed_alive = is_assumed_alive;
-        participant.awaits_announcement = true;
-        let Ok(index) = self.participants.insert(participant) else {
-            self.counters.participants_refused += 1;
-            return;
-        };
-        self.statics[which].place = Some(index);
-        self.enter_participant(prefix, index);
-        if !is_assumed_alive {
-            self.timers
-                .arm(TimerOwner::lease(index, &self.config.limits), now + lease);
-        }
-        self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
-    }
-
-    fn enter_static_endpoint(&mut self, now: Instant, which: usize, participant: u16) {
-        let peer = &mut self.statics[which];
-        let prefix = peer.prefix();
-        let Some(mut data) = peer.described.endpoints.get(peer.entered).cloned() else {
-            return;
-        };
-        peer.entered += 1;
-        data.guid.prefix = prefix;
-        let kind = kind_of(data.guid.entity);
-        if self.is_ignored_endpoint(&data) {
-            return;
-        }
-        let written = SerializedAnnouncement::of(&data, None);
-        match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
-            Ok(index) => {
-                if let Some(endpoint) = self.endpoints.get_mut(index) {
-                    endpoint.is_described = true;
-                }
-                self.match_remote(now, index);
-            }
-            Err(Full) => self.counters.endpoints_refused += 1,
-        }
-    }
-
-    /// Requests missing samples from described peers that announce nothing. Other peers are asked at each of their
-    /// announcements; here the first request may be lost or have come before the peer started.
-    pub(crate) fn ask_silent_peers(&mut self) {
-        for which in 0..self.statics.len() {
-            let Some(index) = self.statics.get(which).and_then(|peer| peer.place) else {
-                continue;
-            };
-            let participant = self.participants.get(index);
-            let silent = participant.filter(|it| it.is_assumed_alive && !it.is_leaving());
-            if let Some(prefix) = silent.map(|silent| silent.data.guid.prefix) {
-                self.ask_again(index, prefix);
-            }
-        }
-    }
-
     /// Returns whether static discovery is in use, for this participant or a peer.
     #[inline]
-    pub(crate) fn uses_descriptions(&self) -> bool {
-        !self.statics.is_empty() || self.config.described.is_some()
+    pub(crate) fn uses_descriptions(&self, shared: &Shared) -> bool {
+        !self.statics.is_empty() || shared.config.described.is_some()
     }
 
     pub(in crate::discovery) fn is_known_by_description(&self, guid: Guid) -> bool {
-        let found = self.endpoint_by_guid.get(&guid);
+        let found = self.by_guid.get(&guid);
         let endpoint = found.and_then(|&index| self.endpoints.get(index));
         endpoint.is_some_and(|endpoint| endpoint.is_described)
     }
 
     /// Counts a disagreement if a described endpoint is announced with different data.
-    pub(in crate::discovery) fn compare_described(&mut self, data: &EndpointData) {
-        let found = self.endpoint_by_guid.get(&data.guid);
+    pub(in crate::discovery) fn compare_described(
+        &mut self,
+        shared: &mut Shared,
+        data: &EndpointData,
+    ) {
+        let found = self.by_guid.get(&data.guid);
         let endpoint = found.and_then(|&index| self.endpoints.get(index));
         let disagrees = endpoint.is_some_and(|endpoint| {
             let described = endpoint.data(&self.announcements);
@@ -371,40 +407,27 @@ impl LocalParticipant {
             let [described, announced] = both.map(digest_of);
             described != announced
         });
-        self.counters.static_disagreements += u64::from(disagrees);
+        shared.counters.static_disagreements += u64::from(disagrees);
     }
 
     /// Compares the digest that a participant announces with that of the local description.
-    pub(in crate::discovery) fn compare_digest(&mut self, index: u16) {
-        let Some(participant) = self.participants.get(index) else {
-            return;
-        };
+    pub(in crate::discovery) fn compare_digest(
+        &mut self,
+        shared: &mut Shared,
+        index: RemoteParticipantId,
+    ) {
+        let participant = &self.participants[index];
         let mut peers = self.statics.iter_mut();
         let Some(peer) = peers.find(|peer| peer.place == Some(index)) else {
             return;
         };
         let disagrees = participant.data.static_digest != Some(peer.described.digest());
         let did = core::mem::replace(&mut peer.disagrees, disagrees);
-        self.counters.static_disagreements += u64::from(disagrees && !did);
+        shared.counters.static_disagreements += u64::from(disagrees && !did);
     }
 }
 
 impl LocalParticipant {
-    /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
-    /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
-    #[inline]
-    pub(crate) fn is_unknown_prefix(&mut self, prefix: GuidPrefix) -> bool {
-        split(prefix).1 == NOT_HEARD && self.is_described_name(prefix)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn is_described_name(&mut self, prefix: GuidPrefix) -> bool {
-        let is_described = self.static_named(prefix).is_some() || self.is_any_start_of_this(prefix);
-        self.counters.static_impostors += u64::from(is_described);
-        is_described
-    }
-
     /// Returns whether an SPDP announcement is accepted. Announcements in the name of a described participant are
     /// rejected if they come from another address, or if the participant is described to announce nothing.
     /// Announcements of other participants are rejected if this one announces nothing itself.
@@ -415,22 +438,22 @@ impl LocalParticipant {
         source: Locator,
         is_farewell: bool,
     ) -> bool {
-        let is_described = self.config.described.is_some();
-        if is_described && start_of(self.guid_prefix(), prefix).is_some() {
+        let is_described = self.shared.config.described.is_some();
+        if is_described && start_of(self.shared.guid_prefix(), prefix).is_some() {
             // Another participant uses our own name.
-            self.counters.static_impostors += 1;
+            self.shared.counters.static_impostors += 1;
             return false;
         }
-        let Some((which, start)) = self.static_named(prefix) else {
-            return self.announces() != Announces::Nothing;
+        let Some((which, start)) = self.discovery.static_named(prefix) else {
+            return self.shared.announces() != Announces::Nothing;
         };
-        let Some(peer) = self.statics.get_mut(which) else {
+        let Some(peer) = self.discovery.statics.get_mut(which) else {
             return false;
         };
         // Nothing would ever revoke a forged farewell of a participant that announces nothing.
         let is_silent = peer.described.announces == Announces::Nothing;
         if is_silent || source.ipv4() != Some(peer.described.address) {
-            self.counters.static_impostors += 1;
+            self.shared.counters.static_impostors += 1;
             return false;
         }
         if !is_farewell {
@@ -442,5 +465,23 @@ impl LocalParticipant {
             peer.left = Some(start);
         }
         is_its
+    }
+}
+
+impl Discovery {
+    /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
+    /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
+    #[inline]
+    pub(crate) fn is_unknown_prefix(&mut self, shared: &mut Shared, prefix: GuidPrefix) -> bool {
+        split(prefix).1 == NOT_HEARD && self.is_described_name(shared, prefix)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_described_name(&mut self, shared: &mut Shared, prefix: GuidPrefix) -> bool {
+        let is_described =
+            self.static_named(prefix).is_some() || shared.is_any_start_of_this(prefix);
+        shared.counters.static_impostors += u64::from(is_described);
+        is_described
     }
 }

@@ -22,6 +22,8 @@ use isolane_wire::{
 use crate::{
     coherent_access::{Access, Admission, Progress},
     reader::cache::{Cache, Refused, SampleInfo, Slot},
+    reader::reassembly::SampleId,
+    slab::WriterProxyId,
     writer::history::Keep,
 };
 
@@ -97,7 +99,7 @@ pub(super) struct Sets {
     room: usize,
     refused: Option<Refusal>,
     /// Displaced sample of another writer: its proxy and sequence number.
-    displaced: Option<(u16, SequenceNumber)>,
+    displaced: Option<SampleId>,
     /// Highest number that may become available now.
     permitted: SequenceNumber,
     /// Order position of samples that become available now.
@@ -203,7 +205,7 @@ impl Cache {
 
     /// Returns whether a writer's first waiting sample can be held. If KEEP_LAST will make it replace a sample of its
     /// set, that is removed now.
-    pub(crate) fn makes_set_room(&mut self, proxy: u16) -> bool {
+    pub(crate) fn makes_set_room(&mut self, proxy: WriterProxyId) -> bool {
         if self.has_set_room() || self.evict_within_set(proxy) {
             return true;
         }
@@ -257,7 +259,7 @@ impl Cache {
     /// Removes the oldest held sample that a writer's first waiting one would replace: of the same instance, writer and
     /// set.
     #[cold]
-    fn evict_within_set(&mut self, proxy: u16) -> bool {
+    fn evict_within_set(&mut self, proxy: WriterProxyId) -> bool {
         let (Keep::Last { depth }, Some(sets)) = (self.keep, &self.sets) else {
             return false;
         };
@@ -288,7 +290,7 @@ impl Cache {
         true
     }
 
-    fn hold_in_set(&mut self, proxy: u16) {
+    fn hold_in_set(&mut self, proxy: WriterProxyId) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         let Some(sets) = &mut self.sets else { return };
         let key = |slot: u16| {
@@ -306,7 +308,7 @@ impl Cache {
     }
 
     /// Returns the set with most held samples, and the proxy of one of its writers.
-    pub(crate) fn largest_set(&self) -> Option<(u16, SequenceNumber)> {
+    pub(crate) fn largest_set(&self) -> Option<SampleId> {
         let sets = self.sets.as_ref()?;
         let of = |slot: u16| {
             let place = &sets.places[usize::from(slot)];
@@ -319,12 +321,12 @@ impl Cache {
     }
 
     /// Drops all held samples of a writer. Returns their number.
-    pub(crate) fn drop_sets_of(&mut self, proxy: u16) -> u64 {
+    pub(crate) fn drop_sets_of(&mut self, proxy: WriterProxyId) -> u64 {
         self.drop_held_sets(|of, _| of == proxy)
     }
 
     /// Drops the held samples of a writer's open set. Returns their number.
-    pub(crate) fn drop_open_set(&mut self, proxy: u16, progress: &Progress) -> u64 {
+    pub(crate) fn drop_open_set(&mut self, proxy: WriterProxyId, progress: &Progress) -> u64 {
         let open = progress.open.map(|open| open.set);
         self.drop_held_sets(|of, place| of == proxy && place.set == open)
     }
@@ -340,14 +342,16 @@ impl Cache {
         })
     }
 
-    fn drop_held_sets(&mut self, is_dropped: impl Fn(u16, &Place) -> bool) -> u64 {
+    fn drop_held_sets(&mut self, is_dropped: impl Fn(WriterProxyId, &Place) -> bool) -> u64 {
         let sets = self.sets.as_mut().filter(|sets| !sets.held.is_empty());
         let Some(sets) = sets else { return 0 };
         let (slots, memory, places) = (&mut self.slots, &mut self.memory, &sets.places);
         let before = sets.held.len();
         sets.held.retain(|&slot| {
             let at = usize::from(slot);
-            let proxy = slots[at].as_ref().map_or(u16::MAX, |slot| slot.proxy);
+            let proxy = slots[at]
+                .as_ref()
+                .map_or(WriterProxyId(u16::MAX), |slot| slot.proxy);
             let is_kept = !is_dropped(proxy, &places[at]);
             if !is_kept {
                 slots[at] = None;
@@ -411,7 +415,7 @@ impl Cache {
         publisher: Guid,
         set: SequenceNumber,
         shown: u64,
-        mut is_seen: impl FnMut(&mut Self, u16, &SampleInfo) -> bool,
+        mut is_seen: impl FnMut(&mut Self, WriterProxyId, &SampleInfo) -> bool,
     ) -> usize {
         self.permit(SequenceNumber(0), shown);
         let range = self.held_set(publisher, set);
@@ -455,12 +459,12 @@ impl Cache {
     }
 
     /// Returns the place of a writer's first waiting sample.
-    pub(crate) fn first_waiting_place(&self, proxy: u16) -> Option<Place> {
+    pub(crate) fn first_waiting_place(&self, proxy: WriterProxyId) -> Option<Place> {
         let slot = *self.waiting.get(self.waiting_of(proxy).start)?;
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))
     }
 
-    pub(crate) fn move_first_waiting(&mut self, proxy: u16, place: Place) {
+    pub(crate) fn move_first_waiting(&mut self, proxy: WriterProxyId, place: Place) {
         let at = self.waiting_of(proxy).start;
         if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
             sets.places[usize::from(slot)] = place;
@@ -468,7 +472,7 @@ impl Cache {
     }
 
     /// Returns the number of a writer's first waiting sample; `None` without sets or order.
-    pub(crate) fn first_waiting_number(&self, proxy: u16) -> Option<SequenceNumber> {
+    pub(crate) fn first_waiting_number(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
         self.sets.as_ref()?;
         self.first_waiting_place(proxy).map(|place| place.number)
     }
@@ -481,7 +485,7 @@ impl Cache {
         &mut self,
         writers: usize,
         is_next: bool,
-        proxy: u16,
+        proxy: WriterProxyId,
         info: SampleInfo,
         payload: &[u8],
     ) -> Result<Option<SequenceNumber>, Refused> {
@@ -535,7 +539,7 @@ impl Cache {
     }
 
     /// Returns the proxy and sequence number of a sample displaced by another writer's. It counts as never received.
-    pub(crate) fn take_displaced(&mut self) -> Option<(u16, SequenceNumber)> {
+    pub(crate) fn take_displaced(&mut self) -> Option<SampleId> {
         self.sets.as_mut()?.displaced.take()
     }
 
@@ -544,7 +548,7 @@ impl Cache {
     pub(crate) fn take_turn(
         &mut self,
         turn: Admission,
-        proxy: u16,
+        proxy: WriterProxyId,
         sequence: SequenceNumber,
     ) -> Result<(), Refused> {
         if turn == Admission::Hold {

@@ -18,6 +18,7 @@ use crate::{
         cache::{Cache, Refused, SampleInfo},
         instance::InstanceState,
     },
+    slab::WriterProxyId,
     writer::history::{ChangeKind, Keep},
 };
 
@@ -51,7 +52,11 @@ impl Cache {
     /// Makes room for one available sample. Returns `false` if it is an unregistration without effect, which is only
     /// recorded.
     #[inline]
-    pub(super) fn make_room(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
+    pub(super) fn make_room(
+        &mut self,
+        proxy: WriterProxyId,
+        info: &SampleInfo,
+    ) -> Result<bool, Refused> {
         if !info.valid_data() {
             return self.make_room_for_end(proxy, info);
         }
@@ -66,7 +71,11 @@ impl Cache {
     /// room it replaces an equivalent end or a sample already read. Otherwise it is only recorded: samples show the
     /// current state of their instance anyway (DDS 1.4 §2.2.2.5.1.3).
     #[cold]
-    fn make_room_for_end(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
+    fn make_room_for_end(
+        &mut self,
+        proxy: WriterProxyId,
+        info: &SampleInfo,
+    ) -> Result<bool, Refused> {
         let key = info.key_hash.unwrap_or_default();
         if self.is_word_only(proxy, info) {
             return Ok(false);
@@ -124,7 +133,7 @@ impl Cache {
 
     /// Checks for room, and removes an extra end if the cache is full.
     #[inline]
-    fn find_room(&mut self, proxy: u16) -> Result<(), Refused> {
+    fn find_room(&mut self, proxy: WriterProxyId) -> Result<(), Refused> {
         if self.available.len() >= self.available_room {
             let end = self.end_beside().ok_or(Refused::Full)?;
             self.evict(end);
@@ -183,12 +192,15 @@ impl Cache {
     }
 
     /// Returns the information of a writer's first waiting sample.
-    pub(crate) fn waiting_info(&self, proxy: u16) -> Option<&SampleInfo> {
+    pub(crate) fn waiting_info(&self, proxy: WriterProxyId) -> Option<&SampleInfo> {
         let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
         (slot.proxy == proxy).then_some(&slot.info)
     }
 
-    pub(crate) fn first_waiting_sample(&self, proxy: u16) -> Option<(&SampleInfo, &[u8])> {
+    pub(crate) fn first_waiting_sample(
+        &self,
+        proxy: WriterProxyId,
+    ) -> Option<(&SampleInfo, &[u8])> {
         let index = *self.waiting.get(self.waiting_of(proxy).start)?;
         let slot = self.slot(index);
         let payload = self.memory.get(index, slot.length as usize);
@@ -196,7 +208,12 @@ impl Cache {
     }
 
     /// Holds a sample back; `None` if all slots for this are used.
-    pub(crate) fn hold(&mut self, proxy: u16, info: SampleInfo, payload: &[u8]) -> Option<u16> {
+    pub(crate) fn hold(
+        &mut self,
+        proxy: WriterProxyId,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Option<u16> {
         if self.held == self.held_room || payload.len() > self.memory.max_bytes() {
             return None;
         }
@@ -206,7 +223,7 @@ impl Cache {
     }
 
     /// Holds a writer's first waiting sample back in its slot; `None` if there is no room and it was dropped.
-    pub(crate) fn hold_waiting(&mut self, proxy: u16) -> Option<u16> {
+    pub(crate) fn hold_waiting(&mut self, proxy: WriterProxyId) -> Option<u16> {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         if self.held < self.held_room {
             self.held += 1;
@@ -216,7 +233,7 @@ impl Cache {
         None
     }
 
-    pub(crate) fn forget_first_waiting(&mut self, proxy: u16) {
+    pub(crate) fn forget_first_waiting(&mut self, proxy: WriterProxyId) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         self.empty(slot);
     }
@@ -239,7 +256,7 @@ impl Cache {
     }
 
     /// Returns the writer proxy of a held-back sample.
-    pub(crate) fn writer_of_held(&self, slot: u16) -> u16 {
+    pub(crate) fn writer_of_held(&self, slot: u16) -> WriterProxyId {
         self.slot(slot).proxy
     }
 
@@ -254,7 +271,7 @@ const NOBODY: u16 = u16::MAX;
 
 impl Cache {
     /// Returns whether an end of an instance has no effect. It is then recorded, but is no sample.
-    pub(super) fn is_word_only(&mut self, proxy: u16, info: &SampleInfo) -> bool {
+    pub(super) fn is_word_only(&mut self, proxy: WriterProxyId, info: &SampleInfo) -> bool {
         let key = info.key_hash.unwrap_or_default();
         if self.instances.is_seen(key, proxy, info.kind) {
             return false;
@@ -267,7 +284,7 @@ impl Cache {
 
     /// Records that a writer writes or unregisters an instance whose sample is dropped. If it was the last writer, the
     /// end becomes available.
-    pub(crate) fn note_other_writer(&mut self, proxy: u16, info: &SampleInfo) {
+    pub(crate) fn note_other_writer(&mut self, proxy: WriterProxyId, info: &SampleInfo) {
         let (key, at) = (info.key_hash.unwrap_or_default(), info.received);
         if self.instances.note_other(key, proxy, info.kind, at) {
             self.show_end(proxy, info.writer, info.key_hash, at);
@@ -275,7 +292,7 @@ impl Cache {
     }
 
     /// Processes the removal of a writer; see [`Self::writer_not_alive`].
-    pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) {
+    pub(crate) fn writer_gone(&mut self, proxy: WriterProxyId, writer: Guid, now: Instant) {
         self.forget_waiting(proxy);
         self.writer_not_alive(proxy, writer, now);
         // Another writer may reuse its proxy index and must not get these samples.
@@ -283,14 +300,14 @@ impl Cache {
             if let Some(slot) = &mut self.slots[usize::from(index)]
                 && slot.proxy == proxy
             {
-                slot.proxy = NOBODY;
+                slot.proxy = WriterProxyId(NOBODY);
             }
         }
     }
 
     /// Unregisters a writer from all its instances. An instance that loses its last writer gets a sample without data
     /// if there is room.
-    pub(crate) fn writer_not_alive(&mut self, proxy: u16, writer: Guid, now: Instant) {
+    pub(crate) fn writer_not_alive(&mut self, proxy: WriterProxyId, writer: Guid, now: Instant) {
         for instance in 0..self.instances.end() {
             if let Some(key) = self.instances.unregister_gone(instance, proxy, now) {
                 let key = self.keyed.then_some(key);
@@ -306,7 +323,13 @@ impl Cache {
     }
 
     /// Adds the end of an instance without writers as a synthetic sample, if there is room.
-    fn show_end(&mut self, proxy: u16, writer: Guid, key_hash: Option<KeyHash>, now: Instant) {
+    fn show_end(
+        &mut self,
+        proxy: WriterProxyId,
+        writer: Guid,
+        key_hash: Option<KeyHash>,
+        now: Instant,
+    ) {
         let info = SampleInfo {
             writer,
             received: now,
@@ -322,7 +345,7 @@ impl Cache {
         self.unseen += u64::from(!is_shown);
     }
 
-    fn push_synthetic(&mut self, proxy: u16, info: SampleInfo) -> bool {
+    fn push_synthetic(&mut self, proxy: WriterProxyId, info: SampleInfo) -> bool {
         let Some(slot) = self.fill(proxy, info, &[], false) else {
             return false;
         };

@@ -104,6 +104,7 @@ mod tests {
     use isolane_wire::sequence::SequenceNumber;
 
     use super::*;
+    use crate::slab::WriterProxyId;
     use crate::{
         reader::cache::{Cache, Room, SampleInfo},
         sample_memory::Sizes,
@@ -130,7 +131,9 @@ mod tests {
         let mut cache = Cache::try_new(Keep::All, true, room, 1).expect("memory for a test");
         let expiries = [(1, None), (1, Some(20)), (2, Some(10)), (1, Some(30))];
         for (sequence, (key, expires)) in (1..).zip(expiries) {
-            cache.push(0, sample(sequence, key, expires), &[]).unwrap();
+            cache
+                .push(WriterProxyId(0), sample(sequence, key, expires), &[])
+                .unwrap();
         }
         assert_eq!(cache.expire(Instant::new(9)), 0);
         assert_eq!(cache.next_expiry(), Some(Instant::new(10)));
@@ -140,7 +143,9 @@ mod tests {
             numbers.collect::<alloc::vec::Vec<_>>()
         };
         assert_eq!(left(&cache), [1, 4]);
-        cache.push(0, sample(5, 1, None), &[]).unwrap();
+        cache
+            .push(WriterProxyId(0), sample(5, 1, None), &[])
+            .unwrap();
         assert_eq!(cache.expire(Instant::new(30)), 1);
         assert_eq!(left(&cache), [1, 5]);
         assert_eq!(cache.next_expiry(), None);
@@ -157,7 +162,7 @@ mod tests {
         let mut cache = Cache::try_new(Keep::All, true, room, 1).expect("memory for a test");
         for sequence in 1..=samples {
             let info = sample(sequence, 1, expires(sequence));
-            cache.push(0, info, &[]).unwrap();
+            cache.push(WriterProxyId(0), info, &[]).unwrap();
         }
         cache
     }

@@ -32,7 +32,7 @@ use crate::{
         read_take::{SampleState, ViewState},
     },
     sample_memory::{SampleMemory, Sizes},
-    slab::SlotLinks,
+    slab::{SlotLinks, WriterProxyId},
     writer::history::{ChangeKind, Keep},
 };
 
@@ -47,7 +47,7 @@ const NEVER: Instant = Instant::new(u64::MAX);
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     info: SampleInfo,
-    proxy: u16,
+    proxy: WriterProxyId,
     instance: u16,
     length: u32,
     read: bool,
@@ -192,7 +192,7 @@ impl Cache {
     }
 
     /// Returns whether a writer's next sample must leave room for other writers.
-    fn is_over_share(&self, proxy: u16) -> bool {
+    fn is_over_share(&self, proxy: WriterProxyId) -> bool {
         let is_its = |&slot: &u16| self.slot(slot).proxy == proxy;
         self.is_shared
             && self.available.len() >= self.available_room / 2
@@ -226,7 +226,7 @@ impl Cache {
     }
 
     /// Returns the oldest sample of a writer that is not taken; `None` under KEEP_LAST, where samples are replaced.
-    pub(crate) fn first_untaken(&self, proxy: u16) -> Option<SequenceNumber> {
+    pub(crate) fn first_untaken(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
         let of_writer = |slot: &&Slot| slot.proxy == proxy && !slot.synthetic;
         let mut available = self.available.iter().map(|&index| self.slot(index));
         match self.keep {
@@ -238,7 +238,7 @@ impl Cache {
     /// Stores the next in-order sample and makes it available, unless it is [no sample](Self::make_room).
     pub(crate) fn push(
         &mut self,
-        proxy: u16,
+        proxy: WriterProxyId,
         info: SampleInfo,
         payload: &[u8],
     ) -> Result<(), Refused> {
@@ -318,7 +318,13 @@ impl Cache {
 
     /// Stores a sample in a free slot. Returns `None` without a slot, or without memory for a long sample. `waits` says
     /// that earlier samples are missing.
-    fn fill(&mut self, proxy: u16, info: SampleInfo, payload: &[u8], waits: bool) -> Option<u16> {
+    fn fill(
+        &mut self,
+        proxy: WriterProxyId,
+        info: SampleInfo,
+        payload: &[u8],
+        waits: bool,
+    ) -> Option<u16> {
         let index = self.memory.claim()?;
         if !self.memory.store(index, payload, waits) {
             self.memory.give_back(index);
@@ -404,7 +410,7 @@ impl Cache {
     /// returned and counts as never received.
     pub(crate) fn wait(
         &mut self,
-        proxy: u16,
+        proxy: WriterProxyId,
         info: SampleInfo,
         payload: &[u8],
     ) -> Result<Option<SequenceNumber>, Refused> {
@@ -434,7 +440,7 @@ impl Cache {
     }
 
     /// Sequence number of a writer's first waiting sample.
-    pub(crate) fn first_waiting(&self, proxy: u16) -> Option<SequenceNumber> {
+    pub(crate) fn first_waiting(&self, proxy: WriterProxyId) -> Option<SequenceNumber> {
         let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
         (slot.proxy == proxy).then_some(slot.info.sequence)
     }
@@ -443,7 +449,7 @@ impl Cache {
     /// waits, or if it is [no sample](Self::make_room).
     pub(crate) fn promote(
         &mut self,
-        proxy: u16,
+        proxy: WriterProxyId,
         sequence: SequenceNumber,
     ) -> Result<bool, Refused> {
         let place = self.waiting_of(proxy).start;
@@ -464,7 +470,7 @@ impl Cache {
     }
 
     /// Drops all waiting samples of a removed writer.
-    pub(crate) fn forget_waiting(&mut self, proxy: u16) {
+    pub(crate) fn forget_waiting(&mut self, proxy: WriterProxyId) {
         for place in self.waiting_of(proxy).rev() {
             let slot = self.waiting.remove(place);
             self.slots[usize::from(slot)] = None;
@@ -473,7 +479,7 @@ impl Cache {
     }
 
     /// Range of a writer's samples in `waiting`.
-    fn waiting_of(&self, proxy: u16) -> Range<usize> {
+    fn waiting_of(&self, proxy: WriterProxyId) -> Range<usize> {
         let start = self
             .waiting
             .partition_point(|&slot| self.slot(slot).proxy < proxy);
@@ -507,7 +513,7 @@ mod tests {
         let payload = alloc::vec![0; 60_000];
         for left in (0..4).rev() {
             cache
-                .push(0, SampleInfo::UNSEEN, &payload)
+                .push(WriterProxyId(0), SampleInfo::UNSEEN, &payload)
                 .expect("there is memory for four");
             assert_eq!(cache.room(), left);
         }
@@ -528,10 +534,13 @@ mod tests {
             sequence: SequenceNumber(890),
             ..SampleInfo::UNSEEN
         };
-        cache.push(3, info, &[1]).unwrap();
-        assert_eq!(cache.first_untaken(3), Some(SequenceNumber(890)));
-        cache.writer_gone(3, Guid::UNKNOWN, Instant::new(1));
+        cache.push(WriterProxyId(3), info, &[1]).unwrap();
+        assert_eq!(
+            cache.first_untaken(WriterProxyId(3)),
+            Some(SequenceNumber(890))
+        );
+        cache.writer_gone(WriterProxyId(3), Guid::UNKNOWN, Instant::new(1));
         assert!(cache.available() > 0, "its sample is still to be taken");
-        assert_eq!(cache.first_untaken(3), None);
+        assert_eq!(cache.first_untaken(WriterProxyId(3)), None);
     }
 }

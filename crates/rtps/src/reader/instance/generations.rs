@@ -211,6 +211,7 @@ impl Instances {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::WriterProxyId;
     use crate::writer::history::ChangeKind;
 
     const KEY: KeyHash = [1; 16];
@@ -226,7 +227,7 @@ mod tests {
     fn an_instance_is_new_in_each_of_its_lives_and_its_ends_are_counted_by_kind() {
         let mut instances = Instances::new(2, 1);
         let mut note = |kind| {
-            instances.note(KEY, 7, kind, Instant::new(0));
+            instances.note(KEY, WriterProxyId(7), kind, Instant::new(0));
             let info = told(&instances);
             instances.note_look(0);
             info
@@ -259,19 +260,22 @@ mod tests {
             instances.note(KEY, writer, kind, Instant::new(0));
             told(&instances).instance_state
         };
-        note(1, ChangeKind::Alive);
-        note(2, ChangeKind::Alive);
-        let disposed = note(1, ChangeKind::DisposeAndUnregister);
+        note(WriterProxyId(1), ChangeKind::Alive);
+        note(WriterProxyId(2), ChangeKind::Alive);
+        let disposed = note(WriterProxyId(1), ChangeKind::DisposeAndUnregister);
         assert_eq!(disposed, InstanceState::NotAliveDisposed);
-        assert_eq!(note(2, ChangeKind::Alive), InstanceState::Alive);
-        let left = note(2, ChangeKind::Unregister);
+        assert_eq!(
+            note(WriterProxyId(2), ChangeKind::Alive),
+            InstanceState::Alive
+        );
+        let left = note(WriterProxyId(2), ChangeKind::Unregister);
         assert_eq!(left, InstanceState::NotAliveNoWriters);
     }
 
     #[test]
     fn ranks_count_backwards_and_know_the_life_of_the_last() {
         let mut instances = Instances::new(2, 1);
-        instances.note(KEY, 7, ChangeKind::Alive, Instant::new(0));
+        instances.note(KEY, WriterProxyId(7), ChangeKind::Alive, Instant::new(0));
         instances.begin_rank(0);
         assert_eq!(instances.rank(0, 3), (0, 3));
         assert_eq!(instances.rank(0, 3), (1, 3));

@@ -23,7 +23,7 @@ use crate::{
     hash::{Index, index},
     limits::INSTANCE_WRITERS,
     reader::instance::generations::Life,
-    slab::{Chain, SlotLinks},
+    slab::{Chain, SlotLinks, WriterProxyId},
     timed_qos::Purges,
     writer::history::ChangeKind,
 };
@@ -45,7 +45,7 @@ struct Instance {
     key: KeyHash,
     state: InstanceState,
     /// Proxies of the writers that have the instance registered.
-    writers: BoundedVec<u16, INSTANCE_WRITERS>,
+    writers: BoundedVec<WriterProxyId, INSTANCE_WRITERS>,
     chain: Chain,
     life: Life,
     listed: Listed,
@@ -118,7 +118,13 @@ impl Instances {
     }
 
     /// Applies a change of a writer, received at `at`; returns the instance.
-    pub(crate) fn note(&mut self, key: KeyHash, writer: u16, kind: ChangeKind, at: Instant) -> u16 {
+    pub(crate) fn note(
+        &mut self,
+        key: KeyHash,
+        writer: WriterProxyId,
+        kind: ChangeKind,
+        at: Instant,
+    ) -> u16 {
         let index = match self.index.get(&key) {
             Some(&index) => index,
             None => self.add(key),
@@ -148,7 +154,7 @@ impl Instances {
     }
 
     /// Unregisters a writer; returns true if it was the last one of an instance that was alive.
-    fn unregister(&mut self, index: u16, writer: u16, at: Instant) -> bool {
+    fn unregister(&mut self, index: u16, writer: WriterProxyId, at: Instant) -> bool {
         let instance = &mut self.records[usize::from(index)];
         instance.writers.retain(|&other| other != writer);
         let ends = instance.writers.is_empty() && instance.state == InstanceState::Alive;
@@ -163,7 +169,7 @@ impl Instances {
     /// Once instances have been replaced, an unknown instance counts as known.
     ///
     /// A dispose is always delivered: the instance no longer exists, also for a reader that never had a sample of it.
-    pub(crate) fn is_seen(&self, key: KeyHash, writer: u16, kind: ChangeKind) -> bool {
+    pub(crate) fn is_seen(&self, key: KeyHash, writer: WriterProxyId, kind: ChangeKind) -> bool {
         if kind != ChangeKind::Unregister {
             return true;
         }
@@ -178,7 +184,7 @@ impl Instances {
     pub(crate) fn note_other(
         &mut self,
         key: KeyHash,
-        writer: u16,
+        writer: WriterProxyId,
         kind: ChangeKind,
         at: Instant,
     ) -> bool {
@@ -199,7 +205,7 @@ impl Instances {
     pub(crate) fn unregister_gone(
         &mut self,
         index: u16,
-        writer: u16,
+        writer: WriterProxyId,
         at: Instant,
     ) -> Option<KeyHash> {
         let instance = &self.records[usize::from(index)];
@@ -325,14 +331,24 @@ mod tests {
     fn three() -> (Instances, SlotLinks) {
         let (mut instances, mut links) = (Instances::new(3, 1), SlotLinks::new(8));
         for number in 0..3 {
-            let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
+            let index = instances.note(
+                key(number),
+                WriterProxyId(7),
+                ChangeKind::Alive,
+                Instant::new(0),
+            );
             links.push(instances.chain_mut(index), number);
         }
         (instances, links)
     }
 
     fn add(instances: &mut Instances, links: &mut SlotLinks, number: u16) {
-        let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
+        let index = instances.note(
+            key(number),
+            WriterProxyId(7),
+            ChangeKind::Alive,
+            Instant::new(0),
+        );
         links.push(instances.chain_mut(index), number);
     }
 
@@ -340,7 +356,12 @@ mod tests {
     fn of_those_without_samples_one_that_has_ended_makes_way_first() {
         let (mut instances, mut links) = three();
         instances.remove_sample(&mut links, 0, 0);
-        instances.note(key(2), 7, ChangeKind::Dispose, Instant::new(0));
+        instances.note(
+            key(2),
+            WriterProxyId(7),
+            ChangeKind::Dispose,
+            Instant::new(0),
+        );
         instances.remove_sample(&mut links, 2, 2);
         add(&mut instances, &mut links, 5);
         assert!(instances.known(key(2)).is_none() && instances.known(key(0)).is_some());
@@ -371,10 +392,20 @@ mod tests {
         for number in 3..1_000u16 {
             let index = instances.index[&key(number - 3)];
             if number % 2 == 0 {
-                instances.note(key(number - 3), 7, ChangeKind::Dispose, Instant::new(0));
+                instances.note(
+                    key(number - 3),
+                    WriterProxyId(7),
+                    ChangeKind::Dispose,
+                    Instant::new(0),
+                );
             }
             instances.remove_sample(&mut links, index, (number - 3) % 8);
-            let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
+            let index = instances.note(
+                key(number),
+                WriterProxyId(7),
+                ChangeKind::Alive,
+                Instant::new(0),
+            );
             links.push(instances.chain_mut(index), number % 8);
         }
         assert_eq!(rooms(&instances), before);
