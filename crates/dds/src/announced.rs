@@ -205,7 +205,7 @@ impl<T: TopicType> DataReader<T> {
         let qos = policies
             .zip(max_bytes)
             .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
-        let response = &state.readers[self.id.index()].response;
+        let response = &state.reader_slots[self.id.index()].response;
         Qos {
             response_deadline: response.as_ref().map(|response| response.deadline),
             ..qos.expect("a handle's reader exists")
@@ -225,7 +225,7 @@ impl<T: TopicType> DataReader<T> {
         let protocol = &mut state.protocol;
         same_size(protocol.reader_max_payload_bytes(self.id), qos.max_bytes)?;
         protocol.set_reader_qos(monotonic_now(), self.id, &qos.requested())?;
-        let response = &mut state.readers[self.id.index()].response;
+        let response = &mut state.reader_slots[self.id.index()].response;
         if response.as_ref().map(|response| response.deadline) != qos.response_deadline {
             *response = qos.response_deadline.map(ResponseDeadline::new);
         }

@@ -1,14 +1,13 @@
 //! Effects of received datagrams: jobs become ready as of the arrival, and their waiting times are recorded.
 
 use isolane_datapath::{Lane, clock::monotonic_now};
-use isolane_executor::PriorityInversions;
 use isolane_rtps::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
     listeners::{Endpoint, Kind},
     remote::Inlet,
-    state::{State, Task},
+    state::State,
 };
 
 impl State {
@@ -41,13 +40,18 @@ impl State {
         match change {
             StatusChange::Reader(id, status) => {
                 let is_incompatible = status.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS);
-                self.trouble.has_incompatible |= is_incompatible;
-                self.note_statuses(now, Endpoint::Reader(id), Kind::of_reader(status));
+                self.monitoring.trouble.has_incompatible |= is_incompatible;
+                self.listeners.note_statuses(
+                    &mut self.executor,
+                    now,
+                    Endpoint::Reader(id),
+                    Kind::of_reader(status),
+                );
                 if !status.contains(ReaderStatus::DATA_AVAILABLE) {
                     return None;
                 }
-                self.note_data(id);
-                let slot = &self.readers[id.index()];
+                self.listeners.note_data(id);
+                let slot = &self.reader_slots[id.index()];
                 if let Some(job) = slot.job {
                     self.executor.activate_since(job, arrived, now);
                 }
@@ -55,14 +59,23 @@ impl State {
             }
             StatusChange::Writer(id, status) => {
                 let is_incompatible = status.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS);
-                self.trouble.has_incompatible |= is_incompatible;
-                self.note_statuses(now, Endpoint::Writer(id), Kind::of_writer(status));
+                self.monitoring.trouble.has_incompatible |= is_incompatible;
+                self.listeners.note_statuses(
+                    &mut self.executor,
+                    now,
+                    Endpoint::Writer(id),
+                    Kind::of_writer(status),
+                );
                 if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) {
-                    let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
+                    let of_writer = self.send_queues.iter_mut().find(|inlet| inlet.writer == id);
                     of_writer.into_iter().for_each(Inlet::wake);
                 }
             }
-            StatusChange::Discovery => self.note_discovery(now),
+            StatusChange::Discovery => {
+                self.listeners
+                    .discovery
+                    .note_events(&mut self.executor, &self.protocol, now)
+            }
         }
         None
     }
@@ -78,7 +91,9 @@ impl State {
         arrived: Instant,
         viewed: Option<Level>,
     ) {
-        self.trouble.note_datagram(self.protocol.counters(), from);
+        self.monitoring
+            .trouble
+            .note_datagram(self.protocol.counters(), from);
         let brought = self.take_notes(now, arrived);
         let level = match self.lanes.is_per_level() {
             true => lane.level(),
@@ -92,16 +107,7 @@ impl State {
         };
         let waited = self.executor.record_arrival(priority.get(), arrived);
         if let Some(level) = level {
-            self.waits.note_datagram(level, waited);
-        }
-    }
-
-    /// Counts the wait of a callback job that starts.
-    #[inline]
-    pub(crate) fn note_begun(&mut self, task: Task, waited: PriorityInversions) {
-        if let Task::Callback(reader) = task {
-            self.waits
-                .note_callback(self.readers[reader.index()].level, waited);
+            self.monitoring.inversions.note_datagram(level, waited);
         }
     }
 }

@@ -49,7 +49,7 @@ impl<T: TopicType> DataWriter<T> {
         let priority = Priority::of_data(self.level);
         for _ in 0..FLUSHED_DATAGRAMS {
             // Work of other writers of the level may be queued before it; it is as urgent.
-            let is_under_way = state.rests_ready & (1 << priority.get()) != 0;
+            let is_under_way = state.io.has_pending(priority);
             if !(is_under_way || state.protocol.is_filed(self.id))
                 || state.work(monotonic_now(), priority, 1) == 0
             {

@@ -23,6 +23,7 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use crate::{
     datapaths::open_first,
     error::BuildError,
+    io::Io,
     lanes::Lanes,
     limits::{
         ANNOUNCED_PLACES, ANNOUNCEMENT_BYTES, DISCOVERY_PART, JOBS_PER_PAIR, MAX_JOBS,
@@ -30,7 +31,7 @@ use crate::{
     },
     participant::Participant,
     placement::Placement,
-    state::{Parts, State},
+    state::{Monitoring, State},
     static_discovery::{Described, with_places},
     wait::Waiter,
 };
@@ -502,20 +503,12 @@ impl Builder {
             max_jobs,
         });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
-        let mut state = State::new(Parts {
-            protocol,
-            executor,
-            datapath,
-            not_used,
-            lanes,
-            waiter,
-            max_jobs,
-            spinning: self.waiting == Waiting::Spin,
-            prefault,
-            has_asked_for_buffer: self.receive_buffer_bytes.is_some(),
-        })?;
+        let spinning = self.waiting == Waiting::Spin;
+        let io = Io::new(datapath, waiter, spinning, prefault);
+        let mut monitoring = Monitoring::new(not_used, refused);
+        monitoring.has_asked_for_buffer = self.receive_buffer_bytes.is_some();
+        let mut state = State::new(protocol, executor, io, lanes, max_jobs, monitoring)?;
         state.placement = Some(self.placement);
-        state.not_placed = refused;
         state.open_lane(Lane::Discovery)?;
         state.touch(Lane::Discovery, ANNOUNCEMENT_BYTES);
         if self.observable {

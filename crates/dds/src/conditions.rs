@@ -21,11 +21,11 @@ use isolane_rtps::{Query, ReaderId, Selection, StateMask};
 use isolane_wire::cdr::TopicType;
 
 use crate::{
+    event_loop::Core,
     filter::{Filter, FilterError},
     listeners::Endpoint,
     participant::Participant,
     reader::DataReader,
-    runtime::Core,
     status_mask::StatusMask,
     writer::DataWriter,
 };
@@ -41,7 +41,7 @@ fn is_same(core: &Rc<Core>, of: &Weak<Core>) -> bool {
 /// Notes that a condition was changed, so that wait sets evaluate it again.
 fn note_change(core: &Weak<Core>) {
     if let Some(core) = core.upgrade() {
-        core.state.borrow_mut().note_change();
+        core.state.borrow_mut().listeners.note_change();
     }
 }
 
@@ -66,7 +66,7 @@ impl ReadCondition {
         mask: StateMask,
         query: Option<OwnedQuery>,
     ) -> Self {
-        let generation = reader.core.state.borrow().readers[reader.id.index()].generation;
+        let generation = reader.core.state.borrow().reader_slots[reader.id.index()].generation;
         Self(Rc::new(Asked {
             core: Rc::downgrade(&reader.core),
             reader: reader.id,
@@ -84,7 +84,7 @@ impl ReadCondition {
             return false;
         };
         let mut state = core.state.borrow_mut();
-        if state.readers[asked.reader.index()].generation != asked.generation {
+        if state.reader_slots[asked.reader.index()].generation != asked.generation {
             return false;
         }
         state.drop_expired(asked.reader);
@@ -109,7 +109,7 @@ impl ReadCondition {
     pub(crate) fn is_of(&self, core: &Rc<Core>, reader: ReaderId) -> bool {
         let asked = &*self.0;
         let has_generation = |core: &Core| {
-            core.state.borrow().readers[reader.index()].generation == asked.generation
+            core.state.borrow().reader_slots[reader.index()].generation == asked.generation
         };
         is_same(core, &asked.core) && asked.reader == reader && has_generation(core)
     }
@@ -202,7 +202,7 @@ pub struct StatusCondition(Rc<Watched>);
 
 impl StatusCondition {
     fn new(core: &Rc<Core>, of: Endpoint, enabled: StatusMask) -> Self {
-        let generation = core.state.borrow_mut().listening(of).generation;
+        let generation = core.state.borrow_mut().listeners.of(of).generation;
         Self(Rc::new(Watched {
             core: Rc::downgrade(core),
             of,
@@ -220,8 +220,9 @@ impl StatusCondition {
         };
         let mut state = core.state.borrow_mut();
         state.gather_notes();
-        state.listening(watched.of).generation == watched.generation
+        state.listeners.of(watched.of).generation == watched.generation
             && state
+                .listeners
                 .status_changes(watched.of)
                 .intersects(watched.enabled.get())
     }
@@ -264,7 +265,7 @@ impl GuardCondition {
     }
 
     pub(crate) fn is_of(&self, core: &Core) -> bool {
-        let wake = core.state.borrow().waiter.wake_descriptor();
+        let wake = core.state.borrow().io.poller.wake_descriptor();
         Arc::ptr_eq(&wake, &self.wake)
     }
 }
@@ -275,7 +276,7 @@ impl Participant {
     pub fn create_guard_condition(&self) -> GuardCondition {
         GuardCondition {
             value: Arc::new(AtomicBool::new(false)),
-            wake: self.core().state.borrow().waiter.wake_descriptor(),
+            wake: self.core().state.borrow().io.poller.wake_descriptor(),
         }
     }
 }

@@ -10,9 +10,10 @@
 use std::rc::Rc;
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_executor::{JobConfig, JobId};
+use isolane_executor::{Executor, JobConfig, JobId};
 use isolane_rtps::{
-    DiscoveryEvent, EndpointKind, IgnoreError, Priority, RemoteEndpoint, RemoteParticipant,
+    DiscoveryEvent, EndpointKind, IgnoreError, LocalParticipant, Priority, RemoteEndpoint,
+    RemoteParticipant,
 };
 use isolane_wire::{
     guid::Guid,
@@ -21,10 +22,7 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError,
-    participant::Participant,
-    runtime::Core,
-    state::{State, Task},
+    error::BuildError, event_loop::Core, jobs::Task, participant::Participant, state::State,
 };
 
 /// Topic of remote endpoints (*TopicBuiltinTopicData*).
@@ -53,22 +51,25 @@ pub(crate) struct DiscoveryListening {
     callback: Option<DiscoveryCallback>,
 }
 
-impl State {
+impl DiscoveryListening {
     /// Activates the callback's job if there are discovery events.
-    pub(crate) fn note_discovery(&mut self, now: Instant) {
-        if let Some(job) = self.discovery_listening.job
-            && self.protocol.has_discovery_event()
+    pub(crate) fn note_events(
+        &self,
+        executor: &mut Executor,
+        protocol: &LocalParticipant,
+        now: Instant,
+    ) {
+        if let Some(job) = self.job
+            && protocol.has_discovery_event()
         {
-            self.executor.activate(job, now);
+            executor.activate(job, now);
         }
     }
 
-    /// Removes and returns the callback; drop it while the state is not borrowed.
-    pub(crate) fn clear_discovery_listening(&mut self) -> Option<DiscoveryCallback> {
-        if let Some(job) = self.discovery_listening.job.take() {
-            self.remove_job(job);
-        }
-        self.discovery_listening.callback.take()
+    /// Removes the callback. Returns its job, which is to be removed, and the callback; drop that while the state is not
+    /// borrowed.
+    pub(crate) fn clear(&mut self) -> (Option<JobId>, Option<DiscoveryCallback>) {
+        (self.job.take(), self.callback.take())
     }
 }
 
@@ -78,14 +79,14 @@ impl Core {
         let (event, mut callback) = {
             let mut state = self.state.borrow_mut();
             let event = state.protocol.next_discovery_event();
-            (event, state.discovery_listening.callback.take())
+            (event, state.listeners.discovery.callback.take())
         };
         if let (Some(event), Some(callback)) = (event, &mut callback) {
             callback(event);
         }
         // Declared after the callback, so that the borrow ends before a removed callback is dropped.
         let mut state = self.state.borrow_mut();
-        let listening = &mut state.discovery_listening;
+        let listening = &mut state.listeners.discovery;
         if listening.job.is_some() && listening.callback.is_none() {
             listening.callback = callback.take();
         }
@@ -184,14 +185,16 @@ impl Participant {
         callback: impl FnMut(DiscoveryEvent) + 'static,
     ) -> Result<(), BuildError> {
         let former = {
-            let mut state = self.core().state.borrow_mut();
-            if state.discovery_listening.job.is_none() {
+            let state = &mut *self.core().state.borrow_mut();
+            if state.listeners.discovery.job.is_none() {
                 let config = JobConfig::event("tell of discovery", Priority::DISCOVERY.get());
-                let job = state.add_job(config, Task::TellDiscovery)?;
-                state.discovery_listening.job = Some(job);
+                let job = state
+                    .jobs
+                    .add(&mut state.executor, config, Task::TellDiscovery)?;
+                state.listeners.discovery.job = Some(job);
                 state.protocol.watch_discovery();
             }
-            let listening = &mut state.discovery_listening;
+            let listening = &mut state.listeners.discovery;
             listening.callback.replace(Box::new(callback))
         };
         // The callback may own a writer, whose deletion borrows the state.

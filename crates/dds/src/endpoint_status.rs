@@ -79,8 +79,15 @@ impl<T: TopicType> DataWriter<T> {
         let topic = (self.topic.as_str(), self.level);
         let of = Endpoint::Writer(self.id);
         let former = {
-            let mut state = self.core.state.borrow_mut();
-            state.listen(of, kind, topic, Box::new(listener))?
+            let state = &mut *self.core.state.borrow_mut();
+            state.listeners.listen(
+                &mut state.jobs,
+                &mut state.executor,
+                of,
+                kind,
+                topic,
+                Box::new(listener),
+            )?
         };
         // The listener may own a writer, whose deletion borrows the state.
         drop(former);
@@ -249,8 +256,15 @@ impl<T: TopicType> DataReader<T> {
         let topic = (self.topic.as_str(), self.level);
         let of = Endpoint::Reader(self.id);
         let former = {
-            let mut state = self.core.state.borrow_mut();
-            state.listen(of, kind, topic, Box::new(listener))?
+            let state = &mut *self.core.state.borrow_mut();
+            state.listeners.listen(
+                &mut state.jobs,
+                &mut state.executor,
+                of,
+                kind,
+                topic,
+                Box::new(listener),
+            )?
         };
         // The listener may own a writer, whose deletion borrows the state.
         drop(former);

@@ -12,12 +12,12 @@ use isolane_wire::{cdr::TopicType, level::Level, qos::QosPolicies};
 
 use crate::{
     error::{BuildError, QosError},
+    event_loop::Core,
     filter::Filter,
     limits::BURST,
     participant::{Participant, create_reader_of, create_writer_of},
     qos::Qos,
     reader::DataReader,
-    runtime::Core,
     state::State,
     writer::{DataWriter, now},
 };

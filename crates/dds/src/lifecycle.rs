@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{Lane, clock::monotonic_now};
-use isolane_rtps::{ChangeKind, WriterId, limits::BATCH_BYTES};
+use isolane_datapath::clock::monotonic_now;
+use isolane_rtps::ChangeKind;
 use isolane_wire::{
     cdr::{TopicType, key_hash, max_key_payload_bytes, write_key_of_payload},
     time::Timestamp,
@@ -16,7 +16,6 @@ use crate::{
     qos::Qos,
     reader::DataReader,
     selection::InstanceHandle,
-    sending::Addresses,
     state::State,
     writer::{DataWriter, lengthened},
 };
@@ -72,27 +71,6 @@ pub(crate) fn key_payload<T: TopicType>(payload: &[u8], out: &mut [u8]) -> Optio
 /// Returns an upper bound of that length; `usize::MAX` if the key has no bound.
 pub(crate) fn key_payload_bytes<T: TopicType>() -> usize {
     max_key_payload_bytes::<T>().map_or(usize::MAX, |bytes| bytes.max(MIN_KEY_PAYLOAD_BYTES))
-}
-
-impl State {
-    /// Sends the datagrams that unregister the instances of a writer before its deletion, at most as many as a writer
-    /// may have (`REGISTERED_INSTANCES` of the protocol). Without a free frame it stops; readers then notice the end of
-    /// the writer.
-    pub(crate) fn unregister_instances(&mut self, id: WriterId, lane: Lane) {
-        loop {
-            let class = self.class_for(lane, BATCH_BYTES);
-            let Some(mut frame) = self.take_frame(class) else {
-                return;
-            };
-            let head = frame.head_room();
-            let buffer = &mut frame.buffer_mut()[head..];
-            let Some(bytes) = self.protocol.next_unregister(monotonic_now(), id, buffer) else {
-                return;
-            };
-            frame.set_range(head..head + bytes);
-            self.send(lane, frame, Addresses::Writer(id));
-        }
-    }
 }
 
 impl<T: TopicType> DataWriter<T> {

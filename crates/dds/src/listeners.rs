@@ -2,14 +2,18 @@
 //! listener per activation, while the participant's state is not borrowed.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_executor::{JobConfig, JobId};
-use isolane_rtps::{Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus};
+use isolane_executor::{Executor, JobConfig, JobId};
+use isolane_rtps::{
+    LocalParticipant, Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus,
+};
 use isolane_wire::{guid::Guid, level::Level, time::Instant};
 
 use crate::{
+    discovered::DiscoveryListening,
     error::BuildError,
-    runtime::Core,
-    state::{State, Task},
+    event_loop::Core,
+    jobs::{Jobs, Task},
+    state::State,
     status::Statuses,
     status_mask::StatusMask,
 };
@@ -91,7 +95,7 @@ impl Kind {
 
 /// Application's listener for one kind of status, which it selects from all.
 pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
-pub(crate) type Listeners = [Option<Listener>; Kind::COUNT];
+pub(crate) type ListenerSet = [Option<Listener>; Kind::COUNT];
 
 /// Listeners and pending changes of an endpoint, in a table with the protocol's indexes.
 #[derive(Default)]
@@ -99,7 +103,7 @@ pub(crate) struct Listening {
     /// Number of endpoints that have used this slot, so that a listener that outlives its endpoint does not pass to
     /// the next.
     pub(crate) generation: u32,
-    listeners: Listeners,
+    listeners: ListenerSet,
     job: Option<JobId>,
     /// Kinds with changes that their listener has not read yet ([`Kind::bit`]).
     pending: u16,
@@ -114,7 +118,7 @@ impl Listening {
     }
 
     /// Resets the slot for the next endpoint; returns the job and the listeners to remove.
-    fn clear(&mut self) -> (Option<JobId>, Listeners) {
+    fn clear(&mut self) -> (Option<JobId>, ListenerSet) {
         let generation = self.generation.wrapping_add(1);
         let former = core::mem::replace(
             self,
@@ -133,20 +137,30 @@ impl Listening {
     }
 }
 
-impl State {
-    pub(crate) fn listening(&mut self, of: Endpoint) -> &mut Listening {
+/// Listeners and statuses of all endpoints, and the callback for discovery.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    writers: Vec<Listening>,
+    readers: Vec<Listening>,
+    pub(crate) discovery: DiscoveryListening,
+    /// Counter that increases with every change on which a condition may depend.
+    pub(crate) changes: u64,
+}
+
+impl Listeners {
+    pub(crate) fn of(&mut self, of: Endpoint) -> &mut Listening {
         let (table, place) = match of {
-            Endpoint::Writer(writer) => (&mut self.writer_listening, writer.index()),
-            Endpoint::Reader(reader) => (&mut self.reader_listening, reader.index()),
+            Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
+            Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
         };
         &mut table[place]
     }
 
     /// Creates the slot of a new endpoint.
-    pub(crate) fn make_listening(&mut self, of: Endpoint) {
+    pub(crate) fn make(&mut self, of: Endpoint) {
         let (table, place) = match of {
-            Endpoint::Writer(writer) => (&mut self.writer_listening, writer.index()),
-            Endpoint::Reader(reader) => (&mut self.reader_listening, reader.index()),
+            Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
+            Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
         };
         let places = table.len().max(place + 1);
         table.resize_with(places, Listening::default);
@@ -154,32 +168,47 @@ impl State {
 
     /// Removes and returns the listeners of a deleted endpoint. They may own endpoints, so drop them while the state
     /// is not borrowed.
-    pub(crate) fn clear_listening(&mut self, of: Endpoint) -> Listeners {
-        let (job, listeners) = self.listening(of).clear();
+    pub(crate) fn clear(
+        &mut self,
+        jobs: &mut Jobs,
+        executor: &mut Executor,
+        of: Endpoint,
+    ) -> ListenerSet {
+        let (job, listeners) = self.of(of).clear();
         if let Some(job) = job {
-            self.remove_job(job);
+            jobs.remove(executor, job);
         }
         listeners
     }
 
     /// Removes and returns all listeners; drop them while the state is not borrowed.
-    pub(crate) fn clear_all_listening(&mut self) -> Vec<Listeners> {
-        let writers = self.writer_listening.iter_mut();
-        let all = writers.chain(&mut self.reader_listening);
-        let (jobs, listeners): (Vec<_>, Vec<_>) = all.map(Listening::clear).unzip();
-        for job in jobs.into_iter().flatten() {
-            self.remove_job(job);
+    pub(crate) fn clear_all(
+        &mut self,
+        jobs: &mut Jobs,
+        executor: &mut Executor,
+    ) -> Vec<ListenerSet> {
+        let writers = self.writers.iter_mut();
+        let all = writers.chain(&mut self.readers);
+        let (removed, listeners): (Vec<_>, Vec<_>) = all.map(Listening::clear).unzip();
+        for job in removed.into_iter().flatten() {
+            jobs.remove(executor, job);
         }
         listeners
     }
 
     /// Marks these kinds as changed at an endpoint ([`Kind::bit`]).
-    pub(crate) fn note_statuses(&mut self, now: Instant, of: Endpoint, kinds: u16) {
+    pub(crate) fn note_statuses(
+        &mut self,
+        executor: &mut Executor,
+        now: Instant,
+        of: Endpoint,
+        kinds: u16,
+    ) {
         if kinds == 0 {
             return;
         }
         self.note_change();
-        let listening = self.listening(of);
+        let listening = self.of(of);
         for kind in Kind::ALL {
             if kinds & kind.bit() != 0 {
                 listening.changed |= kind.mask();
@@ -192,52 +221,41 @@ impl State {
             }
         }
         if listening.pending != 0 {
-            self.executor.activate(job, now);
+            executor.activate(job, now);
         }
-    }
-
-    /// Counts the sample delivered last as rejected, because it was not of the type.
-    pub(crate) fn reject_delivered(
-        &mut self,
-        reader: ReaderId,
-        writer: Guid,
-        reason: RejectReason,
-    ) {
-        self.protocol.reject_delivered(reader, writer, reason);
-        let of = Endpoint::Reader(reader);
-        self.note_statuses(monotonic_now(), of, Kind::SampleRejected.bit());
     }
 
     /// Sets a listener, which is also notified of earlier changes. Returns the former one; drop it while the state is
     /// not borrowed.
     pub(crate) fn listen(
         &mut self,
+        jobs: &mut Jobs,
+        executor: &mut Executor,
         of: Endpoint,
         kind: Kind,
         (topic, level): (&str, Level),
         listener: Listener,
     ) -> Result<Option<Listener>, BuildError> {
-        if self.listening(of).job.is_none() {
+        if self.of(of).job.is_none() {
             let name = format!("status {topic}");
             let config = JobConfig::event(&name, Priority::of_protocol(level).get());
-            self.listening(of).job = Some(self.add_job(config, Task::Status(of))?);
+            self.of(of).job = Some(jobs.add(executor, config, Task::Status(of))?);
         }
-        let listening = self.listening(of);
+        let listening = self.of(of);
         let former = listening.listeners[kind as usize].replace(listener);
         // Marked as pending to check for earlier changes; without one the listener is not called.
         listening.pending |= kind.bit();
         if let Some(job) = listening.job {
-            self.executor.activate(job, monotonic_now());
+            executor.activate(job, monotonic_now());
         }
         Ok(former)
     }
 
     /// Takes the change of one kind out of the protocol. Returns false if there is none.
-    fn take_status(&mut self, of: Endpoint, kind: Kind) -> bool {
-        let protocol = &mut self.protocol;
+    fn take_status(&mut self, protocol: &mut LocalParticipant, of: Endpoint, kind: Kind) -> bool {
         let mut told = match of {
-            Endpoint::Writer(writer) => self.writer_listening[writer.index()].told,
-            Endpoint::Reader(reader) => self.reader_listening[reader.index()].told,
+            Endpoint::Writer(writer) => self.writers[writer.index()].told,
+            Endpoint::Reader(reader) => self.readers[reader.index()].told,
         };
         let taken = match (of, kind) {
             (Endpoint::Writer(id), Kind::PublicationMatched) => protocol
@@ -272,19 +290,62 @@ impl State {
                 .map(|taken| told.liveliness_changed = taken.into()),
             _ => None,
         };
-        let listening = self.listening(of);
+        let listening = self.of(of);
         listening.told = told;
         listening.pending &= !kind.bit();
         listening.changed -= kind.mask();
         taken.is_some()
     }
 
+    /// Counts a change on which a condition may depend, so that wait sets evaluate their conditions again.
+    #[inline]
+    pub(crate) fn note_change(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    /// Notes that samples of a reader have become available.
+    #[inline]
+    pub(crate) fn note_data(&mut self, reader: ReaderId) {
+        self.note_change();
+        self.readers[reader.index()].changed |= StatusMask::DATA_AVAILABLE;
+    }
+
+    /// Notes an access to a reader, which resets `DATA_AVAILABLE` and changes sample states.
+    #[inline]
+    pub(crate) fn note_look(&mut self, reader: ReaderId) {
+        self.note_change();
+        self.readers[reader.index()].changed -= StatusMask::DATA_AVAILABLE;
+    }
+
+    pub(crate) fn status_changes(&mut self, of: Endpoint) -> StatusMask {
+        self.of(of).changed
+    }
+}
+
+impl State {
+    /// Counts the sample delivered last as rejected, because it was not of the type.
+    pub(crate) fn reject_delivered(
+        &mut self,
+        reader: ReaderId,
+        writer: Guid,
+        reason: RejectReason,
+    ) {
+        self.protocol.reject_delivered(reader, writer, reason);
+        let of = Endpoint::Reader(reader);
+        self.listeners.note_statuses(
+            &mut self.executor,
+            monotonic_now(),
+            of,
+            Kind::SampleRejected.bit(),
+        );
+    }
+
     /// Returns the status of one kind, with the changes since it was last read.
     pub(crate) fn status(&mut self, of: Endpoint, kind: Kind) -> Statuses {
         // Changes that are read now must not count again later.
         self.gather_notes();
-        self.take_status(of, kind);
-        let told = &mut self.listening(of).told;
+        self.listeners.take_status(&mut self.protocol, of, kind);
+        let told = &mut self.listeners.of(of).told;
         let now = *told;
         told.settle();
         now
@@ -295,16 +356,16 @@ impl Core {
     /// Notifies one listener of an endpoint. Returns true if another one is pending.
     pub(crate) fn tell(&self, of: Endpoint) -> bool {
         let (generation, kind, mut listener, statuses) = {
-            let mut state = self.state.borrow_mut();
+            let state = &mut *self.state.borrow_mut();
             state.gather_notes();
-            let Some(kind) = state.listening(of).next_pending() else {
+            let Some(kind) = state.listeners.of(of).next_pending() else {
                 return false;
             };
-            if !state.take_status(of, kind) {
+            if !state.listeners.take_status(&mut state.protocol, of, kind) {
                 // A getter has read the change meanwhile.
-                return state.listening(of).pending != 0;
+                return state.listeners.of(of).pending != 0;
             }
-            let listening = state.listening(of);
+            let listening = state.listeners.of(of);
             let statuses = listening.told;
             listening.told.settle();
             let listener = listening.listeners[kind as usize].take();
@@ -316,7 +377,7 @@ impl Core {
 
         // Declared after the listener, so that the borrow ends before a removed listener is dropped.
         let mut state = self.state.borrow_mut();
-        let listening = state.listening(of);
+        let listening = state.listeners.of(of);
         if listening.generation != generation {
             return false;
         }

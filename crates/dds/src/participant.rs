@@ -27,6 +27,7 @@ use crate::{
     announced::log_durability,
     builder::{Builder, locators},
     error::BuildError,
+    event_loop::Core,
     filter::{Filter, of_peer},
     lifecycle::{key_payload, key_payload_bytes},
     limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
@@ -36,8 +37,7 @@ use crate::{
     remote::RemoteWriter,
     report::Report,
     response::ResponseDeadline,
-    runtime::Core,
-    state::{State, Task},
+    state::State,
     writer::DataWriter,
 };
 
@@ -244,15 +244,20 @@ impl Participant {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let priority = Priority::of_data(level).get();
         let config = JobConfig::periodic(name, priority, nanos(period), nanos(offset));
-        let mut state = self.core().state.borrow_mut();
-        let job = state.add_job(config, Task::Timer)?;
-        state.timers[job.index()] = Some(Box::new(callback));
+        let state = &mut *self.core().state.borrow_mut();
+        let callback = Box::new(callback);
+        let job = state
+            .jobs
+            .add_timer(&mut state.executor, config, callback)?;
         Ok(Timer(job))
     }
 
     /// Stops a timer, also from its own callback. A timer that is already stopped is ignored.
     pub fn stop_timer(&self, timer: Timer) {
-        let callback = self.core().state.borrow_mut().remove_timer(timer.0);
+        let callback = {
+            let state = &mut *self.core().state.borrow_mut();
+            state.jobs.remove_timer(&mut state.executor, timer.0)
+        };
         // The callback may own a writer, whose deletion borrows the state.
         drop(callback);
     }
@@ -411,9 +416,9 @@ pub(crate) fn create_reader_of<T: TopicType>(
         }
     };
     state.make_reader_slot(id, qos.transport_level());
-    state.readers[id.index()].flow = flow;
-    state.readers[id.index()].response = qos.response_deadline.map(ResponseDeadline::new);
-    state.make_listening(Endpoint::Reader(id));
+    state.reader_slots[id.index()].flow = flow;
+    state.reader_slots[id.index()].response = qos.response_deadline.map(ResponseDeadline::new);
+    state.listeners.make(Endpoint::Reader(id));
     log_durability(topic, qos, "reader");
     let lane = state.lanes.lane(qos.transport_level());
     state.touch(lane, qos.whole_bytes());
@@ -458,7 +463,7 @@ pub(crate) fn create_writer_of<T: TopicType>(
     if T::KEYED {
         protocol.keep_keys(id, key_payload::<T>, key_payload_bytes::<T>());
     }
-    state.make_listening(Endpoint::Writer(id));
+    state.listeners.make(Endpoint::Writer(id));
     log_durability(topic, qos, "writer");
     let lane = state.lanes.lane(qos.transport_level());
     state.touch(lane, qos.whole_bytes());
@@ -484,14 +489,14 @@ fn prepare<T: TopicType>(
     let lane = state.lanes.lane(qos.transport_level());
     state.open_lane(lane)?;
     Ok((
-        locators(state.datapath.unicast(lane)),
-        locators(state.datapath.multicast(lane)),
+        locators(state.io.datapath.unicast(lane)),
+        locators(state.io.datapath.multicast(lane)),
     ))
 }
 
 /// Returns the maximum sample size in bytes that fits a frame.
 pub(crate) fn frame_limit(state: &State) -> usize {
-    let frame_bytes = state.capabilities.max_frame_bytes;
+    let frame_bytes = state.io.capabilities.max_frame_bytes;
     let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
     limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
 }
@@ -499,7 +504,7 @@ pub(crate) fn frame_limit(state: &State) -> usize {
 /// Checks that samples, or their fragments, fit the frames of the datapath.
 fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
     let frame_limit = frame_limit(state);
-    let takes_fragments = state.capabilities.max_frame_bytes >= BATCH_BYTES;
+    let takes_fragments = state.io.capabilities.max_frame_bytes >= BATCH_BYTES;
     let (asked, limit) = if qos.whole_bytes() > frame_limit || qos.is_cut() && !takes_fragments {
         (qos.whole_bytes().max(frame_limit + 1), frame_limit)
     } else {

@@ -14,13 +14,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError,
-    group::Subscriber,
-    listeners::Endpoint,
-    participant::Of,
-    qos::Qos,
-    runtime::Core,
-    state::{State, Task},
+    error::BuildError, event_loop::Core, group::Subscriber, jobs::Task, listeners::Endpoint,
+    participant::Of, qos::Qos, state::State,
 };
 
 /// Sample: its value, if any, and its metadata.
@@ -123,7 +118,7 @@ impl<T: TopicType> DataReader<T> {
             callback(Sample { value, info: *info });
             Ok(())
         };
-        let former = self.core.state.borrow_mut().readers[self.id.index()]
+        let former = self.core.state.borrow_mut().reader_slots[self.id.index()]
             .view
             .replace(Box::new(callback));
         // The callback may own a writer, whose deletion borrows the state.
@@ -204,7 +199,7 @@ impl<T: TopicType> DataReader<T> {
         };
         let former = {
             let mut state = self.core.state.borrow_mut();
-            let job = match state.readers[id.index()].job {
+            let job = match state.reader_slots[id.index()].job {
                 Some(job) => job,
                 None => {
                     let name = format!("callback {}", self.topic);
@@ -216,7 +211,7 @@ impl<T: TopicType> DataReader<T> {
                     state.add_job(config, Task::Callback(id))?
                 }
             };
-            let slot = &mut state.readers[id.index()];
+            let slot = &mut state.reader_slots[id.index()];
             slot.job = Some(job);
             let former = slot.cached.replace(Box::new(callback));
             if state.protocol.available(id) > 0 {
@@ -348,7 +343,7 @@ impl State {
     /// Returns the `nth` unexpired sample of a reader.
     fn look_at(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         self.drop_expired(reader);
-        self.note_look(reader);
+        self.listeners.note_look(reader);
         self.protocol.sample(reader, nth)
     }
 }
@@ -356,17 +351,22 @@ impl State {
 impl<T: TopicType> Drop for DataReader<T> {
     fn drop(&mut self) {
         // The state may be borrowed if a panic inside a step unwinds.
-        let Ok(mut state) = self.core.state.try_borrow_mut() else {
+        let Ok(mut borrowed) = self.core.state.try_borrow_mut() else {
             return;
         };
+        let state = &mut *borrowed;
         state.protocol.delete_reader(monotonic_now(), self.id);
-        let flow = std::mem::take(&mut state.readers[self.id.index()].flow);
+        let flow = std::mem::take(&mut state.reader_slots[self.id.index()].flow);
         state.close_reader_flow(&flow);
         let callbacks = (
             state.clear_reader_slot(self.id.index()),
-            state.clear_listening(Endpoint::Reader(self.id)),
+            state.listeners.clear(
+                &mut state.jobs,
+                &mut state.executor,
+                Endpoint::Reader(self.id),
+            ),
         );
-        drop(state);
+        drop(borrowed);
         // The callbacks may own writers, whose deletion borrows the state.
         drop(callbacks);
     }

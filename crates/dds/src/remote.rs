@@ -37,13 +37,14 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{
     error::{BuildError, WriteError},
+    io::Addresses,
+    jobs::Task,
     lifecycle::unregistered,
     limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
     listeners::Endpoint,
     participant::{Of, create_writer, frame_limit},
     qos::Qos,
-    sending::Addresses,
-    state::{State, Task},
+    state::State,
     writer::{Encoding, payload_begin},
 };
 
@@ -212,22 +213,24 @@ pub(crate) fn create<T: TopicType>(
     let created = create_writer::<T>(state, topic, qos)
         .and_then(|writer| state.enable_remote(writer).map(|()| writer));
     let writer = created.inspect_err(|_| {
-        state.remove_job(job);
+        state.jobs.remove(&mut state.executor, job);
     })?;
     let (handed_in, handed_out) = RingBuffer::new(REMOTE_QUEUE);
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
     // A device's frames may be too small for the topic's largest sample.
-    let head_room = state.capabilities.head_room_bytes;
-    let class = state.class_for(encoding.lane, payload_begin(state) - head_room + max_bytes);
-    let leased = state.pool.lease(class, REMOTE_QUEUE);
+    let head_room = state.io.capabilities.head_room_bytes;
+    let class = state
+        .io
+        .class_for(encoding.lane, payload_begin(state) - head_room + max_bytes);
+    let leased = state.io.pool.lease(class, REMOTE_QUEUE);
     let frames = leased.map_err(|error| {
-        state.remove_job(job);
+        state.jobs.remove(&mut state.executor, job);
         state.protocol.delete_writer(monotonic_now(), writer);
         BuildError::Datapath(error.into())
     })?;
     let owed = REMOTE_QUEUE - frames.len();
     for mut frame in frames {
-        if state.prefault {
+        if state.io.prefault {
             let begin = payload_begin(state);
             frame.buffer_mut()[..begin + max_bytes].fill(0);
         }
@@ -236,9 +239,9 @@ pub(crate) fn create<T: TopicType>(
     }
     let bell = Arc::new(Doorbell {
         sleeping: AtomicBool::new(true),
-        wake: state.waiter.wake_descriptor(),
+        wake: state.io.poller.wake_descriptor(),
     });
-    state.inlets.push(Inlet {
+    state.send_queues.push(Inlet {
         job,
         writer,
         encoding,
@@ -340,23 +343,23 @@ impl<T: TopicType> Drop for RemoteWriter<T> {
 
 /// Takes frames from the inlet of this job, up to the limit. Returns true if there are more.
 pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -> bool {
-    let Some(place) = state.inlets.iter().position(|inlet| inlet.job == job) else {
+    let Some(place) = state.send_queues.iter().position(|inlet| inlet.job == job) else {
         return false;
     };
     let taken = (0..limit).take_while(|_| take_one(state, place)).count();
     state.note_handled(taken);
-    state.inlets[place].repay(&state.pool);
-    if state.inlets[place].is_ready() && state.inlets[place].handed.is_empty() {
+    state.send_queues[place].repay(&state.io.pool);
+    if state.send_queues[place].is_ready() && state.send_queues[place].handed.is_empty() {
         end(state, now, place);
         return false;
     }
-    state.inlets[place].is_ready()
+    state.send_queues[place].is_ready()
 }
 
 /// Takes one frame out of the ring and writes its sample. Returns false if there is none, or its sample cannot be
 /// written now.
 fn take_one(state: &mut State, place: usize) -> bool {
-    let inlet = &mut state.inlets[place];
+    let inlet = &mut state.send_queues[place];
     let writer = inlet.writer;
     let Ok(next) = inlet.handed.peek() else {
         return false;
@@ -375,7 +378,7 @@ fn take_one(state: &mut State, place: usize) -> bool {
     };
     inlet.owed += 1;
     let encoding = inlet.encoding;
-    let frame = state.pool.adopt(frame);
+    let frame = state.io.pool.adopt(frame);
     if let Some(written) = written {
         write(state, writer, encoding, frame, written);
     }
@@ -407,13 +410,18 @@ fn write(
         .write_best_effort(writer, &sample, buffer, payload);
     if let Ok(datagram) = datagram {
         frame.set_range(datagram);
-        state.send(encoding.lane, frame, Addresses::Writer(writer));
+        state.io.send(
+            &state.protocol,
+            encoding.lane,
+            frame,
+            Addresses::Writer(writer),
+        );
     }
 }
 
 /// Deletes the writer of a dropped publisher with an empty ring, once its readers have everything.
 fn end(state: &mut State, now: Instant, place: usize) {
-    let inlet = &mut state.inlets[place];
+    let inlet = &mut state.send_queues[place];
     let ended = *inlet.ended.get_or_insert(now);
     let is_awaited = !state.protocol.all_acknowledged(inlet.writer) && now < ended + REMOTE_LINGER;
     if is_awaited || now < ended + REMOTE_GRACE {
@@ -421,10 +429,16 @@ fn end(state: &mut State, now: Instant, place: usize) {
         inlet.parked = true;
         return;
     }
-    let inlet = state.inlets.swap_remove(place);
-    state.unregister_instances(inlet.writer, inlet.encoding.lane);
+    let inlet = state.send_queues.swap_remove(place);
+    state
+        .io
+        .unregister_instances(&mut state.protocol, inlet.writer, inlet.encoding.lane);
     state.protocol.delete_writer(now, inlet.writer);
     // A remote writer has no listeners.
-    let _ = state.clear_listening(Endpoint::Writer(inlet.writer));
-    state.remove_job(inlet.job);
+    let _ = state.listeners.clear(
+        &mut state.jobs,
+        &mut state.executor,
+        Endpoint::Writer(inlet.writer),
+    );
+    state.jobs.remove(&mut state.executor, inlet.job);
 }

@@ -8,10 +8,8 @@ use bitflags::bitflags;
 use crate::{
     listeners::{Endpoint, Kind},
     reader::DataReader,
-    state::State,
     writer::DataWriter,
 };
-use isolane_rtps::ReaderId;
 use isolane_wire::cdr::TopicType;
 
 bitflags! {
@@ -60,39 +58,13 @@ impl Kind {
     }
 }
 
-impl State {
-    /// Counts a change on which a condition may depend, so that wait sets evaluate their conditions again.
-    #[inline]
-    pub(crate) fn note_change(&mut self) {
-        self.changes = self.changes.wrapping_add(1);
-    }
-
-    /// Notes that samples of a reader have become available.
-    #[inline]
-    pub(crate) fn note_data(&mut self, reader: ReaderId) {
-        self.note_change();
-        self.reader_listening[reader.index()].changed |= StatusMask::DATA_AVAILABLE;
-    }
-
-    /// Notes an access to a reader, which resets `DATA_AVAILABLE` and changes sample states.
-    #[inline]
-    pub(crate) fn note_look(&mut self, reader: ReaderId) {
-        self.note_change();
-        self.reader_listening[reader.index()].changed -= StatusMask::DATA_AVAILABLE;
-    }
-
-    pub(crate) fn status_changes(&mut self, of: Endpoint) -> StatusMask {
-        self.listening(of).changed
-    }
-}
-
 impl<T: TopicType> DataWriter<T> {
     /// Returns the statuses with unread changes (DDS 1.4 §2.2.2.1.1.6).
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         let mut state = self.core.state.borrow_mut();
         state.gather_notes();
-        state.status_changes(Endpoint::Writer(self.id))
+        state.listeners.status_changes(Endpoint::Writer(self.id))
     }
 }
 
@@ -102,6 +74,6 @@ impl<T: TopicType> DataReader<T> {
     pub fn status_changes(&self) -> StatusMask {
         let mut state = self.core.state.borrow_mut();
         state.gather_notes();
-        state.status_changes(Endpoint::Reader(self.id))
+        state.listeners.status_changes(Endpoint::Reader(self.id))
     }
 }

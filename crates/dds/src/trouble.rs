@@ -268,29 +268,30 @@ impl State {
         }
         let seen = Seen {
             counters: *self.protocol.counters(),
-            lanes: self.datapath.ledger().total(),
-            no_frame: self.no_frame,
-            malformed_from: self.trouble.malformed_from,
+            lanes: self.io.datapath.ledger().total(),
+            no_frame: self.io.no_frame,
+            malformed_from: self.monitoring.trouble.malformed_from,
             silent: self.protocol.last_silent_reader(),
             too_large: self.protocol.last_too_large(),
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
-            let more = count.wrapping_sub(self.trouble.told[kind as usize]);
-            if more > 0 && is_due(self.trouble.told_at[kind as usize], now) {
-                self.trouble.told[kind as usize] = count;
-                self.trouble.told_at[kind as usize] = Some(now);
+            let more = count.wrapping_sub(self.monitoring.trouble.told[kind as usize]);
+            if more > 0 && is_due(self.monitoring.trouble.told_at[kind as usize], now) {
+                self.monitoring.trouble.told[kind as usize] = count;
+                self.monitoring.trouble.told_at[kind as usize] = Some(now);
                 kind.log(more, &seen);
             }
         }
         let refused = seen.counters.encapsulations_refused;
-        if self.trouble.has_incompatible && is_due(self.trouble.named_at, now) {
-            self.trouble.has_incompatible = self.log_incompatible(now);
+        if self.monitoring.trouble.has_incompatible && is_due(self.monitoring.trouble.named_at, now)
+        {
+            self.monitoring.trouble.has_incompatible = self.log_incompatible(now);
         }
-        let more = refused.wrapping_sub(self.trouble.refused_told);
-        if more > 0 && is_due(self.trouble.refused_at, now) {
-            self.trouble.refused_told = refused;
-            self.trouble.refused_at = Some(now);
+        let more = refused.wrapping_sub(self.monitoring.trouble.refused_told);
+        if more > 0 && is_due(self.monitoring.trouble.refused_at, now) {
+            self.monitoring.trouble.refused_told = refused;
+            self.monitoring.trouble.refused_at = Some(now);
             self.log_refused(more);
         }
     }
@@ -304,7 +305,7 @@ impl State {
                 continue;
             };
             named = Some((data, refused));
-            if self.trouble.is_new((refused.writer, data.guid)) {
+            if self.monitoring.trouble.is_new((refused.writer, data.guid)) {
                 break;
             }
         }
@@ -355,8 +356,8 @@ impl State {
                 policy,
                 ..
             } = found;
-            if self.trouble.is_new((data.guid, guid)) {
-                self.trouble.named_at = Some(now);
+            if self.monitoring.trouble.is_new((data.guid, guid)) {
+                self.monitoring.trouble.named_at = Some(now);
                 let own = if other == "reader" {
                     "writer"
                 } else {

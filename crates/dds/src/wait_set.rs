@@ -25,9 +25,9 @@ use thiserror::Error;
 
 use crate::{
     conditions::Condition,
+    event_loop::Core,
     limits::{MAX_WAIT_SET_CONDITIONS, MAX_WAIT_SET_PARTICIPANTS},
     participant::Participant,
-    runtime::Core,
 };
 
 /// Participants that a wait set runs.
@@ -162,7 +162,7 @@ impl WaitSet {
                     .map_err(|_| AttachError::TooManyParticipants)?;
             }
             // The condition may be true already, so a waiting wait set must evaluate it.
-            core.state.borrow_mut().note_change();
+            core.state.borrow_mut().listeners.note_change();
         }
         if let Condition::Guard(guard) = &condition
             && !driven(&cores).iter().any(|core| guard.is_of(core))
@@ -243,7 +243,9 @@ impl WaitSet {
     /// Returns whether a condition is true. Except for guards, conditions are evaluated only if a participant has
     /// changed since `seen`.
     fn has_active(&self, cores: &[Rc<Core>], seen: &mut Option<u64>) -> bool {
-        let changes = cores.iter().map(|core| core.state.borrow().changes);
+        let changes = cores
+            .iter()
+            .map(|core| core.state.borrow().listeners.changes);
         let now = changes.fold(0, u64::wrapping_add);
         let is_news = seen.replace(now) != Some(now);
         let conditions = self.conditions.borrow();

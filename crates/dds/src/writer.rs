@@ -13,9 +13,9 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, group::Publisher, lanes::Lanes, lifecycle::unregistered,
-    limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint, participant::Of, qos::Qos, runtime::Core,
-    sending::Addresses, state::State,
+    error::WriteError, event_loop::Core, group::Publisher, io::Addresses, lanes::Lanes,
+    lifecycle::unregistered, limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint, participant::Of,
+    qos::Qos, state::State,
 };
 
 /// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
@@ -265,7 +265,7 @@ impl<T: TopicType> DataWriter<T> {
     /// sends it.
     fn stage(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
         if state.protocol.sends_at_once(self.id, 0)
-            && let Some(mut frame) = state.take_frame(self.class_of(state, self.whole_bytes))
+            && let Some(mut frame) = state.io.take_frame(self.class_of(state, self.whole_bytes))
         {
             let begin = self.payload_begin;
             let room = &mut frame.buffer_mut()[begin..begin + self.whole_bytes];
@@ -285,8 +285,10 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Returns the class of frames that fits a payload of this length.
     fn class_of(&self, state: &State, length: usize) -> Class {
-        let head_room = state.capabilities.head_room_bytes;
-        state.class_for(self.encoding.lane, self.payload_begin - head_room + length)
+        let head_room = state.io.capabilities.head_room_bytes;
+        state
+            .io
+            .class_for(self.encoding.lane, self.payload_begin - head_room + length)
     }
 
     /// Serialises a sample into a history slot and returns its length. `bytes` is the lower bound of its size known so
@@ -330,7 +332,7 @@ impl<T: TopicType> DataWriter<T> {
         let mut class = Class::Transmit(lane);
         let mut frame;
         let payload = loop {
-            frame = match state.take_frame(class) {
+            frame = match state.io.take_frame(class) {
                 Some(frame) => frame,
                 None => return Err(self.refuse(state, WriteError::NoFrame)),
             };
@@ -341,7 +343,7 @@ impl<T: TopicType> DataWriter<T> {
                 // it with that error.
                 Err(CdrError::NoRoom)
                     if class != Class::Oversize(lane)
-                        && state.pool.capacity(Class::Oversize(lane)) > 0 =>
+                        && state.io.pool.capacity(Class::Oversize(lane)) > 0 =>
                 {
                     class = Class::Oversize(lane);
                 }
@@ -364,7 +366,12 @@ impl<T: TopicType> DataWriter<T> {
             .protocol
             .write_best_effort(self.id, sample, buffer, payload)?;
         frame.set_range(datagram);
-        state.send(self.encoding.lane, frame, Addresses::Writer(self.id));
+        state.io.send(
+            &state.protocol,
+            self.encoding.lane,
+            frame,
+            Addresses::Writer(self.id),
+        );
         Ok(())
     }
 
@@ -440,14 +447,21 @@ impl<T: TopicType> DataWriter<T> {
 impl<T: TopicType> Drop for DataWriter<T> {
     fn drop(&mut self) {
         // The state may be borrowed if a panic inside a step unwinds.
-        let Ok(mut state) = self.core.state.try_borrow_mut() else {
+        let Ok(mut borrowed) = self.core.state.try_borrow_mut() else {
             return;
         };
-        self.let_go(&mut state);
-        state.unregister_instances(self.id, self.encoding.lane);
+        let state = &mut *borrowed;
+        self.let_go(state);
+        state
+            .io
+            .unregister_instances(&mut state.protocol, self.id, self.encoding.lane);
         state.protocol.delete_writer(monotonic_now(), self.id);
-        let listeners = state.clear_listening(Endpoint::Writer(self.id));
-        drop(state);
+        let listeners = state.listeners.clear(
+            &mut state.jobs,
+            &mut state.executor,
+            Endpoint::Writer(self.id),
+        );
+        drop(borrowed);
         // The listeners may own writers, whose deletion borrows the state.
         drop(listeners);
     }
@@ -455,7 +469,7 @@ impl<T: TopicType> Drop for DataWriter<T> {
 
 /// Returns the offset of a payload in a frame, after the headers of the datapath and of RTPS.
 pub(crate) fn payload_begin(state: &State) -> usize {
-    state.capabilities.head_room_bytes + MAX_HEAD_BYTES
+    state.io.capabilities.head_room_bytes + MAX_HEAD_BYTES
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! An iteration of the loop:
 //! 1. Makes the jobs ready that time, the protocol and other threads' rings release.
 //! 2. Polls the sources of the datapath (epoll, or its own queues), and sleeps there if no job is ready. The poll is
-//!    skipped if nothing it finds could precede the next job (`State::is_settled`).
+//!    skipped if nothing it finds could precede the next job ([`Scheduling`]).
 //! 3. Runs one activation of the most urgent job.
 //!
 //! A callback that panics ends its job and is dropped while the stack unwinds. The remaining datagrams of the same
@@ -24,13 +24,17 @@ use std::{
 use isolane_datapath::{
     Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
 };
-use isolane_executor::JobId;
-use isolane_rtps::{Delivery, MessageReceiver, ReaderId, RejectReason};
+use isolane_executor::{Executor, JobId, PriorityInversions};
+use isolane_rtps::{MessageReceiver, Priority};
 use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
+    jobs::Task,
+    lanes::Lanes,
     limits::{ACTIVATIONS_PER_POLL, BURST},
-    state::{Callbacks, State, Task},
+    remote::Inlet,
+    state::{Callbacks, State},
+    wait::Readable,
 };
 
 const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
@@ -47,6 +51,104 @@ pub(crate) struct Core {
     received: RefCell<ReceiveBurst>,
     /// True while a job runs; a callback must not enter the loop again.
     running: Cell<bool>,
+}
+
+/// Scheduling policy: when to poll the sources, and how many items a job may handle until the next poll.
+pub(crate) struct Scheduling {
+    /// Highest level with an open lane, the priority of its receive job, and that job.
+    highest: Option<Level>,
+    highest_priority: Priority,
+    highest_receive: Option<JobId>,
+    /// Items handled since the last poll of the most urgent lane.
+    since_poll: usize,
+}
+
+impl Scheduling {
+    pub(crate) fn new() -> Self {
+        Self {
+            highest: None,
+            highest_priority: Priority::DISCOVERY,
+            highest_receive: None,
+            since_poll: BURST,
+        }
+    }
+
+    /// Takes account of an open lane and its receive job.
+    pub(crate) fn add_lane(&mut self, lane: Lane, receive: JobId) {
+        if lane.level() >= self.highest {
+            self.highest = lane.level();
+            self.highest_priority = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
+            self.highest_receive = Some(receive);
+        }
+    }
+
+    /// Returns whether this is the most critical open lane.
+    #[inline]
+    fn is_highest(&self, lane: Lane) -> bool {
+        lane.level() == self.highest
+    }
+
+    /// Returns the maximum number of items per activation of a job of this lane.
+    pub(crate) fn items_of(&self, lane: Lane) -> u16 {
+        if self.is_highest(lane) {
+            BURST as u16
+        } else {
+            1
+        }
+    }
+
+    /// Returns the maximum number of datagrams sent, or samples delivered, per activation at this level. With shared
+    /// lanes, no level is the highest.
+    pub(crate) fn items_of_level(&self, lanes: Lanes, level: Level) -> u16 {
+        match lanes.is_per_level() {
+            true => self.items_of(Lane::Level(level)),
+            false => 1,
+        }
+    }
+
+    /// Returns whether no poll can find anything that precedes this job. That is so for the job that receives from the
+    /// most urgent lane, and for a job more urgent than that lane. A job of the same priority qualifies until a burst
+    /// was handled since the last poll. Otherwise a series of callbacks could hide the lane for longer.
+    ///
+    /// With shared lanes only the receive job qualifies.
+    fn may_skip_poll(&self, executor: &Executor, lanes: Lanes, job: JobId) -> bool {
+        if self.is_highest_receive(job) {
+            return true;
+        }
+        let (priority, highest) = (
+            executor.job(job).config.priority,
+            self.highest_priority.get(),
+        );
+        let is_within_burst = priority == highest && self.since_poll < BURST;
+        lanes.is_per_level() && (priority > highest || is_within_burst)
+    }
+
+    /// Returns whether this job receives from the most urgent lane.
+    #[inline]
+    fn is_highest_receive(&self, job: JobId) -> bool {
+        self.highest_receive == Some(job)
+    }
+
+    /// Returns the number of items that a job starting now may handle: the configured number, but for jobs as urgent
+    /// as the most urgent lane no more than a burst since the last poll. A less urgent job is followed by a poll.
+    #[inline]
+    fn begin_items(&mut self, executor: &Executor, job: JobId) -> usize {
+        if self.is_highest_receive(job) {
+            // Receiving is itself a poll, and may handle a burst (`State::assign_bursts`).
+            self.since_poll = 0;
+            return BURST;
+        }
+        let config = &executor.job(job).config;
+        let (items, priority) = (usize::from(config.items), config.priority);
+        if priority < self.highest_priority.get() {
+            self.since_poll = BURST;
+            items
+        } else {
+            let left = BURST.saturating_sub(self.since_poll);
+            self.since_poll += 1;
+            items.min(left.max(1))
+        }
+    }
 }
 
 /// Running job. It ends by [`end`](Self::end), or when a callback panics.
@@ -73,41 +175,6 @@ impl Drop for Activation<'_> {
     }
 }
 
-/// Memory of a reassembled sample, lent by the protocol during a callback. Dropping this returns it, even if the
-/// callback panics.
-struct Lent<'a> {
-    core: &'a Core,
-    delivery: &'a Delivery,
-    memory: Vec<u8>,
-}
-
-impl<'a> Lent<'a> {
-    #[inline]
-    fn of(core: &'a Core, state: &mut State, delivery: &'a Delivery) -> Option<Self> {
-        if !delivery.is_assembled {
-            return None;
-        }
-        let memory = state.protocol.lend(delivery)?;
-        Some(Self {
-            core,
-            delivery,
-            memory,
-        })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.memory
-    }
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        let memory = std::mem::take(&mut self.memory);
-        let mut state = self.core.state.borrow_mut();
-        state.protocol.give_back(self.delivery, memory);
-    }
-}
-
 /// Burst of the running receive job. Dropping this returns its frames to the pool.
 struct Received<'a>(RefMut<'a, ReceiveBurst>);
 
@@ -120,7 +187,7 @@ impl Drop for Received<'_> {
 impl Core {
     pub(crate) fn new(state: State) -> Self {
         Self {
-            descriptor: state.waiter.descriptor(),
+            descriptor: state.io.poller.descriptor(),
             state: RefCell::new(state),
             received: RefCell::default(),
             running: Cell::new(false),
@@ -145,7 +212,7 @@ impl Core {
         if let Some(placement) = state.placement.take()
             && let Err(error) = placement.apply()
         {
-            state.not_placed.push(error.to_string());
+            state.monitoring.not_placed.push(error.to_string());
         }
     }
 
@@ -254,9 +321,9 @@ impl Core {
             }
             Task::Inlet => crate::remote::drain(&mut state, now, job, limit),
             Task::Observe => state.serve_observers(),
-            Task::Recycle => state.recycle(now),
+            Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {
-                state.keep_house();
+                state.housekeeping();
                 false
             }
         };
@@ -285,7 +352,10 @@ impl Core {
     ) -> (RefMut<'a, State>, bool) {
         let mut received = Received(self.received.borrow_mut());
         let released = state.executor.job(job).released_at().unwrap_or(now);
-        let taken = state.datapath.receive_burst(lane, limit, &mut received.0);
+        let taken = state
+            .io
+            .datapath
+            .receive_burst(lane, limit, &mut received.0);
         state.note_handled(taken);
         for datagram in received.0.iter() {
             let arrived = datagram.arrived.unwrap_or(released);
@@ -295,7 +365,7 @@ impl Core {
         }
         // A job of a lower lane is always preceded by a poll, which detects what waits; one of the highest lane may
         // not be.
-        let again = taken == limit && state.is_highest(lane);
+        let again = taken == limit && state.scheduling.is_highest(lane);
         (state, again)
     }
 
@@ -327,98 +397,6 @@ impl Core {
         }
     }
 
-    /// Passes a view to its reader's callback, with the state released meanwhile. Returns the state, and the reader's
-    /// level.
-    #[inline]
-    fn deliver_view<'a>(
-        &'a self,
-        mut state: RefMut<'a, State>,
-        delivery: &Delivery,
-        bytes: &[u8],
-    ) -> (RefMut<'a, State>, Level) {
-        let place = delivery.reader.index();
-        let slot = &mut state.readers[place];
-        let (level, generation, mut callback) = (slot.level, slot.generation, slot.view.take());
-        let lent = Lent::of(self, &mut state, delivery);
-        drop(state);
-        let without_callback = Err(RejectReason::NotOfType);
-        let delivered = callback.as_mut().map_or(without_callback, |callback| {
-            let bytes = lent.as_ref().map_or(bytes, Lent::bytes);
-            callback(&bytes[delivery.payload.clone()], &delivery.info)
-        });
-        drop(lent);
-
-        let mut state = self.state.borrow_mut();
-        let slot = &mut state.readers[place];
-        let is_there = slot.generation == generation;
-        if is_there && slot.view.is_none() {
-            slot.view = callback.take();
-        }
-        match delivered {
-            Err(reason) if is_there => {
-                state.reject_delivered(delivery.reader, delivery.info.writer, reason);
-            }
-            Ok(()) if is_there && delivery.info.valid_data() => {
-                state.note_response(delivery.reader, delivery.info.received, monotonic_now);
-            }
-            _ => {}
-        }
-        if callback.is_some() {
-            // The reader is deleted or has another callback. This one may own endpoints, whose deletion borrows the
-            // state.
-            drop(state);
-            drop(callback);
-            state = self.state.borrow_mut();
-        }
-        (state, level)
-    }
-
-    fn call_back(&self, reader: ReaderId, limit: usize) -> bool {
-        let place = reader.index();
-        let (generation, callback) = {
-            let slot = &mut self.state.borrow_mut().readers[place];
-            (slot.generation, slot.cached.take())
-        };
-        let Some(mut callback) = callback else {
-            return false;
-        };
-        for handled in 1.. {
-            callback();
-            // Declared after the callback, so that the borrow ends before a removed callback is dropped.
-            let mut state = self.state.borrow_mut();
-            let slot = &mut state.readers[place];
-            if slot.generation != generation {
-                return false;
-            }
-            let is_replaced = slot.cached.is_some();
-            let is_empty = state.protocol.available(reader) == 0;
-            if is_empty || is_replaced || handled == limit {
-                state.note_handled(handled);
-                state.readers[place].cached.get_or_insert(callback);
-                return !is_empty;
-            }
-        }
-        false
-    }
-
-    fn run_timer(&self, now: Instant, job: JobId) -> bool {
-        let (callback, release) = {
-            let mut state = self.state.borrow_mut();
-            let release = state.executor.job(job).released_at().unwrap_or(now);
-            (state.timers[job.index()].take(), release)
-        };
-        let Some(mut callback) = callback else {
-            return false;
-        };
-        callback(release);
-
-        let mut state = self.state.borrow_mut();
-        if state.task(job).is_some() {
-            state.timers[job.index()] = Some(callback);
-        }
-        false
-    }
-
     /// Drops every callback and the endpoints they own.
     pub(crate) fn drop_callbacks(&self) {
         // The state may be borrowed if a panic inside a step unwinds.
@@ -434,40 +412,197 @@ impl Core {
 /// Chooses the next job, and updates the clock to the time of that choice.
 #[inline]
 fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Option<(JobId, Task)> {
-    state.gather_recycling(*now);
-    state.gather(*now);
+    let recycle = state.jobs.recycle;
+    state
+        .io
+        .activate_recycling(*now, &mut state.executor, recycle);
+    state.activate(*now);
     let mut next = state.executor.next();
-    if !next.is_some_and(|job| state.is_settled(job)) {
+    if !next.is_some_and(|job| state.may_skip_poll(job)) {
         let is_over = until.is_some_and(|until| until <= *now);
-        let sleeps = next.is_none() && !state.spinning && !is_over;
+        let sleeps = next.is_none() && !state.io.spinning && !is_over;
         let timeout = match sleeps {
             true => fall_asleep(state, until),
             false => Some(Duration::ZERO),
         };
-        *now = state.look(timeout);
+        *now = state.poll_sources(timeout);
         if sleeps {
             state.set_sleeping(false);
         }
-        state.gather_due(*now);
+        state.activate_due(*now);
         next = state.executor.next();
     }
     let job = next?;
-    Some((job, state.task_of_next(job)?))
+    Some((job, state.jobs.task_of_next(job)?))
 }
 
 /// Tells other threads to ring. Returns how long to sleep, up to `until`.
 fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
     state.set_sleeping(true);
     // Samples handed over before are seen here; later ones ring.
-    match state.inlets.iter().any(crate::remote::Inlet::is_ready) {
+    match state.send_queues.iter().any(Inlet::is_ready) {
         true => Some(Duration::ZERO),
         // The clock is read again, because the application's condition ran since.
         false => state.sleep_time(monotonic_now(), until),
     }
 }
 
+/// Activation of jobs by time, by work of the protocol, by other threads, and by the datapath's sources.
+impl State {
+    /// Starts a chosen job and returns the number of items it may handle.
+    #[inline]
+    fn begin(&mut self, job: JobId, task: Task, now: Instant) -> usize {
+        let waited = self.executor.begin(job, now);
+        self.note_begun(task, waited);
+        self.scheduling.begin_items(&self.executor, job)
+    }
+
+    /// Counts the wait of a callback job that starts.
+    #[inline]
+    fn note_begun(&mut self, task: Task, waited: PriorityInversions) {
+        if let Task::Callback(reader) = task {
+            self.monitoring
+                .inversions
+                .note_callback(self.reader_slots[reader.index()].level, waited);
+        }
+    }
+
+    /// Counts the items that the running job has handled, one of which was counted when it started.
+    #[inline]
+    pub(crate) fn note_handled(&mut self, items: usize) {
+        self.scheduling.since_poll += items.saturating_sub(1);
+        self.executor.set_items_handled(items as u16);
+    }
+
+    #[inline]
+    fn may_skip_poll(&self, job: JobId) -> bool {
+        self.scheduling
+            .may_skip_poll(&self.executor, self.lanes, job)
+    }
+
+    /// Returns the next time at which something is due without an event.
+    fn next_due(&self) -> Option<Instant> {
+        let times = [
+            self.protocol.next_time(),
+            self.executor.next_release(),
+            self.io.next_due(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Returns when the loop must run next without an event; an instant in the past if something is ready.
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
+        let is_ready = self.executor.ready_count() > 0
+            || self.io.work_ready(&self.protocol) != 0
+            || self.send_queues.iter().any(Inlet::is_ready)
+            || self.io.has_ready_lane();
+        if is_ready {
+            return Some(Instant::new(0));
+        }
+        self.next_due()
+    }
+
+    /// Returns how long the loop may sleep: to the next due time, at most to `until`.
+    fn sleep_time(&self, now: Instant, until: Option<Instant>) -> Option<Duration> {
+        let wakes = self.next_due().into_iter().chain(until).min();
+        wakes.map(|at| at.saturating_since(now))
+    }
+
+    /// Tells other threads whether to ring when they hand something over.
+    fn set_sleeping(&self, sleeps: bool) {
+        for inlet in &self.send_queues {
+            inlet.set_sleeping(sleeps);
+        }
+    }
+
+    /// Makes jobs ready for due times, the protocol's work and other threads.
+    #[inline]
+    fn activate(&mut self, now: Instant) {
+        // This runs in every iteration, and usually nothing is pending.
+        if self.io.all_work(&self.protocol) != 0
+            || self.protocol.has_status()
+            || self.may_be_due(now)
+        {
+            self.activate_all(now);
+        }
+    }
+
+    /// Makes jobs ready after a poll that followed a [`activate`](Self::activate): only time and other threads have
+    /// progressed.
+    #[inline]
+    fn activate_due(&mut self, now: Instant) {
+        if self.may_be_due(now) {
+            self.activate_all(now);
+        }
+    }
+
+    #[inline]
+    fn may_be_due(&self, now: Instant) -> bool {
+        let is_due = |time: Option<Instant>| time.is_some_and(|at| at <= now);
+        is_due(self.protocol.next_time())
+            || is_due(self.executor.next_release())
+            || self.io.is_starved()
+            || !self.send_queues.is_empty()
+    }
+
+    // Never inlined, so that the check before it stays short and is inlined into the loop.
+    #[inline(never)]
+    fn activate_all(&mut self, now: Instant) {
+        if self.protocol.next_time().is_some_and(|at| at <= now) {
+            self.protocol.advance(now);
+        }
+        if self.executor.next_release().is_some_and(|at| at <= now) {
+            self.executor.release(now);
+        }
+        self.io.retry_starved(now);
+        let mut ready = self.io.work_ready(&self.protocol);
+        while ready != 0 {
+            let priority = ready.trailing_zeros();
+            ready &= ready - 1;
+            self.executor
+                .activate(self.jobs.work[priority as usize], now);
+        }
+        self.take_notes(now, now);
+        for inlet in &self.send_queues {
+            if inlet.is_ready() {
+                self.executor.activate(inlet.job, now);
+            }
+        }
+    }
+
+    /// Polls the datapath's sources, sleeping up to `timeout`. Returns the time afterwards.
+    fn poll_sources(&mut self, timeout: Option<Duration>) -> Instant {
+        let (lanes, readable) = match self.io.spin() {
+            Some(lanes) => (lanes, Some(Readable::FIRSTS)),
+            None => self.io.wait(timeout),
+        };
+        let now = monotonic_now();
+        self.scheduling.since_poll = 0;
+        self.executor.polled(now, lanes.into());
+        let mut left = lanes;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let Some(job) = self.jobs.receive[index] else {
+                continue;
+            };
+            if let Some(readable) = readable {
+                self.io
+                    .datapath
+                    .seen_readable(Lane::ALL[index], readable.of(index));
+            }
+            self.executor.activate(job, now);
+        }
+        now
+    }
+
+    fn has_work(&self, priority: Priority) -> bool {
+        self.io.work_ready(&self.protocol) & (1 << priority.get()) != 0
+    }
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
-        self.state.get_mut().say_farewell();
+        self.state.get_mut().send_disposal();
     }
 }
