@@ -12,13 +12,13 @@ use isolane_wire::{cdr::TopicType, level::Level, qos::QosPolicies};
 
 use crate::{
     error::{BuildError, QosError},
-    event_loop::Core,
     filter::Filter,
     limits::BURST,
+    participant::event_loop::Core,
+    participant::state::State,
     participant::{Participant, create_reader_of, create_writer_of},
     qos::Qos,
     reader::DataReader,
-    state::State,
     writer::{DataWriter, now},
 };
 

@@ -27,13 +27,13 @@ use isolane_datapath::{
 use isolane_wire::{builtin_data::LocatorList, cdr::TopicType, level::Level};
 
 use crate::{
-    builder::locators,
     error::BuildError,
     limits::{MAX_BUDGET_PERIOD, MIN_BUDGET_PERIOD},
     participant::Participant,
+    participant::builder::locators,
+    participant::state::State,
     qos::Qos,
     reader::DataReader,
-    state::State,
 };
 
 /// Port and budget of a reader's datagrams.

@@ -9,7 +9,10 @@ use isolane_rtps::{
 };
 use isolane_wire::level::Level;
 
-use crate::{remote::Inlet, response::ResponseDeadline, state::State, waits::LevelReport};
+use crate::{
+    monitoring::inversions::LevelReport, participant::state::State,
+    reader::delivery::ResponseDeadline, writer::remote::Inlet,
+};
 
 /// Job of the executor.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,7 @@ use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
 use crate::{
     limits::{LOG_PERIOD, PAIRS_REMEMBERED},
-    state::State,
+    participant::state::State,
 };
 
 /// Kind of counted problem.

@@ -14,15 +14,15 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{form::Snapshot, snapshot::Identity, socket_name, text::Text};
+use super::{json_writer::JsonWriter, schema::Snapshot, snapshot::Identity, socket_name};
 use crate::{
     error::BuildError,
-    jobs::Task,
     limits::{
         MAX_OBSERVERS, OBSERVED_PARTICIPANTS, OBSERVER_BACKLOG, OBSERVER_SEND_BYTES,
         OBSERVERS_ACCEPTED,
     },
-    state::State,
+    participant::jobs::Task,
+    participant::state::State,
 };
 
 /// Clients of a participant, and the snapshot that is sent to them.
@@ -33,7 +33,7 @@ pub(crate) struct Observer {
     clients: heapless::Vec<Client, MAX_OBSERVERS>,
     step: Step,
     snapshot: Option<Box<Snapshot>>,
-    text: Text,
+    text: JsonWriter,
 }
 
 struct Client {
@@ -188,7 +188,7 @@ impl State {
             clients: heapless::Vec::new(),
             step: Step::Accept(0),
             snapshot: None,
-            text: Text::default(),
+            text: JsonWriter::default(),
         }));
         Ok(())
     }

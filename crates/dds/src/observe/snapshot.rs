@@ -11,15 +11,15 @@ use isolane_rtps::{ReaderLedger, WriterLedger};
 
 use super::{
     SCHEMA,
-    form::{
+    schema::{
         Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
         ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
     },
 };
 use crate::{
+    monitoring::inversions::LevelReport,
+    participant::state::State,
     report::{EndpointReport, JobReport, Report, WorkReport},
-    state::State,
-    waits::LevelReport,
 };
 
 /// Identity of a participant, and counts of its observers.

@@ -5,13 +5,10 @@
 //! and policies can be set up before.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_rtps::{EnableError, WriterId};
+use isolane_rtps::EnableError;
 use isolane_wire::cdr::TopicType;
 
-use crate::{
-    error::BuildError, participant::Participant, reader::DataReader, state::State,
-    writer::DataWriter,
-};
+use crate::{participant::Participant, reader::DataReader, writer::DataWriter};
 
 impl Participant {
     /// Enables the participant if it was [built](crate::Builder::enabled) disabled. It is announced from now on, and
@@ -82,16 +79,5 @@ impl<T: TopicType> DataReader<T> {
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.state.borrow().protocol.is_reader_enabled(self.id)
-    }
-}
-
-impl State {
-    /// Enables a remote writer, which has no method for it. Deletes the writer on an error.
-    pub(crate) fn enable_remote(&mut self, writer: WriterId) -> Result<(), BuildError> {
-        let now = monotonic_now();
-        self.protocol.enable_writer(now, writer).map_err(|error| {
-            self.protocol.delete_writer(now, writer);
-            error.into()
-        })
     }
 }

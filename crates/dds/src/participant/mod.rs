@@ -1,5 +1,18 @@
 //! The participant: creation of endpoints and timers, and the event loop.
 
+pub(crate) mod builder;
+pub(crate) mod discovery_events;
+pub(crate) mod enabling;
+pub(crate) mod epoll;
+pub(crate) mod event_loop;
+pub(crate) mod io;
+pub(crate) mod jobs;
+pub(crate) mod lanes;
+pub(crate) mod placement;
+pub(crate) mod receive_effects;
+pub(crate) mod state;
+pub(crate) mod static_discovery;
+
 use std::{
     marker::PhantomData,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
@@ -24,21 +37,21 @@ use isolane_wire::{
 };
 
 use crate::{
-    announced::log_durability,
-    builder::{Builder, locators},
     error::BuildError,
-    event_loop::Core,
     filter::{Filter, of_peer},
-    lifecycle::{key_payload, key_payload_bytes},
+    instance_lifecycle::{key_payload, key_payload_bytes},
     limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
-    listeners::Endpoint,
+    listener::Endpoint,
+    participant::builder::{Builder, locators},
+    participant::event_loop::Core,
+    participant::state::State,
     qos::Qos,
+    qos::mutable_qos::log_durability,
     reader::DataReader,
-    remote::RemoteWriter,
+    reader::delivery::ResponseDeadline,
     report::Report,
-    response::ResponseDeadline,
-    state::State,
     writer::DataWriter,
+    writer::remote::RemoteWriter,
 };
 
 /// DomainParticipant (DDS 1.4 §2.2.2.2.1). Clones are handles to the same participant.
@@ -200,7 +213,7 @@ impl Participant {
         topic: &str,
         qos: &Qos,
     ) -> Result<RemoteWriter<T>, BuildError> {
-        crate::remote::create(&mut self.core().state.borrow_mut(), topic, qos)
+        crate::writer::remote::create(&mut self.core().state.borrow_mut(), topic, qos)
     }
 
     /// Creates a time-triggered job. The loop calls `callback` at every instant `t` of the monotonic clock with `t =

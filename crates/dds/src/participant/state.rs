@@ -2,35 +2,33 @@
 //!
 //! One [`State`] holds everything, on one thread. Its methods are single steps, none of which calls the application.
 //! Each part has the methods that use only its fields; the methods here and in other modules connect parts. The
-//! [event loop](crate::event_loop) determines the order of steps.
+//! [event loop](crate::participant::event_loop) determines the order of steps.
 
 use std::net::Ipv4Addr;
 
 use isolane_datapath::{
-    Lane, Note,
+    Lane,
     clock::{monotonic_now, wall_offset_ns},
     pool::Class,
 };
 use isolane_executor::{Executor, JobConfig, JobId};
-use isolane_rtps::{LocalParticipant, Priority, WorkKind};
+use isolane_rtps::{LocalParticipant, Priority};
 use isolane_wire::level::Level;
 
 use crate::{
-    builder,
-    delivery::{ReaderCallbacks, ReaderSlot},
-    discovered::DiscoveryCallback,
     error::BuildError,
-    event_loop::Scheduling,
-    io::Io,
-    jobs::{Jobs, Task, TimerCallback},
-    lanes::Lanes,
     limits::BURST,
-    listeners::{ListenerSet, Listeners},
-    observe::Observer,
-    placement::Placement,
-    remote::Inlet,
-    trouble::Trouble,
-    waits::Waits,
+    listener::{ListenerSet, Listeners},
+    monitoring::Monitoring,
+    participant::builder,
+    participant::discovery_events::DiscoveryCallback,
+    participant::event_loop::Scheduling,
+    participant::io::Io,
+    participant::jobs::{Jobs, Task, TimerCallback},
+    participant::lanes::Lanes,
+    participant::placement::Placement,
+    reader::delivery::{ReaderCallbacks, ReaderSlot},
+    writer::remote::Inlet,
 };
 
 /// Removed callbacks. They may own writers and readers, whose deletion borrows the state, so drop them only while the
@@ -41,45 +39,6 @@ pub(crate) struct Callbacks {
     _timers: Vec<Option<TimerCallback>>,
     _listeners: Vec<ListenerSet>,
     _discovery: Option<DiscoveryCallback>,
-}
-
-/// Observed maxima of one kind of work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct WorkObserved {
-    pub(crate) steps: u64,
-    pub(crate) execution_max_ns: u64,
-}
-
-/// Observation of a participant: counters, warnings, and the server for observers.
-pub(crate) struct Monitoring {
-    pub(crate) work: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
-    pub(crate) inversions: Waits,
-    pub(crate) trouble: Trouble,
-    /// Server for observers in other processes, if they are allowed.
-    pub(crate) observer: Option<Box<Observer>>,
-    /// True if the application chose the receive buffer size, so that a smaller one deserves a note.
-    pub(crate) has_asked_for_buffer: bool,
-    /// Preferred datapaths that cannot be used.
-    pub(crate) not_used: Vec<Note>,
-    /// Scheduling options that were refused, with the reason.
-    pub(crate) not_placed: Vec<String>,
-    /// Reason why observation is unavailable although it is allowed.
-    pub(crate) not_observable: Option<String>,
-}
-
-impl Monitoring {
-    pub(crate) fn new(not_used: Vec<Note>, not_placed: Vec<String>) -> Self {
-        Self {
-            work: Default::default(),
-            inversions: Waits::default(),
-            trouble: Trouble::new(),
-            observer: None,
-            has_asked_for_buffer: false,
-            not_used,
-            not_placed,
-            not_observable: None,
-        }
-    }
 }
 
 /// State of a participant.

@@ -13,10 +13,10 @@ use isolane_wire::{
 use crate::{
     error::WriteError,
     limits::MIN_KEY_PAYLOAD_BYTES,
+    participant::state::State,
     qos::Qos,
     reader::DataReader,
-    selection::InstanceHandle,
-    state::State,
+    reader::selection::InstanceHandle,
     writer::{DataWriter, lengthened},
 };
 

@@ -11,7 +11,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::QosError, qos::Qos, reader::DataReader, response::ResponseDeadline, writer::DataWriter,
+    error::QosError, qos::Qos, reader::DataReader, reader::delivery::ResponseDeadline,
+    writer::DataWriter,
 };
 
 impl Qos {

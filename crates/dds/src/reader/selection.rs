@@ -11,7 +11,7 @@ use isolane_wire::cdr::{KeyHash, TopicType, key_hash, read_payload};
 use thiserror::Error;
 
 use crate::{
-    conditions::ReadCondition,
+    condition::ReadCondition,
     reader::{DataReader, Sample, decode},
 };
 

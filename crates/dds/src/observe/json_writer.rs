@@ -3,19 +3,19 @@
 
 use serde::Serialize;
 
-use super::form::Snapshot;
+use super::schema::Snapshot;
 use crate::limits::OBSERVED_ITEMS;
 
 /// Line of JSON and the progress of its serialisation.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct JsonWriter {
     bytes: Vec<u8>,
     section: u8,
     /// Items of the section written so far.
     items: usize,
 }
 
-impl Text {
+impl JsonWriter {
     /// Starts another line, with the same memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -92,7 +92,7 @@ mod tests {
             snapshot.jobs.len() > OBSERVED_ITEMS,
             "it takes several steps"
         );
-        let mut text = Text::default();
+        let mut text = JsonWriter::default();
         for _ in 0..2 {
             text.clear();
             let mut steps = 0;

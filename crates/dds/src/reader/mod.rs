@@ -1,5 +1,8 @@
 //! Readers, used on the participant's thread.
 
+pub(crate) mod delivery;
+pub(crate) mod selection;
+
 use std::{marker::PhantomData, rc::Rc};
 
 use isolane_datapath::clock::monotonic_now;
@@ -14,8 +17,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError, event_loop::Core, group::Subscriber, jobs::Task, listeners::Endpoint,
-    participant::Of, qos::Qos, state::State,
+    error::BuildError, group::Subscriber, listener::Endpoint, participant::Of,
+    participant::event_loop::Core, participant::jobs::Task, participant::state::State, qos::Qos,
 };
 
 /// Sample: its value, if any, and its metadata.

@@ -27,7 +27,7 @@ use isolane_datapath::{
     clock::{monotonic_now, wall_now_ns},
 };
 use isolane_executor::{JobConfig, JobId};
-use isolane_rtps::{ChangeKind, Priority, WriteSample, WriterId};
+use isolane_rtps::{ChangeKind, LocalParticipant, Priority, WriteSample, WriterId};
 use isolane_wire::{
     cdr::{CdrError, TopicType, key_hash},
     qos::HistoryKind,
@@ -37,14 +37,14 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{
     error::{BuildError, WriteError},
-    io::Addresses,
-    jobs::Task,
-    lifecycle::unregistered,
+    instance_lifecycle::unregistered,
     limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
-    listeners::Endpoint,
+    listener::Endpoint,
+    participant::io::Addresses,
+    participant::jobs::Task,
+    participant::state::State,
     participant::{Of, create_writer, frame_limit},
     qos::Qos,
-    state::State,
     writer::{Encoding, payload_begin},
 };
 
@@ -211,7 +211,7 @@ pub(crate) fn create<T: TopicType>(
     };
     let job = state.add_job(config, Task::Inlet)?;
     let created = create_writer::<T>(state, topic, qos)
-        .and_then(|writer| state.enable_remote(writer).map(|()| writer));
+        .and_then(|writer| enable(&mut state.protocol, writer).map(|()| writer));
     let writer = created.inspect_err(|_| {
         state.jobs.remove(&mut state.executor, job);
     })?;
@@ -264,6 +264,15 @@ pub(crate) fn create<T: TopicType>(
         max_bytes,
         autodispose: qos.autodispose,
         of: PhantomData,
+    })
+}
+
+/// Enables a remote writer, which has no method for it. Deletes the writer on an error.
+fn enable(protocol: &mut LocalParticipant, writer: WriterId) -> Result<(), BuildError> {
+    let now = monotonic_now();
+    protocol.enable_writer(now, writer).map_err(|error| {
+        protocol.delete_writer(now, writer);
+        error.into()
     })
 }
 

@@ -6,11 +6,14 @@
 use std::{cell::RefMut, time::Duration};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_executor::JobId;
+use isolane_executor::{JobId, Name};
 use isolane_rtps::{Delivery, ReaderId, RejectReason, SampleInfo};
-use isolane_wire::{level::Level, time::Instant};
+use isolane_wire::{cdr::TopicType, level::Level, time::Instant};
 
-use crate::{event_loop::Core, protection::ReaderFlow, response::ResponseDeadline, state::State};
+use crate::{
+    participant::event_loop::Core, participant::state::State, protection::ReaderFlow,
+    reader::DataReader,
+};
 
 /// Application's callback for views: payload and metadata. An error says why the payload was rejected.
 pub(crate) type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> Result<(), RejectReason>>;
@@ -85,6 +88,40 @@ impl State {
             .running_at(due)
             .and_then(|job| self.executor.get(job));
         response.missed_during = job.map(|job| job.config.name.clone());
+    }
+}
+
+/// Response deadline of a reader, and its misses ([`Qos::response_deadline`](crate::Qos::response_deadline)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseDeadline {
+    /// Maximum time from a sample's arrival to the end of its callback, or until it is taken.
+    pub deadline: Duration,
+    /// Number of samples that took longer.
+    pub missed: u64,
+    /// Longest excess over the deadline; zero if none was missed.
+    pub lateness_max: Duration,
+    /// Job that ran when the last missed deadline expired. `None` if none was missed, if the loop slept, polled or was
+    /// not run then, or if too many jobs have run since.
+    pub missed_during: Option<Name>,
+}
+
+impl ResponseDeadline {
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            missed: 0,
+            lateness_max: Duration::ZERO,
+            missed_during: None,
+        }
+    }
+}
+
+impl<T: TopicType> DataReader<T> {
+    /// Returns the response deadline and its misses; `None` without a deadline.
+    #[must_use]
+    pub fn response_deadline(&self) -> Option<ResponseDeadline> {
+        let state = self.core.state.borrow();
+        state.reader_slots[self.id.index()].response.clone()
     }
 }
 

@@ -5,9 +5,9 @@ use isolane_rtps::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
-    listeners::{Endpoint, Kind},
-    remote::Inlet,
-    state::State,
+    listener::{Endpoint, Kind},
+    participant::state::State,
+    writer::remote::Inlet,
 };
 
 impl State {

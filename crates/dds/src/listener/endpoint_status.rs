@@ -4,14 +4,14 @@ use isolane_wire::cdr::TopicType;
 
 use crate::{
     error::BuildError,
-    listeners::{Endpoint, Kind},
-    reader::DataReader,
-    status::{
+    listener::status::{
         LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
         OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
         RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, Statuses,
         SubscriptionMatchedStatus,
     },
+    listener::{Endpoint, Kind},
+    reader::DataReader,
     writer::DataWriter,
 };
 

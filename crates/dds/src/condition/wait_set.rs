@@ -24,10 +24,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
 use crate::{
-    conditions::Condition,
-    event_loop::Core,
+    condition::Condition,
     limits::{MAX_WAIT_SET_CONDITIONS, MAX_WAIT_SET_PARTICIPANTS},
     participant::Participant,
+    participant::event_loop::Core,
 };
 
 /// Participants that a wait set runs.

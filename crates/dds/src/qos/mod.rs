@@ -4,6 +4,9 @@
 //! SO_PRIORITY, DSCP and the priority of every job of the topic. RESOURCE_LIMITS determines the memory allocated at
 //! creation.
 
+pub(crate) mod mismatch;
+pub(crate) mod mutable_qos;
+
 use std::time::Duration;
 
 use isolane_datapath::{Budget, Over, Protection};

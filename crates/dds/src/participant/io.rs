@@ -20,8 +20,8 @@ use isolane_wire::{locator::Locator, time::Instant};
 use crate::{
     error::BuildError,
     limits::{FRAME_RETRY, SPINS_PER_LOOK},
-    state::State,
-    wait::{Readable, Waiter},
+    participant::epoll::{Readable, Waiter},
+    participant::state::State,
 };
 
 /// Work that found no free frame and waits until this time, because no event reports frames that become free.

@@ -5,7 +5,7 @@ use isolane_executor::{Executor, JobConfig, JobId};
 use isolane_rtps::{Priority, ReaderId};
 use isolane_wire::time::Instant;
 
-use crate::{error::BuildError, event_loop::Core, listeners::Endpoint};
+use crate::{error::BuildError, listener::Endpoint, participant::event_loop::Core};
 
 /// Period of housekeeping.
 const SECOND_NS: u64 = 1_000_000_000;

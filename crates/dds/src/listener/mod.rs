@@ -1,6 +1,10 @@
 //! Notification of listeners about status changes. Changes are marked at the endpoint. A separate job calls one
 //! listener per activation, while the participant's state is not borrowed.
 
+pub(crate) mod endpoint_status;
+pub(crate) mod status;
+pub(crate) mod status_mask;
+
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{Executor, JobConfig, JobId};
 use isolane_rtps::{
@@ -9,13 +13,13 @@ use isolane_rtps::{
 use isolane_wire::{guid::Guid, level::Level, time::Instant};
 
 use crate::{
-    discovered::DiscoveryListening,
     error::BuildError,
-    event_loop::Core,
-    jobs::{Jobs, Task},
-    state::State,
-    status::Statuses,
-    status_mask::StatusMask,
+    listener::status::Statuses,
+    listener::status_mask::StatusMask,
+    participant::discovery_events::DiscoveryListening,
+    participant::event_loop::Core,
+    participant::jobs::{Jobs, Task},
+    participant::state::State,
 };
 
 /// Endpoint of this participant.

@@ -22,7 +22,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError, event_loop::Core, jobs::Task, participant::Participant, state::State,
+    error::BuildError, participant::Participant, participant::event_loop::Core,
+    participant::jobs::Task, participant::state::State,
 };
 
 /// Topic of remote endpoints (*TopicBuiltinTopicData*).

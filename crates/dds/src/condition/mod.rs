@@ -7,6 +7,8 @@
 //!
 //! A condition keeps neither its endpoint nor the participant alive, and is false once they are gone.
 
+pub(crate) mod wait_set;
+
 use std::{
     cell::{Cell, RefCell},
     os::fd::OwnedFd,
@@ -21,12 +23,12 @@ use isolane_rtps::{Query, ReaderId, Selection, StateMask};
 use isolane_wire::cdr::TopicType;
 
 use crate::{
-    event_loop::Core,
     filter::{Filter, FilterError},
-    listeners::Endpoint,
+    listener::Endpoint,
+    listener::status_mask::StatusMask,
     participant::Participant,
+    participant::event_loop::Core,
     reader::DataReader,
-    status_mask::StatusMask,
     writer::DataWriter,
 };
 

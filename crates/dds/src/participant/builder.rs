@@ -23,17 +23,18 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use crate::{
     datapaths::open_first,
     error::BuildError,
-    io::Io,
-    lanes::Lanes,
     limits::{
         ANNOUNCED_PLACES, ANNOUNCEMENT_BYTES, DISCOVERY_PART, JOBS_PER_PAIR, MAX_JOBS,
         PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
     },
+    monitoring::Monitoring,
     participant::Participant,
-    placement::Placement,
-    state::{Monitoring, State},
-    static_discovery::{Described, with_places},
-    wait::Waiter,
+    participant::epoll::Waiter,
+    participant::io::Io,
+    participant::lanes::Lanes,
+    participant::placement::Placement,
+    participant::state::State,
+    participant::static_discovery::{Described, with_places},
 };
 
 /// Behaviour of the loop when no job is ready.

@@ -4,7 +4,7 @@ use isolane_datapath::clock::monotonic_now;
 use isolane_rtps::Priority;
 use isolane_wire::cdr::TopicType;
 
-use crate::{limits::FLUSHED_DATAGRAMS, state::State, writer::DataWriter};
+use crate::{limits::FLUSHED_DATAGRAMS, participant::state::State, writer::DataWriter};
 
 impl<T: TopicType> DataWriter<T> {
     /// Sends the samples that this writer has batched because of its [LATENCY_BUDGET](crate::Qos::latency_budget). A

@@ -29,12 +29,12 @@ use isolane_rtps::{MessageReceiver, Priority};
 use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
-    jobs::Task,
-    lanes::Lanes,
     limits::{ACTIVATIONS_PER_POLL, BURST},
-    remote::Inlet,
-    state::{Callbacks, State},
-    wait::Readable,
+    participant::epoll::Readable,
+    participant::jobs::Task,
+    participant::lanes::Lanes,
+    participant::state::{Callbacks, State},
+    writer::remote::Inlet,
 };
 
 const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
@@ -319,7 +319,7 @@ impl Core {
                 state.note_handled(steps);
                 steps > 0 && state.has_work(priority)
             }
-            Task::Inlet => crate::remote::drain(&mut state, now, job, limit),
+            Task::Inlet => crate::writer::remote::drain(&mut state, now, job, limit),
             Task::Observe => state.serve_observers(),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {

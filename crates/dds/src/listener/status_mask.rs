@@ -6,7 +6,7 @@
 use bitflags::bitflags;
 
 use crate::{
-    listeners::{Endpoint, Kind},
+    listener::{Endpoint, Kind},
     reader::DataReader,
     writer::DataWriter,
 };

@@ -1,5 +1,8 @@
 //! Writers, used on the participant's thread.
 
+pub(crate) mod batching;
+pub(crate) mod remote;
+
 use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
 use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now};
@@ -13,9 +16,10 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, event_loop::Core, group::Publisher, io::Addresses, lanes::Lanes,
-    lifecycle::unregistered, limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint, participant::Of,
-    qos::Qos, state::State,
+    error::WriteError, group::Publisher, instance_lifecycle::unregistered,
+    limits::MIN_KEY_PAYLOAD_BYTES, listener::Endpoint, participant::Of,
+    participant::event_loop::Core, participant::io::Addresses, participant::lanes::Lanes,
+    participant::state::State, qos::Qos,
 };
 
 /// DataWriter of one topic (DDS 1.4 §2.2.2.4.2).
