@@ -196,7 +196,7 @@ pub use monitoring::inversions::LevelReport;
 pub use participant::builder::{Builder, Waiting};
 pub use participant::discovery_events::DiscoveredTopic;
 pub use participant::placement::PlacementError;
-pub use participant::static_discovery::{Described, DescribedPeer};
+pub use participant::static_discovery::{DescribedPeer, StaticDescription};
 pub use participant::{Participant, Timer};
 pub use qos::Qos;
 pub use qos::mismatch::{Difference, differences};

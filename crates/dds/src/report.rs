@@ -11,7 +11,7 @@ use isolane_wire::level::Level;
 
 use crate::{
     monitoring::inversions::LevelReport, participant::state::State,
-    reader::delivery::ResponseDeadline, writer::remote::Inlet,
+    reader::delivery::ResponseDeadline, writer::remote::SendQueue,
 };
 
 /// Job of the executor.
@@ -198,7 +198,7 @@ impl Report {
             no_frame: state.io.no_frame,
             frames_out: state.io.pool.outstanding(),
             frames_armed: state.io.frames_armed(),
-            frames_lent: state.send_queues.iter().map(Inlet::lent).sum(),
+            frames_lent: state.send_queues.iter().map(SendQueue::lent).sum(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use isolane::{Announces, Builder, Described, EndpointKind, Qos};
+use isolane::{Announces, Builder, EndpointKind, Qos, StaticDescription};
 use isolane_model::{Durability, History, Participant, Reliability, System, Topic};
 
 use crate::limits::ENCAPSULATION_HEADER_BYTES;
@@ -24,14 +24,17 @@ pub(super) fn with_described(builder: Builder, described: Option<&DescribedAs>) 
 }
 
 /// Described participant with the endpoints of its topics.
-pub(super) fn described_participant(participant: &Participant, system: &System) -> Described {
+pub(super) fn described_participant(
+    participant: &Participant,
+    system: &System,
+) -> StaticDescription {
     let at = SocketAddrV4::new(participant.address.value, participant.port.value);
     let announces = match participant.announces.value {
         isolane_model::Announces::All => Announces::All,
         isolane_model::Announces::Itself => Announces::Itself,
         isolane_model::Announces::Nothing => Announces::Nothing,
     };
-    let mut described = Described::new(&participant.name.value, at).announces(announces);
+    let mut described = StaticDescription::new(&participant.name.value, at).announces(announces);
     for (kind, names) in [
         (EndpointKind::Writer, &participant.writes.value),
         (EndpointKind::Reader, &participant.reads.value),

@@ -48,7 +48,7 @@ fn note_change(core: &Weak<Core>) {
 }
 
 /// Definition of a [`ReadCondition`].
-struct Asked {
+struct ReadConditionState {
     core: Weak<Core>,
     reader: ReaderId,
     /// Generation of the reader's slot, which another reader may use later.
@@ -60,7 +60,7 @@ struct Asked {
 /// Condition that is true while a reader has samples in certain states. It is false once the reader is deleted, and
 /// does not keep the participant alive. Clones are the same condition.
 #[derive(Clone)]
-pub struct ReadCondition(Rc<Asked>);
+pub struct ReadCondition(Rc<ReadConditionState>);
 
 impl ReadCondition {
     fn new<T: TopicType>(
@@ -69,7 +69,7 @@ impl ReadCondition {
         query: Option<OwnedQuery>,
     ) -> Self {
         let generation = reader.core.state.borrow().reader_slots[reader.id.index()].generation;
-        Self(Rc::new(Asked {
+        Self(Rc::new(ReadConditionState {
             core: Rc::downgrade(&reader.core),
             reader: reader.id,
             generation,
@@ -81,21 +81,21 @@ impl ReadCondition {
     /// Returns whether the reader has such samples now.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
-        let asked = &*self.0;
-        let Some(core) = asked.core.upgrade() else {
+        let condition = &*self.0;
+        let Some(core) = condition.core.upgrade() else {
             return false;
         };
         let mut state = core.state.borrow_mut();
-        if state.reader_slots[asked.reader.index()].generation != asked.generation {
+        if state.reader_slots[condition.reader.index()].generation != condition.generation {
             return false;
         }
-        state.drop_expired(asked.reader);
+        state.drop_expired(condition.reader);
         let selection = Selection {
-            mask: asked.mask,
+            mask: condition.mask,
             query: self.query(),
             ..Selection::default()
         };
-        state.protocol.has_any(asked.reader, &selection)
+        state.protocol.has_any(condition.reader, &selection)
     }
 
     /// Returns the states that it selects.
@@ -109,11 +109,11 @@ impl ReadCondition {
     }
 
     pub(crate) fn is_of(&self, core: &Rc<Core>, reader: ReaderId) -> bool {
-        let asked = &*self.0;
+        let condition = &*self.0;
         let has_generation = |core: &Core| {
-            core.state.borrow().reader_slots[reader.index()].generation == asked.generation
+            core.state.borrow().reader_slots[reader.index()].generation == condition.generation
         };
-        is_same(core, &asked.core) && asked.reader == reader && has_generation(core)
+        is_same(core, &condition.core) && condition.reader == reader && has_generation(core)
     }
 }
 
@@ -190,7 +190,7 @@ impl<T: TopicType> QueryCondition<T> {
 }
 
 /// Definition of a [`StatusCondition`].
-struct Watched {
+struct StatusConditionState {
     core: Weak<Core>,
     of: Endpoint,
     generation: u32,
@@ -200,12 +200,12 @@ struct Watched {
 /// Condition that is true while an enabled status of an endpoint has a change that neither a listener nor a getter has
 /// read. It is false once the endpoint is deleted. Clones are the same condition.
 #[derive(Clone)]
-pub struct StatusCondition(Rc<Watched>);
+pub struct StatusCondition(Rc<StatusConditionState>);
 
 impl StatusCondition {
     fn new(core: &Rc<Core>, of: Endpoint, enabled: StatusMask) -> Self {
         let generation = core.state.borrow_mut().listeners.of(of).generation;
-        Self(Rc::new(Watched {
+        Self(Rc::new(StatusConditionState {
             core: Rc::downgrade(core),
             of,
             generation,
@@ -216,17 +216,17 @@ impl StatusCondition {
     /// Returns whether one of the enabled statuses has changed.
     #[must_use]
     pub fn trigger_value(&self) -> bool {
-        let watched = &*self.0;
-        let Some(core) = watched.core.upgrade() else {
+        let condition = &*self.0;
+        let Some(core) = condition.core.upgrade() else {
             return false;
         };
         let mut state = core.state.borrow_mut();
-        state.gather_notes();
-        state.listeners.of(watched.of).generation == watched.generation
+        state.take_notes_now();
+        state.listeners.of(condition.of).generation == condition.generation
             && state
                 .listeners
-                .status_changes(watched.of)
-                .intersects(watched.enabled.get())
+                .status_changes(condition.of)
+                .intersects(condition.enabled.get())
     }
 
     /// Returns the enabled statuses.
@@ -298,8 +298,8 @@ impl<T: TopicType> DataReader<T> {
         T: 'static,
     {
         let filter = Rc::new(RefCell::new(query));
-        let asked = Rc::clone(&filter);
-        let holds = move |payload: &[u8]| asked.borrow().matches_payload(payload) == Some(true);
+        let query = Rc::clone(&filter);
+        let holds = move |payload: &[u8]| query.borrow().matches_payload(payload) == Some(true);
         QueryCondition {
             condition: ReadCondition::new(self, mask, Some(Box::new(holds))),
             filter,

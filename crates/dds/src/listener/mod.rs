@@ -316,7 +316,7 @@ impl Listeners {
 
     /// Notes an access to a reader, which resets `DATA_AVAILABLE` and changes sample states.
     #[inline]
-    pub(crate) fn note_look(&mut self, reader: ReaderId) {
+    pub(crate) fn note_access(&mut self, reader: ReaderId) {
         self.note_change();
         self.readers[reader.index()].changed -= StatusMask::DATA_AVAILABLE;
     }
@@ -347,7 +347,7 @@ impl State {
     /// Returns the status of one kind, with the changes since it was last read.
     pub(crate) fn status(&mut self, of: Endpoint, kind: Kind) -> Statuses {
         // Changes that are read now must not count again later.
-        self.gather_notes();
+        self.take_notes_now();
         self.listeners.take_status(&mut self.protocol, of, kind);
         let told = &mut self.listeners.of(of).told;
         let now = *told;
@@ -358,10 +358,10 @@ impl State {
 
 impl Core {
     /// Notifies one listener of an endpoint. Returns true if another one is pending.
-    pub(crate) fn tell(&self, of: Endpoint) -> bool {
+    pub(crate) fn notify(&self, of: Endpoint) -> bool {
         let (generation, kind, mut listener, statuses) = {
             let state = &mut *self.state.borrow_mut();
-            state.gather_notes();
+            state.take_notes_now();
             let Some(kind) = state.listeners.of(of).next_pending() else {
                 return false;
             };

@@ -63,7 +63,7 @@ impl<T: TopicType> DataWriter<T> {
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         let mut state = self.core.state.borrow_mut();
-        state.gather_notes();
+        state.take_notes_now();
         state.listeners.status_changes(Endpoint::Writer(self.id))
     }
 }
@@ -73,7 +73,7 @@ impl<T: TopicType> DataReader<T> {
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {
         let mut state = self.core.state.borrow_mut();
-        state.gather_notes();
+        state.take_notes_now();
         state.listeners.status_changes(Endpoint::Reader(self.id))
     }
 }

@@ -35,11 +35,11 @@ pub struct LevelReport {
 
 /// Sums by level.
 #[derive(Debug, Default)]
-pub(crate) struct Waits {
+pub(crate) struct InversionCounts {
     levels: [(u64, PriorityInversions); Level::ALL.len()],
 }
 
-impl Waits {
+impl InversionCounts {
     #[inline]
     pub(crate) fn note_datagram(&mut self, level: Level, waited: PriorityInversions) {
         let (datagrams, sum) = &mut self.levels[usize::from(level.get())];

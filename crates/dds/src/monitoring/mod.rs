@@ -5,7 +5,7 @@ pub(crate) mod inversions;
 use isolane_datapath::Note;
 use isolane_rtps::{Priority, WorkKind};
 
-use crate::{monitoring::inversions::Waits, observe::Observer, trouble::Trouble};
+use crate::{monitoring::inversions::InversionCounts, observe::Observer, trouble::Trouble};
 
 /// Observed maxima of one kind of work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) struct WorkObserved {
 /// Observation of a participant: counters, warnings, and the server for observers.
 pub(crate) struct Monitoring {
     pub(crate) work: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
-    pub(crate) inversions: Waits,
+    pub(crate) inversions: InversionCounts,
     pub(crate) trouble: Trouble,
     /// Server for observers in other processes, if they are allowed.
     pub(crate) observer: Option<Box<Observer>>,
@@ -35,7 +35,7 @@ impl Monitoring {
     pub(crate) fn new(not_used: Vec<Note>, not_placed: Vec<String>) -> Self {
         Self {
             work: Default::default(),
-            inversions: Waits::default(),
+            inversions: InversionCounts::default(),
             trouble: Trouble::new(),
             observer: None,
             has_asked_for_buffer: false,

@@ -47,7 +47,7 @@ enum Step {
     /// Accepts connections; the number counts those of this second so far.
     Accept(u16),
     Report,
-    LookAtDatapath,
+    Datapath,
     Write,
     /// Sends to the client with this index.
     Send(usize),
@@ -116,10 +116,10 @@ impl Observer {
             }
             Step::Report => {
                 self.snapshot = Some(Box::new(Snapshot::of(state, &self.identity)));
-                Some(Step::LookAtDatapath)
+                Some(Step::Datapath)
             }
-            Step::LookAtDatapath => {
-                self.snapshot.as_mut()?.look_at_datapath(state);
+            Step::Datapath => {
+                self.snapshot.as_mut()?.add_datapath(state);
                 self.text.clear();
                 self.clients.iter_mut().for_each(|client| client.sent = 0);
                 Some(Step::Write)

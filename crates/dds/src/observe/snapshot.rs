@@ -52,7 +52,7 @@ impl Snapshot {
     }
 
     /// Adds the state of the datapath.
-    pub(crate) fn look_at_datapath(&mut self, state: &State) {
+    pub(crate) fn add_datapath(&mut self, state: &State) {
         let seen: Observation = state.io.datapath.observe();
         self.interfaces = seen.interfaces.into_iter().map(of_interface).collect();
         let flows = seen.flows.into_iter();

@@ -29,12 +29,12 @@ use crate::{
     },
     monitoring::Monitoring,
     participant::Participant,
-    participant::epoll::Waiter,
+    participant::epoll::Poller,
     participant::io::Io,
     participant::lanes::Lanes,
     participant::placement::Placement,
     participant::state::State,
-    participant::static_discovery::{Described, with_places},
+    participant::static_discovery::{StaticDescription, with_places},
 };
 
 /// Behaviour of the loop when no job is ready.
@@ -91,8 +91,8 @@ pub struct Builder {
     observable: bool,
     enabled: bool,
     autoenable: bool,
-    described: Option<Described>,
-    described_peers: Vec<Described>,
+    described: Option<StaticDescription>,
+    described_peers: Vec<StaticDescription>,
 }
 
 impl Builder {
@@ -406,10 +406,10 @@ impl Builder {
         self
     }
 
-    /// Static description of this participant that its peers know ([`Described`]). Its GUID follows from its name, its
+    /// Static description of this participant that its peers know ([`StaticDescription`]). Its GUID follows from its name, its
     /// levels use the described ports, and its described endpoints are not announced.
     #[must_use]
-    pub fn described_as(mut self, own: Described) -> Self {
+    pub fn described_as(mut self, own: StaticDescription) -> Self {
         self.described = Some(own);
         self
     }
@@ -417,7 +417,7 @@ impl Builder {
     /// Static description of a peer, which needs no discovery. Its described endpoints match those of this participant
     /// when they are created.
     #[must_use]
-    pub fn described_peer(mut self, peer: Described) -> Self {
+    pub fn described_peer(mut self, peer: StaticDescription) -> Self {
         self.described_peers.push(peer);
         self
     }
@@ -463,7 +463,7 @@ impl Builder {
         if !datapath.capabilities().multicast {
             // Without multicast, described peers learn of this participant only by unicast.
             let announced = self.described_peers.iter().filter(|it| it.is_announced());
-            let unnamed = announced.map(Described::address);
+            let unnamed = announced.map(StaticDescription::address);
             for address in unnamed {
                 if !peers.contains(&address) {
                     peers.push(address);
@@ -491,7 +491,7 @@ impl Builder {
         if let Some(bytes) = self.sample_memory {
             config.limits.sample_bytes = bytes;
         }
-        let described = self.described.as_ref().map(Described::participant);
+        let described = self.described.as_ref().map(StaticDescription::participant);
         config.described = described.transpose()?;
         let mut protocol = LocalParticipant::try_new(config, now)?;
         for peer in &self.described_peers {
@@ -503,9 +503,9 @@ impl Builder {
             priority_mapping: self.priority_mapping,
             max_jobs,
         });
-        let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
+        let poller = Poller::new().map_err(system("make an epoll instance"))?;
         let spinning = self.waiting == Waiting::Spin;
-        let io = Io::new(datapath, waiter, spinning, prefault);
+        let io = Io::new(datapath, poller, spinning, prefault);
         let mut monitoring = Monitoring::new(not_used, refused);
         monitoring.has_asked_for_buffer = self.receive_buffer_bytes.is_some();
         let mut state = State::new(protocol, executor, io, lanes, max_jobs, monitoring)?;

@@ -76,7 +76,7 @@ impl DiscoveryListening {
 
 impl Core {
     /// Passes one discovery event to the callback. Returns true if another one is pending.
-    pub(crate) fn tell_discovery(&self) -> bool {
+    pub(crate) fn notify_discovery(&self) -> bool {
         let (event, mut callback) = {
             let mut state = self.state.borrow_mut();
             let event = state.protocol.next_discovery_event();
@@ -191,7 +191,7 @@ impl Participant {
                 let config = JobConfig::event("tell of discovery", Priority::DISCOVERY.get());
                 let job = state
                     .jobs
-                    .add(&mut state.executor, config, Task::TellDiscovery)?;
+                    .add(&mut state.executor, config, Task::Discovery)?;
                 state.listeners.discovery.job = Some(job);
                 state.protocol.watch_discovery();
             }

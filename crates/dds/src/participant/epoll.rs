@@ -70,7 +70,7 @@ impl Readable {
     }
 }
 
-pub(crate) struct Waiter {
+pub(crate) struct Poller {
     epoll: Rc<OwnedFd>,
     wake: Arc<OwnedFd>,
     events: Vec<epoll::Event>,
@@ -78,7 +78,7 @@ pub(crate) struct Waiter {
     watched: Option<Vec<(u64, OwnedFd)>>,
 }
 
-impl Waiter {
+impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut events = Vec::<epoll::Event>::with_capacity(1);
@@ -89,15 +89,15 @@ impl Waiter {
 
     fn with(epoll: OwnedFd, has_epoll_pwait2: bool) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let mut waiter = Self {
+        let mut poller = Self {
             epoll: Rc::new(epoll),
             wake: Arc::new(wake),
             events: Vec::with_capacity(EVENTS),
             watched: (!has_epoll_pwait2).then(|| Vec::with_capacity(EVENTS)),
         };
-        let wake = waiter.wake_descriptor();
-        waiter.watch(WAKE_BIT, wake.as_fd())?;
-        Ok(waiter)
+        let wake = poller.wake_descriptor();
+        poller.watch(WAKE_BIT, wake.as_fd())?;
+        Ok(poller)
     }
 
     /// Adds the `place`-th descriptor of a lane.
@@ -186,35 +186,35 @@ mod tests {
     fn with_and_without_epoll_pwait2_a_wait_ends_in_time_by_a_lane_and_by_the_doorbell() {
         for has_epoll_pwait2 in [true, false] {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-            let mut waiter = Waiter::with(epoll, has_epoll_pwait2).unwrap();
+            let mut poller = Poller::with(epoll, has_epoll_pwait2).unwrap();
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             let lane = Lane::ALL[3];
-            waiter.add(lane, 1, socket.as_fd()).unwrap();
+            poller.add(lane, 1, socket.as_fd()).unwrap();
 
             let short = Duration::from_micros(300);
             let begin = Instant::now();
-            assert_eq!(waiter.wait(Some(short)).unwrap(), Readable::default());
+            assert_eq!(poller.wait(Some(short)).unwrap(), Readable::default());
             assert!(begin.elapsed() >= short);
 
             let to = socket.local_addr().unwrap();
             socket.send_to(&[1], to).unwrap();
-            let readable = waiter.wait(None).unwrap();
+            let readable = poller.wait(None).unwrap();
             assert_eq!(readable.of(lane.index()), 1 << 1);
             assert_eq!(readable.lanes(), lane.bit());
             socket.recv(&mut [0]).unwrap();
 
-            rustix::io::write(&*waiter.wake_descriptor(), &1u64.to_ne_bytes()).unwrap();
+            rustix::io::write(&*poller.wake_descriptor(), &1u64.to_ne_bytes()).unwrap();
             let long = Some(Duration::from_secs(60));
-            assert_eq!(waiter.wait(long).unwrap(), Readable::default());
+            assert_eq!(poller.wait(long).unwrap(), Readable::default());
             assert!(begin.elapsed() < Duration::from_secs(30));
-            let again = waiter.wait(Some(Duration::ZERO));
+            let again = poller.wait(Some(Duration::ZERO));
             assert_eq!(again.unwrap(), Readable::default());
-            assert!(!is_readable(&waiter), "one ring is heard once");
+            assert!(!is_readable(&poller), "one ring is heard once");
         }
     }
 
-    fn is_readable(waiter: &Waiter) -> bool {
-        let descriptor = waiter.descriptor();
+    fn is_readable(poller: &Poller) -> bool {
+        let descriptor = poller.descriptor();
         let mut descriptors = [PollFd::new(&*descriptor, PollFlags::IN)];
         poll(&mut descriptors, Some(&Timespec::default())).unwrap() > 0
     }

@@ -34,7 +34,7 @@ use crate::{
     participant::jobs::Task,
     participant::lanes::Lanes,
     participant::state::{Callbacks, State},
-    writer::remote::Inlet,
+    writer::remote::SendQueue,
 };
 
 const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
@@ -311,15 +311,15 @@ impl Core {
         let again = match task {
             Task::Receive(lane) => return self.receive(state, now, job, lane, limit),
             Task::Callback(reader) => return self.free(state, || self.call_back(reader, limit)),
-            Task::Status(of) => return self.free(state, || self.tell(of)),
-            Task::TellDiscovery => return self.free(state, || self.tell_discovery()),
+            Task::Status(of) => return self.free(state, || self.notify(of)),
+            Task::Discovery => return self.free(state, || self.notify_discovery()),
             Task::Timer => return self.free(state, || self.run_timer(now, job)),
             Task::Work(priority) => {
                 let steps = state.work(now, priority, limit);
                 state.note_handled(steps);
                 steps > 0 && state.has_work(priority)
             }
-            Task::Inlet => crate::writer::remote::drain(&mut state, now, job, limit),
+            Task::SendQueue => crate::writer::remote::drain(&mut state, now, job, limit),
             Task::Observe => state.serve_observers(),
             Task::Recycle => state.io.recycle(now),
             Task::Housekeeping => {
@@ -440,7 +440,7 @@ fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Optio
 fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
     state.set_sleeping(true);
     // Samples handed over before are seen here; later ones ring.
-    match state.send_queues.iter().any(Inlet::is_ready) {
+    match state.send_queues.iter().any(SendQueue::is_ready) {
         true => Some(Duration::ZERO),
         // The clock is read again, because the application's condition ran since.
         false => state.sleep_time(monotonic_now(), until),
@@ -494,7 +494,7 @@ impl State {
     pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let is_ready = self.executor.ready_count() > 0
             || self.io.work_ready(&self.protocol) != 0
-            || self.send_queues.iter().any(Inlet::is_ready)
+            || self.send_queues.iter().any(SendQueue::is_ready)
             || self.io.has_ready_lane();
         if is_ready {
             return Some(Instant::new(0));
@@ -510,8 +510,8 @@ impl State {
 
     /// Tells other threads whether to ring when they hand something over.
     fn set_sleeping(&self, sleeps: bool) {
-        for inlet in &self.send_queues {
-            inlet.set_sleeping(sleeps);
+        for queue in &self.send_queues {
+            queue.set_sleeping(sleeps);
         }
     }
 
@@ -563,9 +563,9 @@ impl State {
                 .activate(self.jobs.work[priority as usize], now);
         }
         self.take_notes(now, now);
-        for inlet in &self.send_queues {
-            if inlet.is_ready() {
-                self.executor.activate(inlet.job, now);
+        for queue in &self.send_queues {
+            if queue.is_ready() {
+                self.executor.activate(queue.job, now);
             }
         }
     }

@@ -20,7 +20,7 @@ use isolane_wire::{locator::Locator, time::Instant};
 use crate::{
     error::BuildError,
     limits::{FRAME_RETRY, SPINS_PER_LOOK},
-    participant::epoll::{Readable, Waiter},
+    participant::epoll::{Poller, Readable},
     participant::state::State,
 };
 
@@ -37,7 +37,7 @@ pub(crate) struct Io {
     pub(crate) datapath: Box<dyn Datapath>,
     pub(crate) capabilities: Capabilities,
     pub(crate) pool: Pool,
-    pub(crate) poller: Waiter,
+    pub(crate) poller: Poller,
     /// Earliest time of the next recycling: a device needs a while to complete frames.
     recycled_until: Instant,
     /// Time of the next recycling, if one is due.
@@ -52,7 +52,7 @@ pub(crate) struct Io {
     starved: Option<Starved>,
     /// Datagrams with more destinations than a burst holds, at most one for each priority, and a bit for each of those
     /// priorities.
-    pending: Vec<Rest>,
+    pending: Vec<PendingFanout>,
     pending_priorities: u16,
     /// Empty between two activations.
     transmit: TransmitBurst,
@@ -61,7 +61,7 @@ pub(crate) struct Io {
 impl Io {
     pub(crate) fn new(
         datapath: Box<dyn Datapath>,
-        poller: Waiter,
+        poller: Poller,
         spinning: bool,
         prefault: bool,
     ) -> Self {
@@ -151,37 +151,43 @@ impl Io {
     /// Sends a pending datagram with more destinations than a burst holds to the next [`MAX_MESSAGES`] of them.
     /// Returns false if no frame is free for it.
     #[cold]
-    fn send_rest(&mut self, protocol: &LocalParticipant, priority: Priority) -> bool {
+    fn send_pending(&mut self, protocol: &LocalParticipant, priority: Priority) -> bool {
         let Some(at) = self
             .pending
             .iter()
-            .position(|rest| rest.priority == priority)
+            .position(|pending| pending.priority == priority)
         else {
             return true;
         };
-        let rest = self.pending.swap_remove(at);
-        let places = rest.to.places(protocol);
+        let pending = self.pending.swap_remove(at);
+        let places = pending.to.places(protocol);
         // The list is sorted, so destinations added or removed meanwhile do not change the order of the others.
-        let first = places.partition_point(|place| rest.after.is_some_and(|after| *place <= after));
+        let first =
+            places.partition_point(|place| pending.after.is_some_and(|after| *place <= after));
         let places = &places[first..];
         let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
         if places.len() <= MAX_MESSAGES {
             self.pending_priorities &= !(1 << priority.get());
-            self.collect(protocol, rest.lane, rest.frame, Addresses::Listed(&part));
-            self.flush(rest.lane);
+            self.collect(
+                protocol,
+                pending.lane,
+                pending.frame,
+                Addresses::Listed(&part),
+            );
+            self.flush(pending.lane);
             return true;
         }
-        let copy = self.copy(rest.lane, &rest.frame);
+        let copy = self.copy(pending.lane, &pending.frame);
         let is_copied = copy.is_some();
         let after = match copy {
             Some(copy) => {
-                self.collect(protocol, rest.lane, copy, Addresses::Listed(&part));
-                self.flush(rest.lane);
+                self.collect(protocol, pending.lane, copy, Addresses::Listed(&part));
+                self.flush(pending.lane);
                 part.last().copied()
             }
-            None => rest.after,
+            None => pending.after,
         };
-        self.pending.push(Rest { after, ..rest });
+        self.pending.push(PendingFanout { after, ..pending });
         is_copied
     }
 
@@ -356,7 +362,7 @@ impl Io {
         self.capabilities.wakeup == Wakeup::Descriptors
     }
 
-    /// Waits for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
+    /// InversionCounts for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
         let has_descriptors = self.has_descriptors();
         if !has_descriptors && timeout == Some(Duration::ZERO) {
@@ -384,7 +390,7 @@ impl State {
                 if let Some(lane) = burst.take() {
                     self.io.flush(lane);
                 }
-                if !self.io.send_rest(&self.protocol, priority) {
+                if !self.io.send_pending(&self.protocol, priority) {
                     self.io.starve(now, priority);
                     break;
                 }
@@ -419,7 +425,7 @@ impl State {
                 if let Some(to) = whole.filter(|to| to.places(&self.protocol).len() > MAX_MESSAGES)
                 {
                     self.io.pending_priorities |= 1 << priority.get();
-                    self.io.pending.push(Rest {
+                    self.io.pending.push(PendingFanout {
                         priority,
                         lane,
                         frame,
@@ -470,9 +476,9 @@ impl State {
     /// to a bound; then peers are told that the participant is deleted.
     pub(crate) fn send_disposal(&mut self) {
         for at in 0..self.send_queues.len() {
-            let inlet = &self.send_queues[at];
+            let queue = &self.send_queues[at];
             self.io
-                .unregister_instances(&mut self.protocol, inlet.writer, inlet.lane());
+                .unregister_instances(&mut self.protocol, queue.writer, queue.lane());
         }
         if !self.protocol.is_enabled() || self.protocol.announces() == Announces::Nothing {
             // Peers have not received any announcement, or must not.
@@ -508,7 +514,7 @@ type Part = heapless::Vec<Locator, MAX_MESSAGES>;
 
 /// Datagram with more destinations than a burst holds, sent to some of them so far; each step sends one burst of it.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct PendingFanout {
     priority: Priority,
     lane: Lane,
     frame: Frame,

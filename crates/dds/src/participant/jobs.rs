@@ -21,9 +21,9 @@ pub(crate) enum Task {
     Timer,
     /// Notifies an endpoint's listeners of status changes.
     Status(Endpoint),
-    TellDiscovery,
+    Discovery,
     /// Takes samples from a remote writer's ring.
-    Inlet,
+    SendQueue,
     /// Takes back frames that devices have sent, and reclaims frames of bulk lanes if few are left.
     Recycle,
     Observe,

@@ -7,7 +7,7 @@ use isolane_wire::{level::Level, locator::Locator, time::Instant};
 use crate::{
     listener::{Endpoint, Kind},
     participant::state::State,
-    writer::remote::Inlet,
+    writer::remote::SendQueue,
 };
 
 impl State {
@@ -23,7 +23,7 @@ impl State {
     }
 
     /// Makes jobs ready for status changes caused by the application's own calls.
-    pub(crate) fn gather_notes(&mut self) {
+    pub(crate) fn take_notes_now(&mut self) {
         let now = monotonic_now();
         self.take_notes(now, now);
     }
@@ -67,8 +67,8 @@ impl State {
                     Kind::of_writer(status),
                 );
                 if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) {
-                    let of_writer = self.send_queues.iter_mut().find(|inlet| inlet.writer == id);
-                    of_writer.into_iter().for_each(Inlet::wake);
+                    let of_writer = self.send_queues.iter_mut().find(|queue| queue.writer == id);
+                    of_writer.into_iter().for_each(SendQueue::wake);
                 }
             }
             StatusChange::Discovery => {

@@ -28,7 +28,7 @@ use crate::{
     participant::lanes::Lanes,
     participant::placement::Placement,
     reader::delivery::{ReaderCallbacks, ReaderSlot},
-    writer::remote::Inlet,
+    writer::remote::SendQueue,
 };
 
 /// Removed callbacks. They may own writers and readers, whose deletion borrows the state, so drop them only while the
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) jobs: Jobs,
     pub(crate) scheduling: Scheduling,
     pub(crate) reader_slots: Vec<ReaderSlot>,
-    pub(crate) send_queues: Vec<Inlet>,
+    pub(crate) send_queues: Vec<SendQueue>,
     pub(crate) listeners: Listeners,
     pub(crate) monitoring: Monitoring,
     /// Scheduling of the thread that runs the loop, until its first run applies it.
@@ -162,9 +162,9 @@ impl State {
     /// Performs the periodic checks; called once a second.
     pub(crate) fn housekeeping(&mut self) {
         self.protocol.set_wall_offset(wall_offset_ns());
-        for inlet in &mut self.send_queues {
-            inlet.repay(&self.io.pool);
-            inlet.wake();
+        for queue in &mut self.send_queues {
+            queue.relend(&self.io.pool);
+            queue.wake();
         }
         if self.io.datapath.look_after_interfaces() {
             self.follow_addresses();

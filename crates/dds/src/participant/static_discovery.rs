@@ -22,15 +22,15 @@ use crate::{error::BuildError, participant::Participant, participant::lanes::Lan
 /// peers detect a restart.
 ///
 /// ```
-/// use isolane::{Described, Level, Network, Participant, Qos, TopicType};
+/// use isolane::{Level, Network, Participant, Qos, StaticDescription, TopicType};
 /// use std::time::Duration;
 ///
 /// #[derive(TopicType)]
 /// struct Brake { pressure: u32 }
 ///
 /// let qos = Qos::best_effort().level(Level::MAX);
-/// let pedal = Described::new("pedal", "10.0.0.1:32768".parse()?).writer::<Brake>("Brake", &qos);
-/// let wheel = Described::new("wheel", "10.0.0.2:32768".parse()?).reader::<Brake>("Brake", &qos);
+/// let pedal = StaticDescription::new("pedal", "10.0.0.1:32768".parse()?).writer::<Brake>("Brake", &qos);
+/// let wheel = StaticDescription::new("wheel", "10.0.0.2:32768".parse()?).reader::<Brake>("Brake", &qos);
 ///
 /// let network = Network::new(1);
 /// let left = Participant::builder(0)
@@ -53,7 +53,7 @@ use crate::{error::BuildError, participant::Participant, participant::lanes::Lan
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Described {
+pub struct StaticDescription {
     name: String,
     at: SocketAddrV4,
     announces: Announces,
@@ -85,7 +85,7 @@ pub struct DescribedPeer {
     pub restarts: u32,
 }
 
-impl Described {
+impl StaticDescription {
     /// Creates a description without endpoints, of a participant that announces everything not described
     /// ([`Announces::All`]). The first 63 bytes of the name count, and level *l* uses the port of `at` + *l*.
     #[must_use]
@@ -229,7 +229,11 @@ const DISCOVERY_MATCHES: usize = 3;
 
 /// Extends the limits by the described entities, whose number is known before the start, in addition to discovered
 /// ones.
-pub(crate) fn with_places(limits: Limits, own: Option<&Described>, peers: &[Described]) -> Limits {
+pub(crate) fn with_places(
+    limits: Limits,
+    own: Option<&StaticDescription>,
+    peers: &[StaticDescription],
+) -> Limits {
     let endpoints = peers.iter().flat_map(|peer| &peer.endpoints);
     let meets = |own: &DescribedEndpoint, it: &DescribedEndpoint| {
         it.kind != own.kind && it.topic == own.topic

@@ -174,7 +174,7 @@ impl<T: TopicType> DataReader<T> {
             let Some(core) = core.upgrade() else { return };
             let info = {
                 let mut state = core.state.borrow_mut();
-                let Some(sample) = state.look_at(id, 0) else {
+                let Some(sample) = state.unexpired_sample(id, 0) else {
                     return;
                 };
                 let info = sample.info;
@@ -241,7 +241,7 @@ impl<T: TopicType> DataReader<T> {
     /// The payload is not of the type, or exceeds its bounds. The sample is removed and counted as rejected.
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
         let mut state = self.core.state.borrow_mut();
-        let Some(sample) = state.look_at(self.id, 0) else {
+        let Some(sample) = state.unexpired_sample(self.id, 0) else {
             return Ok(None);
         };
         let info = sample.info;
@@ -266,7 +266,7 @@ impl<T: TopicType> DataReader<T> {
     /// As [`take`](Self::take).
     pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
         let mut state = self.core.state.borrow_mut();
-        let Some(sample) = state.look_at(self.id, 0) else {
+        let Some(sample) = state.unexpired_sample(self.id, 0) else {
             return Ok(None);
         };
         let info = sample.info;
@@ -292,7 +292,7 @@ impl<T: TopicType> DataReader<T> {
     /// The payload is not of the type, or exceeds its bounds. The sample stays until it is taken.
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
         let mut state = self.core.state.borrow_mut();
-        let Some(sample) = state.look_at(self.id, nth) else {
+        let Some(sample) = state.unexpired_sample(self.id, nth) else {
             return Ok(None);
         };
         let info = sample.info;
@@ -344,9 +344,9 @@ impl State {
     }
 
     /// Returns the `nth` unexpired sample of a reader.
-    fn look_at(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
+    fn unexpired_sample(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         self.drop_expired(reader);
-        self.listeners.note_look(reader);
+        self.listeners.note_access(reader);
         self.protocol.sample(reader, nth)
     }
 }

@@ -257,7 +257,7 @@ impl<T: TopicType> DataReader<T> {
             return Err(ReadError::UnknownInstance);
         }
         state.drop_expired(self.id);
-        state.listeners.note_look(self.id);
+        state.listeners.note_access(self.id);
         let selection = Selection {
             which,
             mask,

@@ -49,7 +49,7 @@ use crate::{
 };
 
 /// Frame on its way to the executor.
-struct Handed {
+struct HandedFrame {
     frame: LeasedFrame,
     /// Sample in the frame; `None` for a frame that is only returned.
     written: Option<Written>,
@@ -90,14 +90,14 @@ impl Drop for Bell {
 }
 
 /// Executor's end of a remote writer.
-pub(crate) struct Inlet {
+pub(crate) struct SendQueue {
     pub(crate) job: JobId,
     pub(crate) writer: WriterId,
     encoding: Encoding,
     /// Class of the lent frames.
     class: Class,
     keeps_all: bool,
-    handed: Consumer<Handed>,
+    handed: Consumer<HandedFrame>,
     empty: Producer<LeasedFrame>,
     bell: Arc<Doorbell>,
     /// Number of frames not lent again because the pool had none; they follow later.
@@ -108,7 +108,7 @@ pub(crate) struct Inlet {
     ended: Option<Instant>,
 }
 
-impl Inlet {
+impl SendQueue {
     pub(crate) fn lane(&self) -> Lane {
         self.encoding.lane
     }
@@ -132,7 +132,7 @@ impl Inlet {
     }
 
     /// Lends a new frame for each frame that was handed in.
-    pub(crate) fn repay(&mut self, pool: &Pool) {
+    pub(crate) fn relend(&mut self, pool: &Pool) {
         while self.owed > 0 && !self.handed.is_abandoned() {
             let Some(frame) = pool.take(self.class) else {
                 return;
@@ -174,7 +174,7 @@ impl Inlet {
 /// ```
 pub struct RemoteWriter<T: TopicType> {
     // Drop order: the ring is abandoned before the bell rings for the last time.
-    handed: Producer<Handed>,
+    handed: Producer<HandedFrame>,
     empty: Consumer<LeasedFrame>,
     /// Frame of a sample that could not be serialised; used first.
     spare: Option<LeasedFrame>,
@@ -209,7 +209,7 @@ pub(crate) fn create<T: TopicType>(
             Priority::of_data(qos.transport_level()).get(),
         )
     };
-    let job = state.add_job(config, Task::Inlet)?;
+    let job = state.add_job(config, Task::SendQueue)?;
     let created = create_writer::<T>(state, topic, qos)
         .and_then(|writer| enable(&mut state.protocol, writer).map(|()| writer));
     let writer = created.inspect_err(|_| {
@@ -241,7 +241,7 @@ pub(crate) fn create<T: TopicType>(
         sleeping: AtomicBool::new(true),
         wake: state.io.poller.wake_descriptor(),
     });
-    state.send_queues.push(Inlet {
+    state.send_queues.push(SendQueue {
         job,
         writer,
         encoding,
@@ -333,7 +333,7 @@ impl<T: TopicType> RemoteWriter<T> {
             sample,
         });
         // The push succeeds: the ring has as many slots as frames were lent, and one of them is here.
-        let _ = self.handed.push(Handed { frame, written });
+        let _ = self.handed.push(HandedFrame { frame, written });
         self.bell.ring();
         Ok(())
     }
@@ -345,19 +345,19 @@ impl<T: TopicType> Drop for RemoteWriter<T> {
         let empty = std::iter::from_fn(|| self.empty.pop().ok());
         for frame in self.spare.take().into_iter().chain(empty) {
             let written = None;
-            let _ = self.handed.push(Handed { frame, written });
+            let _ = self.handed.push(HandedFrame { frame, written });
         }
     }
 }
 
-/// Takes frames from the inlet of this job, up to the limit. Returns true if there are more.
+/// Takes frames from the queue of this job, up to the limit. Returns true if there are more.
 pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -> bool {
-    let Some(place) = state.send_queues.iter().position(|inlet| inlet.job == job) else {
+    let Some(place) = state.send_queues.iter().position(|queue| queue.job == job) else {
         return false;
     };
     let taken = (0..limit).take_while(|_| take_one(state, place)).count();
     state.note_handled(taken);
-    state.send_queues[place].repay(&state.io.pool);
+    state.send_queues[place].relend(&state.io.pool);
     if state.send_queues[place].is_ready() && state.send_queues[place].handed.is_empty() {
         end(state, now, place);
         return false;
@@ -368,25 +368,25 @@ pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -
 /// Takes one frame out of the ring and writes its sample. Returns false if there is none, or its sample cannot be
 /// written now.
 fn take_one(state: &mut State, place: usize) -> bool {
-    let inlet = &mut state.send_queues[place];
-    let writer = inlet.writer;
-    let Ok(next) = inlet.handed.peek() else {
+    let queue = &mut state.send_queues[place];
+    let writer = queue.writer;
+    let Ok(next) = queue.handed.peek() else {
         return false;
     };
     if let Some(written) = &next.written
-        && inlet.keeps_all
+        && queue.keeps_all
         && (!state.protocol.has_room(writer, written.sample.key_hash)
             || !state.protocol.has_memory(writer, written.payload.len()))
     {
         state.protocol.request_room_notice(writer);
-        inlet.parked = true;
+        queue.parked = true;
         return false;
     }
-    let Ok(Handed { frame, written }) = inlet.handed.pop() else {
+    let Ok(HandedFrame { frame, written }) = queue.handed.pop() else {
         return false;
     };
-    inlet.owed += 1;
-    let encoding = inlet.encoding;
+    queue.owed += 1;
+    let encoding = queue.encoding;
     let frame = state.io.pool.adopt(frame);
     if let Some(written) = written {
         write(state, writer, encoding, frame, written);
@@ -430,24 +430,24 @@ fn write(
 
 /// Deletes the writer of a dropped publisher with an empty ring, once its readers have everything.
 fn end(state: &mut State, now: Instant, place: usize) {
-    let inlet = &mut state.send_queues[place];
-    let ended = *inlet.ended.get_or_insert(now);
-    let is_awaited = !state.protocol.all_acknowledged(inlet.writer) && now < ended + REMOTE_LINGER;
+    let queue = &mut state.send_queues[place];
+    let ended = *queue.ended.get_or_insert(now);
+    let is_awaited = !state.protocol.all_acknowledged(queue.writer) && now < ended + REMOTE_LINGER;
     if is_awaited || now < ended + REMOTE_GRACE {
         // Housekeeping wakes it at the latest.
-        inlet.parked = true;
+        queue.parked = true;
         return;
     }
-    let inlet = state.send_queues.swap_remove(place);
+    let queue = state.send_queues.swap_remove(place);
     state
         .io
-        .unregister_instances(&mut state.protocol, inlet.writer, inlet.encoding.lane);
-    state.protocol.delete_writer(now, inlet.writer);
+        .unregister_instances(&mut state.protocol, queue.writer, queue.encoding.lane);
+    state.protocol.delete_writer(now, queue.writer);
     // A remote writer has no listeners.
     let _ = state.listeners.clear(
         &mut state.jobs,
         &mut state.executor,
-        Endpoint::Writer(inlet.writer),
+        Endpoint::Writer(queue.writer),
     );
-    state.jobs.remove(&mut state.executor, inlet.job);
+    state.jobs.remove(&mut state.executor, queue.job);
 }
