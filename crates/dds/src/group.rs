@@ -221,7 +221,7 @@ impl Publisher {
 
     fn try_end(&self) -> Result<(), CoherentError> {
         let mut state = self.group.core.state.borrow_mut();
-        let timestamp = now(&mut state);
+        let timestamp = now(&mut state.protocol);
         state
             .protocol
             .end_coherent_changes(self.group.id, timestamp)?;

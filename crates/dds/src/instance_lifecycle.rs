@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_rtps::ChangeKind;
+use isolane_rtps::{ChangeKind, LocalParticipant};
 use isolane_wire::{
     cdr::{TopicType, key_hash, max_key_payload_bytes, write_key_of_payload},
     time::Timestamp,
@@ -13,7 +13,6 @@ use isolane_wire::{
 use crate::{
     error::WriteError,
     limits::MIN_KEY_PAYLOAD_BYTES,
-    participant::state::State,
     qos::Qos,
     reader::DataReader,
     reader::selection::InstanceHandle,
@@ -111,9 +110,9 @@ impl<T: TopicType> DataWriter<T> {
 }
 
 /// Returns a function for the given time stamp that also advances the protocol's time.
-fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut State) -> Timestamp {
-    move |state| {
-        state.protocol.note_time(monotonic_now());
+fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut LocalParticipant) -> Timestamp {
+    move |protocol| {
+        protocol.note_time(monotonic_now());
         timestamp
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     listener::status_mask::StatusMask,
     participant::Participant,
     participant::event_loop::Core,
-    reader::DataReader,
+    reader::{DataReader, drop_expired},
     writer::DataWriter,
 };
 
@@ -89,7 +89,7 @@ impl ReadCondition {
         if state.reader_slots[condition.reader.index()].generation != condition.generation {
             return false;
         }
-        state.drop_expired(condition.reader);
+        drop_expired(&mut state.protocol, condition.reader);
         let selection = Selection {
             mask: condition.mask,
             query: self.query(),
@@ -204,7 +204,7 @@ pub struct StatusCondition(Rc<StatusConditionState>);
 
 impl StatusCondition {
     fn new(core: &Rc<Core>, of: Endpoint, enabled: StatusMask) -> Self {
-        let generation = core.state.borrow_mut().listeners.of(of).generation;
+        let generation = core.state.borrow_mut().listeners.endpoint(of).generation;
         Self(Rc::new(StatusConditionState {
             core: Rc::downgrade(core),
             of,
@@ -222,7 +222,7 @@ impl StatusCondition {
         };
         let mut state = core.state.borrow_mut();
         state.take_notes_now();
-        state.listeners.of(condition.of).generation == condition.generation
+        state.listeners.endpoint(condition.of).generation == condition.generation
             && state
                 .listeners
                 .status_changes(condition.of)

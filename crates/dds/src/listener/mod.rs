@@ -152,7 +152,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn of(&mut self, of: Endpoint) -> &mut Listening {
+    pub(crate) fn endpoint(&mut self, of: Endpoint) -> &mut Listening {
         let (table, place) = match of {
             Endpoint::Writer(writer) => (&mut self.writers, writer.index()),
             Endpoint::Reader(reader) => (&mut self.readers, reader.index()),
@@ -178,7 +178,7 @@ impl Listeners {
         executor: &mut Executor,
         of: Endpoint,
     ) -> ListenerSet {
-        let (job, listeners) = self.of(of).clear();
+        let (job, listeners) = self.endpoint(of).clear();
         if let Some(job) = job {
             jobs.remove(executor, job);
         }
@@ -212,7 +212,7 @@ impl Listeners {
             return;
         }
         self.note_change();
-        let listening = self.of(of);
+        let listening = self.endpoint(of);
         for kind in Kind::ALL {
             if kinds & kind.bit() != 0 {
                 listening.changed |= kind.mask();
@@ -240,12 +240,12 @@ impl Listeners {
         (topic, level): (&str, Level),
         listener: Listener,
     ) -> Result<Option<Listener>, BuildError> {
-        if self.of(of).job.is_none() {
+        if self.endpoint(of).job.is_none() {
             let name = format!("status {topic}");
             let config = JobConfig::event(&name, Priority::of_protocol(level).get());
-            self.of(of).job = Some(jobs.add(executor, config, Task::Status(of))?);
+            self.endpoint(of).job = Some(jobs.add(executor, config, Task::Status(of))?);
         }
-        let listening = self.of(of);
+        let listening = self.endpoint(of);
         let former = listening.listeners[kind as usize].replace(listener);
         // Marked as pending to check for earlier changes; without one the listener is not called.
         listening.pending |= kind.bit();
@@ -294,7 +294,7 @@ impl Listeners {
                 .map(|taken| told.liveliness_changed = taken.into()),
             _ => None,
         };
-        let listening = self.of(of);
+        let listening = self.endpoint(of);
         listening.told = told;
         listening.pending &= !kind.bit();
         listening.changed -= kind.mask();
@@ -322,7 +322,7 @@ impl Listeners {
     }
 
     pub(crate) fn status_changes(&mut self, of: Endpoint) -> StatusMask {
-        self.of(of).changed
+        self.endpoint(of).changed
     }
 }
 
@@ -349,7 +349,7 @@ impl State {
         // Changes that are read now must not count again later.
         self.take_notes_now();
         self.listeners.take_status(&mut self.protocol, of, kind);
-        let told = &mut self.listeners.of(of).told;
+        let told = &mut self.listeners.endpoint(of).told;
         let now = *told;
         told.settle();
         now
@@ -362,14 +362,14 @@ impl Core {
         let (generation, kind, mut listener, statuses) = {
             let state = &mut *self.state.borrow_mut();
             state.take_notes_now();
-            let Some(kind) = state.listeners.of(of).next_pending() else {
+            let Some(kind) = state.listeners.endpoint(of).next_pending() else {
                 return false;
             };
             if !state.listeners.take_status(&mut state.protocol, of, kind) {
                 // A getter has read the change meanwhile.
-                return state.listeners.of(of).pending != 0;
+                return state.listeners.endpoint(of).pending != 0;
             }
-            let listening = state.listeners.of(of);
+            let listening = state.listeners.endpoint(of);
             let statuses = listening.told;
             listening.told.settle();
             let listener = listening.listeners[kind as usize].take();
@@ -381,7 +381,7 @@ impl Core {
 
         // Declared after the listener, so that the borrow ends before a removed listener is dropped.
         let mut state = self.state.borrow_mut();
-        let listening = state.listeners.of(of);
+        let listening = state.listeners.endpoint(of);
         if listening.generation != generation {
             return false;
         }

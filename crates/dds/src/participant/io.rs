@@ -13,13 +13,14 @@ use isolane_datapath::{
 };
 use isolane_executor::{Executor, JobId};
 use isolane_rtps::{
-    Announces, Destinations, LocalParticipant, Priority, WriterId, limits::BATCH_BYTES,
+    Announces, Destinations, LocalParticipant, Priority, WriterId,
+    limits::{BATCH_BYTES, MAX_HEAD_BYTES, WORK_HEAD_BYTES},
 };
 use isolane_wire::{locator::Locator, time::Instant};
 
 use crate::{
     error::BuildError,
-    limits::{FRAME_RETRY, SPINS_PER_LOOK},
+    limits::{FRAME_RETRY, MAX_DATAGRAM_SAMPLE_BYTES, SPINS_PER_LOOK},
     participant::epoll::{Poller, Readable},
     participant::state::State,
 };
@@ -81,6 +82,18 @@ impl Io {
             pending_priorities: 0,
             transmit: TransmitBurst::new(),
         }
+    }
+
+    /// Returns the offset of a payload in a frame, after the headers of the datapath and of RTPS.
+    pub(crate) fn payload_begin(&self) -> usize {
+        self.capabilities.head_room_bytes + MAX_HEAD_BYTES
+    }
+
+    /// Returns the maximum sample size in bytes that fits a frame.
+    pub(crate) fn max_sample_bytes(&self) -> usize {
+        let frame_bytes = self.capabilities.max_frame_bytes;
+        let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
+        limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
     }
 
     /// Opens a lane: its sockets and its frames.
@@ -189,6 +202,12 @@ impl Io {
         };
         self.pending.push(PendingFanout { after, ..pending });
         is_copied
+    }
+
+    /// Stores a datagram that steps of work send, a burst each.
+    fn defer(&mut self, pending: PendingFanout) {
+        self.pending_priorities |= 1 << pending.priority.get();
+        self.pending.push(pending);
     }
 
     /// Adds a frame to the burst of a lane, which is sent first if it has no room.
@@ -424,8 +443,7 @@ impl State {
                 let whole = WholeList::of(&work.to);
                 if let Some(to) = whole.filter(|to| to.places(&self.protocol).len() > MAX_MESSAGES)
                 {
-                    self.io.pending_priorities |= 1 << priority.get();
-                    self.io.pending.push(PendingFanout {
+                    self.io.defer(PendingFanout {
                         priority,
                         lane,
                         frame,

@@ -25,8 +25,7 @@ use isolane_datapath::clock::monotonic_now;
 use isolane_executor::{JobConfig, JobId};
 use isolane_rtps::{
     ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, PublisherId, SubscriberId,
-    WriterId,
-    limits::{BATCH_BYTES, WORK_HEAD_BYTES},
+    WriterId, limits::BATCH_BYTES,
 };
 use isolane_wire::{
     builtin_data::LocatorList,
@@ -40,11 +39,11 @@ use crate::{
     error::BuildError,
     filter::{Filter, of_peer},
     instance_lifecycle::{key_payload, key_payload_bytes},
-    limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
+    limits::MAX_SAMPLE_BYTES,
     listener::Endpoint,
     participant::builder::{Builder, locators},
     participant::event_loop::Core,
-    participant::state::State,
+    participant::{io::Io, state::State},
     qos::Qos,
     qos::mutable_qos::log_durability,
     reader::DataReader,
@@ -498,7 +497,7 @@ fn prepare<T: TopicType>(
             asked: T::TYPE_NAME,
         });
     }
-    check_sizes(state, qos)?;
+    check_sizes(&state.io, qos)?;
     let lane = state.lanes.lane(qos.transport_level());
     state.open_lane(lane)?;
     Ok((
@@ -507,17 +506,10 @@ fn prepare<T: TopicType>(
     ))
 }
 
-/// Returns the maximum sample size in bytes that fits a frame.
-pub(crate) fn frame_limit(state: &State) -> usize {
-    let frame_bytes = state.io.capabilities.max_frame_bytes;
-    let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
-    limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
-}
-
 /// Checks that samples, or their fragments, fit the frames of the datapath.
-fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
-    let frame_limit = frame_limit(state);
-    let takes_fragments = state.io.capabilities.max_frame_bytes >= BATCH_BYTES;
+fn check_sizes(io: &Io, qos: &Qos) -> Result<(), BuildError> {
+    let frame_limit = io.max_sample_bytes();
+    let takes_fragments = io.capabilities.max_frame_bytes >= BATCH_BYTES;
     let (asked, limit) = if qos.whole_bytes() > frame_limit || qos.is_cut() && !takes_fragments {
         (qos.whole_bytes().max(frame_limit + 1), frame_limit)
     } else {

@@ -149,7 +149,7 @@ impl State {
             return;
         }
         self.protocol.touch_slots();
-        let bytes = crate::writer::payload_begin(self) + payload_bytes;
+        let bytes = self.io.payload_begin() + payload_bytes;
         for class in [Class::Receive(lane), Class::Transmit(lane)] {
             self.io.pool.prefault(class, bytes);
         }

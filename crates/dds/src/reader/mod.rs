@@ -8,8 +8,8 @@ use std::{marker::PhantomData, rc::Rc};
 use isolane_datapath::clock::monotonic_now;
 use isolane_executor::JobConfig;
 use isolane_rtps::{
-    CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, RejectReason, SampleInfo,
-    SampleState,
+    CachedSample, Incompatible, LocalParticipant, Priority, ReaderId, ReaderLedger, RejectReason,
+    SampleInfo, SampleState,
 };
 use isolane_wire::{
     cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload},
@@ -231,7 +231,7 @@ impl<T: TopicType> DataReader<T> {
     #[must_use]
     pub fn available(&self) -> usize {
         let mut state = self.core.state.borrow_mut();
-        state.drop_expired(self.id);
+        drop_expired(&mut state.protocol, self.id);
         state.protocol.available(self.id)
     }
 
@@ -335,17 +335,17 @@ pub(crate) fn decode<'a, V>(
     read(payload).map_err(|error| (error, RejectReason::of(error, payload)))
 }
 
-impl State {
-    /// Removes samples whose LIFESPAN has expired.
-    pub(crate) fn drop_expired(&mut self, reader: ReaderId) {
-        if self.protocol.may_expire(reader) {
-            self.protocol.drop_expired(monotonic_now(), reader);
-        }
+/// Removes samples whose LIFESPAN has expired.
+pub(crate) fn drop_expired(protocol: &mut LocalParticipant, reader: ReaderId) {
+    if protocol.may_expire(reader) {
+        protocol.drop_expired(monotonic_now(), reader);
     }
+}
 
+impl State {
     /// Returns the `nth` unexpired sample of a reader.
     fn unexpired_sample(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        self.drop_expired(reader);
+        drop_expired(&mut self.protocol, reader);
         self.listeners.note_access(reader);
         self.protocol.sample(reader, nth)
     }

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{
     condition::ReadCondition,
-    reader::{DataReader, Sample, decode},
+    reader::{DataReader, Sample, decode, drop_expired},
 };
 
 /// Instance handle: the key hash, or zeros for a topic without a key. Instances are ordered by their handles.
@@ -256,7 +256,7 @@ impl<T: TopicType> DataReader<T> {
         {
             return Err(ReadError::UnknownInstance);
         }
-        state.drop_expired(self.id);
+        drop_expired(&mut state.protocol, self.id);
         state.listeners.note_access(self.id);
         let selection = Selection {
             which,

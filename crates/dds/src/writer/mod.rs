@@ -7,7 +7,7 @@ use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
 use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now};
 use isolane_rtps::{
-    ChangeKind, Incompatible, WriteSample, WriterId, WriterLedger, limits::MAX_HEAD_BYTES,
+    ChangeKind, Incompatible, LocalParticipant, WriteSample, WriterId, WriterLedger,
 };
 use isolane_wire::{
     cdr::{CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload},
@@ -111,10 +111,10 @@ impl Encoding {
 /// Returns the source time stamp of a write now. The protocol's time may be old, because the loop may not have run
 /// recently.
 #[inline]
-pub(crate) fn now(state: &mut State) -> Timestamp {
+pub(crate) fn now(protocol: &mut LocalParticipant) -> Timestamp {
     let now = monotonic_now();
-    state.protocol.note_time(now);
-    state.protocol.timestamp(now)
+    protocol.note_time(now);
+    protocol.timestamp(now)
 }
 
 /// Returns the payload length of a dispose or unregister, after padding a short key with zeros if there is room.
@@ -132,7 +132,10 @@ impl<T: TopicType> DataWriter<T> {
     pub(crate) fn new(core: Rc<Core>, id: WriterId, qos: &Qos, topic: &str) -> Self {
         let (encoding, payload_begin) = {
             let state = core.state.borrow();
-            (Encoding::of::<T>(qos, state.lanes), payload_begin(&state))
+            (
+                Encoding::of::<T>(qos, state.lanes),
+                state.io.payload_begin(),
+            )
         };
         Self {
             core,
@@ -182,7 +185,7 @@ impl<T: TopicType> DataWriter<T> {
         &self,
         value: &T,
         kind: ChangeKind,
-        timestamp: impl FnOnce(&mut State) -> Timestamp,
+        timestamp: impl FnOnce(&mut LocalParticipant) -> Timestamp,
     ) -> Result<(), WriteError> {
         let key = T::KEYED.then(|| key_hash(value)).transpose()?;
         let until = self.may_wait().then(|| {
@@ -197,7 +200,7 @@ impl<T: TopicType> DataWriter<T> {
         let sample = WriteSample {
             kind,
             key_hash: key,
-            timestamp: timestamp(&mut state),
+            timestamp: timestamp(&mut state.protocol),
         };
         let mut bytes = 0;
         let written = if self.encoding.reliable {
@@ -469,11 +472,6 @@ impl<T: TopicType> Drop for DataWriter<T> {
         // The listeners may own writers, whose deletion borrows the state.
         drop(listeners);
     }
-}
-
-/// Returns the offset of a payload in a frame, after the headers of the datapath and of RTPS.
-pub(crate) fn payload_begin(state: &State) -> usize {
-    state.io.capabilities.head_room_bytes + MAX_HEAD_BYTES
 }
 
 #[cfg(test)]

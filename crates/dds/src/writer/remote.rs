@@ -43,9 +43,9 @@ use crate::{
     participant::io::Addresses,
     participant::jobs::Task,
     participant::state::State,
-    participant::{Of, create_writer, frame_limit},
+    participant::{Of, create_writer},
     qos::Qos,
-    writer::{Encoding, payload_begin},
+    writer::Encoding,
 };
 
 /// Frame on its way to the executor.
@@ -192,7 +192,7 @@ pub(crate) fn create<T: TopicType>(
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
     // A sample is handed over in one frame, even if it is sent in fragments.
-    let (mut sized, limit) = (qos.sized::<T>(), frame_limit(state));
+    let (mut sized, limit) = (qos.sized::<T>(), state.io.max_sample_bytes());
     let max_bytes = match qos.max_bytes {
         Some(asked) if asked > limit => {
             return Err(BuildError::SampleTooLarge { asked, limit });
@@ -219,9 +219,10 @@ pub(crate) fn create<T: TopicType>(
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
     // A device's frames may be too small for the topic's largest sample.
     let head_room = state.io.capabilities.head_room_bytes;
-    let class = state
-        .io
-        .class_for(encoding.lane, payload_begin(state) - head_room + max_bytes);
+    let class = state.io.class_for(
+        encoding.lane,
+        state.io.payload_begin() - head_room + max_bytes,
+    );
     let leased = state.io.pool.lease(class, REMOTE_QUEUE);
     let frames = leased.map_err(|error| {
         state.jobs.remove(&mut state.executor, job);
@@ -231,7 +232,7 @@ pub(crate) fn create<T: TopicType>(
     let owed = REMOTE_QUEUE - frames.len();
     for mut frame in frames {
         if state.io.prefault {
-            let begin = payload_begin(state);
+            let begin = state.io.payload_begin();
             frame.buffer_mut()[..begin + max_bytes].fill(0);
         }
         // The ring has as many slots as frames were lent.
@@ -260,7 +261,7 @@ pub(crate) fn create<T: TopicType>(
         spare: None,
         bell: Bell(bell),
         encoding,
-        begin: payload_begin(state),
+        begin: state.io.payload_begin(),
         max_bytes,
         autodispose: qos.autodispose,
         of: PhantomData,
