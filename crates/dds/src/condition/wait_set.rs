@@ -200,7 +200,7 @@ impl WaitSet {
         Ok(active)
     }
 
-    /// InversionCounts as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. It
+    /// Waits as [`wait`](Self::wait), with the result in a list of the caller. Returns false on a timeout. It
     /// allocates nothing if the list has room for all attached conditions.
     ///
     /// # Errors

@@ -406,8 +406,8 @@ impl Builder {
         self
     }
 
-    /// Static description of this participant that its peers know ([`StaticDescription`]). Its GUID follows from its name, its
-    /// levels use the described ports, and its described endpoints are not announced.
+    /// Static description of this participant that its peers know. Its GUID follows from its name, its levels use the
+    /// described ports, and its described endpoints are not announced.
     #[must_use]
     pub fn described_as(mut self, own: StaticDescription) -> Self {
         self.described = Some(own);

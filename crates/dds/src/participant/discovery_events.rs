@@ -67,8 +67,8 @@ impl DiscoveryListening {
         }
     }
 
-    /// Removes the callback. Returns its job, which is to be removed, and the callback; drop that while the state is not
-    /// borrowed.
+    /// Removes the callback. Returns its job, which is to be removed, and the callback, which is dropped while the
+    /// state is not borrowed.
     pub(crate) fn clear(&mut self) -> (Option<JobId>, Option<DiscoveryCallback>) {
         (self.job.take(), self.callback.take())
     }

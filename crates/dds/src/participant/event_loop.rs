@@ -527,7 +527,7 @@ impl State {
         }
     }
 
-    /// Makes jobs ready after a poll that followed a [`activate`](Self::activate): only time and other threads have
+    /// Makes jobs ready after a poll that followed [`activate`](Self::activate): only time and other threads have
     /// progressed.
     #[inline]
     fn activate_due(&mut self, now: Instant) {

@@ -381,7 +381,7 @@ impl Io {
         self.capabilities.wakeup == Wakeup::Descriptors
     }
 
-    /// InversionCounts for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
+    /// Waits for a source. Returns the readable lanes, and their descriptors if the datapath has descriptors.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
         let has_descriptors = self.has_descriptors();
         if !has_descriptors && timeout == Some(Duration::ZERO) {

@@ -1,7 +1,7 @@
 //! Delivery of samples to the callbacks of readers.
 //!
-//! A callback is taken out of its reader's slot while it runs, and the state is not borrowed then. It is put back unless
-//! the reader was deleted or got another callback meanwhile.
+//! While a callback runs, it is out of its reader's slot, and the state is not borrowed. Afterwards it is put back,
+//! unless the reader was deleted or got another callback meanwhile.
 
 use std::{cell::RefMut, time::Duration};
 

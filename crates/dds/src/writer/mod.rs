@@ -223,7 +223,7 @@ impl<T: TopicType> DataWriter<T> {
         self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running()
     }
 
-    /// InversionCounts for memory for a long sample that found a slot but no pages. It waits for the bytes known to be needed;
+    /// Waits for memory for a long sample that found a slot but no pages. It waits for the bytes known to be needed;
     /// the next attempt may find that the sample needs more.
     #[cold]
     fn write_again(
