@@ -74,7 +74,7 @@ impl State {
             StatusChange::Discovery => {
                 self.listeners
                     .discovery
-                    .note_events(&mut self.executor, &self.protocol, now)
+                    .note_events(&mut self.executor, &self.protocol, now);
             }
         }
         None
